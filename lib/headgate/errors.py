@@ -1,0 +1,57 @@
+"""Every error that headgate raises on purpose, in one tree.
+
+A message says what is wrong, where, what was got, what is allowed and what to do about it.
+"""
+
+from collections.abc import Sequence
+
+
+class HeadgateError(Exception):
+    """Root of the tree: raised by headgate, never by a bug. The command line prints its message without a traceback."""
+
+
+class CoreError(HeadgateError):
+    """A refused operation of the pure core. The call has changed no limiter state."""
+
+    code: str
+
+
+class InvalidArgument(CoreError):
+    """An argument outside its range, an unknown name, type or operation (rate-limiters.md 1)."""
+
+    code = "invalid_argument"
+
+
+class Closed(CoreError):
+    """An operation on a classic window that was closed (rate-limiters.md 7)."""
+
+    code = "closed"
+
+
+class ConfError(HeadgateError):
+    """One or more mistakes in conf files; all of them are reported at once.
+
+    `mistakes` holds one finished line each: file, line or key, what was got, what is allowed.
+    """
+
+    def __init__(self, mistakes: Sequence[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        count = len(self.mistakes)
+        heading = f"{count} mistake{'s' if count != 1 else ''} in the configuration:"
+        super().__init__("\n".join([heading, *(f"  {mistake}" for mistake in self.mistakes)]))
+
+
+class InputError(HeadgateError):
+    """The input as a whole cannot be read (missing path, unknown format, no such topic). Single bad rows are dead letters instead."""
+
+
+class StateError(HeadgateError):
+    """A checkpoint's state cannot be used by this version or with these settings. A new checkpoint is needed."""
+
+
+class TableError(HeadgateError):
+    """A table under the output folder is missing or is not what headgate wrote."""
+
+
+class ConformanceError(HeadgateError):
+    """A vector file cannot be replayed: unreadable, unknown format number or unknown kind."""
