@@ -1,0 +1,61 @@
+"""Array forms of the core's hot rules, compiled with numba. Each equals the readable form by test.
+
+`kernel` compiles every function here. Python processes of a cluster come and go, so machine code is kept on disk where
+that is possible; where it is not (an archive whose user has no home, read-only folders, a full disk) functions are
+compiled in memory and nothing fails.
+
+This package alone of the core reads files, and only its own sources: numba keeps the code of a caller when a function
+that it calls in another file has changed, so the digest of all sources here is part of every key.
+"""
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from numba import njit
+from numba.core.caching import FunctionCache
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
+        if source.name.endswith(".py"):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _digest_of_sources()
+
+
+class _Cache(FunctionCache):
+    """numba's cache of machine code; a change in any source of this package renews it, and disk errors never show."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.disable()  # type: ignore[no-untyped-call]
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (*super()._index_key(sig, codegen), _SOURCES)  # type: ignore[no-untyped-call]
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled form of `function`, divisions unchecked. Never raises for want of a place to keep machine code.
+
+    Arguments and results carry no types for the checker: numpy's integers inside compiled code are Python's outside.
+    """
+    compiled: Any = njit(error_model="numpy")(function)
+    try:
+        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    except (OSError, RuntimeError, ValueError):  # none of numba's locators has a folder: compile in memory
+        return compiled
+    return compiled
