@@ -4,8 +4,9 @@
 that is possible; where it is not (an archive whose user has no home, read-only folders, a full disk) functions are
 compiled in memory and nothing fails.
 
-This package alone of the core reads files, and only its own sources: numba keeps the code of a caller when a function
-that it calls in another file has changed, so the digest of all sources here is part of every key.
+This package alone of the core reads files, and only the core's own sources: numba keeps the code of a caller when what
+it takes from another file has changed, functions and constants alike, so the digest of the core's sources is part of
+every key. Kernels therefore import from the core only.
 """
 
 import hashlib
@@ -20,9 +21,10 @@ from numba.core.caching import FunctionCache
 
 def _digest_of_sources() -> str:
     digest = hashlib.sha256()
-    for source in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
-        if source.name.endswith(".py"):
-            digest.update(source.read_bytes())
+    for package in ("headgate.core", __name__):
+        for source in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
+            if source.name.endswith(".py"):
+                digest.update(source.read_bytes())
     return digest.hexdigest()
 
 
@@ -30,7 +32,7 @@ _SOURCES = _digest_of_sources()
 
 
 class _Cache(FunctionCache):
-    """numba's cache of machine code; a change in any source of this package renews it, and disk errors never show."""
+    """numba's cache of machine code; a change in any source of the core renews it, and disk errors never show."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
