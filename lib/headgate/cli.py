@@ -1,0 +1,52 @@
+"""The command `headgate`: one function per subcommand adds its parser; its `run` returns the exit status."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headgate import __version__
+from headgate.errors import HeadgateError
+
+if TYPE_CHECKING:
+    Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+EXIT_ERROR = 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; an error that headgate raises on purpose prints its message alone and gives 2."""
+    parser = argparse.ArgumentParser(prog="headgate", description="Quotas and throttling for messaging clusters.")
+    parser.add_argument("--version", action="version", version=f"headgate {__version__}")
+    subcommands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add_to in SUBCOMMANDS:
+        add_to(subcommands)
+    arguments = parser.parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+    except HeadgateError as error:
+        print(f"headgate: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    return status
+
+
+def add_conformance(subcommands: "Subcommands") -> None:
+    """`headgate conformance PATH... [--kernel]`: replay vector files; 1 with any failure."""
+    parser = subcommands.add_parser("conformance", help="replay vector files against the public core")
+    parser.add_argument("paths", nargs="+", metavar="PATH", type=Path, help="a vector file, or a folder of *.json")
+    parser.add_argument("--kernel", action="store_true", help="replay the array forms, where they exist")
+    parser.set_defaults(run=run_conformance)
+
+
+def run_conformance(arguments: argparse.Namespace) -> int:
+    """Print the report of a replay."""
+    from headgate.conformance import replay, report_lines  # noqa: PLC0415  other subcommands do not need the core
+
+    report = replay(arguments.paths, kernel=arguments.kernel)
+    for line in report_lines(report):
+        print(line)
+    return report.exit_status
+
+
+SUBCOMMANDS = (add_conformance,)

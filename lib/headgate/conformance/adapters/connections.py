@@ -1,0 +1,78 @@
+"""Kinds subscribe_limiter, unload_limiter and connection_conditions (rate-limiters 8, 9, 10)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.conformance.adapters.operations import OperationTable
+from headgate.conformance.timed import TimedAdapter, TimedFactory
+from headgate.core.connection_conditions import ConditionLimits, ConnectionConditions
+from headgate.core.subscribe_limiter import SubscribeLimiter
+from headgate.core.unload_limiter import UnloadLimiter
+
+UNLOAD_KEYS = {
+    "created_ns": "created_ns",
+    "maxConcurrentUnload": "max_concurrent_unload",
+    "namespaceBundleUnloadingTimeoutMs": "timeout_ms",
+}
+LIMIT_KEYS = {
+    "maxPendingPublishRequestsPerConnection": "max_pending_publish_requests",
+    "maxMessagePublishBufferSizeInMB": "max_publish_buffer_mib",
+    "numIOThreads": "io_threads",
+    "pulsarChannelPauseReceivingRequestsIfUnwritable": "pause_if_unwritable",
+    "pulsarChannelPauseReceivingCooldownMs": "cooldown_ms",
+    "pulsarChannelPauseReceivingCooldownRateLimitPermits": "cooldown_permits",
+    "pulsarChannelPauseReceivingCooldownRateLimitPeriodMs": "cooldown_period_ms",
+}
+
+
+def subscribe_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+    """One limiter with a bucket per consumer."""
+    limiter = SubscribeLimiter(**config)
+    return OperationTable(
+        {
+            "advance": lambda at_ns, _: limiter.advance(at_ns),
+            "attempt": lambda at_ns, given: limiter.attempt(given["host"], given["consumer"], given["id"], at_ns),
+            "available": lambda at_ns, given: limiter.available(given["host"], given["consumer"], given["id"], at_ns),
+            "update": lambda at_ns, given: limiter.update(given["rate"], given["period_s"], at_ns),
+            "buckets": lambda at_ns, _: len(limiter.keys(at_ns)),
+        }
+    )
+
+
+def unload_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+    """One limiter, configured by broker.conf keys."""
+    limiter = UnloadLimiter(**{UNLOAD_KEYS[key]: value for key, value in config.items()})
+    return OperationTable(
+        {
+            "advance": lambda at_ns, _: limiter.advance(at_ns),
+            "unload": lambda at_ns, given: limiter.unload(given["duration_ns"], at_ns),
+        }
+    )
+
+
+def connection_conditions(config: Mapping[str, Any]) -> TimedAdapter:
+    """The connections of one broker, configured by broker.conf keys."""
+    parameters = dict(config)
+    connections, created_ns = parameters.pop("connections"), parameters.pop("created_ns")
+    limits = ConditionLimits(**{LIMIT_KEYS[key]: value for key, value in parameters.items()})
+    conditions = ConnectionConditions(connections, created_ns=created_ns, limits=limits)
+    return OperationTable(
+        {
+            "advance": lambda at_ns, _: conditions.advance(at_ns),
+            "start": lambda at_ns, given: conditions.start(given["connection"], given["bytes"], at_ns),
+            "finish": lambda at_ns, given: conditions.finish(given["connection"], given["bytes"], at_ns),
+            "writable": lambda at_ns, given: conditions.writable(given["connection"], given["value"], at_ns),
+            "command": lambda at_ns, given: conditions.command(given["connection"], given["command"], at_ns),
+            "join": lambda at_ns, given: conditions.join(given["connection"], given["thread"], at_ns),
+            "close": lambda at_ns, given: conditions.close(given["connection"], at_ns),
+            "throttled": lambda at_ns, given: conditions.throttled(given["connection"], at_ns),
+            "auto_read": lambda at_ns, given: conditions.auto_read(given["connection"], at_ns),
+        }
+    )
+
+
+FACTORIES: dict[str, TimedFactory] = {
+    "subscribe_limiter": subscribe_limiter,
+    "unload_limiter": unload_limiter,
+    "connection_conditions": connection_conditions,
+}

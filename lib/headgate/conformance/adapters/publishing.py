@@ -1,0 +1,78 @@
+"""Kinds publish_limiter and throttle_tracker (rate-limiters 4, 5)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.conformance.adapters.operations import OperationTable, rate
+from headgate.conformance.timed import TimedAdapter, TimedFactory
+from headgate.core.publish_limiters import PublishLimiters
+from headgate.core.throttle_tracker import MarkResult, ThrottleTracker
+
+
+def publish_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+    """A set of limiters and producers, registered in the order of the config's lists at its first instant."""
+    parameters = dict(config)
+    limiters, producers = parameters.pop("limiters"), parameters.pop("producers")
+    limiter_set = PublishLimiters(**parameters)
+    for limiter in limiters:
+        limiter_set.add_limiter(
+            limiter["name"],
+            limiter["scope"],
+            rate(limiter.get("messages")),
+            rate(limiter.get("bytes")),
+            config["created_ns"],
+            on_rate_change=limiter.get("on_rate_change", "replace"),
+        )
+    for producer in producers:
+        limiter_set.add_producer(
+            producer["name"], producer["connection"], producer.get("limiters", []), config["created_ns"]
+        )
+    return publish_operations(limiter_set)
+
+
+def publish_operations(limiters: PublishLimiters) -> TimedAdapter:
+    """The operations of the kind on a set of limiters."""
+    return OperationTable(
+        {
+            "advance": lambda at_ns, _: limiters.advance(at_ns),
+            "publish": lambda at_ns, given: limiters.publish(
+                given["producer"], given["messages"], given["bytes"], at_ns
+            ),
+            "update": lambda at_ns, given: limiters.update(
+                given["limiter"], rate(given["messages"]), rate(given["bytes"]), at_ns
+            ),
+            "releases": lambda at_ns, _: limiters.releases(at_ns),
+            "drain": lambda at_ns, given: limiters.drain(given["limiter"], at_ns),
+            "balance": lambda at_ns, given: limiters.balance(given["limiter"], at_ns),
+            "pause": lambda at_ns, given: limiters.pause_ns(given["limiter"], at_ns),
+            "next_drain": lambda at_ns, given: limiters.next_drain_ns(given["limiter"], at_ns),
+            "queue": lambda at_ns, given: limiters.queue(given["limiter"], at_ns),
+            "marks": lambda at_ns, given: limiters.marks(given["connection"], at_ns),
+            "auto_read": lambda at_ns, given: limiters.auto_read(given["connection"], at_ns),
+            "metrics": lambda at_ns, given: limiters.metrics(given["connection"], at_ns),
+            "attach": lambda at_ns, given: limiters.attach(given["producer"], given["limiter"], at_ns),
+            "detach": lambda at_ns, given: limiters.detach(given["producer"], given["limiter"], at_ns),
+            "close_connection": lambda at_ns, given: limiters.close_connection(given["connection"], at_ns),
+        }
+    )
+
+
+def throttle_tracker(config: Mapping[str, Any]) -> TimedAdapter:
+    """One connection's tracker; time does not matter to it."""
+    tracker = ThrottleTracker(**config)
+
+    def outcome(result: MarkResult) -> dict[str, Any]:
+        return {"result": str(result), "auto_read": tracker.auto_read, "total": tracker.total}
+
+    return OperationTable(
+        {
+            "mark": lambda _, given: outcome(tracker.mark(given["type"])),
+            "unmark": lambda _, given: outcome(tracker.unmark(given["type"])),
+            "close": lambda _, __: tracker.close(),
+            "counts": lambda _, __: tracker.counts(),
+            "metrics": lambda _, __: tracker.metrics(),
+        }
+    )
+
+
+FACTORIES: dict[str, TimedFactory] = {"publish_limiter": publish_limiter, "throttle_tracker": throttle_tracker}

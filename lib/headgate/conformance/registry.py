@@ -1,0 +1,33 @@
+"""The kinds of vectors: what replays each, and what it builds from a vector's config.
+
+Another specification adds a module of adapters and one line here. A kind's array form is in `kernel_adapters`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.conformance.adapters import buckets, connections, dispatch, publishing
+from headgate.conformance.report import Mismatch
+from headgate.conformance.timed import TimedFactory, replay_timed
+from headgate.conformance.vector_file import Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a kind is replayed: `replay(factory, vector)` returns the mismatches; a factory builds from a config."""
+
+    replay: Callable[[Any, Vector], list[Mismatch]]
+    factory: Any
+
+
+def _timed(factories: dict[str, TimedFactory]) -> dict[str, Kind]:
+    return {name: Kind(replay_timed, factory) for name, factory in factories.items()}
+
+
+KINDS: dict[str, Kind] = {
+    **_timed(buckets.FACTORIES),
+    **_timed(publishing.FACTORIES),
+    **_timed(dispatch.FACTORIES),
+    **_timed(connections.FACTORIES),
+}
