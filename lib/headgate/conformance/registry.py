@@ -3,7 +3,7 @@
 Another specification adds a module of adapters and one line here. A kind's array form is in `kernel_adapters`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,12 @@ class Kind:
     factory: Any
 
 
-def _timed(factories: dict[str, TimedFactory]) -> dict[str, Kind]:
+def _timed(factories: Mapping[str, TimedFactory]) -> dict[str, Kind]:
     return {name: Kind(replay_timed, factory) for name, factory in factories.items()}
 
 
+RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connections.KINDS}
+
 KINDS: dict[str, Kind] = {
-    **_timed(buckets.FACTORIES),
-    **_timed(publishing.FACTORIES),
-    **_timed(dispatch.FACTORIES),
-    **_timed(connections.FACTORIES),
+    **_timed(RATE_LIMITERS),
 }

@@ -1,6 +1,6 @@
 """The replay of whole files: every vector from a fresh object, no clock, no sleep."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +20,15 @@ def replay(paths: Iterable[str | Path], *, kernel: bool = False) -> Report:
     replayed, for an unreadable file, an unknown format number or an unknown kind.
     """
     vectors = [(file, vector) for file in vector_files(paths) for vector in read_vectors(file)]
-    kinds = {vector["kind"]: _kind(file, vector) for file, vector in vectors}
-    factories = _array_forms() if kernel else {name: kind.factory for name, kind in KINDS.items()}
-    return Report([_replayed(file, vector, kinds[vector["kind"]], factories) for file, vector in vectors])
+    for file, vector in vectors:
+        _kind(file, vector)
+    return Report([replay_vector(file, vector, kernel=kernel) for file, vector in vectors])
 
 
-def _kind(file: Path, vector: Vector) -> Kind:
-    name = vector["kind"]
-    if name not in KINDS:
-        known = ", ".join(sorted(KINDS))
-        raise ConformanceError(f"{file}: vector {vector['id']!r}: unknown kind {name!r}, known are {known}")
-    return KINDS[name]
-
-
-def _replayed(file: Path, vector: Vector, kind: Kind, factories: dict[str, Any]) -> VectorResult:
-    vector_id, name = vector["id"], vector["kind"]
+def replay_vector(file: Path, vector: Vector, *, kernel: bool = False) -> VectorResult:
+    """Replay one vector of `file` and return its result. Raises ConformanceError for an unknown kind."""
+    kind, vector_id, name = _kind(file, vector), vector["id"], vector["kind"]
+    factories = _array_forms() if kernel else {name: kind.factory}
     if name not in factories:
         return VectorResult(file, vector_id, name, skip_reason=NO_ARRAY_FORM)
     try:
@@ -46,7 +40,15 @@ def _replayed(file: Path, vector: Vector, kind: Kind, factories: dict[str, Any])
     return VectorResult(file, vector_id, name, tuple(mismatches))
 
 
-def _array_forms() -> dict[str, Any]:
+def _kind(file: Path, vector: Vector) -> Kind:
+    name = vector["kind"]
+    if name not in KINDS:
+        known = ", ".join(sorted(KINDS))
+        raise ConformanceError(f"{file}: vector {vector['id']!r}: unknown kind {name!r}, known are {known}")
+    return KINDS[name]
+
+
+def _array_forms() -> Mapping[str, Any]:
     from headgate.conformance.kernel_adapters import KERNEL_ADAPTERS  # noqa: PLC0415  kernels take time to load
 
-    return dict(KERNEL_ADAPTERS)
+    return KERNEL_ADAPTERS

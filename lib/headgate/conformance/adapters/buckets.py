@@ -3,27 +3,37 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.conformance.adapters.operations import OperationTable
-from headgate.conformance.timed import TimedAdapter, TimedFactory
+from headgate.conformance.adapters.operations import CoreKind, OperationTable
+from headgate.conformance.timed import TimedAdapter
 from headgate.core.clock import HighWaterClock, LeapTolerantClock
 from headgate.core.numbers import int64
 from headgate.core.pip322 import Pip322Bucket
 from headgate.core.token_bucket import TokenBucket
 from headgate.errors import InvalidArgument
 
+Bucket = TokenBucket | Pip322Bucket
+Clock = HighWaterClock | LeapTolerantClock
 
-def token_bucket(config: Mapping[str, Any]) -> TimedAdapter:
-    """A bucket of the config's profile, `g3` by default."""
+
+def build_bucket(config: Mapping[str, Any]) -> Bucket:
+    """A bucket of the config's profile: `g3` (the default) or `pip322`, which has no debt bound and is not dynamic."""
     parameters = dict(config)
     profile = parameters.pop("profile", "g3")
     if profile == "g3":
-        return TokenBucketAdapter(TokenBucket(**parameters))
-    if profile == "pip322":
-        return pip322_bucket(parameters)
-    raise InvalidArgument(f"profile: got {profile!r}, allowed are g3, pip322")
+        return TokenBucket(**parameters)
+    if profile != "pip322":
+        raise InvalidArgument(f"profile: got {profile!r}, allowed are g3, pip322")
+    if parameters.pop("max_debt", None) is not None or parameters.pop("dynamic", False):
+        raise InvalidArgument("max_debt, dynamic: profile pip322 has neither; leave them out")
+    return Pip322Bucket(**parameters)
 
 
-class TokenBucketAdapter(OperationTable):
+def bucket_operations(bucket: Bucket) -> TimedAdapter:
+    """The operations that the bucket's profile has."""
+    return pip322_operations(bucket) if isinstance(bucket, Pip322Bucket) else TokenBucketOperations(bucket)
+
+
+class TokenBucketOperations(OperationTable):
     """Operations of section 2.3; `at_ns` is checked even where the operation does not read it."""
 
     def __init__(self, bucket: TokenBucket) -> None:
@@ -45,11 +55,8 @@ class TokenBucketAdapter(OperationTable):
         return super().perform(op, int64(at_ns, "at_ns"), arguments)
 
 
-def pip322_bucket(parameters: dict[str, Any]) -> TimedAdapter:
-    """A bucket of the first generation: no debt bound, not dynamic, no need, no refund, no rate change."""
-    if parameters.pop("max_debt", None) is not None or parameters.pop("dynamic", False):
-        raise InvalidArgument("max_debt, dynamic: profile pip322 has neither; leave them out")
-    bucket = Pip322Bucket(**parameters)
+def pip322_operations(bucket: Pip322Bucket) -> TimedAdapter:
+    """The operations of the first generation: no need, no refund, no rate change."""
 
     def pause(at_ns: int, given: Mapping[str, Any]) -> int:
         if given.get("need") is not None:
@@ -67,17 +74,25 @@ def pip322_bucket(parameters: dict[str, Any]) -> TimedAdapter:
     )
 
 
-def clock(config: Mapping[str, Any]) -> TimedAdapter:
-    """A clock of the config's policy, `high_water` by default; `at_ns` is the source's reading."""
+def build_clock(config: Mapping[str, Any]) -> Clock:
+    """A clock of the config's policy: `high_water` (the default) or `leap_tolerant`."""
     parameters = dict(config)
     policy = parameters.pop("policy", "high_water")
     if policy == "high_water":
-        high_water = HighWaterClock()
-        return OperationTable({"observe": lambda at_ns, _: high_water.observe(at_ns)})
+        return HighWaterClock()
     if policy == "leap_tolerant":
-        tolerant = LeapTolerantClock(**parameters)
-        return OperationTable({"update": lambda at_ns, given: tolerant.update(at_ns, waited=given["waited"])})
+        return LeapTolerantClock(**parameters)
     raise InvalidArgument(f"policy: got {policy!r}, allowed are high_water, leap_tolerant")
 
 
-FACTORIES: dict[str, TimedFactory] = {"token_bucket": token_bucket, "clock": clock}
+def clock_operations(clock: Clock) -> TimedAdapter:
+    """The operation that the clock's policy has; `at_ns` is the source's reading."""
+    if isinstance(clock, HighWaterClock):
+        return OperationTable({"observe": lambda at_ns, _: clock.observe(at_ns)})
+    return OperationTable({"update": lambda at_ns, given: clock.update(at_ns, waited=given["waited"])})
+
+
+KINDS: dict[str, CoreKind[Any]] = {
+    "token_bucket": CoreKind(build_bucket, bucket_operations),
+    "clock": CoreKind(build_clock, clock_operations),
+}

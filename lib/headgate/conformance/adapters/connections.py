@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.conformance.adapters.operations import OperationTable
-from headgate.conformance.timed import TimedAdapter, TimedFactory
+from headgate.conformance.adapters.operations import CoreKind, OperationTable
+from headgate.conformance.timed import TimedAdapter
 from headgate.core.connection_conditions import ConditionLimits, ConnectionConditions
 from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.core.unload_limiter import UnloadLimiter
@@ -25,9 +25,13 @@ LIMIT_KEYS = {
 }
 
 
-def subscribe_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+def build_subscribe(config: Mapping[str, Any]) -> SubscribeLimiter:
     """One limiter with a bucket per consumer."""
-    limiter = SubscribeLimiter(**config)
+    return SubscribeLimiter(**config)
+
+
+def subscribe_operations(limiter: SubscribeLimiter) -> TimedAdapter:
+    """The operations of the kind on a limiter."""
     return OperationTable(
         {
             "advance": lambda at_ns, _: limiter.advance(at_ns),
@@ -39,9 +43,13 @@ def subscribe_limiter(config: Mapping[str, Any]) -> TimedAdapter:
     )
 
 
-def unload_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+def build_unload(config: Mapping[str, Any]) -> UnloadLimiter:
     """One limiter, configured by broker.conf keys."""
-    limiter = UnloadLimiter(**{UNLOAD_KEYS[key]: value for key, value in config.items()})
+    return UnloadLimiter(**{UNLOAD_KEYS[key]: value for key, value in config.items()})
+
+
+def unload_operations(limiter: UnloadLimiter) -> TimedAdapter:
+    """The operations of the kind on a limiter."""
     return OperationTable(
         {
             "advance": lambda at_ns, _: limiter.advance(at_ns),
@@ -50,12 +58,16 @@ def unload_limiter(config: Mapping[str, Any]) -> TimedAdapter:
     )
 
 
-def connection_conditions(config: Mapping[str, Any]) -> TimedAdapter:
+def build_conditions(config: Mapping[str, Any]) -> ConnectionConditions:
     """The connections of one broker, configured by broker.conf keys."""
     parameters = dict(config)
     connections, created_ns = parameters.pop("connections"), parameters.pop("created_ns")
     limits = ConditionLimits(**{LIMIT_KEYS[key]: value for key, value in parameters.items()})
-    conditions = ConnectionConditions(connections, created_ns=created_ns, limits=limits)
+    return ConnectionConditions(connections, created_ns=created_ns, limits=limits)
+
+
+def conditions_operations(conditions: ConnectionConditions) -> TimedAdapter:
+    """The operations of the kind on a broker's connections."""
     return OperationTable(
         {
             "advance": lambda at_ns, _: conditions.advance(at_ns),
@@ -71,8 +83,8 @@ def connection_conditions(config: Mapping[str, Any]) -> TimedAdapter:
     )
 
 
-FACTORIES: dict[str, TimedFactory] = {
-    "subscribe_limiter": subscribe_limiter,
-    "unload_limiter": unload_limiter,
-    "connection_conditions": connection_conditions,
+KINDS: dict[str, CoreKind[Any]] = {
+    "subscribe_limiter": CoreKind(build_subscribe, subscribe_operations),
+    "unload_limiter": CoreKind(build_unload, unload_operations),
+    "connection_conditions": CoreKind(build_conditions, conditions_operations),
 }

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.conformance.adapters.operations import OperationTable, rate
-from headgate.conformance.timed import TimedAdapter, TimedFactory
+from headgate.conformance.adapters.operations import CoreKind, OperationTable, rate
+from headgate.conformance.timed import TimedAdapter
 from headgate.core.classic_window import ClassicWindow
 from headgate.core.dispatch_limiter import DispatchLimiter
 
 
-def dispatch_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+def build_limiter(config: Mapping[str, Any]) -> DispatchLimiter:
     """A limiter whose levels are examined in the order of the config's list."""
     parameters = dict(config)
     levels = parameters.pop("levels")
@@ -18,10 +18,10 @@ def dispatch_limiter(config: Mapping[str, Any]) -> TimedAdapter:
         options = {name: value for name, value in level.items() if name not in {"name", "messages", "bytes"}}
         messages, bytes_ = rate(level.get("messages")), rate(level.get("bytes"))
         limiter.add_level(level["name"], messages, bytes_, config["created_ns"], **options)
-    return dispatch_operations(limiter)
+    return limiter
 
 
-def dispatch_operations(limiter: DispatchLimiter) -> TimedAdapter:
+def limiter_operations(limiter: DispatchLimiter) -> TimedAdapter:
     """The operations of the kind on a limiter."""
     return OperationTable(
         {
@@ -61,9 +61,13 @@ def dispatch_operations(limiter: DispatchLimiter) -> TimedAdapter:
     )
 
 
-def classic_window(config: Mapping[str, Any]) -> TimedAdapter:
-    """One window; what its attributes tell is read after the renewals that are due."""
-    window = ClassicWindow(**config)
+def build_window(config: Mapping[str, Any]) -> ClassicWindow:
+    """One window."""
+    return ClassicWindow(**config)
+
+
+def window_operations(window: ClassicWindow) -> TimedAdapter:
+    """The operations of the kind; what attributes tell is read after the renewals that are due."""
 
     def attribute(name: str, at_ns: int) -> Any:
         window.advance(at_ns)
@@ -84,4 +88,7 @@ def classic_window(config: Mapping[str, Any]) -> TimedAdapter:
     )
 
 
-FACTORIES: dict[str, TimedFactory] = {"dispatch_limiter": dispatch_limiter, "classic_window": classic_window}
+KINDS: dict[str, CoreKind[Any]] = {
+    "dispatch_limiter": CoreKind(build_limiter, limiter_operations),
+    "classic_window": CoreKind(build_window, window_operations),
+}

@@ -1,11 +1,14 @@
-"""What adapters share: operations by name, unknown names refused as the core refuses them."""
+"""What adapters share: a core object built from a config, and its operations by name."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
+from headgate.conformance.timed import TimedAdapter
 from headgate.errors import InvalidArgument
 
 Operation = Callable[[int, Mapping[str, Any]], Any]
+Core = TypeVar("Core")
 
 
 class OperationTable:
@@ -19,6 +22,18 @@ class OperationTable:
         if op not in self._operations:
             raise InvalidArgument(f"op: got {op!r}, allowed are {', '.join(self._operations)}")
         return self._operations[op](at_ns, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreKind(Generic[Core]):
+    """A kind in two steps, so that the object can be stored and loaded between any two operations."""
+
+    build: Callable[[Mapping[str, Any]], Core]
+    operations: Callable[[Core], TimedAdapter]
+
+    def __call__(self, config: Mapping[str, Any]) -> TimedAdapter:
+        """The operations of a fresh object."""
+        return self.operations(self.build(config))
 
 
 def rate(value: int | None) -> int:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.conformance.adapters.operations import OperationTable, rate
-from headgate.conformance.timed import TimedAdapter, TimedFactory
+from headgate.conformance.adapters.operations import CoreKind, OperationTable, rate
+from headgate.conformance.timed import TimedAdapter
 from headgate.core.publish_limiters import PublishLimiters
 from headgate.core.throttle_tracker import MarkResult, ThrottleTracker
 
 
-def publish_limiter(config: Mapping[str, Any]) -> TimedAdapter:
+def build_limiters(config: Mapping[str, Any]) -> PublishLimiters:
     """A set of limiters and producers, registered in the order of the config's lists at its first instant."""
     parameters = dict(config)
     limiters, producers = parameters.pop("limiters"), parameters.pop("producers")
@@ -27,10 +27,10 @@ def publish_limiter(config: Mapping[str, Any]) -> TimedAdapter:
         limiter_set.add_producer(
             producer["name"], producer["connection"], producer.get("limiters", []), config["created_ns"]
         )
-    return publish_operations(limiter_set)
+    return limiter_set
 
 
-def publish_operations(limiters: PublishLimiters) -> TimedAdapter:
+def limiters_operations(limiters: PublishLimiters) -> TimedAdapter:
     """The operations of the kind on a set of limiters."""
     return OperationTable(
         {
@@ -57,9 +57,13 @@ def publish_operations(limiters: PublishLimiters) -> TimedAdapter:
     )
 
 
-def throttle_tracker(config: Mapping[str, Any]) -> TimedAdapter:
+def build_tracker(config: Mapping[str, Any]) -> ThrottleTracker:
     """One connection's tracker; time does not matter to it."""
-    tracker = ThrottleTracker(**config)
+    return ThrottleTracker(**config)
+
+
+def tracker_operations(tracker: ThrottleTracker) -> TimedAdapter:
+    """The operations of the kind on a tracker."""
 
     def outcome(result: MarkResult) -> dict[str, Any]:
         return {"result": str(result), "auto_read": tracker.auto_read, "total": tracker.total}
@@ -75,4 +79,7 @@ def throttle_tracker(config: Mapping[str, Any]) -> TimedAdapter:
     )
 
 
-FACTORIES: dict[str, TimedFactory] = {"publish_limiter": publish_limiter, "throttle_tracker": throttle_tracker}
+KINDS: dict[str, CoreKind[Any]] = {
+    "publish_limiter": CoreKind(build_limiters, limiters_operations),
+    "throttle_tracker": CoreKind(build_tracker, tracker_operations),
+}
