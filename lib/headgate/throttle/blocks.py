@@ -1,0 +1,39 @@
+"""Arrow tables as bytes: the one form in which rows cross into and out of Python, and in which state is kept.
+
+A block is an Arrow IPC stream; several of them may stand one behind the other. What the schema's metadata says travels with it.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+def encode(table: pa.Table) -> bytes:
+    """The table as one block. An empty table keeps its schema."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def decode(block: bytes) -> pa.Table:
+    """The one table of a block; its columns are views of `block`."""
+    with pa.ipc.open_stream(block) as reader:
+        return reader.read_all()
+
+
+def encode_all(tables: list[pa.Table]) -> bytes:
+    """Several tables, each a block, one behind the other."""
+    sink = pa.BufferOutputStream()
+    for table in tables:
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def decode_all(blocks: bytes) -> Iterator[pa.Table]:
+    """The tables of `encode_all`, in order."""
+    source = pa.BufferReader(blocks)
+    while source.tell() < source.size():
+        with pa.ipc.open_stream(source) as reader:
+            yield reader.read_all()

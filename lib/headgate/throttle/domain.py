@@ -1,0 +1,248 @@
+"""One step of a domain: events, limit changes and time in, state changed, marks and usage out. No clock, no engine."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import NONE, PUBLISH, SET_LIMIT, Ints, Operations
+from headgate.throttle.keys import BROKER_KEY
+from headgate.throttle.limits import LimitChange
+from headgate.throttle.output import marks_table, usage_table
+from headgate.throttle.state import DomainState, numbers, strings
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Settings of a job that its results depend on, besides the limits.
+
+    max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3, 4.5).
+    offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms: rows wait this long for
+    earlier ones. broker_wide: a broker's publishes share its broker limiter in this state layout.
+    """
+
+    max_debt_ms: int = -1
+    release_quantum: int = 0
+    offered: bool = False
+    send_timeout_ms: int = 30_000
+    hold_back_ms: int = 0
+    broker_wide: bool = False
+
+
+class Step(NamedTuple):
+    """What an engine gets for one step. order: the event rows behind the publishes of `operations`, in their order."""
+
+    operations: Operations
+    producer_topic: Ints
+    until_ns: int
+    finish: bool
+
+
+class Result(NamedTuple):
+    """Marks and closed usage of one step: columns by position of limiter, producer and topic (domain_types.Marks and Closed)."""
+
+    mark_at_ns: Ints
+    mark_limiter: Ints
+    mark_producer: Ints
+    mark_topic: Ints
+    mark_seq: Ints
+    mark_action: Ints
+    closed_topic: Ints
+    closed_second: Ints
+    closed_counts: Ints
+
+
+class Engine(Protocol):
+    """Carries out a step on a domain's state, in array form or in the readable one."""
+
+    def __call__(self, domain: DomainState, step: Step, rules: Rules) -> Result: ...
+
+
+class Output(NamedTuple):
+    marks: pa.Table
+    usage: pa.Table
+
+
+def advance(
+    domain: DomainState, events: pa.Table, high_us: int, rules: Rules, engine: Engine, *, finish: bool
+) -> Output:
+    """Take `events` in, let time come to `high_us`, and return what happened up to there.
+
+    Events act in the order (event_time, seq), never before the domain's clock: a late one acts at the highest time reached. With a
+    hold-back, events and time beyond `high_us - hold_back_ms` wait in the state; `finish` ends the wait.
+    """
+    domain.high_us = max(domain.high_us, high_us)
+    bound_us = domain.high_us if finish else domain.high_us - rules.hold_back_ms * 1000
+    until_ns = max(bound_us * 1000, domain.clock_ns)
+    events = _due_events(domain, events, bound_us)
+    changes = _due_changes(domain, until_ns // 1000)
+    order = np.lexsort((numbers(events["seq"]), numbers(events["event_time_us"])))
+    positions = _register(domain, events, order, rules)
+    producers = _producers(domain, events, positions.topic, rules)
+    operations = _operations(domain, events, order, positions, producers.of_event, changes)
+    result = engine(domain, Step(operations, producers.topic, until_ns, finish), rules)
+    domain.clock_ns = until_ns
+    output = Output(
+        marks_table(domain, result, producers.name, producers.connection),
+        usage_table(domain, result, offered=rules.offered),
+    )
+    _keep_waiting(domain, producers)
+    return output
+
+
+def _due_events(domain: DomainState, events: pa.Table, bound_us: int) -> pa.Table:
+    if len(domain.held):
+        events = pa.concat_tables([domain.held, events])
+    if not len(events):
+        return events
+    due = pc.less_equal(events["event_time_us"], bound_us)
+    if pc.all(due).as_py():
+        domain.held = events.slice(0, 0)
+        return events
+    domain.held = events.filter(pc.invert(due)).combine_chunks()
+    return events.filter(due)
+
+
+def _due_changes(domain: DomainState, bound_us: int) -> list[LimitChange]:
+    """Take the changes that hold by `bound_us` out of the pending ones, in their order."""
+    pending = sorted(domain.pending, key=lambda change: change[:2])
+    due = [change for change in pending if change.effective_us <= bound_us]
+    domain.pending = pending[len(due) :]
+    return due
+
+
+class Positions(NamedTuple):
+    """Limiter positions by event row; -1 is none."""
+
+    topic: Ints
+    group: Ints
+
+
+def _register(domain: DomainState, events: pa.Table, order: Ints, rules: Rules) -> Positions:
+    """Positions of the events' limiters. New ones are registered in the order topic, broker, group of the first event that reaches them."""
+    n = len(events)
+    rank = np.empty(n, np.int64)
+    rank[order] = np.arange(n)
+    topics, topic_codes = _encoded(events["topic"])
+    groups, group_codes = _encoded(events["group"])
+    shared = pa.array([BROKER_KEY] if rules.broker_wide and n else [], pa.string())
+    wanted = pa.concat_arrays([topics, shared, groups])
+    first = np.concatenate(
+        [
+            _first_rank(topic_codes, rank, len(topics)) * 3,
+            np.ones(len(shared), np.int64),
+            _first_rank(group_codes, rank, len(groups)) * 3 + 2,
+        ]
+    )
+    found = pc.index_in(wanted, value_set=domain.keys).fill_null(-1).to_numpy().astype(np.int64)
+    new = np.flatnonzero(found < 0)
+    new = new[np.argsort(first[new], kind="stable")]
+    found[new] = len(domain.keys) + np.arange(len(new))
+    _append_limiters(domain, wanted.take(pa.array(new)))
+    at = np.append(found, -1)
+    return Positions(at[topic_codes], np.where(group_codes < 0, -1, at[len(topics) + len(shared) + group_codes]))
+
+
+def _encoded(column: pa.ChunkedArray) -> tuple[pa.StringArray, Ints]:
+    """Distinct values, and each row's index among them (-1 for null)."""
+    encoded = strings(column).dictionary_encode()
+    return encoded.dictionary, encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+
+def _first_rank(codes: Ints, rank: Ints, size: int) -> Ints:
+    first = np.full(size, np.iinfo(np.int64).max // 4)
+    present = codes >= 0
+    np.minimum.at(first, codes[present], rank[present])
+    return first
+
+
+def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
+    if not len(keys):
+        return
+    domain.keys = pa.concat_arrays([domain.keys, keys])
+    rates = np.array([domain.book.rates_of(key) for key in keys.to_pylist()], np.int64).T
+    start = {"rate": rates, "next_drain_ns": np.full(len(keys), NONE)}
+    for name, values in domain.limiters.items():
+        added = start.get(name, np.zeros((*values.shape[:-1], len(keys)), np.int64))
+        domain.limiters[name] = np.concatenate([values, added], axis=-1)
+
+
+class Producers(NamedTuple):
+    """Producers of the state (first) and of the events: by position topic, name, connection; and each event's producer."""
+
+    topic: Ints
+    name: pa.StringArray
+    connection: pa.StringArray
+    of_event: Ints
+
+
+def _producers(domain: DomainState, events: pa.Table, topic: Ints, rules: Rules) -> Producers:
+    """Every event counts as a producer of its own where producers have no state but their queue entries (admitted traffic)."""
+    kept = len(domain.producer_topic)
+    topics = np.concatenate([domain.producer_topic, topic])
+    names = pa.concat_arrays([domain.producer_name, strings(events["producer"])])
+    connections = pa.concat_arrays([domain.producer_connection, strings(events["connection"])])
+    if not rules.offered:
+        return Producers(topics, names, connections, kept + np.arange(len(events)))
+    _, name_codes = _encoded(pa.chunked_array([names]))
+    _, connection_codes = _encoded(pa.chunked_array([connections]))
+    _, first, inverse = np.unique(
+        np.stack([topics, name_codes, connection_codes]), axis=1, return_index=True, return_inverse=True
+    )
+    place = np.empty(len(first), np.int64)
+    by_first = np.argsort(first)
+    place[by_first] = np.arange(len(first))
+    rows = first[by_first]
+    return Producers(topics[rows], names.take(rows), connections.take(rows), place[inverse.ravel()][kept:])
+
+
+def _operations(
+    domain: DomainState,
+    events: pa.Table,
+    order: Ints,
+    positions: Positions,
+    producer: Ints,
+    changes: list[LimitChange],
+) -> Operations:
+    """Publishes in their order with the limit changes before those of the same instant, none before the domain's clock."""
+    n = len(order)
+    event_us = numbers(events["event_time_us"])[order]
+    publishes = Operations(
+        event_us,
+        np.full(n, PUBLISH),
+        positions.topic[order],
+        positions.group[order],
+        producer[order],
+        numbers(events["messages"])[order],
+        numbers(events["bytes"])[order],
+        numbers(events["seq"])[order],
+    )
+    if changes:
+        updates = _updates(domain, changes)
+        merged = np.lexsort((np.repeat([0, 1], [len(updates.at_ns), n]), np.concatenate([updates.at_ns, event_us])))
+        publishes = Operations(*(np.concatenate(pair)[merged] for pair in zip(updates, publishes, strict=True)))
+    return publishes._replace(at_ns=np.maximum(publishes.at_ns * 1000, domain.clock_ns))
+
+
+def _updates(domain: DomainState, changes: list[LimitChange]) -> Operations:
+    """One operation for each limiter that a change moves, with its time still in microseconds."""
+    rows: list[tuple[int, ...]] = []
+    for change in changes:
+        domain.book.apply(change)
+        for position in domain.book.limiters_under(change, domain.keys):
+            messages_per_s, bytes_per_s = domain.book.rates_of(domain.keys[position].as_py())
+            rows.append((change.effective_us, SET_LIMIT, position, -1, -1, messages_per_s, bytes_per_s, NONE))
+    columns = np.array(rows, np.int64).reshape(-1, len(Operations._fields)).T
+    return Operations(*np.ascontiguousarray(columns))
+
+
+def _keep_waiting(domain: DomainState, producers: Producers) -> None:
+    """Keep the producers that still wait, numbered anew in the order in which they were known."""
+    waiting = np.unique(np.concatenate([domain.entry_producer, domain.withheld["producer"]]))
+    domain.entry_producer = np.searchsorted(waiting, domain.entry_producer)
+    domain.withheld["producer"] = np.searchsorted(waiting, domain.withheld["producer"])
+    domain.producer_topic = producers.topic[waiting]
+    domain.producer_name = producers.name.take(waiting)
+    domain.producer_connection = producers.connection.take(waiting)

@@ -1,0 +1,132 @@
+"""What the stateful operator does with one key: its blocks and its state in, blocks for the tables out. No engine."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import NONE
+from headgate.throttle.blocks import decode, encode
+from headgate.throttle.domain import Engine, Rules, advance
+from headgate.throttle.limits import LimitChange, changes_of
+from headgate.throttle.schemas import EVENTS, PROGRESS
+from headgate.throttle.state import DomainState, KeyState
+
+
+class Block(NamedTuple):
+    """Rows of one kind on their way: `events`, `ticks`, `changes` and `dead_letters` in; `marks`, `topic_usage`, `dead_letters`, `progress` out."""
+
+    kind: str
+    rows: int
+    block: bytes
+
+
+@dataclass
+class Arrived:
+    """The blocks of one key and batch, put together by broker."""
+
+    events: dict[str, pa.Table] = field(default_factory=dict)
+    high_us: dict[str, int] = field(default_factory=dict)
+    everywhere_us: int = NONE
+    changes: list[LimitChange] = field(default_factory=list)
+    dead_letters: list[Block] = field(default_factory=list)
+    finish: bool = False
+
+    @property
+    def brokers(self) -> set[str]:
+        return self.events.keys() | self.high_us.keys() | {change.broker for change in self.changes if change.broker}
+
+
+def arrived(blocks: Iterable[Block]) -> Arrived:
+    by_kind: dict[str, list[Block]] = defaultdict(list)
+    for block in blocks:
+        by_kind[block.kind].append(block)
+    result = Arrived(dead_letters=by_kind["dead_letters"])
+    for block in by_kind["changes"]:
+        result.changes += changes_of(decode(block.block))
+    for block in by_kind["ticks"]:
+        for broker, event_time_us, finish in zip(*decode(block.block).to_pydict().values(), strict=True):
+            result.finish |= finish
+            if broker is None:
+                result.everywhere_us = max(result.everywhere_us, event_time_us)
+            else:
+                result.high_us[broker] = max(result.high_us.get(broker, NONE), event_time_us)
+    if by_kind["events"]:
+        events = pa.concat_tables(decode(block.block) for block in by_kind["events"])
+        result.events = dict(_by_broker(events))
+    return result
+
+
+def _by_broker(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    brokers = pc.unique(events["broker"]).to_pylist()
+    for broker in brokers:
+        yield broker, events if len(brokers) == 1 else events.filter(pc.equal(events["broker"], broker))
+
+
+def step_key(
+    key: str,
+    state: KeyState,
+    blocks: Iterable[Block],
+    rules: Rules,
+    engine: Engine,
+    given: tuple[LimitChange, ...] = (),
+) -> list[Block]:
+    """Bring the key's domains forward by what arrived; `state` is changed in place.
+
+    given: limit changes that every key knows from the start of the job, for keys that no row on the control stream reaches.
+    """
+    arrival = arrived(blocks)
+    _take_changes(state, [*given[state.taken :], *arrival.changes])
+    state.taken = max(state.taken, len(given))
+    out = list(arrival.dead_letters)
+    tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": []}
+    progress = []
+    for broker in sorted(state.domains.keys() | arrival.brokers):
+        events = arrival.events.get(broker, EVENTS.empty_table())
+        if broker not in state.domains:
+            if not len(events):
+                continue  # time passes on a broker that has nothing here
+            state.domains[broker] = DomainState(
+                broker, pending=[c for c in state.changes if c.broker in (None, broker)]
+            )
+        domain = state.domains[broker]
+        high_us = max(
+            pc.max(events["event_time_us"]).as_py() if len(events) else NONE,
+            arrival.high_us.get(broker, NONE),
+            arrival.everywhere_us,
+        )
+        if not len(events) and high_us <= domain.high_us and not arrival.finish and not arrival.changes:
+            progress.append(_progress(key, domain, 0))
+            continue
+        output = advance(domain, events, high_us, rules, engine, finish=arrival.finish)
+        tables["marks"].append(output.marks)
+        tables["topic_usage"].append(output.usage)
+        progress.append(_progress(key, domain, len(events)))
+    tables["progress"] = [pa.Table.from_pylist(progress, PROGRESS)] if progress else []
+    out += [
+        Block(kind, len(table), encode(table))
+        for kind, parts in tables.items()
+        if parts and len(table := pa.concat_tables(parts))
+    ]
+    return out
+
+
+def _take_changes(state: KeyState, changes: list[LimitChange]) -> None:
+    """Changes are pending in every domain they hold on, and kept for brokers that are yet to come."""
+    state.changes += changes
+    for broker, domain in state.domains.items():
+        domain.pending += [change for change in changes if change.broker in (None, broker)]
+
+
+def _progress(key: str, domain: DomainState, rows: int) -> dict[str, object]:
+    return {
+        "key": key,
+        "broker": domain.broker,
+        "rows": rows,
+        "event_time_us": domain.high_us,
+        "waiting": len(domain.entry_limiter),
+        "is_open": domain.is_open,
+    }

@@ -1,0 +1,132 @@
+"""Limit changes in event time, and the book of limits in force in one domain."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.throttle.keys import BROKER_KEY, group_key
+
+Rates = tuple[int, int]
+OFF: Rates = (0, 0)
+SCOPES = ("default", "namespace", "topic", "broker", "group")
+_NAMESPACE = re.compile(r"^(?:non-)?persistent://([^/]+/[^/]+)/")
+
+
+class LimitChange(NamedTuple):
+    """From `effective_us` on, `name` of `scope` has these rates per second (0: off, None: the policy is gone, the next wider one holds).
+
+    scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and `broker`.
+    broker: the one it holds on, None for all. Changes apply in the order (effective_us, seq), before traffic of the same instant.
+    """
+
+    effective_us: int
+    seq: int
+    broker: str | None
+    scope: str
+    name: str
+    messages_per_s: int | None
+    bytes_per_s: int | None
+
+    @property
+    def rates(self) -> Rates | None:
+        if self.messages_per_s is None and self.bytes_per_s is None:
+            return None
+        return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
+
+
+CHANGES = pa.schema(
+    [
+        ("effective_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("scope", pa.string()),
+        ("name", pa.string()),
+        ("messages_per_s", pa.int64()),
+        ("bytes_per_s", pa.int64()),
+    ]
+)
+
+
+def changes_table(changes: Sequence[LimitChange]) -> pa.Table:
+    columns = zip(*changes, strict=True) if changes else [[] for _ in CHANGES]
+    return pa.table(
+        [pa.array(list(column), field.type) for column, field in zip(columns, CHANGES, strict=True)], CHANGES
+    )
+
+
+def changes_of(table: pa.Table) -> list[LimitChange]:
+    return [LimitChange(*row) for row in zip(*(table[name].to_pylist() for name in CHANGES.names), strict=True)]
+
+
+class Book:
+    """The limits in force: a topic's own policy, else its namespace's, else the default (rate-limiters 11)."""
+
+    def __init__(self) -> None:
+        self.default: Rates = OFF
+        self.broker: Rates = OFF
+        self.namespaces: dict[str, Rates] = {}
+        self.topics: dict[str, Rates] = {}
+        self.groups: dict[str, Rates] = {}
+
+    def apply(self, change: LimitChange) -> None:
+        rates = change.rates
+        if change.scope == "default":
+            self.default = rates or OFF
+        elif change.scope == "broker":
+            self.broker = rates or OFF
+        else:
+            policies = {"namespace": self.namespaces, "topic": self.topics, "group": self.groups}[change.scope]
+            if rates is None:
+                policies.pop(change.name, None)
+            else:
+                policies[change.name] = rates
+
+    def rates_of(self, key: str) -> Rates:
+        """Rates of the limiter with `key`: a topic's name, a group's key or the broker's."""
+        if key == BROKER_KEY:
+            return self.broker
+        if key.startswith(group_key("")):
+            return self.groups.get(key.removeprefix(group_key("")), OFF)
+        if key in self.topics:
+            return self.topics[key]
+        return self.namespaces.get(namespace_of(key), self.default) if self.namespaces else self.default
+
+    def limiters_under(self, change: LimitChange, keys: pa.StringArray) -> list[int]:
+        """Positions in `keys` of the limiters whose rates `change` can move."""
+        if change.scope == "broker":
+            matches = pc.equal(keys, BROKER_KEY)
+        elif change.scope == "group":
+            matches = pc.equal(keys, group_key(change.name))
+        elif change.scope == "topic":
+            matches = pc.equal(keys, change.name)
+        elif change.scope == "namespace":
+            matches = pc.match_substring_regex(keys, f"^(non-)?persistent://{re.escape(change.name)}/")
+        else:
+            matches = pc.match_substring(keys, "://")
+        return pc.indices_nonzero(matches).to_pylist()
+
+    def changes(self) -> list[LimitChange]:
+        """The book as changes that build it again."""
+        scopes: Iterable[tuple[str, dict[str, Rates]]] = (
+            ("default", {"": self.default}),
+            ("broker", {"": self.broker}),
+            ("namespace", self.namespaces),
+            ("topic", self.topics),
+            ("group", self.groups),
+        )
+        return [LimitChange(0, 0, None, scope, name, *rates) for scope, held in scopes for name, rates in held.items()]
+
+    @classmethod
+    def from_changes(cls, changes: Iterable[LimitChange]) -> Self:
+        book = cls()
+        for change in changes:
+            book.apply(change)
+        return book
+
+
+def namespace_of(topic: str) -> str:
+    match = _NAMESPACE.match(topic)
+    return match.group(1) if match else ""

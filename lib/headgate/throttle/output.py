@@ -1,0 +1,67 @@
+"""Rows of `marks` and `topic_usage` from what an engine returned."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import MARK, NONE
+from headgate.core.publish_limiter import Scope
+from headgate.core.publish_limiters import SCOPE_TYPES
+from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
+from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TIMESTAMP, TOPIC_USAGE
+
+if TYPE_CHECKING:
+    from headgate.throttle.domain import Result
+    from headgate.throttle.state import DomainState
+
+
+def marks_table(
+    domain: "DomainState", result: "Result", producer_name: pa.StringArray, producer_connection: pa.StringArray
+) -> pa.Table:
+    n = len(result.mark_at_ns)
+    keys = domain.keys.take(pa.array(result.mark_limiter))
+    is_broker, is_group = pc.equal(keys, BROKER_KEY), pc.starts_with(keys, group_key(""))
+    scope = pc.case_when(pc.make_struct(is_broker, is_group), str(Scope.BROKER), str(Scope.GROUP), str(Scope.TOPIC))
+    kinds = [SCOPE_TYPES[name] for name in (Scope.BROKER, Scope.GROUP, Scope.TOPIC)]
+    return pa.table(
+        [
+            result.mark_at_ns,
+            pa.array(result.mark_at_ns // 1000, pa.int64()).cast(TIMESTAMP),
+            pa.repeat(domain.broker, n),
+            domain.keys.take(pa.array(result.mark_topic)),
+            producer_name.take(pa.array(result.mark_producer)),
+            producer_connection.take(pa.array(result.mark_producer)),
+            scope,
+            pc.case_when(
+                pc.make_struct(is_broker, is_group),
+                pa.repeat(domain.broker, n),
+                pc.utf8_slice_codeunits(keys, len(group_key(""))),
+                keys,
+            ),
+            pc.case_when(pc.make_struct(is_broker, is_group), *(str(kind) for kind in kinds)),
+            np.where(result.mark_action == MARK, "mark", "unmark"),
+            pa.array(result.mark_seq, mask=result.mark_seq == NONE),
+        ],
+        MARKS,
+    )
+
+
+def usage_table(domain: "DomainState", result: "Result", *, offered: bool) -> pa.Table:
+    """Counts that only offered traffic has are null in admitted traffic."""
+    n = len(result.closed_topic)
+    counts = [
+        pa.nulls(n, pa.int64()) if column in OFFERED_ONLY and not offered else pa.array(result.closed_counts[column])
+        for column in range(USAGE_COLUMNS)
+    ]
+    return pa.table(
+        [
+            pa.array(result.closed_second * (SECOND_NS // 1000), pa.int64()).cast(TIMESTAMP),
+            pa.repeat(domain.broker, n),
+            domain.keys.take(pa.array(result.closed_topic)),
+            *counts,
+        ],
+        TOPIC_USAGE,
+    )

@@ -1,0 +1,127 @@
+"""The engine in readable form: one object a limiter, for inspection and as the measure of the array form."""
+
+from collections import deque
+
+import numpy as np
+
+from headgate.core.kernels.domain_types import MARK, NONE, PUBLISH, UNMARK, Ints
+from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
+from headgate.core.publish_limiter import OnRateChange, PublishLimiter, Scope
+from headgate.core.token_bucket import TokenBucket
+from headgate.core.usage import USAGE_COLUMNS
+from headgate.throttle.domain import Result, Rules, Step
+from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
+
+
+def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
+    objects = _objects(domain, step, rules)
+    for at_ns, kind, topic, group, producer, messages, bytes_, seq in zip(
+        *(column.tolist() for column in step.operations), strict=True
+    ):
+        if kind == PUBLISH:
+            objects.publish(Publish(at_ns, topic, None if group < 0 else group, producer, messages, bytes_, seq))
+        else:
+            objects.set_limit(topic, messages, bytes_, at_ns)
+    objects.advance(step.until_ns, finish=step.finish)
+    _take_back(domain, objects)
+    return _result(objects)
+
+
+def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
+    keys = domain.keys.to_pylist()
+    objects = PublishDomain(
+        limiters=[],
+        broker=keys.index(BROKER_KEY) if BROKER_KEY in keys else None,
+        offered=rules.offered,
+        timeout_ns=rules.send_timeout_ms * 1_000_000,
+        max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
+        quantum=rules.release_quantum or None,
+    )
+    for position, key in enumerate(keys):
+        scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
+        on_rate_change = OnRateChange.REPRICE if scope is Scope.GROUP else OnRateChange.REPLACE
+        messages, bytes_ = domain.limiters["rate"][:, position].tolist()
+        limiter = DomainLimiter(scope, (messages, bytes_), on_rate_change)
+        if domain.limiters["born"][position]:
+            limiter.made = objects._made(limiter, 0)
+            _fill(limiter.made, domain, position)
+        objects.limiters.append(limiter)
+    for position, producer in zip(domain.entry_limiter.tolist(), domain.entry_producer.tolist(), strict=True):
+        topic = int(step.producer_topic[producer])
+        made = objects.limiters[position].made
+        if made is not None:
+            made.queue.append((producer, topic))
+        objects.waits[producer] = objects.waits.get(producer, 0) + 1
+        objects.usage.setdefault(topic, TopicUsage()).waiting += 1
+    for row in zip(*(domain.withheld[name].tolist() for name in WITHHELD_FIELDS), strict=True):
+        producer, at_ns, topic, group, messages, bytes_, seq = row
+        event = Publish(at_ns, topic, None if group < 0 else group, producer, messages, bytes_, seq)
+        objects.withheld.setdefault(producer, deque()).append(event)
+    for i, topic in enumerate(domain.usage["topic"].tolist()):
+        usage = objects.usage.setdefault(topic, TopicUsage())
+        second = int(domain.usage["second"][i])
+        usage.second = None if second == NONE else second
+        usage.since_ns = int(domain.usage["since_ns"][i])
+        usage.counts = [int(domain.usage[name][i]) for name in COUNT_FIELDS]
+    return objects
+
+
+def _fill(limiter: PublishLimiter, domain: DomainState, position: int) -> None:
+    for kind, bucket in enumerate(limiter.buckets):
+        if bucket is not None:
+            bucket.balance = int(domain.limiters["balance"][kind, position])
+            bucket.last_ns = int(domain.limiters["last_ns"][kind, position])
+            bucket.remainder_ns = int(domain.limiters["remainder_ns"][kind, position])
+    next_drain_ns = int(domain.limiters["next_drain_ns"][position])
+    limiter.next_drain_ns = None if next_drain_ns == NONE else next_drain_ns
+
+
+def _take_back(domain: DomainState, objects: PublishDomain) -> None:
+    arrays = {name: values.copy() for name, values in domain.limiters.items()}
+    entries: list[tuple[int, int]] = []
+    for position, limiter in enumerate(objects.limiters):
+        arrays["rate"][:, position] = limiter.rates
+        arrays["born"][position] = limiter.made is not None
+        if limiter.made is None:
+            continue
+        for kind, bucket in enumerate(limiter.made.buckets):
+            _store(arrays, kind, position, bucket)
+        drain_ns = limiter.made.next_drain_ns
+        arrays["next_drain_ns"][position] = NONE if drain_ns is None else drain_ns
+        entries += [(position, producer) for producer, _ in limiter.made.queue]
+    domain.limiters = arrays
+    domain.entry_limiter, domain.entry_producer = _columns(entries, 2)
+    withheld = [
+        (producer, event.at_ns, event.topic, -1 if event.group is None else event.group, *event[4:])
+        for producer, held in sorted(objects.withheld.items())
+        for event in held
+    ]
+    domain.withheld = dict(zip(WITHHELD_FIELDS, _columns(withheld, len(WITHHELD_FIELDS)), strict=True))
+    kept = [
+        (topic, NONE if usage.second is None else usage.second, usage.since_ns, *usage.counts)
+        for topic, usage in sorted(objects.usage.items())
+        if usage.second is not None or usage.waiting
+    ]
+    names = ("topic", "second", "since_ns", *COUNT_FIELDS)
+    domain.usage = dict(zip(names, _columns(kept, len(names)), strict=True))
+
+
+def _store(arrays: dict[str, Ints], kind: int, position: int, bucket: TokenBucket | None) -> None:
+    if bucket is not None:
+        arrays["balance"][kind, position] = bucket.balance
+        arrays["last_ns"][kind, position] = bucket.last_ns
+        arrays["remainder_ns"][kind, position] = bucket.remainder_ns
+
+
+def _result(objects: PublishDomain) -> Result:
+    marks = [
+        (*mark[:4], NONE if mark.seq is None else mark.seq, MARK if mark.marked else UNMARK) for mark in objects.marks
+    ]
+    closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
+    topic, second, *counts = _columns(closed, 2 + USAGE_COLUMNS)
+    return Result(*_columns(marks, 6), topic, second, np.stack(counts))
+
+
+def _columns(rows: list[tuple[int, ...]], width: int) -> list[Ints]:
+    return list(np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, width).T))

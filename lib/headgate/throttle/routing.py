@@ -1,0 +1,123 @@
+"""Which key's state an event belongs to, and packing events into one block a key. No engine: Arrow in, Arrow out.
+
+Limiters that share events must share a key. The layout is the finest split that allows it (design: state_key `auto`):
+the broker if a broker limit is set, else (broker, group), topics without a group by hash. Keys are slots, a fixed number of them, so
+that a row of the control stream can be sent to all. With state_key `topic`, the key is the topic.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import Ints
+from headgate.throttle.blocks import encode
+from headgate.throttle.keys import group_key
+from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
+from headgate.throttle.state import strings
+
+PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
+SPREAD = 8
+"""Slots that the ungrouped topics of one broker are spread over: enough to use the cores, few enough for hundreds of brokers."""
+DEAD_LETTER_KEY = "dead letters"
+
+
+@dataclass(frozen=True)
+class Routing:
+    """The state layout of a job, fixed by its first start, and the groups that topics are attached to."""
+
+    slots: int = 32
+    by_topic: bool = False
+    broker_wide: bool = False
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[str, str] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> list[str]:
+        """Every key that exists before a row has come: the slots, none by topic."""
+        return [] if self.by_topic else [slot_key(slot) for slot in range(self.slots)]
+
+    @property
+    def has_groups(self) -> bool:
+        return bool(self.tenants or self.namespaces or self.topics)
+
+
+def slot_key(slot: int) -> str:
+    return f"slot-{slot:04}"
+
+
+def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parsed rows (spark.parse.PARSED) in; a block of events a key, the time on each broker for every key, and bad rows out."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        good = pc.is_null(rows["reason"])
+        packed = [*_dead_letters(rows.filter(pc.invert(good))), *_events(routing, rows.filter(good))]
+        yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
+
+
+def _dead_letters(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if len(rows):
+        yield DEAD_LETTER_KEY, "dead_letters", encode(rows.select(DEAD_LETTERS.names).cast(DEAD_LETTERS))
+
+
+def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if not len(rows):
+        return
+    rows = rows.append_column("group", _groups(routing, rows))
+    if routing.by_topic:
+        keys = strings(rows["topic"]).dictionary_encode()
+        names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)
+    else:
+        codes = _slots(routing, rows)
+        names = routing.keys
+    order = np.argsort(codes, kind="stable")
+    events = rows.select(EVENTS.names).cast(EVENTS).take(order).combine_chunks()
+    present, starts = np.unique(codes[order], return_index=True)
+    for code, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
+        yield names[code], "events", encode(events.slice(start, end - start))
+    ticks = encode(_ticks(rows))
+    yield from ((key, "ticks", ticks) for key in routing.keys)
+
+
+def _ticks(rows: pa.Table) -> pa.Table:
+    """The highest time in `rows` by broker: it moves the clock of every key."""
+    highest = rows.group_by("broker").aggregate([("event_time_us", "max")])
+    return pa.table(
+        [highest["broker"], highest["event_time_us_max"], pa.repeat(pa.scalar(False), len(highest))],
+        TICKS,  # noqa: FBT003
+    )
+
+
+def _groups(routing: Routing, rows: pa.Table) -> pa.Array:
+    """Key of the group limiter that each topic is attached to: by topic, else namespace, else tenant; null without."""
+    if not routing.has_groups:
+        return pa.nulls(len(rows), pa.string())
+    namespaces = strings(rows["namespace"]).dictionary_encode()
+    of_namespace = [
+        routing.namespaces.get(name, routing.tenants.get(name.partition("/")[0]))
+        for name in namespaces.dictionary.to_pylist()
+    ]
+    groups = pa.array(of_namespace, pa.string()).take(namespaces.indices)
+    if routing.topics:
+        own = pc.index_in(rows["topic"], value_set=pa.array(list(routing.topics), pa.string()))
+        groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own.combine_chunks()), groups)
+    return pc.binary_join_element_wise(group_key(""), groups, "")
+
+
+def _slots(routing: Routing, rows: pa.Table) -> Ints:
+    brokers = strings(rows["broker"]).dictionary_encode()
+    broker_hashes = np.array([zlib.crc32(name.encode()) for name in brokers.dictionary.to_pylist()], np.int64)
+    hashes: Ints = broker_hashes[brokers.indices.to_numpy()]
+    if routing.broker_wide:
+        return hashes % routing.slots
+    groups = strings(rows["group"]).dictionary_encode() if "group" in rows.schema.names else None
+    spread = rows["topic_hash"].to_numpy() % SPREAD
+    if groups is not None and len(groups.dictionary):
+        group_hashes = np.array([zlib.crc32(name.encode()) for name in groups.dictionary.to_pylist()], np.int64)
+        codes = groups.indices.fill_null(-1).to_numpy()
+        spread = np.where(codes >= 0, group_hashes[codes], spread)
+    return (hashes + spread) % routing.slots

@@ -1,0 +1,104 @@
+"""Arrow schemas of everything that is written: tables, blocks between the stages. Columns are described in docs/tables.md."""
+
+import pyarrow as pa
+
+from headgate.core import usage
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+EVENTS = pa.schema(
+    [
+        ("event_time_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("topic", pa.string()),
+        ("group", pa.string()),
+        ("producer", pa.string()),
+        ("connection", pa.string()),
+        ("messages", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+"""A publish on its way to the operator. `group`: key of the group limiter that it is charged to, or null."""
+
+TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
+"""Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""
+
+CONTROL = pa.schema(
+    [
+        ("effective_time", TIMESTAMP),
+        ("seq", pa.int64()),
+        ("kind", pa.string()),
+        ("key", pa.string()),
+        ("broker", pa.string()),
+        ("scope", pa.string()),
+        ("name", pa.string()),
+        ("messages_per_s", pa.int64()),
+        ("bytes_per_s", pa.int64()),
+        ("source", pa.string()),
+        ("written_at", TIMESTAMP),
+    ]
+)
+
+MARKS = pa.schema(
+    [
+        ("at_ns", pa.int64()),
+        ("event_time", TIMESTAMP),
+        ("broker", pa.string()),
+        ("topic", pa.string()),
+        ("producer", pa.string()),
+        ("connection", pa.string()),
+        ("scope", pa.string()),
+        ("limiter", pa.string()),
+        ("type", pa.string()),
+        ("action", pa.string()),
+        ("seq", pa.int64()),
+    ]
+)
+
+USAGE_NAMES = {
+    usage.PUBLISHES: "publishes",
+    usage.MESSAGES: "messages",
+    usage.BYTES: "bytes",
+    usage.THROTTLED: "throttled_publishes",
+    usage.BY_TOPIC: "throttled_by_topic",
+    usage.BY_BROKER: "throttled_by_broker",
+    usage.BY_GROUP: "throttled_by_group",
+    usage.THROTTLED_NS: "throttled_ns",
+    usage.ADMITTED: "admitted_publishes",
+    usage.ADMITTED_MESSAGES: "admitted_messages",
+    usage.ADMITTED_BYTES: "admitted_bytes",
+    usage.DELAYED: "delayed_publishes",
+    usage.DELAY_NS: "delay_ns",
+    usage.MAX_DELAY_NS: "max_delay_ns",
+    usage.FAILED: "failed_publishes",
+    usage.FAILED_MESSAGES: "failed_messages",
+    usage.FAILED_BYTES: "failed_bytes",
+}
+OFFERED_ONLY = range(usage.ADMITTED, usage.USAGE_COLUMNS)
+
+TOPIC_USAGE = pa.schema(
+    [("event_time", TIMESTAMP), ("broker", pa.string()), ("topic", pa.string())]
+    + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
+)
+
+DEAD_LETTERS = pa.schema(
+    [
+        ("reason", pa.string()),
+        ("raw", pa.string()),
+        ("source", pa.string()),
+        ("offset", pa.int64()),
+    ]
+)
+
+PROGRESS = pa.schema(
+    [
+        ("key", pa.string()),
+        ("broker", pa.string()),
+        ("rows", pa.int64()),
+        ("event_time_us", pa.int64()),
+        ("waiting", pa.int64()),
+        ("is_open", pa.bool_()),
+    ]
+)
+"""How far one domain is: rows taken in this batch, highest time seen, queue entries, and whether time alone would bring output."""

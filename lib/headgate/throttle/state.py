@@ -1,0 +1,203 @@
+"""State of a domain, and its one codec.
+
+State is a version and Arrow blocks: one a kind of record and broker, named by the schema's metadata. What is empty is not written.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.usage import USAGE_COLUMNS
+from headgate.errors import StateError
+from headgate.throttle.blocks import decode_all, encode_all
+from headgate.throttle.limits import Book, LimitChange, changes_of, changes_table
+from headgate.throttle.schemas import EVENTS
+
+VERSION = 1
+
+LIMITER_FIELDS = {
+    "rate": 2,
+    "balance": 2,
+    "last_ns": 2,
+    "remainder_ns": 2,
+    "next_drain_ns": 1,
+    "born": 1,
+}
+"""Columns stored for each limiter, and how many dimensions they have. Debt floors follow from rates; queues are stored apart."""
+
+def no_strings() -> pa.StringArray:
+    return pa.array([], pa.string())
+
+
+def ints(*values: int) -> Ints:
+    return np.array(values, np.int64)
+
+
+def no_ints() -> Ints:
+    return np.empty(0, np.int64)
+
+
+def empty_limiters() -> dict[str, Ints]:
+    return {name: np.empty((2, 0) if rows == 2 else 0, np.int64) for name, rows in LIMITER_FIELDS.items()}
+
+
+@dataclass
+class DomainState:
+    """One broker's limiters under one state key. Positions of limiters are their order of registration, which never changes.
+
+    clock_ns: time up to which everything is done. high_us: highest event time seen, which is ahead of the clock by the hold-back.
+    """
+
+    broker: str
+    clock_ns: int = NONE
+    high_us: int = NONE
+    keys: pa.StringArray = field(default_factory=no_strings)
+    limiters: dict[str, Ints] = field(default_factory=empty_limiters)
+    # Queue entries in the order of limiter, then place in its queue.
+    entry_limiter: Ints = field(default_factory=no_ints)
+    entry_producer: Ints = field(default_factory=no_ints)
+    # Producers that wait: topic's limiter, name, connection.
+    producer_topic: Ints = field(default_factory=no_ints)
+    producer_name: pa.StringArray = field(default_factory=no_strings)
+    producer_connection: pa.StringArray = field(default_factory=no_strings)
+    # Arrivals withheld (offered traffic), in order per producer: columns of WITHHELD_FIELDS.
+    withheld: dict[str, Ints] = field(default_factory=lambda: {name: no_ints() for name in WITHHELD_FIELDS})
+    # Usage of the open second of the topics that have one or that are throttled: columns of USAGE_FIELDS.
+    usage: dict[str, Ints] = field(default_factory=lambda: {name: no_ints() for name in USAGE_FIELDS})
+    held: pa.Table = field(default_factory=EVENTS.empty_table)
+    pending: list[LimitChange] = field(default_factory=list)
+    book: Book = field(default_factory=Book)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether time alone would bring output."""
+        return bool(
+            len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or len(self.held)
+        )
+
+
+WITHHELD_FIELDS = ("producer", "at_ns", "topic", "group", "messages", "bytes", "seq")
+COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
+KEYS_OF_USAGE = ("topic", "second", "since_ns")
+USAGE_FIELDS = (*KEYS_OF_USAGE, *COUNT_FIELDS)
+
+
+@dataclass
+class KeyState:
+    """State behind one key of the operator: its brokers' domains, and the limit changes that a broker yet unseen will need.
+
+    taken: how many of the changes given to the operator at its start are in `changes` (state key `topic` only).
+    """
+
+    domains: dict[str, DomainState] = field(default_factory=dict)
+    changes: list[LimitChange] = field(default_factory=list)
+    taken: int = 0
+
+
+def _table(kind: str, broker: str, columns: dict[str, object], **numbers: int) -> pa.Table:
+    metadata = {"kind": kind, "broker": broker} | {name: str(value) for name, value in numbers.items()}
+    return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
+    columns: dict[str, object] = {"key": domain.keys}
+    for name, rows in LIMITER_FIELDS.items():
+        values = domain.limiters[name]
+        if name == "born":
+            columns[name] = values.astype(np.int8)
+        elif rows == 1:
+            columns[name] = values
+        else:
+            columns |= {f"messages_{name}": values[0], f"bytes_{name}": values[1]}
+    yield _table("limiters", domain.broker, columns, clock_ns=domain.clock_ns, high_us=domain.high_us)
+    parts = {
+        "entries": {"limiter": domain.entry_limiter, "producer": domain.entry_producer},
+        "producers": {
+            "topic": domain.producer_topic,
+            "producer": domain.producer_name,
+            "connection": domain.producer_connection,
+        },
+        "withheld": domain.withheld,
+        "usage": {name: column for name, column in domain.usage.items() if name in KEYS_OF_USAGE or column.any()},
+    }
+    for kind, part in parts.items():
+        if len(next(iter(part.values()))):
+            yield _table(kind, domain.broker, part)
+    if len(domain.held):
+        yield domain.held.replace_schema_metadata({"kind": "held", "broker": domain.broker})
+    for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
+        if changes:
+            yield changes_table(changes).replace_schema_metadata({"kind": kind, "broker": domain.broker})
+
+
+def encode_state(state: KeyState) -> bytes:
+    """The state as blocks; `decode_state` gives an equal one back, field for field."""
+    tables = [changes_table(state.changes).replace_schema_metadata({"kind": "changes", "taken": str(state.taken)})]
+    for domain in state.domains.values():
+        tables += _domain_tables(domain)
+    return encode_all(tables)
+
+
+def decode_state(version: int, blocks: bytes) -> KeyState:
+    """Raises StateError for a version that this headgate does not read. Arrays are views of `blocks`: copy before writing."""
+    if version != VERSION:
+        raise StateError(
+            f"the checkpoint's state has version {version}, this headgate reads version {VERSION}: "
+            "start with a new --output and --checkpoint, or go back to the headgate that wrote it"
+        )
+    state = KeyState()
+    for table in decode_all(blocks):
+        metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+        if metadata["kind"] == "changes":
+            state.changes, state.taken = changes_of(table), int(metadata["taken"])
+            continue
+        broker = metadata["broker"]
+        domain = state.domains.setdefault(broker, DomainState(broker))
+        _take_table(domain, table, metadata)
+    return state
+
+
+def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) -> None:
+    match metadata["kind"]:
+        case "limiters":
+            domain.clock_ns, domain.high_us = int(metadata["clock_ns"]), int(metadata["high_us"])
+            domain.keys = strings(table["key"])
+            for name, rows in LIMITER_FIELDS.items():
+                domain.limiters[name] = (
+                    numbers(table[name])
+                    if rows == 1
+                    else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])])
+                )
+        case "entries":
+            domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])
+        case "producers":
+            domain.producer_topic = numbers(table["topic"])
+            domain.producer_name, domain.producer_connection = strings(table["producer"]), strings(table["connection"])
+        case "withheld":
+            domain.withheld = {name: numbers(table[name]) for name in WITHHELD_FIELDS}
+        case "usage":
+            zeros = np.zeros(len(table), np.int64)
+            domain.usage = {
+                name: numbers(table[name]) if name in table.schema.names else zeros for name in USAGE_FIELDS
+            }
+        case "held":
+            domain.held = table.replace_schema_metadata(None)
+        case "pending":
+            domain.pending = changes_of(table)
+        case "book":
+            domain.book = Book.from_changes(changes_of(table))
+        case kind:
+            raise StateError(f"the checkpoint's state holds a table {kind!r} that this headgate does not know")
+
+
+def numbers(column: pa.ChunkedArray) -> Ints:
+    array: Ints = column.to_numpy().astype(np.int64, copy=False)
+    return array
+
+
+def strings(column: pa.ChunkedArray) -> pa.StringArray:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
