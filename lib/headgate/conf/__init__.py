@@ -1,0 +1,39 @@
+"""Settings of a headgate deployment: headgate.toml, Pulsar's broker.conf, rate policies and resource groups."""
+
+from headgate.conf.broker import BROKER_KEYS, BrokerConf
+from headgate.conf.checks import check_streaming
+from headgate.conf.limits import LimitRow, publish_limits
+from headgate.conf.load import Conf, load_conf
+from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
+from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
+from headgate.conf.settings import (
+    InputSettings,
+    KafkaSettings,
+    LiveSettings,
+    OperatorSettings,
+    Settings,
+    TriggerSettings,
+)
+
+__all__ = [
+    "BROKER_KEYS",
+    "BrokerConf",
+    "Conf",
+    "DispatchRate",
+    "InputSettings",
+    "KafkaSettings",
+    "LimitRow",
+    "LiveSettings",
+    "OperatorSettings",
+    "Policies",
+    "PublishRate",
+    "RatePolicies",
+    "ResourceGroup",
+    "ResourceGroups",
+    "Settings",
+    "SubscribeRate",
+    "TriggerSettings",
+    "check_streaming",
+    "load_conf",
+    "publish_limits",
+]

@@ -1,0 +1,87 @@
+"""Checks that need more than one conf file, or what the conf is used for."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from headgate.conf.broker import BROKER_KEYS
+from headgate.conf.findings import Findings, Place
+from headgate.conf.json_file import dotted
+from headgate.errors import ConfError
+
+if TYPE_CHECKING:
+    from headgate.conf.load import Conf
+
+_BROKER_WIDE = (
+    "brokerPublisherThrottlingMaxMessageRate",
+    "brokerPublisherThrottlingMaxByteRate",
+    "dispatchThrottlingRateInMsg",
+    "dispatchThrottlingRateInByte",
+)
+
+
+def check_state_key(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
+    """Refuse state_key = "topic" where topics share a limiter: a key of its own per topic would divide it.
+
+    Limits of groups count whether or not anything is attached to them; an attachment may follow while a job runs.
+    """
+    shared = [*_broker_wide_limits(conf), *_group_limits(conf)]
+    if conf.settings.operator.state_key == "topic" and shared:
+        findings.mistake(
+            Place(files["headgate.toml"], "operator.state_key"),
+            f"'topic' with limits that topics share: {', '.join(shared)}",
+            "auto",
+            'write state_key = "auto", or remove these limits',
+        )
+
+
+def _broker_wide_limits(conf: "Conf") -> Iterable[str]:
+    for name in _BROKER_WIDE:
+        if rate := getattr(conf.broker, BROKER_KEYS[name].field):
+            yield f"{name}={rate}"
+
+
+def _group_limits(conf: "Conf") -> Iterable[str]:
+    for name, group in sorted(conf.resource_groups.groups.items()):
+        rates = (
+            group.publish_messages_per_s,
+            group.publish_bytes_per_s,
+            group.dispatch_messages_per_s,
+            group.dispatch_bytes_per_s,
+        )
+        if any(rate is not None for rate in rates):
+            yield dotted(("resourcegroups", name))
+
+
+def check_classic_periods(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
+    """Refuse dispatch periods below 1 s with the classic limiter, which has no such window (rate-limiters.md 7)."""
+    if conf.broker.dispatch_implementation != "classic":
+        return
+    scopes = {"namespaces": conf.policies.namespaces, "topics": conf.policies.topics}
+    for scope, by_name in scopes.items():
+        for name, policies in by_name.items():
+            for rate in (policies.dispatch, policies.subscription_dispatch, policies.replicator_dispatch):
+                if rate is not None and rate.period_s < 1:
+                    findings.mistake(
+                        Place(files["policies.json"], dotted((scope, name))),
+                        f"ratePeriodInSecond {rate.period_s}",
+                        "from 1 with the classic dispatch limiter",
+                        "correct it, or select the token bucket with dispatchRateLimiterFactoryClassName",
+                    )
+
+
+def check_streaming(conf: "Conf") -> None:
+    """Return if a streaming job can run with this conf; a job calls it before it builds its query.
+
+    Raises ConfError for headgateClockPolicy=leap_tolerant: a job's rows are in the order of their event time, in
+    which a step back of the source's clock no longer shows (rate-limiters.md 3.2).
+    """
+    if conf.broker.clock_policy == "high_water":
+        return
+    findings = Findings()
+    findings.mistake(
+        Place("broker.conf", "headgateClockPolicy"),
+        f"{conf.broker.clock_policy} in a streaming job, which orders rows by event time",
+        "high_water",
+        "write headgateClockPolicy=high_water, or remove the line",
+    )
+    raise ConfError(findings.mistakes)

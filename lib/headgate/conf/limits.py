@@ -1,0 +1,56 @@
+"""The publish limits of the conf files as flat rows, which a job writes into its ordered stream."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from headgate.conf.policies import RatePolicies
+
+if TYPE_CHECKING:
+    from headgate.conf.load import Conf
+
+RATE_MAX: Final = 2**53 - 1
+"""The largest rate of a resource group; larger ones count as this (resource-groups.md 1)."""
+
+Scope = Literal["default", "namespace", "topic", "broker", "group"]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRow:
+    """The publish limit of one scope; a rate is a whole number from 0, and 0 is off.
+
+    `name` is the namespace, full topic name or group, and empty for `default` (every topic without a policy) and
+    `broker`. A namespace or topic row of (0, 0) lifts the wider limits of a topic; no row means that they hold.
+    """
+
+    scope: Scope
+    name: str
+    messages_per_s: int
+    bytes_per_s: int
+
+
+def publish_limits(conf: "Conf") -> list[LimitRow]:
+    """Return one row for everything that the conf files can limit, set or not, so that a new file switches off too.
+
+    The order is default, namespaces, topics, broker, groups, each by name: it depends on the settings alone. Group
+    rows hold the quota of the whole cluster, also of groups that nothing is attached to.
+    """
+    broker = conf.broker
+    rows = [LimitRow("default", "", broker.topic_publish_rate_messages_per_s, broker.topic_publish_rate_bytes_per_s)]
+    rows += _policy_rows("namespace", conf.policies.namespaces)
+    rows += _policy_rows("topic", conf.policies.topics)
+    rows.append(
+        LimitRow("broker", "", broker.broker_publish_rate_messages_per_s, broker.broker_publish_rate_bytes_per_s)
+    )
+    for name, group in sorted(conf.resource_groups.groups.items()):
+        rates = (group.publish_messages_per_s, group.publish_bytes_per_s)
+        rows.append(LimitRow("group", name, *(min(rate or 0, RATE_MAX) for rate in rates)))
+    return rows
+
+
+def _policy_rows(scope: Scope, policies: Mapping[str, RatePolicies]) -> list[LimitRow]:
+    return [
+        LimitRow(scope, name, rates.publish.messages_per_s, rates.publish.bytes_per_s)
+        for name, rates in sorted(policies.items())
+        if rates.publish is not None
+    ]

@@ -1,0 +1,88 @@
+"""Loads a conf directory as a whole: every file is read, and all that is wrong is reported at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from headgate.conf.broker import BrokerConf
+from headgate.conf.broker_file import read_broker_conf
+from headgate.conf.checks import check_classic_periods, check_state_key
+from headgate.conf.findings import Findings, Place
+from headgate.conf.policies import Policies, read_policies
+from headgate.conf.resource_groups import ResourceGroups, read_resource_groups
+from headgate.conf.settings import Settings
+from headgate.conf.settings_file import read_settings
+from headgate.errors import ConfError
+
+FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Conf:
+    """Everything that the conf directory says; immutable, and complete without any file.
+
+    `warnings` are finished lines for a job to print: they change nothing.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    broker: BrokerConf = field(default_factory=BrokerConf)
+    policies: Policies = field(default_factory=Policies)
+    resource_groups: ResourceGroups = field(default_factory=ResourceGroups)
+    warnings: tuple[str, ...] = ()
+
+
+def load_conf(conf_dir: str | Path) -> Conf:
+    """Return the conf in a directory; a file that is missing there stands for its defaults.
+
+    Raises ConfError with every mistake of every file, or if the directory is missing.
+    """
+    directory = Path(conf_dir)
+    if not directory.is_dir():
+        raise ConfError(
+            [f"{directory}: got no directory; allowed: one with {', '.join(FILES)}, each optional; correct the path"]
+        )
+    files = {name: str(directory / name) for name in FILES}
+    findings = Findings()
+
+    def read(name: str, parse: Callable[[bytes, str, Findings], T], default: T) -> T:
+        content = _content(directory / name, findings)
+        return default if content is None else parse(content, files[name], findings)
+
+    settings = read("headgate.toml", _decoded(read_settings, Settings()), Settings())
+    broker = read("broker.conf", read_broker_conf, BrokerConf())
+    policies = read("policies.json", _decoded(read_policies, Policies()), Policies())
+    groups = read("resource-groups.json", _decoded(read_resource_groups, ResourceGroups()), ResourceGroups())
+    conf = Conf(settings, broker, policies, groups, tuple(findings.warnings))
+    check_state_key(conf, files, findings)
+    check_classic_periods(conf, files, findings)
+    if findings.mistakes:
+        raise ConfError(findings.mistakes)
+    return conf
+
+
+def _content(path: Path, findings: Findings) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        findings.mistake(Place(str(path)), f"{error.strerror}", "a readable file", "correct it, or remove it")
+        return None
+
+
+def _decoded(parse: Callable[[str, str, Findings], T], default: T) -> Callable[[bytes, str, Findings], T]:
+    """Return `parse` for bytes, which are UTF-8 with or without a byte order mark."""
+
+    def parse_bytes(content: bytes, file: str, findings: Findings) -> T:
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = 1 + content.count(b"\n", 0, error.start)
+            findings.mistake(Place(file, line=line), "bytes that are not UTF-8", "UTF-8", "save the file as UTF-8")
+            return default
+        return parse(text, file, findings)
+
+    return parse_bytes

@@ -1,0 +1,98 @@
+"""Reads headgate.toml and says what is wrong with it in the words of the other conf files."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from headgate.conf.findings import Findings, Place, shown
+from headgate.conf.json_file import dotted
+from headgate.conf.settings import Section, Settings, is_secret, model_of
+
+_HEADER: Final = re.compile(r"\s*\[\s*(?P<section>[\w.-]+(?:\s*\.\s*[\w-]+)*)\s*\]")
+_KEY: Final = re.compile(r"\s*(?P<key>[\w.-]+|\"[^\"]*\"|'[^']*')\s*=")
+
+
+def read_settings(text: str, file: str, findings: Findings) -> Settings:
+    """Return the settings in a headgate.toml; what is wrong goes to `findings`, and its key keeps the default."""
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        findings.mistake(Place(file), f"{error}", "TOML", "correct the syntax")
+        return Settings()
+    lines = _lines(text)
+    while True:  # without the wrong keys again: a rule for several keys is looked at once each of them is right
+        try:
+            return Settings.model_validate(table)
+        except ValidationError as error:
+            # One wrong value gives an error for each type of a union: the first one of a path counts.
+            details = {_field_path(detail["loc"]): detail for detail in reversed(error.errors(include_url=False))}
+        for path, detail in reversed(details.items()):
+            key = dotted(path)
+            _report(detail, path, _taken_out(table, path), Place(file, key, lines.get(key)), findings)
+
+
+def _report(detail: ErrorDetails, path: tuple[Any, ...], got: str, place: Place, findings: Findings) -> None:
+    section = model_of(path[:-1]) or Settings
+    if detail["type"] == "extra_forbidden":
+        findings.unknown_key(place, str(path[-1]), section.model_fields)
+    elif detail["type"] == "span":
+        allowed, remedy = "event_time_from before event_time_until", "exchange or correct them"
+        findings.mistake(place, detail["msg"], allowed, remedy)
+    else:
+        info = section.model_fields[path[-1]]
+        default = info.get_default()
+        remedy = "correct it"
+        if not isinstance(default, Section | dict):
+            remedy += f", or remove the line for the default ({_written(default)})"
+        findings.mistake(place, got, str(info.description), remedy)
+
+
+def _field_path(loc: tuple[int | str, ...]) -> tuple[Any, ...]:
+    """Return the path down to a field of a model; what pydantic adds for the parts of a field's value is left out."""
+    path: list[int | str] = []
+    for part in loc:
+        path.append(part)
+        if model_of(tuple(path)) is None:
+            break
+    return tuple(path)
+
+
+def _taken_out(table: dict[str, Any], path: tuple[Any, ...]) -> str:
+    """Remove the value at a path and return it as a message may show it, without what looks like a secret."""
+    *parents, key = path
+    for parent in parents:
+        table = table[parent]
+    value = table.pop(key)
+    if isinstance(value, dict):
+        return shown(_hidden(value))
+    return f"a {type(value).__name__}" if key == "options" else shown(value)
+
+
+def _hidden(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    def hidden(key: str, inner: object) -> object:
+        if isinstance(inner, dict):
+            return _hidden(inner, f"{key}.")
+        return "**********" if is_secret(key) else inner
+
+    return {key: hidden(prefix + key, inner) for key, inner in value.items()}
+
+
+def _written(value: object) -> str:
+    return value.isoformat().replace("+00:00", "Z") if hasattr(value, "isoformat") else str(value)
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Return the line of every dotted key that stands on a line of its own, as all do in the shipped file."""
+    lines: dict[str, int] = {}
+    section = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            section = re.sub(r"\s", "", header["section"]) + "."
+            lines.setdefault(section[:-1], number)
+        elif key := _KEY.match(line):
+            lines.setdefault(section + key["key"].strip("\"'"), number)
+    return lines

@@ -1,0 +1,233 @@
+"""A conf directory is loaded as a whole: defaults for what is missing, all mistakes at once, limits as flat rows."""
+
+import pickle
+import re
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from headgate.conf import (
+    BROKER_KEYS,
+    BrokerConf,
+    Conf,
+    LimitRow,
+    Policies,
+    PublishRate,
+    RatePolicies,
+    ResourceGroup,
+    ResourceGroups,
+    Settings,
+    check_streaming,
+    load_conf,
+    publish_limits,
+)
+from headgate.errors import ConfError
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def conf_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory whose files are named `conf/...` in messages."""
+    monkeypatch.chdir(tmp_path)
+    Path("conf").mkdir()
+    return Path("conf")
+
+
+def mistakes_of(conf_dir: Path) -> tuple[str, ...]:
+    with pytest.raises(ConfError) as error:
+        load_conf(conf_dir)
+    return error.value.mistakes
+
+
+def test_an_empty_directory_is_the_default(conf_dir: Path) -> None:
+    assert Conf() == load_conf(conf_dir)
+
+
+def test_empty_files_are_the_default(conf_dir: Path) -> None:
+    for name, content in {"headgate.toml": "", "broker.conf": "", "policies.json": "{}"}.items():
+        (conf_dir / name).write_text(content)
+    (conf_dir / "resource-groups.json").write_bytes(b"\xef\xbb\xbf{}")
+    assert Conf() == load_conf(str(conf_dir))
+
+
+@pytest.mark.parametrize("name", ["missing", "file"])
+def test_a_missing_directory_is_an_error(conf_dir: Path, name: str) -> None:
+    (conf_dir / "file").touch()
+    assert (
+        (
+            f"conf/{name}: got no directory; allowed: one with headgate.toml, broker.conf, policies.json, "
+            "resource-groups.json, each optional; correct the path"
+        ),
+    ) == mistakes_of(conf_dir / name)
+
+
+def test_all_mistakes_of_all_files_are_reported_at_once(conf_dir: Path) -> None:
+    (conf_dir / "headgate.toml").write_text("[operator]\nslots = 0\n[trigger]\ninterval_ms = -1\n")
+    (conf_dir / "broker.conf").write_text("numIOThreads=x\nheadgateFoo=1\n")
+    (conf_dir / "policies.json").write_text('{"topics": {"x": {}, "y": {}}}')
+    (conf_dir / "resource-groups.json").write_text('{\n"tenants": {"a": "gold"}}')
+    assert [mistake.split(": got")[0] for mistake in mistakes_of(conf_dir)] == [
+        "conf/headgate.toml line 2: operator.slots",
+        "conf/headgate.toml line 4: trigger.interval_ms",
+        "conf/broker.conf line 1: numIOThreads",
+        "conf/broker.conf line 2: headgateFoo",
+        "conf/policies.json line 1: topics.x",
+        "conf/policies.json line 1: topics.y",
+        "conf/resource-groups.json line 2: tenants.a",
+    ]
+
+
+def test_files_that_cannot_be_read_are_mistakes(conf_dir: Path) -> None:
+    (conf_dir / "headgate.toml").write_bytes(b"\n# \xff\n")
+    (conf_dir / "policies.json").mkdir()
+    assert mistakes_of(conf_dir) == (
+        "conf/headgate.toml line 2: got bytes that are not UTF-8; allowed: UTF-8; save the file as UTF-8",
+        "conf/policies.json: got Is a directory; allowed: a readable file; correct it, or remove it",
+    )
+
+
+def test_warnings_are_kept_for_the_job_to_print(conf_dir: Path) -> None:
+    (conf_dir / "broker.conf").write_text("numIoThreads=8\n")
+    assert load_conf(conf_dir).warnings == (
+        "conf/broker.conf line 1: numIoThreads: headgate does not read this key; if numIOThreads is meant, correct it",
+    )
+
+
+def test_conf_is_frozen_and_survives_pickling(conf_dir: Path) -> None:
+    conf = load_conf(ROOT / "conf")
+    with pytest.raises(FrozenInstanceError):
+        conf.broker = BrokerConf()  # type: ignore[misc]
+    assert conf == pickle.loads(pickle.dumps(conf))
+
+
+SHARED = 'write state_key = "auto", or remove these limits'
+
+
+def test_state_by_topic_is_refused_where_topics_share_a_limit(conf_dir: Path) -> None:
+    (conf_dir / "headgate.toml").write_text('[operator]\nstate_key = "topic"\n')
+    (conf_dir / "broker.conf").write_text("brokerPublisherThrottlingMaxByteRate=5\ndispatchThrottlingRateInMsg=6\n")
+    (conf_dir / "resource-groups.json").write_text(
+        '{"resourcegroups": {"gold": {"dispatchRateInMsgs": 7}, "free": {}}}'
+    )
+    assert (
+        (
+            "conf/headgate.toml: operator.state_key: got 'topic' with limits that topics share: "
+            "brokerPublisherThrottlingMaxByteRate=5, dispatchThrottlingRateInMsg=6, resourcegroups.gold; "
+            f"allowed: auto; {SHARED}"
+        ),
+    ) == mistakes_of(conf_dir)
+
+
+def test_state_by_topic_is_accepted_with_limits_of_single_topics(conf_dir: Path) -> None:
+    (conf_dir / "headgate.toml").write_text('[operator]\nstate_key = "topic"\n')
+    (conf_dir / "broker.conf").write_text("maxPublishRatePerTopicInBytes=5\n")
+    assert load_conf(conf_dir).settings.operator.state_key == "topic"
+
+
+@pytest.mark.parametrize(("factory", "count"), [("dispatchRateLimiterFactoryClassName=", 1), ("", 0)])
+def test_a_dispatch_period_below_1_s_is_refused_with_the_classic_limiter(
+    conf_dir: Path, factory: str, count: int
+) -> None:
+    (conf_dir / "broker.conf").write_text(factory)
+    (conf_dir / "policies.json").write_text('{"namespaces": {"a/b": {"dispatchRate": {"ratePeriodInSecond": 0}}}}')
+    expected = (
+        (
+            'conf/policies.json: namespaces."a/b": got ratePeriodInSecond 0; allowed: from 1 with the classic dispatch '
+            "limiter; correct it, or select the token bucket with dispatchRateLimiterFactoryClassName"
+        ),
+    )
+    assert expected[:count] == (mistakes_of(conf_dir) if count else load_conf(conf_dir).warnings)
+
+
+def test_streaming_jobs_refuse_the_leap_tolerant_clock() -> None:
+    with pytest.raises(ConfError) as error:
+        check_streaming(Conf(broker=BrokerConf(clock_policy="leap_tolerant")))
+    assert error.value.mistakes == (
+        (
+            "broker.conf: headgateClockPolicy: got leap_tolerant in a streaming job, which orders rows by event time; "
+            "allowed: high_water; write headgateClockPolicy=high_water, or remove the line"
+        ),
+    )
+    check_streaming(Conf())
+
+
+def test_limit_rows_are_complete_and_in_a_stable_order() -> None:
+    conf = Conf(
+        broker=BrokerConf(
+            topic_publish_rate_messages_per_s=1,
+            topic_publish_rate_bytes_per_s=2,
+            broker_publish_rate_messages_per_s=3,
+            broker_publish_rate_bytes_per_s=4,
+        ),
+        policies=Policies(
+            namespaces={
+                "b/n": RatePolicies(publish=PublishRate(5, 6)),
+                "a/n": RatePolicies(publish=PublishRate()),
+                "c/n": RatePolicies(),
+            },
+            topics={"persistent://a/n/t": RatePolicies(publish=PublishRate(7, 0))},
+        ),
+        resource_groups=ResourceGroups(
+            {"silver": ResourceGroup(8, None), "gold": ResourceGroup(None, 2**60), "free": ResourceGroup()}
+        ),
+    )
+    assert [
+        LimitRow("default", "", 1, 2),
+        LimitRow("namespace", "a/n", 0, 0),
+        LimitRow("namespace", "b/n", 5, 6),
+        LimitRow("topic", "persistent://a/n/t", 7, 0),
+        LimitRow("broker", "", 3, 4),
+        LimitRow("group", "free", 0, 0),
+        LimitRow("group", "gold", 0, 2**53 - 1),
+        LimitRow("group", "silver", 8, 0),
+    ] == publish_limits(conf)
+
+
+def test_without_files_the_default_and_the_broker_are_off() -> None:
+    assert [LimitRow("default", "", 0, 0), LimitRow("broker", "", 0, 0)] == publish_limits(Conf())
+
+
+def test_the_shipped_conf_loads_without_a_warning_and_limits_all_five_tenants() -> None:
+    conf = load_conf(ROOT / "conf")
+    assert conf.warnings == ()
+    assert Settings() == conf.settings
+    assert conf.resource_groups.tenants == {
+        "acme": "gold",
+        "globex": "silver",
+        "initech": "silver",
+        "umbrella": "bronze",
+    }
+    assert list(conf.policies.namespaces) == ["hooli/noisy"]
+    assert conf.broker.topic_publish_rate_messages_per_s > 0
+
+
+def test_the_shipped_broker_conf_names_every_key() -> None:
+    shipped = (ROOT / "conf" / "broker.conf").read_text("utf-8")
+    assert set(BROKER_KEYS) <= set(re.findall(r"^(\w+)=", shipped, re.MULTILINE))
+
+
+def test_the_documentations_example_is_what_is_printed(conf_dir: Path) -> None:
+    edits = {
+        "headgate.toml": (r"^hold_back_ms = \d+$", "hold_back_ms = -1"),
+        "broker.conf": (r"^maxPublishRatePerTopicInMessages=\d+$", "maxPublishRatePerTopicInMessages=1k"),
+    }
+    for name, (pattern, edited) in edits.items():
+        shipped = (ROOT / "conf" / name).read_text("utf-8")
+        (conf_dir / name).write_text(re.sub(pattern, edited, shipped, flags=re.MULTILINE))
+    with pytest.raises(ConfError) as error:
+        load_conf(conf_dir)
+    assert f"```\n{error.value}\n```" in (ROOT / "docs" / "configuration.md").read_text("utf-8")
+
+
+def test_the_documentation_has_every_key_with_its_default() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+    documented = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", page, re.MULTILINE))
+    assert {name: key.default or "not set" for name, key in BROKER_KEYS.items()} == {
+        name: default for name, default in documented.items() if name in BROKER_KEYS
+    }
+    settings = Settings().model_dump(mode="json")
+    settings["input"] |= {f"kafka.{key}": value for key, value in settings["input"].pop("kafka").items()}
+    expected = {f"{section}.{key}" for section, keys in settings.items() for key in keys}
+    assert expected == {name for name in documented if name.split(".")[0] in settings}
