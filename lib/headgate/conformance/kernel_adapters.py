@@ -1,5 +1,8 @@
 """The array forms of kinds, replayed with --kernel. Imported only then: compiled kernels take time to load."""
 
+from headgate.conformance import kernel_token_bucket
 from headgate.conformance.timed import TimedFactory
 
-KERNEL_ADAPTERS: dict[str, TimedFactory] = {}
+KERNEL_ADAPTERS: dict[str, TimedFactory] = {
+    "token_bucket": kernel_token_bucket.build_array_form,
+}

@@ -20,6 +20,7 @@ def tree(tmp_path):
     core = tmp_path / "lib" / "headgate" / "core"
     kernels = core / "kernels"
     kernels.mkdir(parents=True)
+    (core.parent / "__init__.py").touch()
     shutil.copy(CORE / "__init__.py", core)
     for name in ("__init__.py", "int128.py"):
         shutil.copy(CORE / "kernels" / name, kernels)
