@@ -1,0 +1,123 @@
+"""Sets this checkout up if it is not, then becomes `.venv/bin/python ARGUMENTS`.
+
+    python3.11 scripts/bootstrap.py ARGUMENTS...
+
+Steps: Java is there; .venv holds requirements.lock, hashes checked; the project itself is installed in it (editable);
+Delta's jars are in .cache/jars. Each is done again only when what it was made from has changed. A step that was
+interrupted is known by .venv/headgate-setup.json, and .venv is then made from scratch. With nothing to do it needs no
+network.
+
+Standard library only: this runs on the machine's own Python, before there is a virtual environment.
+"""
+# ruff: noqa: INP001  (scripts are started by path, they are no package)
+
+import hashlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import NoReturn
+
+import jars
+import steps
+from java import find_java
+from steps import PYTHON, ROOT, VENV, SetupError
+
+LOCK = ROOT / "requirements.lock"
+STATE = VENV / "headgate-setup.json"
+INTERRUPTED = "interrupted"
+PIP: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
+
+
+def read_state() -> dict[str, str]:
+    """What .venv was made from, as digests under "root", "packages" and "project"; empty if that is not known."""
+    try:
+        state = json.loads(STATE.read_text())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def wanted_state() -> dict[str, str]:
+    """What .venv should be made from. Lint settings in pyproject.toml do not count."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = json.dumps([pyproject["project"], pyproject["build-system"]], sort_keys=True)
+    return {"root": str(ROOT), "packages": digest(LOCK.read_bytes()), "project": digest(project.encode())}
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_set_up() -> bool:
+    return PYTHON.exists() and read_state() == wanted_state()
+
+
+def set_up() -> None:
+    """Bring .venv to the wanted state. At every moment the state file tells the truth about what is finished."""
+    wanted, state = wanted_state(), read_state()
+    if not PYTHON.exists() or state.get("root") != wanted["root"] or INTERRUPTED in state.values():
+        state = {"root": wanted["root"], "packages": INTERRUPTED, "project": INTERRUPTED}
+        with steps.step(f"making {VENV.name} with Python {sys.version.split()[0]}"):
+            steps.run([sys.executable, "-m", "venv", "--clear", VENV], "Is Python's venv module complete?")
+    if state.get("packages") != wanted["packages"]:
+        STATE.write_text(json.dumps(state | {"packages": INTERRUPTED}))
+        count = len(re.findall(r"^[a-zA-Z0-9]", LOCK.read_text(), re.MULTILINE))
+        with steps.step(f"installing {count} packages from {LOCK.name}, 700 MB the first time"):
+            install_packages()
+    if state.get("project") != wanted["project"]:
+        STATE.write_text(json.dumps(state | {"packages": wanted["packages"], "project": INTERRUPTED}))
+        with steps.step("installing the headgate command"):
+            install_project()
+    STATE.write_text(json.dumps(wanted))
+
+
+def install_packages() -> None:
+    """Install requirements.lock.
+
+    pyspark comes as source: the setuptools of the lock builds it; pip would fetch the newest one, unchecked.
+    """
+    advice = "The first start needs the network (pip's own settings and variables apply)."
+    locked = [*PIP, "--require-hashes", "--no-build-isolation", "--requirement"]
+    pinned = re.search(r"^setuptools==.*?(?=^[a-zA-Z0-9]|\Z)", LOCK.read_text(), re.MULTILINE | re.DOTALL)
+    if pinned is None:
+        raise SetupError(f"{LOCK.name} pins no setuptools; compile it with the dev extra, see docs/operations.md")
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as only_setuptools:
+        only_setuptools.write(pinned.group())
+        only_setuptools.flush()
+        steps.run([*locked, Path(only_setuptools.name)], advice)
+    steps.run([*locked, LOCK], advice)
+
+
+def install_project() -> None:
+    """Put the headgate command in .venv/bin; the package itself stays where it is, so edits need no reinstallation."""
+    steps.run(
+        [*PIP, "--no-deps", "--no-build-isolation", "--editable", ROOT], "Is pyproject.toml as in the repository?"
+    )
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Set up, then become .venv/bin/python with the arguments: signals and exit status are that program's own."""
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        os.environ["JAVA_HOME"] = str(find_java().home)
+        if not is_set_up():
+            with steps.locked():
+                if not is_set_up():
+                    set_up()
+        jars.fetch("delta")
+    except SetupError as error:
+        steps.say(f"headgate: {error}")
+        sys.exit(steps.UNAVAILABLE)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.execv(PYTHON, [str(PYTHON), *arguments])  # noqa: S606  (that is the point)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

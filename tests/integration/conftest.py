@@ -1,0 +1,64 @@
+"""What integration tests share: one Spark session, made when the first test asks for it, clean after each test."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.spark.session import local_builder
+from kafka_broker import kafka_broker
+
+__all__ = ["kafka_broker"]
+
+TESTS = Path(__file__).parents[1]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say."""
+    for item in items:
+        for fixture, marker in (("spark", "spark"), ("kafka_broker", "kafka")):
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(marker)
+
+
+@pytest.fixture(scope="session")
+def spark_of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session itself; tests ask for `spark`."""
+    # Workers are separate processes: they import stateful functions from the sources and from test modules.
+    paths = [str(TESTS.parent / "lib"), str(TESTS), str(TESTS / "integration"), os.environ.get("PYTHONPATH", "")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        settings = {
+            "spark.sql.shuffle.partitions": 2,
+            "spark.driver.memory": "2g",
+            "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
+            "spark.local.dir": tmp_path_factory.mktemp("spark"),
+        }
+        builder = local_builder("headgate-tests").master("local[2]")
+        for name, value in settings.items():
+            builder = builder.config(name, str(value))
+        spark = builder.getOrCreate()
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def spark(spark_of_all_tests: SparkSession) -> Iterator[SparkSession]:
+    """The one session. After each test: no running query, no temporary view, nothing cached, settings as before."""
+    session = spark_of_all_tests
+    before = session.conf.getAll
+    yield session
+    for query in session.streams.active:
+        query.stop()
+    for table in session.catalog.listTables():
+        if table.isTemporary:
+            session.catalog.dropTempView(table.name)
+    session.catalog.clearCache()
+    after = session.conf.getAll
+    for name in after.keys() - before.keys():
+        session.conf.unset(name)
+    for name, value in before.items():
+        if after.get(name) != value:
+            session.conf.set(name, value)

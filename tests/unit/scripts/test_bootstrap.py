@@ -1,0 +1,116 @@
+"""Set-up runs when it has to, only then, and an interrupted one is done again from scratch."""
+
+import shutil
+from pathlib import Path
+
+import bootstrap
+import pytest
+import steps
+
+LOCK = "rich==15 \\\n    --hash=sha256:0\nsetuptools==84 \\\n    --hash=sha256:1\n"
+from_scratch = ["venv", "setuptools", "lock", "project"]
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout whose commands only note that they ran; `ran` empties the list."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "requirements.lock").write_text(
+        "rich==15 \\\n    --hash=sha256:0\nsetuptools==84 \\\n    --hash=sha256:1\n"
+    )
+    (here / "pyproject.toml").write_text('[project]\nname = "headgate"\n[build-system]\nrequires = []\n')
+    use(monkeypatch, here)
+    return here
+
+
+def use(monkeypatch, here: Path) -> None:
+    monkeypatch.setattr(bootstrap, "ROOT", here)
+    monkeypatch.setattr(bootstrap, "VENV", here / ".venv")
+    monkeypatch.setattr(bootstrap, "PYTHON", here / ".venv" / "bin" / "python")
+    monkeypatch.setattr(bootstrap, "STATE", here / ".venv" / "headgate-setup.json")
+    monkeypatch.setattr(bootstrap, "LOCK", here / "requirements.lock")
+
+
+@pytest.fixture
+def ran(monkeypatch):
+    """What `set_up` ran, by kind; a kind in `fails` is interrupted there."""
+    kinds: list[str] = []
+
+    def run(command, _advice) -> None:
+        words = [str(word) for word in command]
+        last = {"requirements.lock": "lock", "here": "project", "moved": "project"}.get(
+            Path(words[-1]).name, "setuptools"
+        )
+        kinds.append("venv" if "venv" in words else last)
+        if kinds[-1] == "venv":
+            shutil.rmtree(bootstrap.VENV, ignore_errors=True)
+            (bootstrap.VENV / "bin").mkdir(parents=True)
+            bootstrap.PYTHON.touch()
+        if kinds[-1] in run.fails:
+            raise KeyboardInterrupt
+
+    run.fails = set()
+    monkeypatch.setattr(steps, "run", run)
+    kinds_of = lambda: [kinds.pop(0) for _ in list(kinds)]
+    kinds_of.run = run
+    return kinds_of
+
+
+def test_a_fresh_checkout_gets_everything_and_a_second_start_nothing(checkout, ran) -> None:
+    assert not bootstrap.is_set_up()
+    bootstrap.set_up()
+    assert from_scratch == ran()
+    assert bootstrap.is_set_up()
+
+
+@pytest.mark.parametrize("where", ["venv", "setuptools", "lock", "project"])
+def test_an_interrupted_set_up_is_known_and_done_again_from_scratch(checkout, ran, where) -> None:
+    ran.run.fails = {where}
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap.set_up()
+    assert not bootstrap.is_set_up()
+    ran.run.fails = set()
+    ran()
+    bootstrap.set_up()
+    assert from_scratch == ran()
+    assert bootstrap.is_set_up()
+
+
+def test_a_changed_lock_is_installed_into_the_same_venv(checkout, ran) -> None:
+    bootstrap.set_up()
+    ran()
+    (checkout / "requirements.lock").write_text("setuptools==85 \\\n    --hash=sha256:2\n")
+    assert not bootstrap.is_set_up()
+    bootstrap.set_up()
+    expected = ["setuptools", "lock"]
+    assert expected == ran()
+
+
+def test_a_changed_project_table_reinstalls_the_command_and_lint_settings_do_not(checkout, ran) -> None:
+    bootstrap.set_up()
+    ran()
+    pyproject = checkout / "pyproject.toml"
+    pyproject.write_text(f"{pyproject.read_text()}[tool.ruff]\nline-length = 100\n")
+    assert bootstrap.is_set_up()
+    pyproject.write_text(pyproject.read_text().replace('"headgate"', '"headgate"\nversion = "2"'))
+    bootstrap.set_up()
+    expected = ["project"]
+    assert expected == ran()
+
+
+def test_a_checkout_that_was_moved_is_set_up_again(checkout, ran, monkeypatch) -> None:
+    bootstrap.set_up()
+    ran()
+    moved = checkout.rename(checkout.parent / "moved")
+    use(monkeypatch, moved)
+    assert not bootstrap.is_set_up()
+    bootstrap.set_up()
+    assert from_scratch == ran()
+
+
+def test_a_venv_of_unknown_making_is_not_trusted(checkout, ran) -> None:
+    bootstrap.PYTHON.parent.mkdir(parents=True)
+    bootstrap.PYTHON.touch()
+    bootstrap.set_up()
+    assert from_scratch == ran()

@@ -1,0 +1,83 @@
+"""A stop ends the job cleanly, and Spark's log is shown where it says more than the job."""
+
+import signal
+from types import SimpleNamespace
+
+import child
+import pytest
+from steps import telling_lines
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The signals that went out: ("job", pid, signal) or ("all", process group, signal)."""
+    signals = []
+    monkeypatch.setattr("os.kill", lambda pid, number: signals.append(("job", pid, number)))
+    monkeypatch.setattr("os.killpg", lambda group, number: signals.append(("all", group, number)))
+    return signals
+
+
+def stop_of(tmp_path, pid: str | None):
+    file = tmp_path / "pid"
+    if pid is not None:
+        file.write_text(pid)
+    return child.Stop(file, child=SimpleNamespace(pid=70, poll=lambda: None))
+
+
+def test_the_first_stop_goes_to_the_job_the_second_to_all_the_third_kills(tmp_path, sent) -> None:
+    stop = stop_of(tmp_path, "71")
+    for _ in range(3):
+        stop(signal.SIGINT, None)
+    expected = [("job", 71, signal.SIGTERM), ("all", 70, signal.SIGTERM), ("all", 70, signal.SIGKILL)]
+    assert expected == sent
+
+
+@pytest.mark.parametrize("pid", [None, "", "not yet"])
+def test_before_the_job_noted_its_process_spark_is_stopped_and_that_is_no_failure(tmp_path, sent, pid) -> None:
+    stop = stop_of(tmp_path, pid)
+    stop(signal.SIGTERM, None)
+    expected = [("all", 70, signal.SIGTERM)]
+    assert expected == sent
+    assert stop.exit_status(-signal.SIGTERM) == 0
+
+
+def test_a_stop_before_spark_started_is_delivered_when_it_has(tmp_path, sent) -> None:
+    stop = child.Stop(tmp_path / "pid")
+    stop(signal.SIGTERM, None)
+    assert not sent
+    stop.child = SimpleNamespace(pid=70, poll=lambda: None)
+    stop.deliver()
+    expected = [("all", 70, signal.SIGTERM)]
+    assert expected == sent
+
+
+@pytest.mark.parametrize(("of_spark", "of_wrapper"), [(0, 0), (3, 3), (-9, 137)])
+def test_the_exit_status_is_the_jobs(tmp_path, of_spark, of_wrapper) -> None:
+    assert of_wrapper == stop_of(tmp_path, "71").exit_status(of_spark)
+
+
+def test_a_stopped_jobs_own_failure_is_passed_on(tmp_path, sent) -> None:
+    stop = stop_of(tmp_path, "71")
+    stop(signal.SIGTERM, None)
+    assert stop.exit_status(2) == 2
+
+
+@pytest.mark.parametrize(
+    ("log", "shown"),
+    [
+        ("", []),
+        ("a\n\nb\nc\n", ["b", "c"]),
+        ("WARN a\nException in thread x\n\tat y\nCaused by: z\n", ["Exception in thread x", "Caused by: z"]),
+        ("Error: Unrecognized option: --x\n\nUsage: spark-submit\nOptions:\n", ["Error: Unrecognized option: --x"]),
+    ],
+)
+def test_of_a_log_the_lines_that_say_why_are_shown(log, shown) -> None:
+    assert shown == telling_lines(log, limit=2)
+
+
+def test_old_logs_are_deleted(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(child, "LOGS", tmp_path)
+    for run in range(child.LOGS_KEPT + 5):
+        (tmp_path / f"throttle-{run}.log").touch()
+    child.new_log("throttle").close()
+    assert len(list(tmp_path.iterdir())) == child.LOGS_KEPT
