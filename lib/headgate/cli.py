@@ -49,4 +49,20 @@ def run_conformance(arguments: argparse.Namespace) -> int:
     return report.exit_status
 
 
-SUBCOMMANDS = (add_conformance,)
+def add_sql(subcommands: "Subcommands") -> None:
+    """`headgate sql OUTPUT "SELECT ..."`: one query over the tables of a job, without Spark."""
+    parser = subcommands.add_parser("sql", help="query a job's tables")
+    parser.add_argument("output", help="the job's --output")
+    parser.add_argument("query", help="SQL over marks, topic_usage, dead_letters, batches, control")
+    parser.set_defaults(run=run_sql)
+
+
+def run_sql(arguments: argparse.Namespace) -> int:
+    """Print the result of the query."""
+    from headgate.report.sql import print_query  # noqa: PLC0415  other subcommands do not need the tables
+
+    print_query(arguments.output, arguments.query)
+    return 0
+
+
+SUBCOMMANDS = (add_conformance, add_sql)

@@ -12,6 +12,8 @@ from headgate.throttle.keys import BROKER_KEY, group_key
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
 SCOPES = ("default", "namespace", "topic", "broker", "group")
+PARTITION = r"(-partition-\d+)?$"
+_PARTITION = re.compile(r"-partition-\d+$")
 _NAMESPACE = re.compile(r"^(?:non-)?persistent://([^/]+/[^/]+)/")
 
 
@@ -90,8 +92,8 @@ class Book:
             return self.broker
         if key.startswith(group_key("")):
             return self.groups.get(key.removeprefix(group_key("")), OFF)
-        if key in self.topics:
-            return self.topics[key]
+        if self.topics and (topic := without_partition(key)) in self.topics:
+            return self.topics[topic]
         return self.namespaces.get(namespace_of(key), self.default) if self.namespaces else self.default
 
     def limiters_under(self, change: LimitChange, keys: pa.StringArray) -> list[int]:
@@ -101,7 +103,7 @@ class Book:
         elif change.scope == "group":
             matches = pc.equal(keys, group_key(change.name))
         elif change.scope == "topic":
-            matches = pc.equal(keys, change.name)
+            matches = pc.match_substring_regex(keys, f"^{re.escape(change.name)}{PARTITION}")
         elif change.scope == "namespace":
             matches = pc.match_substring_regex(keys, f"^(non-)?persistent://{re.escape(change.name)}/")
         else:
@@ -130,3 +132,8 @@ class Book:
 def namespace_of(topic: str) -> str:
     match = _NAMESPACE.match(topic)
     return match.group(1) if match else ""
+
+
+def without_partition(topic: str) -> str:
+    """The topic that a partition belongs to: its policies hold for each partition."""
+    return _PARTITION.sub("", topic)

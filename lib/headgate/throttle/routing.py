@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
 from headgate.throttle.keys import group_key
+from headgate.throttle.limits import PARTITION
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
 from headgate.throttle.state import strings
 
@@ -52,11 +53,34 @@ def slot_key(slot: int) -> str:
 
 def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parsed rows (spark.parse.PARSED) in; a block of events a key, the time on each broker for every key, and bad rows out."""
+    lines: dict[str, int] = {}
     for batch in batches:
-        rows = pa.Table.from_batches([batch])
+        rows = _numbered(pa.Table.from_batches([batch]), lines)
         good = pc.is_null(rows["reason"])
         packed = [*_dead_letters(rows.filter(pc.invert(good))), *_events(routing, rows.filter(good))]
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
+
+
+def _numbered(rows: pa.Table, lines: dict[str, int]) -> pa.Table:
+    """Give rows without an offset the number of their line in their file, counted on from `lines` (line 1 comes first).
+
+    A task reads a file from its start to its end, or a part of a large one, whose name then says where it starts.
+    """
+    if not routing_needs_lines(rows):
+        return rows
+    files = strings(rows["source"]).dictionary_encode()
+    codes = files.indices.to_numpy()
+    offsets = np.empty(len(rows), np.int64)
+    for code, name in enumerate(files.dictionary.to_pylist()):
+        here = codes == code
+        start = lines.get(name, 0)
+        lines[name] = start + int(here.sum())
+        offsets[here] = np.arange(start + 1, lines[name] + 1)
+    return rows.set_column(rows.schema.get_field_index("offset"), "offset", pa.array(offsets))
+
+
+def routing_needs_lines(rows: pa.Table) -> bool:
+    return len(rows) > 0 and rows["source"].null_count == 0 and rows["offset"].null_count == len(rows)
 
 
 def _dead_letters(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
@@ -103,7 +127,8 @@ def _groups(routing: Routing, rows: pa.Table) -> pa.Array:
     ]
     groups = pa.array(of_namespace, pa.string()).take(namespaces.indices)
     if routing.topics:
-        own = pc.index_in(rows["topic"], value_set=pa.array(list(routing.topics), pa.string()))
+        topics = pc.replace_substring_regex(rows["topic"], PARTITION, "")
+        own = pc.index_in(topics, value_set=pa.array(list(routing.topics), pa.string()))
         groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own.combine_chunks()), groups)
     return pc.binary_join_element_wise(group_key(""), groups, "")
 

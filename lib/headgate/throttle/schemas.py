@@ -102,3 +102,18 @@ PROGRESS = pa.schema(
     ]
 )
 """How far one domain is: rows taken in this batch, highest time seen, queue entries, and whether time alone would bring output."""
+
+BATCHES = pa.schema(
+    [
+        ("batch_id", pa.int64()),
+        ("written_at", TIMESTAMP),
+        ("rows", pa.int64()),
+        ("dead_letters", pa.int64()),
+        ("marks", pa.int64()),
+        ("usage_rows", pa.int64()),
+        ("event_time", TIMESTAMP),
+        ("waiting", pa.int64()),
+        ("open_keys", pa.int64()),
+    ]
+)
+"""One row a batch that brought something, written after all its other rows."""

@@ -28,6 +28,7 @@ LIMITER_FIELDS = {
 }
 """Columns stored for each limiter, and how many dimensions they have. Debt floors follow from rates; queues are stored apart."""
 
+
 def no_strings() -> pa.StringArray:
     return pa.array([], pa.string())
 

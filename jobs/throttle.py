@@ -1,0 +1,85 @@
+"""Which producers would the limits throttle, when, for how long, and by which limiter?
+
+Without --input it answers for a bundled trace: 3 brokers, 5 tenants, two minutes, the limits of conf/.
+docs/operations.md tells how to start, stop and restart it, docs/tables.md what it writes.
+"""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+
+from headgate.conf import Conf, load_conf
+from headgate.errors import HeadgateError
+from headgate.report.throttle_screen import ThrottleScreen, terminal_console
+from headgate.spark.session import spark_session
+from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.trace import TraceSpec, write_trace
+
+FORMATS = ("json", "csv", "parquet", "delta", "kafka")
+DEFAULT_OUTPUT = "output/throttle"
+DEMO = Path("output/demo")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 after the end of the input or a stop, 1 if the query failed, 2 for a mistake in options, conf or input."""
+    if pid_file := os.environ.get("HEADGATE_PID_FILE"):
+        Path(pid_file).write_text(str(os.getpid()))
+    options = parsed(arguments)
+    screen = ThrottleScreen(terminal_console())
+    try:
+        conf = load_conf(options.conf_dir)
+        for warning in conf.warnings:
+            screen.say(f"warning: {warning}")
+        job = demo(screen) if options.input is None else given(options, conf)
+        screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
+        run = ThrottleRun(spark_session("headgate throttle"), job, conf, screen.batch)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: run.stop())
+        screen.say("throttle: the first batch takes some seconds more, while workers start")
+        run.run()
+        screen.end(run.tables, job.output)
+    except HeadgateError as error:
+        sys.stderr.write(f"throttle: {error}\n")
+        return 2
+    except StreamingQueryException as error:
+        sys.stderr.write(f"throttle: the query failed; a restart goes on where it stopped. {error}\n")
+        return 1
+    return 0
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="throttle", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--input", metavar="PATH_OR_TOPIC", help="files, folder, Delta table or Kafka topic")
+    parser.add_argument("--format", choices=FORMATS, help="default: [input] format in headgate.toml")
+    parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"tables; default {DEFAULT_OUTPUT}")
+    parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
+    parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
+    parser.add_argument("--once", action="store_true", help="use up what is there and end")
+    return parser.parse_args(arguments)
+
+
+def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
+    checkpoint = options.checkpoint or f"{options.output}/checkpoint"
+    return ThrottleJob(
+        options.input, options.format or conf.settings.input.format, options.output, checkpoint, options.once
+    )
+
+
+def demo(screen: ThrottleScreen) -> ThrottleJob:
+    """The bundled trace, made anew with every run."""
+    shutil.rmtree(DEMO, ignore_errors=True)
+    summary = write_trace(TraceSpec(), DEMO / "trace", "json")
+    screen.say(
+        f"throttle: no --input, so a bundled trace: {summary.rows:,} publishes of 5 tenants on 3 brokers in {DEMO}/trace"
+    )
+    return ThrottleJob(str(DEMO / "trace"), "json", str(DEMO), str(DEMO / "checkpoint"), once=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

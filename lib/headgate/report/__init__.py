@@ -1,0 +1,1 @@
+"""What people see: lines while a job runs, tables when it ends."""

@@ -1,0 +1,120 @@
+"""The throttle job's screen: what it is about to do, a line a batch, and at the end who was throttled and by what."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.throttle.tables import Tables
+
+RECORDED_S = 86_400
+SHOWN_TOPICS = 8
+
+
+class Batch(Protocol):
+    """What a line tells of a batch."""
+
+    @property
+    def batch_id(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dead_letters(self) -> int: ...
+    @property
+    def event_time_us(self) -> int | None: ...
+
+
+def terminal_console(file: TextIO | None = None) -> Console:
+    """A console on stdout. Under spark-submit.sh that is a pipe, and HEADGATE_TERMINAL says whether a terminal is behind it."""
+    behind = os.environ.get("HEADGATE_TERMINAL") == "1" or (file or sys.stdout).isatty()
+    width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
+    return Console(file=file, force_terminal=behind, width=width or (None if behind else 120), highlight=False)
+
+
+class ThrottleScreen:
+    """Lines of one run. clock: seconds, for rates; now: wall clock, for lag."""
+
+    def __init__(
+        self,
+        console: Console,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._console = console
+        self._clock = clock
+        self._now = now
+        self._began_s = self._last_s = clock()
+        self._rows = 0
+        self._dead_letters = 0
+
+    def say(self, line: str) -> None:
+        self._console.print(Text(line))
+
+    def batch(self, batch: Batch, waiting: int) -> None:
+        """One line a batch with traffic or bad rows: rate, how far event time is behind the clock, queue entries that wait now."""
+        now_s = self._clock()
+        took_s, self._last_s = max(now_s - self._last_s, 1e-3), now_s
+        self._rows += batch.rows
+        self._dead_letters += batch.dead_letters
+        if not batch.rows and not batch.dead_letters:
+            return
+        fields = {
+            "batch": f"{batch.batch_id}",
+            "rows": f"{batch.rows:,}",
+            "rows/s": f"{batch.rows / took_s:,.0f}",
+            "dead letters": f"{batch.dead_letters:,}",
+            "event time": self._reached(batch.event_time_us),
+            "throttled now": f"{waiting:,}",
+        }
+        if self._console.is_terminal:
+            self.say("  ".join(f"{name} {value}" for name, value in fields.items()))
+        else:
+            words = " ".join(f"{name.replace(' ', '_')}={value.replace(',', '')!s}" for name, value in fields.items())
+            self.say(f"{self._now():%Y-%m-%dT%H:%M:%SZ} {words}")
+
+    def _reached(self, event_time_us: int | None) -> str:
+        if event_time_us is None:
+            return "none"
+        reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
+        lag_s = (self._now() - reached).total_seconds()
+        lag = f"(lag {lag_s:.1f}s)" if abs(lag_s) < RECORDED_S else "(recorded)"
+        return f"{reached:%Y-%m-%dT%H:%M:%SZ}{lag}"
+
+    def end(self, tables: Tables, output: str) -> None:
+        """Who was throttled and by which limiter, where the rows are, and a query to try."""
+        took_s = self._clock() - self._began_s
+        self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
+        by_tenant = throttled_by_tenant(tables)
+        if any(row.throttled_publishes for row in by_tenant):
+            self._table("Most throttled tenants", "tenant", by_tenant)
+            self._table("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
+        else:
+            self.say("No publish was throttled: none of the limits in the conf files was reached.")
+        self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
+        self.say("Try: .venv/bin/headgate sql " + output + ' "SELECT limiter, count(*) AS marks FROM marks')
+        self.say("     WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC\"")
+
+    def _table(self, title: str, of: str, rows: list[Throttled]) -> None:
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        table.add_column(of, overflow="fold")
+        for name in ("publishes", "throttled", "share", "held for"):
+            table.add_column(name, justify="right")
+        table.add_column("limiter to blame", overflow="fold")
+        for row in rows:
+            table.add_row(
+                row.name,
+                f"{row.publishes:,}",
+                f"{row.throttled_publishes:,}",
+                f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
+                f"{row.throttled_ns / 1e9:,.1f} s",
+                row.blame,
+            )
+        self._console.print()
+        self._console.print(table)

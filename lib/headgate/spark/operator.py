@@ -1,0 +1,59 @@
+"""The stateful operator on Spark: blocks by key in, state between batches, blocks for the tables out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from headgate.throttle.domain import Engine, Rules
+from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.limits import LimitChange
+from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
+
+STATE = "version int, blocks binary"
+OUTPUT = "kind string, rows long, block binary"
+
+
+@dataclass(frozen=True)
+class KeyOperator:
+    """What runs on the workers, for one key and batch at a time. Pickled by reference to this module.
+
+    given: limit changes known at the start, for keys that the control stream does not reach (state key `topic`).
+    """
+
+    rules: Rules
+    kernel: str = "numba"
+    given: tuple[LimitChange, ...] = field(default=())
+
+    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        blocks = [
+            Block(kind, 0, bytes(block))
+            for frame in frames
+            for kind, block in zip(frame["kind"], frame["block"], strict=True)
+        ]
+        kept = decode_state(*state.get) if state.exists else KeyState()
+        out = step_key(key[0], kept, blocks, self.rules, self._engine(), self.given)
+        if kept.domains or kept.changes:
+            state.update((VERSION, encode_state(kept)))
+        yield pd.DataFrame(out, columns=list(Block._fields))
+
+    def _engine(self) -> Engine:
+        if self.kernel == "python":
+            from headgate.throttle.readable_engine import run_readable  # noqa: PLC0415
+
+            return run_readable
+        from headgate.throttle.array_engine import run_arrays  # noqa: PLC0415  loads the compiler
+
+        return run_arrays
+
+
+def apply_operator(packed: DataFrame, operator: KeyOperator) -> DataFrame:
+    """Run `operator` on packed rows (routing.PACKED) by key."""
+
+    def step(key: Any, frames: Any, state: Any) -> Any:
+        return operator(key, frames, state)
+
+    return packed.groupBy("key").applyInPandasWithState(step, OUTPUT, STATE, "append", GroupStateTimeout.NoTimeout)

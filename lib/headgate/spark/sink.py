@@ -1,0 +1,92 @@
+"""The foreachBatch stage: one pass over the operator's output, its rows to the Delta tables."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+
+from headgate.throttle.blocks import decode
+from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
+from headgate.throttle.tables import Tables
+
+OUTPUT_TABLES = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS}
+QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """What one batch brought. progress: schemas.PROGRESS, one row a domain that it touched. event_time_us: None without traffic."""
+
+    batch_id: int
+    rows: int
+    dead_letters: int
+    marks: int
+    event_time_us: int | None
+    progress: pa.Table
+
+
+class TableSink:
+    """Exactly once: each table takes a batch in one transaction (query id, batch id), and a batch that is run again gives the same rows,
+    so what a crash left unwritten is written then and the rest is skipped. `batches` comes last.
+
+    on_batch is called after a batch is in its tables, again when it is run again.
+    """
+
+    def __init__(self, tables: Tables, on_batch: Callable[[BatchResult], None]) -> None:
+        self._tables = tables
+        self._on_batch = on_batch
+
+    def __call__(self, output: DataFrame, batch_id: int) -> None:
+        query_id = output.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        rows = _by_kind(output.toArrow())
+        for name in OUTPUT_TABLES:
+            self._tables.append(name, rows[name], query_id, batch_id)
+        result = _result(batch_id, rows)
+        if any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows:
+            self._tables.append("batches", _batch_row(result, len(rows["topic_usage"])), query_id, batch_id)
+        self._on_batch(result)
+
+
+def _by_kind(output: pa.Table) -> dict[str, pa.Table]:
+    blocks: dict[str, list[pa.Table]] = defaultdict(list)
+    for kind, block in zip(output["kind"].to_pylist(), output["block"].to_pylist(), strict=True):
+        blocks[kind].append(decode(block))
+    schemas = {**OUTPUT_TABLES, "progress": PROGRESS}
+    return {name: pa.concat_tables([schema.empty_table(), *blocks[name]]) for name, schema in schemas.items()}
+
+
+def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:
+    progress = rows["progress"]
+    taken = pc.sum(progress["rows"]).as_py() or 0
+    return BatchResult(
+        batch_id=batch_id,
+        rows=taken,
+        dead_letters=len(rows["dead_letters"]),
+        marks=len(rows["marks"]),
+        event_time_us=pc.max(progress["event_time_us"]).as_py() if taken else None,
+        progress=progress,
+    )
+
+
+def _batch_row(result: BatchResult, usage_rows: int) -> pa.Table:
+    progress = result.progress
+    return pa.Table.from_pylist(
+        [
+            {
+                "batch_id": result.batch_id,
+                "written_at": datetime.now(UTC),
+                "rows": result.rows,
+                "dead_letters": result.dead_letters,
+                "marks": result.marks,
+                "usage_rows": usage_rows,
+                "event_time": result.event_time_us,
+                "waiting": pc.sum(progress["waiting"]).as_py() or 0,
+                "open_keys": pc.sum(progress["is_open"]).as_py() or 0,
+            }
+        ],
+        BATCHES,
+    )

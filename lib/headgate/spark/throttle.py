@@ -1,0 +1,198 @@
+"""The throttle query from source to tables, and its life from start to end."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.conf import Conf, check_streaming, publish_limits
+from headgate.spark.operator import KeyOperator, apply_operator
+from headgate.spark.parse import parse
+from headgate.spark.sink import BatchResult, TableSink
+from headgate.spark.sources import read_raw
+from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
+from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
+from headgate.throttle.routing import pack
+from headgate.throttle.tables import Tables
+
+PACKED = "key string, kind string, block binary"
+POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class ThrottleJob:
+    """What the command line says. format: of the input, None for the conf's. once: end when the input is used up."""
+
+    input: str
+    format: str
+    output: str
+    checkpoint: str
+    once: bool = False
+
+
+@dataclass
+class Clocks:
+    """How far each domain is, from the batches' progress: key and broker to highest event time, waiting entries, and open or not."""
+
+    domains: dict[tuple[str, str], tuple[int, int, bool]] = field(default_factory=dict)
+
+    def take(self, progress: pa.Table) -> None:
+        for row in progress.to_pylist():
+            self.domains[row["key"], row["broker"]] = (row["event_time_us"], row["waiting"], row["is_open"])
+
+    @property
+    def waiting(self) -> int:
+        return sum(waiting for _, waiting, _ in self.domains.values())
+
+
+class ThrottleRun:
+    """One start of the throttle job: prepares the control table, runs the query, ends it.
+
+    on_batch hears of each batch once it is in its tables, and how many queue entries wait in all.
+    """
+
+    def __init__(
+        self, spark: SparkSession, job: ThrottleJob, conf: Conf, on_batch: Callable[[BatchResult, int], None]
+    ) -> None:
+        check_streaming(conf)
+        self._spark = spark
+        self._job = job
+        self._conf = conf
+        self._on_batch = on_batch
+        self._stop = threading.Event()
+        self.clocks = Clocks()
+        self.tables = Tables(job.output)
+        self._layout = self._prepared()
+        self._routing = routing_of(self._layout, conf)
+
+    def stop(self) -> None:
+        """Ask the run to end after what it is doing; callable from a signal handler."""
+        self._stop.set()
+
+    def run(self) -> None:
+        """Return when the input is used up (`once`) or when `stop` was called. Raises StreamingQueryException if the query fails."""
+        interval_ms = 0 if self._job.once else self._conf.settings.trigger.interval_ms
+        query = (
+            self.dataframe()
+            .writeStream.foreachBatch(TableSink(self.tables, self._heard))
+            .option("checkpointLocation", self._job.checkpoint)
+            .queryName("throttle")
+            .trigger(processingTime=f"{interval_ms} milliseconds")
+            .start()
+        )
+        try:
+            if self._job.once:
+                self._drain(query)
+            else:
+                self._follow(query)
+        finally:
+            query.stop()
+        failure = query.exception()
+        if failure is not None and not self._stop.is_set():
+            raise failure
+
+    def dataframe(self) -> DataFrame:
+        """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
+        settings = self._conf.settings.input
+        rules = rules_of(self._layout, self._conf)
+        given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
+        traffic = (
+            read_raw(self._spark, settings, self._job.input, self._job.format)
+            .transform(parse, settings)
+            .mapInArrow(partial(pack, self._routing), PACKED)
+        )
+        operator = KeyOperator(rules, self._conf.settings.operator.kernel, given)
+        return traffic.unionByName(self._control()).transform(apply_operator, operator)
+
+    def _control(self) -> DataFrame:
+        rows = self._spark.readStream.format("delta").load(f"{self._job.output}/control").where("kind != 'layout'")
+        return rows.mapInArrow(partial(pack_control, self._routing), PACKED)
+
+    def _prepared(self) -> Layout:
+        """Bring the control table up to the conf files; a restart finds the layout that the first start chose."""
+        control = self.tables.read("control")
+        wanted, kept = layout_of(self._conf), kept_layout(control)
+        rows = []
+        if kept is None:
+            kept = wanted
+            rows.append(layout_row(wanted))
+        check_layout(wanted, kept)
+        rows += conf_rows(publish_limits(self._conf), control, self._reached())
+        rows.append(tick_row(FROM_THE_START))  # every key tells how far it is
+        self.tables.append_control(rows)
+        return kept
+
+    def _reached(self) -> datetime:
+        """The highest event time that is in the tables: changed conf files hold from there on."""
+        reached = pc.max(self.tables.read("batches", ["event_time"])["event_time"]).as_py()
+        return FROM_THE_START if reached is None else reached
+
+    def _heard(self, result: BatchResult) -> None:
+        self.clocks.take(result.progress)
+        self._on_batch(result, self.clocks.waiting)
+
+    def _drain(self, query: StreamingQuery) -> None:
+        """Use the input up, then let time come to its largest event time everywhere and close what is open."""
+        self._wait_for_all(query)
+        if self._stop.is_set():
+            return
+        self.tables.append_control(self._ticks(self._reached(), finish=True))
+        self._wait_for_all(query)
+
+    def _ticks(self, at: datetime, *, finish: bool) -> list[dict[str, object]]:
+        if not self._routing.by_topic:
+            return [tick_row(at, finish=finish)]
+        return [tick_row(at, finish=finish, key=key) for key in sorted({key for key, _ in self.clocks.domains})]
+
+    def _wait_for_all(self, query: StreamingQuery) -> None:
+        """Wait until everything there now is processed, the query fails, or a stop is asked for."""
+        waiter = threading.Thread(target=_process_all, args=(query,), daemon=True)
+        waiter.start()
+        while waiter.is_alive() and not self._stop.is_set():
+            waiter.join(POLL_S)
+
+    def _follow(self, query: StreamingQuery) -> None:
+        """Go on until a stop; where traffic is live and a broker goes quiet, let its time go on (conf [live])."""
+        live = self._conf.settings.live
+        ticked_us: dict[str, int] = {}
+        while query.isActive and not self._stop.wait(max(live.live_lag_ms / 4000, POLL_S)):
+            now_us = time.time_ns() // 1000
+            rows = []
+            for broker, (high_us, is_open) in self._quiet_brokers().items():
+                target_us = now_us - live.live_lag_ms * 1000
+                if (
+                    is_open
+                    and high_us < target_us
+                    and ticked_us.get(broker, high_us) > now_us - live.live_within_ms * 1000
+                ):
+                    ticked_us[broker] = target_us
+                    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=target_us)
+                    keys = (
+                        [key for key, name in self.clocks.domains if name == broker]
+                        if self._routing.by_topic
+                        else [None]
+                    )
+                    rows += [tick_row(at, broker=broker, key=key) for key in keys]
+            self.tables.append_control(rows)
+
+    def _quiet_brokers(self) -> dict[str, tuple[int, bool]]:
+        brokers: dict[str, tuple[int, bool]] = {}
+        for (_, broker), (high_us, _, is_open) in list(self.clocks.domains.items()):
+            before_us, was_open = brokers.get(broker, (high_us, False))
+            brokers[broker] = (max(before_us, high_us), was_open or is_open)
+        return brokers
+
+
+def _process_all(query: StreamingQuery) -> None:
+    try:
+        query.processAllAvailable()
+    except StreamingQueryException:
+        return  # the run raises it

@@ -1,0 +1,160 @@
+"""The control table: limits with the time from which they hold, and ticks. One ordered stream with the traffic, no engine.
+
+Anyone may append limit rows; the job appends those of its conf files and ticks. Rows are checked on their way to the operator, so
+that a wrong one becomes a dead letter and stops nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.conf import LimitRow
+from headgate.throttle.blocks import encode
+from headgate.throttle.limits import SCOPES, LimitChange, changes_table
+from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
+from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
+
+LIMIT, TICK, FINISH = "limit", "tick", "finish"
+CONF, JOB = "conf", "job"
+FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
+NAMELESS = ("default", "broker")
+
+
+def limit_row(at: datetime, seq: int, row: LimitRow, *, gone: bool = False) -> dict[str, Any]:
+    """The control row of a limit of the conf files; `gone`: the policy is no longer there."""
+    return _row(at, seq, LIMIT, CONF) | {
+        "scope": row.scope,
+        "name": row.name,
+        "messages_per_s": None if gone else row.messages_per_s,
+        "bytes_per_s": None if gone else row.bytes_per_s,
+    }
+
+
+def tick_row(
+    at: datetime, *, finish: bool = False, broker: str | None = None, key: str | None = None
+) -> dict[str, Any]:
+    """Time has come to `at`, on one broker or on all. `finish`: nothing more comes, close what is open."""
+    return _row(at, 0, FINISH if finish else TICK, JOB) | {"broker": broker, "key": key}
+
+
+def _row(at: datetime, seq: int, kind: str, source: str) -> dict[str, Any]:
+    empty = dict.fromkeys(CONTROL.names)
+    return empty | {
+        "effective_time": at,
+        "seq": seq,
+        "kind": kind,
+        "source": source,
+        "written_at": datetime.now(UTC),
+    }
+
+
+def conf_rows(wanted: Sequence[LimitRow], control: pa.Table, at: datetime) -> list[dict[str, Any]]:
+    """The rows that bring the conf limits of `control` to `wanted`: all of them from the start of time in an empty table, else what has
+    changed, from `at` on. A restart with the same files appends nothing.
+    """
+    known: dict[tuple[str, str], LimitRow | None] = {}
+    last_seq = -1
+    for row in control.to_pylist():
+        last_seq = max(last_seq, row["seq"] or 0)
+        if row["kind"] == LIMIT and row["source"] == CONF:
+            rates = (row["messages_per_s"], row["bytes_per_s"])
+            known[row["scope"], row["name"]] = None if None in rates else LimitRow(row["scope"], row["name"], *rates)
+    if not known:
+        at = FROM_THE_START
+    new = {(row.scope, row.name): row for row in wanted}
+    changed = [(row, False) for place, row in new.items() if known.get(place) != row]
+    gone = [(row, True) for place, row in known.items() if row is not None and place not in new]
+    return [limit_row(at, last_seq + 1 + i, row, gone=is_gone) for i, (row, is_gone) in enumerate([*changed, *gone])]
+
+
+def changes_in(control: pa.Table) -> list[LimitChange]:
+    """The limit changes of the conf files in `control`, in the order in which they were appended."""
+    rows = sorted((row for row in control.to_pylist() if row["kind"] == LIMIT and row["source"] == CONF), key=_seq)
+    return [_change(row) for row in rows]
+
+
+def _seq(row: dict[str, Any]) -> int:
+    return int(row["seq"])
+
+
+def _change(row: dict[str, Any]) -> LimitChange:
+    return LimitChange(
+        _micros(row["effective_time"]),
+        row["seq"] or 0,
+        row["broker"],
+        row["scope"],
+        row["name"] or "",
+        row["messages_per_s"],
+        row["bytes_per_s"],
+    )
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000 + moment.microsecond
+
+
+def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Control rows in; a block of changes and one of ticks for every key that they concern, and wrong rows out."""
+    for batch in batches:
+        packed: list[tuple[str, str, bytes]] = []
+        changes: list[LimitChange] = []
+        ticks: list[dict[str, Any]] = []
+        for row in batch.to_pylist():
+            fault = _fault(routing, row)
+            if fault:
+                packed.append((DEAD_LETTER_KEY, "dead_letters", encode(_dead_letter(row, fault))))
+            elif row["kind"] != LIMIT:
+                tick = {"broker": row["broker"], "event_time_us": _micros(row["effective_time"])}
+                ticks.append(tick | {"finish": row["kind"] == FINISH, "key": row["key"]})
+            elif not (routing.by_topic and row["source"] == CONF):  # those the operator was given
+                changes.append(_change(row))
+        packed += _changes_by_key(routing, changes)
+        packed += _ticks_by_key(routing, ticks)
+        yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, entry, strict=True)) for entry in packed], PACKED)
+
+
+def _changes_by_key(routing: Routing, changes: list[LimitChange]) -> Iterator[tuple[str, str, bytes]]:
+    if not changes:
+        return
+    if routing.by_topic:
+        yield from ((change.name, "changes", encode(changes_table([change]))) for change in changes)
+    else:
+        block = encode(changes_table(changes))
+        yield from ((key, "changes", block) for key in routing.keys)
+
+
+def _ticks_by_key(routing: Routing, ticks: list[dict[str, Any]]) -> Iterator[tuple[str, str, bytes]]:
+    for tick in ticks:
+        block = encode(pa.Table.from_pylist([tick], TICKS))
+        keys = routing.keys if tick["key"] is None else [tick["key"]]
+        yield from ((key, "ticks", block) for key in keys)
+
+
+def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
+    """Why the row cannot be carried out, or None."""
+    if row["kind"] not in {LIMIT, TICK, FINISH}:
+        return f"kind: got {row['kind']}, allowed is {LIMIT}"
+    if row["effective_time"] is None:
+        return "effective_time: got null, allowed is a timestamp"
+    if row["kind"] != LIMIT:
+        return None
+    scope, name = row["scope"], row["name"]
+    if scope not in SCOPES:
+        return f"scope: got {scope}, allowed are {', '.join(SCOPES)}"
+    if bool(name) == (scope in NAMELESS):
+        return f"name: got {name!r}, allowed is {'no name' if scope in NAMELESS else 'a name'} with scope {scope}"
+    if routing.by_topic and scope != "topic" and row["source"] != CONF:
+        return f"scope: got {scope}, allowed is topic while state_key is topic; put wider limits in the conf files and restart"
+    if scope == "broker" and not routing.broker_wide and (row["messages_per_s"] or 0, row["bytes_per_s"] or 0) > (0, 0):
+        return (
+            "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in broker.conf and start "
+            "with a new --output"
+        )
+    return None
+
+
+def _dead_letter(row: dict[str, Any], reason: str) -> pa.Table:
+    raw = ", ".join(f"{name}={value}" for name, value in row.items() if value is not None)
+    return pa.Table.from_pylist([{"reason": reason, "raw": raw, "source": "control", "offset": None}], DEAD_LETTERS)

@@ -1,0 +1,103 @@
+"""What a checkpoint's state depends on. It is chosen at the first start, kept in the control table, and the same ever after."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.conf import Conf
+from headgate.errors import StateError
+from headgate.throttle.control import FROM_THE_START, JOB
+from headgate.throttle.domain import Rules
+from headgate.throttle.routing import Routing
+from headgate.throttle.schemas import CONTROL
+from headgate.throttle.state import VERSION
+
+LAYOUT = "layout"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Settings that a restart on the same checkpoint cannot change."""
+
+    version: int
+    state_key: str
+    slots: int
+    broker_wide: bool
+    traffic: str
+    max_debt_ms: int
+    release_quantum: int
+    send_timeout_ms: int
+
+
+def layout_of(conf: Conf) -> Layout:
+    broker, operator = conf.broker, conf.settings.operator
+    limited = broker.broker_publish_rate_messages_per_s > 0 or broker.broker_publish_rate_bytes_per_s > 0
+    return Layout(
+        version=VERSION,
+        state_key=operator.state_key,
+        slots=operator.slots,
+        broker_wide=limited,
+        traffic=operator.traffic,
+        max_debt_ms=-1 if broker.max_debt_ms is None else broker.max_debt_ms,
+        release_quantum=broker.release_quantum_producers or 0,
+        send_timeout_ms=operator.send_timeout_ms,
+    )
+
+
+def kept_layout(control: pa.Table) -> Layout | None:
+    """The layout that the control table holds, None in a new one."""
+    for row in control.to_pylist():
+        if row["kind"] == LAYOUT:
+            return Layout(**json.loads(row["name"]))
+    return None
+
+
+def layout_row(layout: Layout) -> dict[str, Any]:
+    row = dict.fromkeys(CONTROL.names)
+    return row | {
+        "effective_time": FROM_THE_START,
+        "seq": 0,
+        "kind": LAYOUT,
+        "source": JOB,
+        "name": json.dumps(asdict(layout)),
+    }
+
+
+def check_layout(wanted: Layout, kept: Layout) -> None:
+    """Raise StateError if the settings want another layout than the state has. A broker limit that is gone does no harm."""
+    differences = [
+        f"{name}: the checkpoint has {was}, the conf files say {now}"
+        for (name, now), was in zip(asdict(wanted).items(), asdict(kept).values(), strict=True)
+        if now != was and not (name == "broker_wide" and was)
+    ]
+    if differences:
+        raise StateError(
+            "the settings do not fit the state of this checkpoint: "
+            + "; ".join(differences)
+            + ". Restore them, or start with a new --output and --checkpoint"
+        )
+
+
+def routing_of(layout: Layout, conf: Conf) -> Routing:
+    groups = conf.resource_groups
+    return Routing(
+        slots=layout.slots,
+        by_topic=layout.state_key == "topic",
+        broker_wide=layout.broker_wide,
+        tenants=dict(groups.tenants),
+        namespaces=dict(groups.namespaces),
+        topics=dict(groups.topics),
+    )
+
+
+def rules_of(layout: Layout, conf: Conf) -> Rules:
+    return Rules(
+        max_debt_ms=layout.max_debt_ms,
+        release_quantum=layout.release_quantum,
+        offered=layout.traffic == "offered",
+        send_timeout_ms=layout.send_timeout_ms,
+        hold_back_ms=conf.settings.input.hold_back_ms,
+        broker_wide=layout.broker_wide,
+    )
