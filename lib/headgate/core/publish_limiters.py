@@ -137,8 +137,9 @@ class PublishLimiters:
     def publish(self, producer: str, messages: int, bytes_: int, now_ns: int) -> list[str]:
         """Charge one publish to every attached limiter, topic before broker before group, and return who throttles.
 
-        There is no short-circuit, and the publish itself is neither rejected nor delayed. Each limiter that throttles
-        marks the connection once and queues the producer, even where the mark is dropped. rate-limiters 4.2
+        Within a scope the order is that of attachment. There is no short-circuit, and the publish itself is neither
+        rejected nor delayed. Each limiter that throttles marks the connection once and queues the producer, even
+        where the mark is dropped. rate-limiters 4.2
         """
         at_ns = self._enter(now_ns)
         publisher = self._producer(producer)
