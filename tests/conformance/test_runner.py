@@ -2,9 +2,13 @@
 
 import copy
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import headgate
 from headgate.cli import main
 from headgate.conformance import kernel_adapters, replay, report_lines
 from headgate.conformance.equality import json_equal
@@ -278,3 +282,18 @@ def test_the_command_exits_with_0_1_or_2(vector_file, capsys):
     printed = capsys.readouterr()
     assert printed.err.endswith("vectors.json: format 3, known is 1\n")
     assert printed.out == ""
+
+
+def test_the_module_runs_the_command(vector_file):
+    command = [sys.executable, "-m", "headgate", "conformance", str(vector_file(BUCKET))]
+    lib = Path(headgate.__file__).parent.parent
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(lib)})
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
+
+
+def test_the_version_is_the_package_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"headgate {headgate.__version__}\n"
