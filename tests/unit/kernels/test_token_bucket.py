@@ -122,18 +122,33 @@ def long_runs(draw):
     return np.cumsum(elapsed_ns), costs
 
 
+def alike(count, n, at_ns=0):
+    """`count` events of the same cost at the same instant."""
+    return np.full(count, at_ns), np.full(count, n)
+
+
+BLOCK = 256
+DEBT = {"rate": 1000, "initial": 0, "max_debt": BLOCK, "created_ns": 0}
+SURPLUS = {"rate": 1000, "capacity": 10, "initial": 500, "max_debt": 0, "created_ns": 0}
+SPACED = np.arange(2 * BLOCK) * 17_000_000, np.ones(2 * BLOCK, np.int64)
+
+
 @settings(deadline=None)
 @given(fixed_buckets() | dynamic_buckets(), long_runs())
-@example(
-    {"rate": 1000, "initial": 64, "created_ns": 0}, (np.zeros(128, np.int64), np.ones(128, np.int64))
-)  # the last token of a block
-@example(
-    {"rate": 1000, "initial": 0, "max_debt": 64, "created_ns": 0}, (np.zeros(129, np.int64), np.ones(129, np.int64))
-)  # the last token of the debt bound
-@example(
-    {"rate": MAX, "created_ns": 0}, (np.zeros(192, np.int64), np.full(192, 2**50 - 1, np.int64))
-)  # costs as large as a block adds without looking
-@example({"rate": MAX, "created_ns": 0}, (np.zeros(65, np.int64), np.full(65, MAX, np.int64)))
+@example({"rate": 1000, "initial": BLOCK, "created_ns": 0}, alike(2 * BLOCK, 1))  # the last token with a block's end
+@example({"rate": 1000, "initial": BLOCK + 1, "created_ns": 0}, alike(2 * BLOCK, 1))
+@example(DEBT, alike(2 * BLOCK, 1))  # the last token of the debt bound with a block's end
+@example(DEBT, alike(BLOCK + 1, 1, at_ns=16_000_001))
+@example(DEBT, alike(2 * BLOCK, 20, at_ns=16_000_001))
+@example({"rate": MAX, "created_ns": 0}, alike(2 * BLOCK, 2**50 - 1))  # the largest costs that a block adds unlooked
+@example({"rate": MAX, "created_ns": 0}, alike(BLOCK + 1, MAX))
+@example({"rate": 1000, "capacity": 10, "initial": 500, "created_ns": 0}, SPACED)  # a surplus, cut by a refill
+@example(SURPLUS, alike(BLOCK, 1, at_ns=17_000_000))  # cut, then spent down to the debt bound
+@example({"rate": 1000, "created_ns": -1}, SPACED)
+@example({"rate": 3, "resolution_ns": 0, "created_ns": 0}, SPACED)
+@example({"rate": 62, "created_ns": 0}, SPACED)
+@example({"rate": 10, "initial": 0, "created_ns": 0}, SPACED)  # slow: not every event refills
+@example({"rate": 1000, "created_ns": 2**62 - 10**9}, (SPACED[0] + 2**62 - 10**9, SPACED[1]))  # past the latest tame
 def test_a_batch_on_one_bucket_is_its_events_in_order(parameters, run):
     now_ns, costs = run
     readable = TokenBucket(**parameters)

@@ -39,9 +39,11 @@ BUCKET = np.dtype(
         ("dynamic", np.int64),
     ]
 )
-_BLOCK = 64
-# Costs below this, added over a block, stay far inside 64 bits.
-_SMALL_COST = 2**50
+_BLOCK = 256
+# Sums over a block stay inside 64 bits where costs, instants (until the year 2116) and all else are below these.
+_LARGE_COST = 2**50
+_LATE = 2**62
+_LARGE = 2**60
 
 
 def pack(buckets: Sequence[TokenBucket]) -> Buckets:
@@ -75,10 +77,15 @@ def _set_due(bucket: Any) -> None:
 
 
 @kernel
+def _rate_divides_period(bucket: Any) -> Any:
+    return bucket.one_ns * bucket.rate == bucket.period_ns
+
+
+@kernel
 def _refill(bucket: Any, now_ns: int64) -> None:
     """The refill of rate-limiters 2.2 and its capped credit, for now_ns > due_ns."""
     elapsed_ns = distance(bucket.last_ns, now_ns) + uint64(bucket.remainder_ns)
-    if bucket.one_ns * bucket.rate == bucket.period_ns:  # the usual case, in one division and without a product
+    if _rate_divides_period(bucket):  # the usual case, in one division and without a product
         one_ns = uint64(bucket.one_ns)
         new = elapsed_ns // one_ns
         bucket.remainder_ns = int64(elapsed_ns - new * one_ns)
@@ -199,39 +206,66 @@ def consume_check_one(
     bucket = buckets[i]
     for start in range(0, now_ns.size, _BLOCK):
         stop = min(start + _BLOCK, now_ns.size)
-        costs, instants, results = n[start:stop], now_ns[start:stop], out[start:stop]
-        if not _consume_check_alike(bucket, costs, instants, results):
-            _consume_check_each(bucket, costs, instants, results)
+        _consume_check_block(bucket, n[start:stop], now_ns[start:stop], out[start:stop])
 
 
 @kernel
-def _consume_check_alike(bucket: Any, n: Any, now_ns: Any, out: Any) -> bool:
-    """A block's events at once where none refills and all have the same result; False, and no effect, elsewhere."""
-    latest_ns, total, bits = now_ns[0], int64(0), int64(0)
+def _consume_check_block(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
+    """A block of events: all at once where they are alike, else one after another, unchecked where that is exact."""
+    latest_ns, cost, bits_of_instants, bits_of_costs = now_ns[0], int64(0), int64(0), int64(0)
     for e in range(now_ns.size):
         latest_ns = max(latest_ns, now_ns[e])
-        total += n[e]
-        bits |= n[e]
-    balance = bucket.balance
-    if latest_ns > bucket.due_ns or bits >= _SMALL_COST or 0 < balance <= total:
-        return False
-    if balance <= bucket.floor or uint64(total) > distance(bucket.floor, balance):
-        return False
-    bucket.balance = balance - total
-    left = balance > 0
-    for e in range(out.size):
-        out[e] = left
-    return True
+        bits_of_instants |= now_ns[e]
+        bits_of_costs |= n[e]
+        cost += n[e]
+    tame = _is_tame(bucket, bits_of_instants, bits_of_costs)
+    least = min(bucket.balance, bucket.capacity) - cost
+    if tame and latest_ns <= bucket.due_ns and (bucket.balance <= 0 or cost < bucket.balance):
+        bucket.balance = max(bucket.balance - cost, bucket.floor)
+        left = bucket.balance > 0
+        for e in range(out.size):
+            out[e] = left
+    elif tame and _rate_divides_period(bucket) and least >= bucket.floor:
+        _consume_check_tame(bucket, n, now_ns, out)
+    else:
+        for e in range(now_ns.size):
+            out[e] = _take(bucket, n[e], now_ns[e]) > 0
 
 
 @kernel
-def _consume_check_each(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
-    balance, due_ns, floor = bucket.balance, bucket.due_ns, bucket.floor
+def _is_tame(bucket: Any, bits_of_instants: int64, bits_of_costs: int64) -> Any:
+    """Whether plain sums of 64 bits are exact over a block."""
+    return (
+        0 <= (bits_of_instants | bucket.last_ns) < _LATE
+        and bits_of_costs < _LARGE_COST
+        and (bucket.capacity | bucket.one_ns | bucket.remainder_ns | bucket.resolution_ns) < _LARGE
+        and -_LARGE < bucket.balance < _LARGE
+    )
+
+
+@kernel
+def _consume_check_tame(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
+    """Events one after another, above the floor, at a rate that divides the period.
+
+    Tokens are counted from a fixed start, so that no division waits for the one before.
+    """
+    balance, due_ns, last_ns = bucket.balance, bucket.due_ns, bucket.last_ns
+    one_ns, resolution_ns, capacity = bucket.one_ns, bucket.resolution_ns, bucket.capacity
+    elapsed_ns, earned = bucket.remainder_ns, int64(0)
+    start_ns = last_ns - elapsed_ns
     for e in range(now_ns.size):
         if now_ns[e] > due_ns:
-            bucket.balance = balance
-            _refill(bucket, now_ns[e])
-            balance, due_ns = bucket.balance, bucket.due_ns
-        balance = _spend(balance, n[e], floor)
+            last_ns = now_ns[e]
+            elapsed_ns = last_ns - start_ns
+            total = int64(uint64(elapsed_ns) // uint64(one_ns))
+            if total > earned:
+                balance = min(balance + total - earned, capacity)
+                earned = total
+            gate_ns = resolution_ns
+            if one_ns > resolution_ns:
+                gate_ns = one_ns - (elapsed_ns - total * one_ns) - 1
+            due_ns = last_ns + gate_ns
+        balance -= n[e]
         out[e] = balance > 0
-    bucket.balance = balance
+    bucket.balance, bucket.due_ns, bucket.last_ns = balance, due_ns, last_ns
+    bucket.remainder_ns = elapsed_ns - earned * one_ns
