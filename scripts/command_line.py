@@ -4,6 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 # Spark's options that take no value; every other one takes one (spark-submit --help).
@@ -27,10 +28,8 @@ class CommandLine:
     @property
     def wants_kafka(self) -> bool:
         """Whether to load Spark's Kafka connector: asked for before the job, or the job's own --format kafka."""
-        pairs = zip(self.job_arguments, [*self.job_arguments, ""][1:], strict=True)
-        return "--with-kafka" in self.own or any(
-            argument == "--format=kafka" or (argument, value) == ("--format", "kafka") for argument, value in pairs
-        )
+        asked = "--with-kafka" in self.own or "--format=kafka" in self.job_arguments
+        return asked or ("--format", "kafka") in pairwise(self.job_arguments)
 
     def master(self, defaults: Mapping[str, str]) -> str:
         """The master in force: the options before the job, the user's properties file, then `defaults`."""
