@@ -69,8 +69,11 @@ class Stop:
             return None
 
     def exit_status(self, status: int) -> int:
-        """The wrapper's exit status for the child's: 0 for a job stopped before it began, 128 + N for a signal N."""
-        if self.count == 1 and not self.job_had_begun:
+        """The wrapper's exit status for the child's: 128 + N for a signal N, 0 for a stop that a starting job died of.
+
+        A job that runs catches the signal and ends by itself; one that does not catch it yet has begun nothing.
+        """
+        if self.count == 1 and (not self.job_had_begun or status == 128 + signal.SIGTERM):
             return 0
         return 128 - status if status < 0 else status
 

@@ -56,6 +56,12 @@ def test_the_exit_status_is_the_jobs(tmp_path, of_spark, of_wrapper) -> None:
     assert of_wrapper == stop_of(tmp_path, "71").exit_status(of_spark)
 
 
+def test_a_job_that_did_not_catch_the_signal_yet_is_stopped_too(tmp_path, sent) -> None:
+    stop = stop_of(tmp_path, "71")
+    stop(signal.SIGTERM, None)
+    assert stop.exit_status(128 + signal.SIGTERM) == 0
+
+
 def test_a_stopped_jobs_own_failure_is_passed_on(tmp_path, sent) -> None:
     stop = stop_of(tmp_path, "71")
     stop(signal.SIGTERM, None)
