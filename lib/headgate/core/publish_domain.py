@@ -76,7 +76,10 @@ class DomainLimiter:
 
 @dataclass
 class TopicUsage:
-    """A topic's open second (None: nothing happened yet), its waiting queue entries, and since when its throttled time is unreported."""
+    """A topic's open second (None: nothing happened yet) and its waiting queue entries.
+
+    since_ns: from when on the time that they wait is not counted yet.
+    """
 
     second: int | None = None
     counts: list[int] = field(default_factory=lambda: [0] * USAGE_COLUMNS)
@@ -89,8 +92,8 @@ class PublishDomain:
     """Limiters do not look at one another: what ties topics together is a limiter they share (design 4).
 
     limiters: by position, in order of registration. broker: position of the broker's limiter. usage: by topic limiter.
-    offered: publishes are arrivals; those of a producer that waits are withheld, charged in order at its release, and fail
-    1 ns after they have been withheld for `timeout_ns`. max_debt_ms, quantum: as in PublishLimiter.
+    offered: publishes are arrivals; those of a producer that waits are withheld, charged in order at its release, and
+    fail 1 ns after they have been withheld for `timeout_ns`. max_debt_ms, quantum: as in PublishLimiter.
     """
 
     limiters: list[DomainLimiter]
@@ -128,7 +131,7 @@ class PublishDomain:
             self._released(position, limiter.made.update(messages_per_s, bytes_per_s, now_ns), now_ns)
 
     def advance(self, until_ns: int, *, finish: bool) -> None:
-        """Run what is due by `until_ns` and close the seconds that have ended; `finish` closes the running ones too, up to there."""
+        """Run what is due by `until_ns` and close the seconds that have ended; `finish` closes the running ones too."""
         self._run_due(until_ns)
         for topic in sorted(self.usage):
             usage = self.usage[topic]
@@ -212,7 +215,7 @@ class PublishDomain:
         return sat(event.at_ns + self.timeout_ns + 1)
 
     def _run_due(self, until_ns: int) -> None:
-        """All work due by `until_ns` in the order (due time, limiters in order of registration, then producers): rate-limiters 3.1."""
+        """All work due by `until_ns`, by due time, then limiters as registered, then producers: rate-limiters 3.1."""
         while True:
             due_ns, owner = min(self._due(), default=(MAX, 0))
             if due_ns > until_ns or due_ns == MAX:

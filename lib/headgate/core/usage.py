@@ -1,7 +1,7 @@
-"""What is counted per topic and second, by column number: the order of the columns wherever counts are kept as a matrix.
+"""What is counted per topic and second, by column number: the order of columns wherever counts are kept as a matrix.
 
-Publishes, messages and bytes are arrivals. In `admitted` traffic every arrival is admitted and the columns from ADMITTED on stay 0; in
-`offered` traffic arrivals = admitted + failed + still withheld. All counts saturate at 64 bits.
+Publishes, messages and bytes are arrivals. In `admitted` traffic every arrival is admitted and the columns from
+ADMITTED on stay 0; in `offered` traffic arrivals = admitted + failed + still withheld. All counts saturate at 64 bits.
 """
 
 SECOND_NS = 1_000_000_000

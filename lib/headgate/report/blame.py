@@ -1,6 +1,7 @@
 """Who was throttled, how much, and by which limiter: sums over the tables `topic_usage` and `marks`."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +12,10 @@ from headgate.throttle.tables import Tables
 
 @dataclass(frozen=True)
 class Throttled:
-    """A tenant or topic. throttled_ns: of all its topics together. blame: the limiter with most of its marks, and its share of them."""
+    """A tenant or topic.
+
+    throttled_ns: of all its topics together. blame: the limiter with most of its marks, and its share of them.
+    """
 
     name: str
     publishes: int
@@ -34,7 +38,7 @@ def tenant_of(topic: str) -> str:
     return topic.partition("://")[2].partition("/")[0]
 
 
-def _ranked(tables: Tables, name_of) -> list[Throttled]:
+def _ranked(tables: Tables, name_of: Callable[[str], str]) -> list[Throttled]:
     columns = ["publishes", "throttled_publishes", "throttled_ns"]
     usage = (
         tables.read("topic_usage", ["topic", *columns]).group_by("topic").aggregate([(name, "sum") for name in columns])
@@ -44,11 +48,14 @@ def _ranked(tables: Tables, name_of) -> list[Throttled]:
         for i, column in enumerate(columns):
             sums[name_of(row["topic"])][i] += row[f"{column}_sum"]
     blame = _blame(tables, name_of)
-    ranked = [Throttled(name, *counts, blame.get(name, "none")) for name, counts in sums.items()]
+    ranked = [
+        Throttled(name, publishes, throttled, throttled_ns, blame.get(name, "none"))
+        for name, (publishes, throttled, throttled_ns) in sums.items()
+    ]
     return sorted(ranked, key=lambda row: (-row.throttled_publishes, -row.throttled_ns, row.name))
 
 
-def _blame(tables: Tables, name_of) -> dict[str, str]:
+def _blame(tables: Tables, name_of: Callable[[str], str]) -> dict[str, str]:
     marks = tables.read("marks", ["topic", "scope", "limiter", "action"])
     counted: pa.Table = (
         marks.filter(pc.equal(marks["action"], "mark"))

@@ -15,7 +15,7 @@ SHOWN_ROWS = 1000
 
 
 def query(output: str, sql: str) -> pa.Table:
-    """Run `sql` on the tables that are under `output`. Raises TableError where none is, or for SQL that cannot be run."""
+    """Run `sql` on the tables under `output`. Raises TableError where there is none, or for SQL that cannot be run."""
     builder = QueryBuilder()
     found = [name for name in SCHEMAS if (Path(output) / name / "_delta_log").is_dir()]
     if not found:

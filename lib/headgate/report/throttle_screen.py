@@ -32,7 +32,10 @@ class Batch(Protocol):
 
 
 def terminal_console(file: TextIO | None = None) -> Console:
-    """A console on stdout. Under spark-submit.sh that is a pipe, and HEADGATE_TERMINAL says whether a terminal is behind it."""
+    """A console on stdout.
+
+    Under spark-submit.sh that is a pipe, and HEADGATE_TERMINAL says whether a terminal is behind it.
+    """
     behind = os.environ.get("HEADGATE_TERMINAL") == "1" or (file or sys.stdout).isatty()
     width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
     return Console(file=file, force_terminal=behind, width=width or (None if behind else 120), highlight=False)
@@ -58,7 +61,7 @@ class ThrottleScreen:
         self._console.print(Text(line))
 
     def batch(self, batch: Batch, waiting: int) -> None:
-        """One line a batch with traffic or bad rows: rate, how far event time is behind the clock, queue entries that wait now."""
+        """One line a batch with traffic or bad rows: rate, lag of event time, queue entries that wait now."""
         now_s = self._clock()
         took_s, self._last_s = max(now_s - self._last_s, 1e-3), now_s
         self._rows += batch.rows

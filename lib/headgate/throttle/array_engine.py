@@ -31,24 +31,19 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     run(arrays, step.operations, floors, step.until_ns, step.finish)
     _take_back(domain, arrays)
     n, m = arrays.marks.used[0], arrays.closed.used[0]
-    marks = arrays.marks
-    return Result(
-        *(
-            column[:n].copy()
-            for column in (marks.at_ns, marks.limiter, marks.producer, marks.topic, marks.seq, marks.action)
-        ),
-        arrays.closed.topic[:m].copy(),
-        arrays.closed.second[:m].copy(),
-        arrays.closed.counts[:, :m].copy(),
-    )
+    marks = [column[:n].copy() for column in arrays.marks[:-1]]
+    closed = [arrays.closed.topic[:m].copy(), arrays.closed.second[:m].copy(), arrays.closed.counts[:, :m].copy()]
+    return Result._make([*marks, *closed])
 
 
 def _laid_out(domain: DomainState, step: Step, rules: Rules) -> Domain:
-    """Pools are made as large as the step can need: every charge marks at most three limiters, every mark is undone at most once."""
+    """Pools are as large as the step can need: a charge marks at most three limiters, a mark is undone at most once."""
     limiters, producers = len(domain.keys), len(step.producer_topic)
     kept, withheld = len(domain.entry_limiter), len(domain.withheld["at_ns"])
     charges = len(step.operations.at_ns) + withheld
     marks = 6 * charges + kept
+    seconds = marks + 2 * charges + 2 * limiters
+    due = limiters + producers + 6 * charges + 1
     queue_next, head, tail = chain(domain.entry_limiter, limiters, kept + 3 * charges)
     held_next, held_head, held_tail = chain(domain.withheld["producer"], producers, charges)
     return Domain(
@@ -70,23 +65,25 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> Domain:
             _room(step.producer_topic[domain.entry_producer], 3 * charges),
             ints(kept),
         ),
-        Withheld(
-            held_next,
-            *(_room(domain.withheld[name], charges - withheld) for name in WITHHELD_FIELDS[1:]),
-            ints(withheld),
-            held_head,
-            held_tail,
+        Withheld._make(
+            [
+                held_next,
+                *(_room(domain.withheld[name], charges - withheld) for name in WITHHELD_FIELDS[1:]),
+                ints(withheld),
+                held_head,
+                held_tail,
+            ]
         ),
         np.bincount(domain.entry_producer, minlength=producers).astype(np.int64),
         _usage(domain, step, limiters),
-        Marks(*(np.empty(marks, np.int64) for _ in range(6)), ints(0)),
+        Marks._make([*(np.empty(marks, np.int64) for _ in range(6)), ints(0)]),
         Closed(
-            np.empty(marks + 2 * charges + 2 * limiters, np.int64),
-            np.empty(marks + 2 * charges + 2 * limiters, np.int64),
-            np.empty((USAGE_COLUMNS, marks + 2 * charges + 2 * limiters), np.int64),
+            np.empty(seconds, np.int64),
+            np.empty(seconds, np.int64),
+            np.empty((USAGE_COLUMNS, seconds), np.int64),
             ints(0),
         ),
-        Agenda(*(np.empty(limiters + producers + 6 * charges + 1, np.int64) for _ in range(2)), ints(0)),
+        Agenda(np.empty(due, np.int64), np.empty(due, np.int64), ints(0)),
         broker=domain.keys.index(BROKER_KEY).as_py(),
         quantum=rules.release_quantum,
         offered=rules.offered,
@@ -96,7 +93,8 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> Domain:
 
 def _reprice(domain: DomainState) -> Ints:
     """Limits of groups are repriced, all others replaced (rate-limiters 4.4, 11)."""
-    return pc.starts_with(domain.keys, group_key("")).to_numpy(zero_copy_only=False).astype(np.int64)
+    is_group: Ints = pc.starts_with(domain.keys, group_key("")).to_numpy(zero_copy_only=False).astype(np.int64)
+    return is_group
 
 
 def _room(values: Ints, more: int) -> Ints:

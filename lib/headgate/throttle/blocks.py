@@ -1,6 +1,6 @@
 """Arrow tables as bytes: the one form in which rows cross into and out of Python, and in which state is kept.
 
-A block is an Arrow IPC stream; several of them may stand one behind the other. What the schema's metadata says travels with it.
+A block is an Arrow IPC stream; several may stand one behind the other. What the schema's metadata says travels with it.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ def encode(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def decode(block: bytes) -> pa.Table:
@@ -28,7 +28,7 @@ def encode_all(tables: list[pa.Table]) -> bytes:
     for table in tables:
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def decode_all(blocks: bytes) -> Iterator[pa.Table]:

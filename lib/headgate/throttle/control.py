@@ -1,7 +1,7 @@
-"""The control table: limits with the time from which they hold, and ticks. One ordered stream with the traffic, no engine.
+"""The control table: limits with the time from which they hold, and ticks. One ordered stream with the traffic.
 
-Anyone may append limit rows; the job appends those of its conf files and ticks. Rows are checked on their way to the operator, so
-that a wrong one becomes a dead letter and stops nothing.
+Anyone may append limit rows; the job appends those of its conf files and ticks. Rows are checked on their way to the
+operator, so that a wrong one becomes a dead letter and stops nothing. No engine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,8 +51,9 @@ def _row(at: datetime, seq: int, kind: str, source: str) -> dict[str, Any]:
 
 
 def conf_rows(wanted: Sequence[LimitRow], control: pa.Table, at: datetime) -> list[dict[str, Any]]:
-    """The rows that bring the conf limits of `control` to `wanted`: all of them from the start of time in an empty table, else what has
-    changed, from `at` on. A restart with the same files appends nothing.
+    """The rows that bring the conf limits of `control` to `wanted`; a restart with the same files gives none.
+
+    In a table without conf limits that is all of them, from the start of time; else what has changed, from `at` on.
     """
     known: dict[tuple[str, str], LimitRow | None] = {}
     last_seq = -1
@@ -146,11 +147,14 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     if bool(name) == (scope in NAMELESS):
         return f"name: got {name!r}, allowed is {'no name' if scope in NAMELESS else 'a name'} with scope {scope}"
     if routing.by_topic and scope != "topic" and row["source"] != CONF:
-        return f"scope: got {scope}, allowed is topic while state_key is topic; put wider limits in the conf files and restart"
+        return (
+            f"scope: got {scope}, allowed is topic while state_key is topic; put wider limits in the conf files and "
+            "restart"
+        )
     if scope == "broker" and not routing.broker_wide and (row["messages_per_s"] or 0, row["bytes_per_s"] or 0) > (0, 0):
         return (
-            "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in broker.conf and start "
-            "with a new --output"
+            "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
+            "broker.conf and start with a new --output"
         )
     return None
 

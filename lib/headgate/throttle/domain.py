@@ -18,9 +18,9 @@ from headgate.throttle.state import DomainState, numbers, strings
 class Rules:
     """Settings of a job that its results depend on, besides the limits.
 
-    max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3, 4.5).
-    offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms: rows wait this long for
-    earlier ones. broker_wide: a broker's publishes share its broker limiter in this state layout.
+    max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3,
+    4.5). offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms:
+    rows wait this long for earlier ones. broker_wide: a broker's publishes share its broker limiter in this layout.
     """
 
     max_debt_ms: int = -1
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Marks and closed usage of one step: columns by position of limiter, producer and topic (domain_types.Marks and Closed)."""
+    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types)."""
 
     mark_at_ns: Ints
     mark_limiter: Ints
@@ -70,8 +70,8 @@ def advance(
 ) -> Output:
     """Take `events` in, let time come to `high_us`, and return what happened up to there.
 
-    Events act in the order (event_time, seq), never before the domain's clock: a late one acts at the highest time reached. With a
-    hold-back, events and time beyond `high_us - hold_back_ms` wait in the state; `finish` ends the wait.
+    Events act in the order (event_time, seq), never before the domain's clock: a late one acts at the highest time
+    reached. With a hold-back, events and time beyond `high_us - hold_back_ms` wait in the state, until `finish`.
     """
     domain.high_us = max(domain.high_us, high_us)
     bound_us = domain.high_us if finish else domain.high_us - rules.hold_back_ms * 1000
@@ -81,7 +81,8 @@ def advance(
     order = np.lexsort((numbers(events["seq"]), numbers(events["event_time_us"])))
     positions = _register(domain, events, order, rules)
     producers = _producers(domain, events, positions.topic, rules)
-    operations = _operations(domain, events, order, positions, producers.of_event, changes)
+    publishes = _publishes(events, order, positions, producers.of_event)
+    operations = _in_order(domain, publishes, _updates(domain, changes))
     result = engine(domain, Step(operations, producers.topic, until_ns, finish), rules)
     domain.clock_ns = until_ns
     output = Output(
@@ -121,7 +122,10 @@ class Positions(NamedTuple):
 
 
 def _register(domain: DomainState, events: pa.Table, order: Ints, rules: Rules) -> Positions:
-    """Positions of the events' limiters. New ones are registered in the order topic, broker, group of the first event that reaches them."""
+    """Positions of the events' limiters.
+
+    New ones are registered in the order topic, broker, group of the first event that reaches them.
+    """
     n = len(events)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
@@ -170,7 +174,7 @@ def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
 
 
 class Producers(NamedTuple):
-    """Producers of the state (first) and of the events: by position topic, name, connection; and each event's producer."""
+    """Producers of the state (first) and of the events: topic, name, connection; and each event's producer."""
 
     topic: Ints
     name: pa.StringArray
@@ -179,7 +183,7 @@ class Producers(NamedTuple):
 
 
 def _producers(domain: DomainState, events: pa.Table, topic: Ints, rules: Rules) -> Producers:
-    """Every event counts as a producer of its own where producers have no state but their queue entries (admitted traffic)."""
+    """In admitted traffic every event counts as a producer of its own: producers have no state but queue entries."""
     kept = len(domain.producer_topic)
     topics = np.concatenate([domain.producer_topic, topic])
     names = pa.concat_arrays([domain.producer_name, strings(events["producer"])])
@@ -198,20 +202,11 @@ def _producers(domain: DomainState, events: pa.Table, topic: Ints, rules: Rules)
     return Producers(topics[rows], names.take(rows), connections.take(rows), place[inverse.ravel()][kept:])
 
 
-def _operations(
-    domain: DomainState,
-    events: pa.Table,
-    order: Ints,
-    positions: Positions,
-    producer: Ints,
-    changes: list[LimitChange],
-) -> Operations:
-    """Publishes in their order with the limit changes before those of the same instant, none before the domain's clock."""
-    n = len(order)
-    event_us = numbers(events["event_time_us"])[order]
-    publishes = Operations(
-        event_us,
-        np.full(n, PUBLISH),
+def _publishes(events: pa.Table, order: Ints, positions: Positions, producer: Ints) -> Operations:
+    """The events in their order, with their times still in microseconds."""
+    return Operations(
+        numbers(events["event_time_us"])[order],
+        np.full(len(order), PUBLISH),
         positions.topic[order],
         positions.group[order],
         producer[order],
@@ -219,11 +214,16 @@ def _operations(
         numbers(events["bytes"])[order],
         numbers(events["seq"])[order],
     )
-    if changes:
-        updates = _updates(domain, changes)
-        merged = np.lexsort((np.repeat([0, 1], [len(updates.at_ns), n]), np.concatenate([updates.at_ns, event_us])))
-        publishes = Operations(*(np.concatenate(pair)[merged] for pair in zip(updates, publishes, strict=True)))
-    return publishes._replace(at_ns=np.maximum(publishes.at_ns * 1000, domain.clock_ns))
+
+
+def _in_order(domain: DomainState, publishes: Operations, updates: Operations) -> Operations:
+    """Publishes and updates by time in ns: updates before publishes of the same instant, none before the clock."""
+    operations = publishes
+    if len(updates.at_ns):
+        kind = np.repeat([0, 1], [len(updates.at_ns), len(publishes.at_ns)])
+        order = np.lexsort((kind, np.concatenate([updates.at_ns, publishes.at_ns])))
+        operations = Operations(*(np.concatenate(pair)[order] for pair in zip(updates, publishes, strict=True)))
+    return operations._replace(at_ns=np.maximum(operations.at_ns * 1000, domain.clock_ns))
 
 
 def _updates(domain: DomainState, changes: list[LimitChange]) -> Operations:

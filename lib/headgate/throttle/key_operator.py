@@ -17,7 +17,10 @@ from headgate.throttle.state import DomainState, KeyState
 
 
 class Block(NamedTuple):
-    """Rows of one kind on their way: `events`, `ticks`, `changes` and `dead_letters` in; `marks`, `topic_usage`, `dead_letters`, `progress` out."""
+    """Rows of one kind on their way.
+
+    In: `events`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `dead_letters`, `progress`.
+    """
 
     kind: str
     rows: int
@@ -66,7 +69,7 @@ def _by_broker(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         yield broker, events if len(brokers) == 1 else events.filter(pc.equal(events["broker"], broker))
 
 
-def step_key(
+def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what the operator has
     key: str,
     state: KeyState,
     blocks: Iterable[Block],
@@ -76,7 +79,8 @@ def step_key(
 ) -> list[Block]:
     """Bring the key's domains forward by what arrived; `state` is changed in place.
 
-    given: limit changes that every key knows from the start of the job, for keys that no row on the control stream reaches.
+    given: limit changes that every key knows from the start of the job, for keys that no row on the control stream
+    reaches.
     """
     arrival = arrived(blocks)
     _take_changes(state, [*given[state.taken :], *arrival.changes])

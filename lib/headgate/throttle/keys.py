@@ -1,4 +1,7 @@
-"""Names of limiters inside a domain's state. A topic's limiter has the topic's full name; shared ones begin with @, which no topic does."""
+"""Names of limiters inside a domain's state.
+
+A topic's limiter has the topic's full name; shared ones begin with @, which no topic does.
+"""
 
 BROKER_KEY = "@broker"
 _GROUP_PREFIX = "@group/"

@@ -1,4 +1,4 @@
-"""What a checkpoint's state depends on. It is chosen at the first start, kept in the control table, and the same ever after."""
+"""What a checkpoint's state depends on: chosen at the first start, kept in the control table, the same ever after."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -66,7 +66,7 @@ def layout_row(layout: Layout) -> dict[str, Any]:
 
 
 def check_layout(wanted: Layout, kept: Layout) -> None:
-    """Raise StateError if the settings want another layout than the state has. A broker limit that is gone does no harm."""
+    """Raise StateError if the settings want another layout than the state has. A broker limit may be gone, though."""
     differences = [
         f"{name}: the checkpoint has {was}, the conf files say {now}"
         for (name, now), was in zip(asdict(wanted).items(), asdict(kept).values(), strict=True)

@@ -18,10 +18,11 @@ _NAMESPACE = re.compile(r"^(?:non-)?persistent://([^/]+/[^/]+)/")
 
 
 class LimitChange(NamedTuple):
-    """From `effective_us` on, `name` of `scope` has these rates per second (0: off, None: the policy is gone, the next wider one holds).
+    """From `effective_us` on, `name` of `scope` has these rates per second.
 
-    scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and `broker`.
-    broker: the one it holds on, None for all. Changes apply in the order (effective_us, seq), before traffic of the same instant.
+    0 is off; None and None: the policy is gone, the next wider one holds. scope: `default` (every topic), `namespace`,
+    `topic`, `broker`, `group`; name is empty for `default` and `broker`. broker: the one it holds on, None for all.
+    Changes apply in the order (effective_us, seq), before traffic of the same instant.
     """
 
     effective_us: int
@@ -108,7 +109,8 @@ class Book:
             matches = pc.match_substring_regex(keys, f"^(non-)?persistent://{re.escape(change.name)}/")
         else:
             matches = pc.match_substring(keys, "://")
-        return pc.indices_nonzero(matches).to_pylist()
+        positions: list[int] = pc.indices_nonzero(matches).to_pylist()
+        return positions
 
     def changes(self) -> list[LimitChange]:
         """The book as changes that build it again."""

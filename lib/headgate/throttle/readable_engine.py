@@ -1,6 +1,7 @@
 """The engine in readable form: one object a limiter, for inspection and as the measure of the array form."""
 
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -120,8 +121,8 @@ def _result(objects: PublishDomain) -> Result:
     ]
     closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
     topic, second, *counts = _columns(closed, 2 + USAGE_COLUMNS)
-    return Result(*_columns(marks, 6), topic, second, np.stack(counts))
+    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts)])
 
 
-def _columns(rows: list[tuple[int, ...]], width: int) -> list[Ints]:
+def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:
     return list(np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, width).T))

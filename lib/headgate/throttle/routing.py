@@ -1,8 +1,8 @@
 """Which key's state an event belongs to, and packing events into one block a key. No engine: Arrow in, Arrow out.
 
 Limiters that share events must share a key. The layout is the finest split that allows it (design: state_key `auto`):
-the broker if a broker limit is set, else (broker, group), topics without a group by hash. Keys are slots, a fixed number of them, so
-that a row of the control stream can be sent to all. With state_key `topic`, the key is the topic.
+the broker if a broker limit is set, else (broker, group), topics without a group by hash. Keys are slots, a fixed
+number of them, so that a row of the control stream can be sent to all. With state_key `topic`, the key is the topic.
 """
 
 import zlib
@@ -22,7 +22,7 @@ from headgate.throttle.state import strings
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
-"""Slots that the ungrouped topics of one broker are spread over: enough to use the cores, few enough for hundreds of brokers."""
+"""Slots that the ungrouped topics of one broker are spread over: enough for the cores, few for hundreds of brokers."""
 DEAD_LETTER_KEY = "dead letters"
 
 
@@ -52,7 +52,7 @@ def slot_key(slot: int) -> str:
 
 
 def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.parse.PARSED) in; a block of events a key, the time on each broker for every key, and bad rows out."""
+    """Parsed rows (spark.parse) in; a block of events a key, each broker's time for every key, and bad rows out."""
     lines: dict[str, int] = {}
     for batch in batches:
         rows = _numbered(pa.Table.from_batches([batch]), lines)
@@ -112,7 +112,7 @@ def _ticks(rows: pa.Table) -> pa.Table:
     highest = rows.group_by("broker").aggregate([("event_time_us", "max")])
     return pa.table(
         [highest["broker"], highest["event_time_us_max"], pa.repeat(pa.scalar(False), len(highest))],
-        TICKS,  # noqa: FBT003
+        TICKS,
     )
 
 
@@ -145,4 +145,5 @@ def _slots(routing: Routing, rows: pa.Table) -> Ints:
         group_hashes = np.array([zlib.crc32(name.encode()) for name in groups.dictionary.to_pylist()], np.int64)
         codes = groups.indices.fill_null(-1).to_numpy()
         spread = np.where(codes >= 0, group_hashes[codes], spread)
-    return (hashes + spread) % routing.slots
+    slots: Ints = (hashes + spread) % routing.slots
+    return slots

@@ -1,4 +1,4 @@
-"""Arrow schemas of everything that is written: tables, blocks between the stages. Columns are described in docs/tables.md."""
+"""Arrow schemas of everything that is written: tables, blocks between the stages. docs/tables.md has every column."""
 
 import pyarrow as pa
 
@@ -101,7 +101,7 @@ PROGRESS = pa.schema(
         ("is_open", pa.bool_()),
     ]
 )
-"""How far one domain is: rows taken in this batch, highest time seen, queue entries, and whether time alone would bring output."""
+"""How far one domain is: rows of this batch, highest time, queue entries, whether time alone would bring output."""
 
 BATCHES = pa.schema(
     [

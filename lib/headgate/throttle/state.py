@@ -1,6 +1,7 @@
 """State of a domain, and its one codec.
 
-State is a version and Arrow blocks: one a kind of record and broker, named by the schema's metadata. What is empty is not written.
+State is a version and Arrow blocks: one a kind of record and broker, named by the schema's metadata. What is empty is
+not written.
 """
 
 from collections.abc import Iterator
@@ -26,7 +27,11 @@ LIMITER_FIELDS = {
     "next_drain_ns": 1,
     "born": 1,
 }
-"""Columns stored for each limiter, and how many dimensions they have. Debt floors follow from rates; queues are stored apart."""
+"""Columns stored for each limiter, and how many dimensions they have. Floors follow from rates; queues are apart."""
+WITHHELD_FIELDS = ("producer", "at_ns", "topic", "group", "messages", "bytes", "seq")
+COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
+KEYS_OF_USAGE = ("topic", "second", "since_ns")
+USAGE_FIELDS = (*KEYS_OF_USAGE, *COUNT_FIELDS)
 
 
 def no_strings() -> pa.StringArray:
@@ -47,9 +52,9 @@ def empty_limiters() -> dict[str, Ints]:
 
 @dataclass
 class DomainState:
-    """One broker's limiters under one state key. Positions of limiters are their order of registration, which never changes.
+    """One broker's limiters under one state key. Their positions are their order of registration, which never changes.
 
-    clock_ns: time up to which everything is done. high_us: highest event time seen, which is ahead of the clock by the hold-back.
+    clock_ns: time up to which everything is done. high_us: highest event time, ahead of the clock by the hold-back.
     """
 
     broker: str
@@ -80,15 +85,9 @@ class DomainState:
         )
 
 
-WITHHELD_FIELDS = ("producer", "at_ns", "topic", "group", "messages", "bytes", "seq")
-COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
-KEYS_OF_USAGE = ("topic", "second", "since_ns")
-USAGE_FIELDS = (*KEYS_OF_USAGE, *COUNT_FIELDS)
-
-
 @dataclass
 class KeyState:
-    """State behind one key of the operator: its brokers' domains, and the limit changes that a broker yet unseen will need.
+    """State behind one key of the operator: its brokers' domains, and the limit changes for brokers yet to come.
 
     taken: how many of the changes given to the operator at its start are in `changes` (state key `topic` only).
     """
@@ -143,7 +142,10 @@ def encode_state(state: KeyState) -> bytes:
 
 
 def decode_state(version: int, blocks: bytes) -> KeyState:
-    """Raises StateError for a version that this headgate does not read. Arrays are views of `blocks`: copy before writing."""
+    """The state that was encoded. Its arrays are views of `blocks`: copy before writing.
+
+    Raises StateError for a version, and for a table, that this headgate does not read.
+    """
     if version != VERSION:
         raise StateError(
             f"the checkpoint's state has version {version}, this headgate reads version {VERSION}: "

@@ -21,8 +21,8 @@ SCHEMAS = {
 class Tables:
     """Tables of one output folder. An append is atomic, and repeated with the same transaction it is done once.
 
-    A transaction is an application id and a version that grows with each append to a table: the id of a streaming query and its
-    batch. Tables are created on construction, so that readers find them before the first row.
+    A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
+    and its batch. Tables are created on construction, so that readers find them before the first row.
     """
 
     def __init__(self, output: str | PurePath) -> None:
@@ -33,7 +33,7 @@ class Tables:
         return DeltaTable.create(path, schema=schema, mode="ignore")
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:
-        """Append `rows`; False if this transaction was there already (or there are no rows), and nothing was written."""
+        """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows."""
         if not len(rows):
             return False
         table = self._tables[name]

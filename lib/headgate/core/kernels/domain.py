@@ -1,10 +1,12 @@
 """Array form of the publish limiters of one domain: publishes, limit changes, drains and usage in one loop over events.
 
-A domain is a set of limiters that share events: the topics of one broker that charge a common group or broker limiter, or topics
-that share nothing. The readable form of the same rules is `headgate.core.publish_domain`; tests hold the two equal.
+A domain is a set of limiters that share events: the topics of one broker that charge a common group or broker limiter,
+or topics that share nothing. The readable form of the same rules is `headgate.core.publish_domain`; tests hold the two
+equal.
 
-All instants are ns of event time and never decrease from one operation to the next; the caller clamps late ones (rate-limiters 3.1).
-Per-limiter arrays have one entry a limiter in registration order; those with two rows hold messages in row 0 and bytes in row 1.
+All instants are ns of event time and never decrease from one operation to the next; the caller clamps late ones
+(rate-limiters 3.1). Per-limiter arrays have one entry a limiter in registration order; those with two rows hold
+messages in row 0 and bytes in row 1.
 """
 
 from numpy import int64
@@ -119,7 +121,7 @@ def charge(
     seq: int64,
     now_ns: int64,
 ) -> None:
-    """Charge topic, broker and group without short-circuit and queue the producer where one throttles (rate-limiters 4.2)."""
+    """Charge topic, broker and group, without short-circuit; queue the producer where one throttles (4.2)."""
     throttled = False
     for scope in range(3):
         i = topic if scope == 0 else (domain.broker if scope == 1 else group)
@@ -299,8 +301,8 @@ def set_limit(domain: Domain, i: int64, messages_per_s: int64, bytes_per_s: int6
 def run(domain: Domain, ops: Operations, floors: Ints, until_ns: int64, finish: bool) -> None:
     """Carry out `ops` in order, then all work due by `until_ns`, then close the seconds that have ended by then.
 
-    floors: -max_debt of the new rates, by dimension and operation (SET_LIMIT only). finish: close the running second too, as far as
-    `until_ns`. Capacities of the pools are the caller's business: see `headgate.throttle.arrays`.
+    floors: -max_debt of the new rates, by dimension and operation (SET_LIMIT only). finish: close the running second
+    too, as far as `until_ns`. Capacities of the pools are the caller's business: see `headgate.throttle.array_engine`.
     """
     usage = domain.usage
     for i in range(ops.at_ns.size):

@@ -1,6 +1,6 @@
-"""Arrays that the kernels of a domain work on. One row of state a limiter, in registration order; instants in ns of event time.
+"""Arrays that the kernels of a domain work on. One row of state a limiter, in registration order.
 
-Arrays with two rows hold messages in row 0 and bytes in row 1.
+Instants are ns of event time. Arrays with two rows hold messages in row 0 and bytes in row 1.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from headgate.core.kernels.int128 import MIN
 
 Ints = NDArray[np.int64]
 
-NONE = MIN  # no pending drain, no open second, no link, no publish behind a mark
+NONE = int(MIN)  # no pending drain, no open second, no link, no publish behind a mark
 PERIOD_NS = int64(1_000_000_000)
 RESOLUTION_NS = int64(16_000_000)
 SLOWEST_FAST_RATE = PERIOD_NS // (RESOLUTION_NS + 1)  # at or below it a token takes longer than the resolution
@@ -22,7 +22,10 @@ MARK, UNMARK = 1, 0
 
 
 class Limiters(NamedTuple):
-    """State of the limiters. rate 0: no bucket. floor: -max_debt, MIN without a bound. born: charged before. head, tail: its queue."""
+    """State of the limiters.
+
+    rate 0: no bucket. floor: -max_debt, MIN without a bound. born: charged before. head, tail: its queue.
+    """
 
     rate: Ints
     balance: Ints
@@ -37,7 +40,7 @@ class Limiters(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """Pool of queue entries: the next one in the same queue, who waits, and its topic's limiter. `used[0]` of them are in use."""
+    """Pool of queue entries: the next in the same queue, who waits, its topic's limiter. `used[0]` are in use."""
 
     next: Ints
     producer: Ints
@@ -61,7 +64,11 @@ class Withheld(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Usage of the open second by topic limiter: its number (NONE: nothing yet), counts (USAGE_COLUMNS), waiting entries, and since when."""
+    """Usage of the open second by topic limiter.
+
+    second: its number (NONE: nothing yet). counts: by the columns of core.usage. waiting: queue entries; since_ns: from
+    when on the time that they wait is not counted yet.
+    """
 
     second: Ints
     counts: Ints
@@ -70,7 +77,10 @@ class Usage(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """What happens, in order. kind PUBLISH: topic and group limiter (-1: none). SET_LIMIT: the limiter in `topic`, rates in the amounts."""
+    """What happens, in order.
+
+    kind PUBLISH: topic and group limiter (-1: none). SET_LIMIT: the limiter in `topic`, rates in the amounts.
+    """
 
     at_ns: Ints
     kind: Ints
@@ -104,7 +114,7 @@ class Closed(NamedTuple):
 
 
 class Agenda(NamedTuple):
-    """Heap of due work ordered by (due, owner): drains (owner is the limiter) and, above `limiters`, time-outs of producers."""
+    """Heap of due work by (due, owner): drains, whose owner is the limiter, and above those time-outs of producers."""
 
     due_ns: Ints
     owner: Ints

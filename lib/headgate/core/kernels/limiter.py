@@ -1,4 +1,7 @@
-"""Array form of one publish limiter's buckets: refill, charge, pause, wake time (rate-limiters 2 and 4, period 1 s, capacity = rate)."""
+"""Array form of one publish limiter's buckets: refill, charge, pause, wake time.
+
+Source: rate-limiters 2 and 4, with a period of 1 s and the rate as capacity.
+"""
 
 import numpy as np
 from numpy import int64
@@ -80,7 +83,7 @@ def charge_limiter(limiters: Limiters, i: int64, messages: int64, bytes_: int64,
 
 @kernel
 def debt_floors(rates: Ints, max_debt_ms: int64) -> Ints:
-    """-max_debt for each rate with the bound `max_debt_ms` (rate-limiters 4.5); MIN, no bound, where that is below 0."""
+    """-max_debt for each rate with the bound `max_debt_ms` (rate-limiters 4.5); MIN, no bound, if that is below 0."""
     floors = np.full(rates.shape, MIN)
     if max_debt_ms >= 0:
         for kind in range(rates.shape[0]):
