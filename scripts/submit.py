@@ -5,6 +5,7 @@ Runs on the Python of .venv, standard library only.
 # ruff: noqa: INP001  (scripts are started by path, they are no package)
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -98,7 +99,7 @@ def spark_environment(inherited: Mapping[str, str], *, local: bool) -> dict[str,
     if sys.stdout.isatty():
         # Between the job and this terminal are two pipes of Spark's.
         environment["HEADGATE_TERMINAL"] = "1"
-        environment["COLUMNS"] = str(os.get_terminal_size(sys.stdout.fileno()).columns)
+        environment["COLUMNS"] = str(shutil.get_terminal_size().columns)
     return environment
 
 

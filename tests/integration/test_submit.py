@@ -20,6 +20,7 @@ ROOT = Path(__file__).parents[2]
 SUBMIT = ROOT / "spark-submit.sh"
 PROBE = "tests/integration/submit_probe.py"
 TIMEOUT_S = 300
+UNAVAILABLE = 69  # set-up could not fetch something
 
 
 def submit(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -102,6 +103,8 @@ def test_a_properties_file_of_the_users_own_wins_over_the_conf_folder_and_conf_o
 @pytest.mark.kafka
 def test_a_job_that_asks_for_kafka_reads_a_real_topic(kafka_broker: str) -> None:
     done = submit(PROBE, "kafka", "--format", "kafka", "--servers", kafka_broker, "--topic", "submit-probe")
+    if done.returncode == UNAVAILABLE:
+        pytest.skip(f"no Kafka connector: {done.stderr.strip()}")
     expected = ["throttled"]
     assert expected == json.loads(done.stdout)
 
