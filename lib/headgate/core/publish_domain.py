@@ -135,13 +135,12 @@ class PublishDomain:
         self._run_due(until_ns)
         for topic in sorted(self.usage):
             usage = self.usage[topic]
-            if finish and usage.waiting and usage.since_ns < until_ns:
-                self._touch(topic, until_ns)
-            if usage.second is None:
-                continue
-            end_ns = (usage.second + 1) * SECOND_NS
-            if end_ns <= until_ns or finish:
-                self._close(topic, min(end_ns, until_ns))
+            if usage.second is not None and (usage.second + 1) * SECOND_NS <= until_ns:
+                self._close(topic, (usage.second + 1) * SECOND_NS)
+            if finish:
+                if usage.waiting and usage.since_ns < until_ns:
+                    self._touch(topic, until_ns)
+                self._close(topic, until_ns)
 
     def _charge(self, event: Publish, now_ns: int) -> None:
         throttled = False

@@ -27,12 +27,12 @@ from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState, 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     arrays = _laid_out(domain, step, rules)
     plan_all(arrays)
-    floors = debt_floors(np.stack([step.operations.messages, step.operations.bytes]), rules.max_debt_ms)
+    floors = debt_floors(np.stack([step.operations.messages, step.operations.bytes], axis=1), rules.max_debt_ms)
     run(arrays, step.operations, floors, step.until_ns, step.finish)
     _take_back(domain, arrays)
     n, m = arrays.marks.used[0], arrays.closed.used[0]
     marks = [column[:n].copy() for column in arrays.marks[:-1]]
-    closed = [arrays.closed.topic[:m].copy(), arrays.closed.second[:m].copy(), arrays.closed.counts[:, :m].copy()]
+    closed = [arrays.closed.topic[:m].copy(), arrays.closed.second[:m].copy(), arrays.closed.counts[:m].copy()]
     return Result._make([*marks, *closed])
 
 
@@ -45,7 +45,8 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> Domain:
     seconds = marks + 2 * charges + 2 * limiters
     due = limiters + producers + 6 * charges + 1
     queue_next, head, tail = chain(domain.entry_limiter, limiters, kept + 3 * charges)
-    held_next, held_head, held_tail = chain(domain.withheld["producer"], producers, charges)
+    withholding = producers if rules.offered else 0
+    held_next, held_head, held_tail = chain(domain.withheld["producer"], withholding, charges)
     return Domain(
         Limiters(
             rate=domain.limiters["rate"].copy(),
@@ -80,7 +81,7 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> Domain:
         Closed(
             np.empty(seconds, np.int64),
             np.empty(seconds, np.int64),
-            np.empty((USAGE_COLUMNS, seconds), np.int64),
+            np.empty((seconds, USAGE_COLUMNS), np.int64),
             ints(0),
         ),
         Agenda(np.empty(due, np.int64), np.empty(due, np.int64), ints(0)),
@@ -105,11 +106,11 @@ def _room(values: Ints, more: int) -> Ints:
 
 def _usage(domain: DomainState, step: Step, limiters: int) -> Usage:
     second, since_ns = np.full(limiters, NONE), np.zeros(limiters, np.int64)
-    counts = np.zeros((USAGE_COLUMNS, limiters), np.int64)
+    counts = np.zeros((limiters, USAGE_COLUMNS), np.int64)
     topic = domain.usage["topic"]
     second[topic], since_ns[topic] = domain.usage["second"], domain.usage["since_ns"]
     for column, name in enumerate(COUNT_FIELDS):
-        counts[column, topic] = domain.usage[name]
+        counts[topic, column] = domain.usage[name]
     waiting = np.bincount(step.producer_topic[domain.entry_producer], minlength=limiters).astype(np.int64)
     return Usage(second, counts, waiting, since_ns)
 
@@ -126,5 +127,5 @@ def _take_back(domain: DomainState, arrays: Domain) -> None:
     usage = arrays.usage
     topic = np.flatnonzero((usage.second != NONE) | (usage.waiting > 0))
     domain.usage = {"topic": topic, "second": usage.second[topic], "since_ns": usage.since_ns[topic]} | {
-        name: usage.counts[column, topic] for column, name in enumerate(COUNT_FIELDS)
+        name: usage.counts[topic, column] for column, name in enumerate(COUNT_FIELDS)
     }

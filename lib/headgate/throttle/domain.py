@@ -166,11 +166,11 @@ def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
     if not len(keys):
         return
     domain.keys = pa.concat_arrays([domain.keys, keys])
-    rates = np.array([domain.book.rates_of(key) for key in keys.to_pylist()], np.int64).T
+    rates = np.array([domain.book.rates_of(key) for key in keys.to_pylist()], np.int64)
     start = {"rate": rates, "next_drain_ns": np.full(len(keys), NONE)}
     for name, values in domain.limiters.items():
-        added = start.get(name, np.zeros((*values.shape[:-1], len(keys)), np.int64))
-        domain.limiters[name] = np.concatenate([values, added], axis=-1)
+        added = start.get(name, np.zeros((len(keys), *values.shape[1:]), np.int64))
+        domain.limiters[name] = np.concatenate([values, added])
 
 
 class Producers(NamedTuple):

@@ -53,7 +53,7 @@ def usage_table(domain: "DomainState", result: "Result", *, offered: bool) -> pa
     """Counts that only offered traffic has are null in admitted traffic."""
     n = len(result.closed_topic)
     counts = [
-        pa.nulls(n, pa.int64()) if column in OFFERED_ONLY and not offered else pa.array(result.closed_counts[column])
+        pa.nulls(n, pa.int64()) if column in OFFERED_ONLY and not offered else pa.array(np.ascontiguousarray(result.closed_counts[:, column]))
         for column in range(USAGE_COLUMNS)
     ]
     return pa.table(

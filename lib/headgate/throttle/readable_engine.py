@@ -42,7 +42,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
     for position, key in enumerate(keys):
         scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
         on_rate_change = OnRateChange.REPRICE if scope is Scope.GROUP else OnRateChange.REPLACE
-        messages, bytes_ = domain.limiters["rate"][:, position].tolist()
+        messages, bytes_ = domain.limiters["rate"][position].tolist()
         limiter = DomainLimiter(scope, (messages, bytes_), on_rate_change)
         if domain.limiters["born"][position]:
             limiter.made = objects._made(limiter, 0)
@@ -71,9 +71,9 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
 def _fill(limiter: PublishLimiter, domain: DomainState, position: int) -> None:
     for kind, bucket in enumerate(limiter.buckets):
         if bucket is not None:
-            bucket.balance = int(domain.limiters["balance"][kind, position])
-            bucket.last_ns = int(domain.limiters["last_ns"][kind, position])
-            bucket.remainder_ns = int(domain.limiters["remainder_ns"][kind, position])
+            bucket.balance = int(domain.limiters["balance"][position, kind])
+            bucket.last_ns = int(domain.limiters["last_ns"][position, kind])
+            bucket.remainder_ns = int(domain.limiters["remainder_ns"][position, kind])
     next_drain_ns = int(domain.limiters["next_drain_ns"][position])
     limiter.next_drain_ns = None if next_drain_ns == NONE else next_drain_ns
 
@@ -82,7 +82,7 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
     arrays = {name: values.copy() for name, values in domain.limiters.items()}
     entries: list[tuple[int, int]] = []
     for position, limiter in enumerate(objects.limiters):
-        arrays["rate"][:, position] = limiter.rates
+        arrays["rate"][position] = limiter.rates
         arrays["born"][position] = limiter.made is not None
         if limiter.made is None:
             continue
@@ -109,10 +109,9 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
 
 
 def _store(arrays: dict[str, Ints], kind: int, position: int, bucket: TokenBucket | None) -> None:
-    if bucket is not None:
-        arrays["balance"][kind, position] = bucket.balance
-        arrays["last_ns"][kind, position] = bucket.last_ns
-        arrays["remainder_ns"][kind, position] = bucket.remainder_ns
+    arrays["balance"][position, kind] = 0 if bucket is None else bucket.balance
+    arrays["last_ns"][position, kind] = 0 if bucket is None else bucket.last_ns
+    arrays["remainder_ns"][position, kind] = 0 if bucket is None else bucket.remainder_ns
 
 
 def _result(objects: PublishDomain) -> Result:
@@ -121,7 +120,7 @@ def _result(objects: PublishDomain) -> Result:
     ]
     closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
     topic, second, *counts = _columns(closed, 2 + USAGE_COLUMNS)
-    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts)])
+    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1)])
 
 
 def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:

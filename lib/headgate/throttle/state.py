@@ -47,7 +47,7 @@ def no_ints() -> Ints:
 
 
 def empty_limiters() -> dict[str, Ints]:
-    return {name: np.empty((2, 0) if rows == 2 else 0, np.int64) for name, rows in LIMITER_FIELDS.items()}
+    return {name: np.empty((0, 2) if rows == 2 else 0, np.int64) for name, rows in LIMITER_FIELDS.items()}
 
 
 @dataclass
@@ -111,7 +111,7 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         elif rows == 1:
             columns[name] = values
         else:
-            columns |= {f"messages_{name}": values[0], f"bytes_{name}": values[1]}
+            columns |= {f"messages_{name}": values[:, 0], f"bytes_{name}": values[:, 1]}
     yield _table("limiters", domain.broker, columns, clock_ns=domain.clock_ns, high_us=domain.high_us)
     parts = {
         "entries": {"limiter": domain.entry_limiter, "producer": domain.entry_producer},
@@ -172,7 +172,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
                 domain.limiters[name] = (
                     numbers(table[name])
                     if rows == 1
-                    else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])])
+                    else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])], axis=1)
                 )
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])

@@ -58,13 +58,13 @@ def close_second(domain: Domain, topic: int64, until_ns: int64) -> None:
     """Append the topic's open second to the closed ones, with the time throttled up to `until_ns`, and start afresh."""
     usage, closed = domain.usage, domain.closed
     if usage.waiting[topic] > 0:
-        usage.counts[THROTTLED_NS, topic] += until_ns - usage.since_ns[topic]
+        usage.counts[topic, THROTTLED_NS] += until_ns - usage.since_ns[topic]
         usage.since_ns[topic] = until_ns
     n = closed.used[0]
     closed.topic[n], closed.second[n] = topic, usage.second[topic]
     for column in range(USAGE_COLUMNS):
-        closed.counts[column, n] = usage.counts[column, topic]
-        usage.counts[column, topic] = 0
+        closed.counts[n, column] = usage.counts[topic, column]
+        usage.counts[topic, column] = 0
     closed.used[0] = n + 1
     usage.second[topic] = NONE
 
@@ -127,10 +127,10 @@ def charge(
         i = topic if scope == 0 else (domain.broker if scope == 1 else group)
         if i >= 0 and charge_limiter(domain.limiters, i, messages, bytes_, now_ns):
             throttled = True
-            domain.usage.counts[BY_TOPIC + scope, topic] += 1
+            domain.usage.counts[topic, BY_TOPIC + scope] += 1
             enqueue(domain, i, producer, topic, seq, now_ns)
     if throttled:
-        domain.usage.counts[THROTTLED, topic] += 1
+        domain.usage.counts[topic, THROTTLED] += 1
 
 
 @kernel
@@ -148,14 +148,14 @@ def admit(
     """Charge an arrival of offered traffic and count it as admitted, with its delay."""
     touch(domain, topic, now_ns)
     counts = domain.usage.counts
-    counts[ADMITTED, topic] += 1
-    counts[ADMITTED_MESSAGES, topic] = sat_add(counts[ADMITTED_MESSAGES, topic], messages)
-    counts[ADMITTED_BYTES, topic] = sat_add(counts[ADMITTED_BYTES, topic], bytes_)
+    counts[topic, ADMITTED] += 1
+    counts[topic, ADMITTED_MESSAGES] = sat_add(counts[topic, ADMITTED_MESSAGES], messages)
+    counts[topic, ADMITTED_BYTES] = sat_add(counts[topic, ADMITTED_BYTES], bytes_)
     delay_ns = now_ns - arrival_ns
     if delay_ns > 0:
-        counts[DELAYED, topic] += 1
-        counts[DELAY_NS, topic] = sat_add(counts[DELAY_NS, topic], delay_ns)
-        counts[MAX_DELAY_NS, topic] = max(counts[MAX_DELAY_NS, topic], delay_ns)
+        counts[topic, DELAYED] += 1
+        counts[topic, DELAY_NS] = sat_add(counts[topic, DELAY_NS], delay_ns)
+        counts[topic, MAX_DELAY_NS] = max(counts[topic, MAX_DELAY_NS], delay_ns)
     charge(domain, producer, topic, group, messages, bytes_, seq, now_ns)
 
 
@@ -196,9 +196,9 @@ def fail_due(domain: Domain, producer: int64, due_ns: int64) -> None:
             break
         topic = pool.topic[n]
         touch(domain, topic, due_ns)
-        counts[FAILED, topic] += 1
-        counts[FAILED_MESSAGES, topic] = sat_add(counts[FAILED_MESSAGES, topic], pool.messages[n])
-        counts[FAILED_BYTES, topic] = sat_add(counts[FAILED_BYTES, topic], pool.bytes[n])
+        counts[topic, FAILED] += 1
+        counts[topic, FAILED_MESSAGES] = sat_add(counts[topic, FAILED_MESSAGES], pool.messages[n])
+        counts[topic, FAILED_BYTES] = sat_add(counts[topic, FAILED_BYTES], pool.bytes[n])
         pool.head[producer] = pool.next[n]
         changed = True
     if changed:
@@ -235,7 +235,7 @@ def drain(domain: Domain, i: int64, now_ns: int64) -> None:
     limiters, entries, usage = domain.limiters, domain.entries, domain.usage
     pause_ns = int64(0)
     for kind in range(2):
-        if limiters.rate[kind, i] > 0:
+        if limiters.rate[i, kind] > 0:
             pause_ns = max(pause_ns, bucket_pause_ns(limiters, kind, i, now_ns))
     first, released = limiters.head[i], 0
     while pause_ns == 0 and limiters.head[i] != NONE and (domain.quantum == 0 or released < domain.quantum):
@@ -247,7 +247,7 @@ def drain(domain: Domain, i: int64, now_ns: int64) -> None:
         touch(domain, topic, now_ns)
         usage.waiting[topic] -= 1
         if usage.waiting[topic] == 0:
-            usage.counts[THROTTLED_NS, topic] += now_ns - usage.since_ns[topic]
+            usage.counts[topic, THROTTLED_NS] += now_ns - usage.since_ns[topic]
         emit(domain, now_ns, i, producer, topic, NONE, UNMARK)
     if limiters.head[i] == NONE:
         limiters.next_drain_ns[i] = NONE
@@ -283,15 +283,15 @@ def set_limit(domain: Domain, i: int64, messages_per_s: int64, bytes_per_s: int6
     changed = False
     for kind in range(2):
         rate = messages_per_s if kind == 0 else bytes_per_s
-        if limiters.rate[kind, i] == rate:
+        if limiters.rate[i, kind] == rate:
             continue
         changed = True
-        keeps = limiters.reprice[i] != 0 and limiters.rate[kind, i] > 0 and rate > 0
+        keeps = limiters.reprice[i] != 0 and limiters.rate[i, kind] > 0 and rate > 0
         if keeps and limiters.born[i] != 0:
             take(limiters, kind, i, int64(0), now_ns)
-        limiters.rate[kind, i] = rate
-        limiters.floor[kind, i] = floor[kind]
-        if rate > 0 and limiters.born[i] != 0 and not keeps:
+        limiters.rate[i, kind] = rate
+        limiters.floor[i, kind] = floor[kind]
+        if not keeps and limiters.born[i] != 0:
             fill(limiters, kind, i, now_ns)
     if changed and limiters.born[i] != 0:
         drain(domain, i, now_ns)
@@ -309,13 +309,13 @@ def run(domain: Domain, ops: Operations, floors: Ints, until_ns: int64, finish: 
         now_ns = ops.at_ns[i]
         run_due(domain, now_ns)
         if ops.kind[i] == SET_LIMIT:
-            set_limit(domain, ops.topic[i], ops.messages[i], ops.bytes[i], floors[:, i], now_ns)
+            set_limit(domain, ops.topic[i], ops.messages[i], ops.bytes[i], floors[i], now_ns)
             continue
         topic, producer = ops.topic[i], ops.producer[i]
         touch(domain, topic, now_ns)
-        usage.counts[PUBLISHES, topic] += 1
-        usage.counts[MESSAGES, topic] = sat_add(usage.counts[MESSAGES, topic], ops.messages[i])
-        usage.counts[BYTES, topic] = sat_add(usage.counts[BYTES, topic], ops.bytes[i])
+        usage.counts[topic, PUBLISHES] += 1
+        usage.counts[topic, MESSAGES] = sat_add(usage.counts[topic, MESSAGES], ops.messages[i])
+        usage.counts[topic, BYTES] = sat_add(usage.counts[topic, BYTES], ops.bytes[i])
         if not domain.offered:
             charge(domain, producer, topic, ops.group[i], ops.messages[i], ops.bytes[i], ops.seq[i], now_ns)
         elif domain.waits[producer] > 0 or domain.withheld.head[producer] != NONE:
@@ -324,15 +324,13 @@ def run(domain: Domain, ops: Operations, floors: Ints, until_ns: int64, finish: 
             admit(domain, now_ns, producer, topic, ops.group[i], ops.messages[i], ops.bytes[i], ops.seq[i], now_ns)
     run_due(domain, until_ns)
     for topic in range(usage.second.size):
-        if finish and usage.waiting[topic] > 0 and usage.since_ns[topic] < until_ns:
-            touch(domain, int64(topic), until_ns)
-        if usage.second[topic] == NONE:
-            continue
-        end_ns = (usage.second[topic] + 1) * SECOND_NS
-        if end_ns <= until_ns:
-            close_second(domain, topic, end_ns)
-        elif finish:
-            close_second(domain, topic, until_ns)
+        if usage.second[topic] != NONE and (usage.second[topic] + 1) * SECOND_NS <= until_ns:
+            close_second(domain, int64(topic), (usage.second[topic] + 1) * SECOND_NS)
+        if finish:
+            if usage.waiting[topic] > 0 and usage.since_ns[topic] < until_ns:
+                touch(domain, int64(topic), until_ns)
+            if usage.second[topic] != NONE:
+                close_second(domain, int64(topic), until_ns)
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Arrays that the kernels of a domain work on. One row of state a limiter, in registration order.
 
-Instants are ns of event time. Arrays with two rows hold messages in row 0 and bytes in row 1.
+Instants are ns of event time. Arrays of two columns hold messages in column 0 and bytes in column 1; counts have the columns of `core.usage`.
 """
 
 from typing import NamedTuple
