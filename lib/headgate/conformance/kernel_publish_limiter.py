@@ -1,0 +1,202 @@
+"""Kind publish_limiter on the array form: buckets, queues and drains are the kernels'; names, producers and connections
+are kept as the readable set keeps them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from headgate.conformance.adapters.publishing import build_limiters, limiters_operations
+from headgate.conformance.timed import TimedAdapter
+from headgate.core.kernels.domain import drain, enqueue, plan_all, run_due, set_limit
+from headgate.core.kernels.domain_types import (
+    MARK,
+    NONE,
+    Agenda,
+    Closed,
+    Domain,
+    Entries,
+    Ints,
+    Limiters,
+    Marks,
+    Usage,
+    Withheld,
+)
+from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, take
+from headgate.core.kernels.links import chain, positions
+from headgate.core.names import known
+from headgate.core.numbers import int64
+from headgate.core.publish_limiter import OnRateChange, check_amounts
+from headgate.core.publish_limiters import SCOPE_TYPES, PublishLimiters
+from headgate.core.usage import USAGE_COLUMNS
+
+ROOM = 512
+"""Queue entries that a fresh layout has room for besides those that wait."""
+
+
+def build_array_form(config: Mapping[str, Any]) -> TimedAdapter:
+    """The operations of a fresh set of limiters in arrays."""
+    limiters = ArrayLimiters.from_state(build_limiters(config).state())
+    limiters.lay_out()
+    return limiters_operations(limiters)
+
+
+class ArrayLimiters(PublishLimiters):
+    """A set whose limiters are rows of arrays: what charges, queues or drains calls a kernel.
+
+    Of the readable limiters only names and parameters are used, in the order of registration; their buckets never move.
+    """
+
+    _domain: Domain
+    _names: list[str]
+    _producer_names: list[str]
+
+    def lay_out(self) -> None:
+        """Arrays for the registered limiters: full buckets, empty queues."""
+        self._names = list(self._limiters)
+        self._producer_names = list(self._producers)
+        count = len(self._names)
+        rates = np.array([limiter.rates for limiter in self._limiters.values()], np.int64).reshape(-1, 2)
+        reprice = [limiter.on_rate_change is OnRateChange.REPRICE for limiter in self._limiters.values()]
+        limiters = Limiters(
+            rate=rates,
+            balance=np.zeros((count, 2), np.int64),
+            last_ns=np.zeros((count, 2), np.int64),
+            remainder_ns=np.zeros((count, 2), np.int64),
+            floor=debt_floors(rates, self._bound_ms),
+            next_drain_ns=np.full(count, NONE),
+            born=np.ones(count, np.int64),
+            reprice=np.array(reprice, np.int64),
+            head=np.full(count, NONE),
+            tail=np.full(count, NONE),
+        )
+        for i in range(count):
+            for kind in range(2):
+                fill(limiters, kind, i, self.high_ns)
+        no_entries = Entries(_ints(0), _ints(0), _ints(0), np.zeros(1, np.int64))
+        self._domain = self._with_room(limiters, no_entries, np.zeros(len(self._producer_names), np.int64))
+
+    def publish(self, producer: str, messages: int, bytes_: int, now_ns: int) -> list[str]:
+        """As PublishLimiters.publish."""
+        at_ns = self._enter(now_ns)
+        publisher = self._producer(producer)
+        check_amounts(messages, bytes_)
+        throttling = []
+        for name in sorted(publisher.limiters, key=self._charge_order):
+            i = self._names.index(name)
+            if charge_limiter(self._domain.limiters, i, messages, bytes_, at_ns):
+                enqueue(self._domain, i, self._producer_names.index(producer), 0, 0, at_ns)
+                self._limiters[name].throttled_publishes += 1
+                throttling.append(name)
+        self._take_marks()
+        return throttling
+
+    def update(self, limiter: str, messages_per_s: int, bytes_per_s: int, now_ns: int) -> None:
+        """As PublishLimiters.update."""
+        at_ns, i = self._enter(now_ns), self._position(limiter)
+        rates = [max(int64(messages_per_s, "messages_per_s"), 0), max(int64(bytes_per_s, "bytes_per_s"), 0)]
+        floors = debt_floors(np.array([rates], np.int64).T, self._bound_ms)
+        set_limit(self._domain, i, rates[0], rates[1], floors[:, 0], at_ns)
+        self._take_marks()
+
+    def drain(self, limiter: str, now_ns: int) -> list[str]:
+        """As PublishLimiters.drain."""
+        at_ns, i = self._enter(now_ns), self._position(limiter)
+        drain(self._domain, i, at_ns)
+        return self._take_marks()
+
+    def balance(self, limiter: str, now_ns: int) -> tuple[int | None, int | None]:
+        """As PublishLimiters.balance."""
+        at_ns, i = self._enter(now_ns), self._position(limiter)
+        limiters = self._domain.limiters
+        messages, bytes_ = (take(limiters, kind, i, 0, at_ns) if limiters.rate[i, kind] else None for kind in range(2))
+        return messages, bytes_
+
+    def pause_ns(self, limiter: str, now_ns: int) -> int:
+        """As PublishLimiters.pause_ns."""
+        at_ns, i = self._enter(now_ns), self._position(limiter)
+        limiters = self._domain.limiters
+        limited = [kind for kind in range(2) if limiters.rate[i, kind]]
+        return max((int(bucket_pause_ns(limiters, kind, i, at_ns)) for kind in limited), default=0)
+
+    def next_drain_ns(self, limiter: str, now_ns: int) -> int | None:
+        """As PublishLimiters.next_drain_ns."""
+        self._enter(now_ns)
+        due_ns = int(self._domain.limiters.next_drain_ns[self._position(limiter)])
+        return None if due_ns == NONE else due_ns
+
+    def queue(self, limiter: str, now_ns: int) -> list[str]:
+        """As PublishLimiters.queue."""
+        self._enter(now_ns)
+        items, owners = positions(self._domain.entries.next, self._domain.limiters.head)
+        waiting = self._domain.entries.producer[items[owners == self._position(limiter)]]
+        return [self._producer_names[producer] for producer in waiting]
+
+    def _enter(self, now_ns: int) -> int:
+        at_ns = super()._enter(now_ns)
+        if self.auto_drain:
+            run_due(self._domain, at_ns)
+        self._take_marks()
+        domain, count = self._domain, len(self._names)
+        if max(domain.entries.used[0], domain.agenda.size[0]) + 2 * count > len(domain.entries.next):
+            self._domain = self._with_room(domain.limiters, domain.entries, domain.waits)
+        return at_ns
+
+    def _position(self, limiter: str) -> int:
+        known(self._limiters, limiter, "limiter")
+        return self._names.index(limiter)
+
+    @property
+    def _bound_ms(self) -> int:
+        return -1 if self.max_debt_ms is None else self.max_debt_ms
+
+    def _take_marks(self) -> list[str]:
+        """Move the trackers by the kernel's marks, log its releases, and return who was released."""
+        marks, released = self._domain.marks, []
+        for at_ns, i, producer, action in zip(
+            *(
+                column[: marks.used[0]].tolist()
+                for column in (marks.at_ns, marks.limiter, marks.producer, marks.action)
+            ),
+            strict=True,
+        ):
+            limiter, name = self._names[i], self._producer_names[producer]
+            connection, kind = self._producers[name].connection, SCOPE_TYPES[self._limiters[limiter].scope]
+            if action == MARK:
+                self._mark(connection, kind)
+            else:
+                self._trackers[connection].unmark(kind)
+                self._releases.append([at_ns, limiter, name])
+                released.append(name)
+        marks.used[0] = self._domain.closed.used[0] = 0
+        return released
+
+    def _with_room(self, limiters: Limiters, entries: Entries, waits: Ints) -> Domain:
+        """The same limiters and queues, with empty pools behind them and the agenda filled anew."""
+        items, owners = positions(entries.next, limiters.head)
+        count, kept = len(self._names), len(items)
+        size = 2 * kept + 4 * count + ROOM
+        following, head, tail = chain(owners, count, size)
+        producer, topic = _ints(size), np.zeros(size, np.int64)
+        producer[:kept] = entries.producer[items]
+        domain = Domain(
+            limiters._replace(head=head, tail=tail),
+            Entries(following, producer, topic, np.array([kept])),
+            Withheld._make([*(_ints(0) for _ in range(7)), np.zeros(1, np.int64), _ints(0), _ints(0)]),
+            waits,
+            Usage(np.full(count, NONE), np.zeros((count, USAGE_COLUMNS), np.int64), *np.zeros((2, count), np.int64)),
+            Marks._make([*(_ints(size) for _ in range(6)), np.zeros(1, np.int64)]),
+            Closed(_ints(size), _ints(size), np.zeros((USAGE_COLUMNS, size), np.int64), np.zeros(1, np.int64)),
+            Agenda(_ints(size), _ints(size), np.zeros(1, np.int64)),
+            broker=-1,
+            quantum=self.release_quantum or 0,
+            offered=False,
+            timeout_ns=0,
+        )
+        plan_all(domain)
+        return domain
+
+
+def _ints(size: int) -> Ints:
+    return np.empty(size, np.int64)

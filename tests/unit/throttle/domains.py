@@ -1,0 +1,194 @@
+"""Random traffic of a small domain, and keys stepped by hand: blocks in, tables out."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.blocks import decode, encode
+from headgate.throttle.domain import Rules
+from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.keys import group_key
+from headgate.throttle.limits import LimitChange, changes_table
+from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.schemas import EVENTS, MARKS, TICKS, TOPIC_USAGE
+from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
+
+quick = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+START_US = 1_760_000_000_000_000
+SECOND_US = 1_000_000
+BROKER = "broker-1"
+TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
+GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
+ENGINES = {"arrays": run_arrays, "readable": run_readable}
+
+
+def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", group=None, broker=BROKER):
+    """A row of schemas.EVENTS at `at_us` after START_US; its connection is named after the producer."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "topic": topic,
+        "group": None if group is None else group_key(group),
+        "producer": producer,
+        "connection": f"connection-{producer[-1]}",
+        "messages": messages,
+        "bytes": bytes_,
+    }
+
+
+def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
+    """A change at `at_us` after START_US, or in force from the start of time."""
+    return LimitChange(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
+
+
+def events_block(rows):
+    return Block("events", len(rows), encode(pa.Table.from_pylist(rows, EVENTS)))
+
+
+def changes_block(changes):
+    return Block("changes", len(changes), encode(changes_table(changes)))
+
+
+def tick_block(at_us, *, finish=False, broker=None):
+    tick = {"broker": broker, "event_time_us": START_US + at_us, "finish": finish}
+    return Block("ticks", 1, encode(pa.Table.from_pylist([tick], TICKS)))
+
+
+@dataclass
+class Outcome:
+    """What a key wrote, rows as dictionaries in the order in which they were written, and the state it was left in."""
+
+    marks: list[dict]
+    usage: list[dict]
+    state: KeyState
+
+    @property
+    def written(self):
+        """Marks and usage without an order: that of rows is kept per topic and limiter only."""
+        return [sorted(rows, key=str) for rows in (self.marks, self.usage)]
+
+
+def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
+    """Step one key through batches of blocks, with its state encoded and decoded in between."""
+    state, tables = KeyState(), {"marks": [MARKS.empty_table()], "topic_usage": [TOPIC_USAGE.empty_table()]}
+    for blocks in batches:
+        for block in step_key("key", state, blocks, rules, engine, given):
+            tables.setdefault(block.kind, []).append(decode(block.block))
+        if stored:
+            state = decode_state(VERSION, encode_state(state))
+    marks, usage = (pa.concat_tables(tables[name]).to_pylist() for name in ("marks", "topic_usage"))
+    return Outcome(marks, usage, state)
+
+
+def picture(state):
+    """A key's state with names in place of positions, so that states reached in different steps can be compared."""
+    return {broker: _picture_of_domain(domain) for broker, domain in state.domains.items()}
+
+
+def _picture_of_domain(domain):
+    keys = domain.keys.to_pylist()
+    names = list(zip(domain.producer_name.to_pylist(), domain.producer_connection.to_pylist(), strict=True))
+    producers = [(keys[topic], *name) for topic, name in zip(domain.producer_topic, names, strict=True)]
+    queues, withheld = {}, {}
+    for limiter, producer in zip(domain.entry_limiter, domain.entry_producer, strict=True):
+        queues.setdefault(keys[limiter], []).append(producers[producer])
+    for producer, *arrival in zip(*(column.tolist() for column in domain.withheld.values()), strict=True):
+        withheld.setdefault(producers[producer], []).append(arrival)
+    waiting = {producer[0] for queue in queues.values() for producer in queue}
+    columns = [column.tolist() for column in domain.usage.values()]
+    usage = {
+        keys[topic]: (second, since_ns if keys[topic] in waiting else 0, *counts)
+        for topic, second, since_ns, *counts in zip(*columns, strict=True)
+    }
+    return {
+        "clock": (domain.clock_ns, domain.high_us),
+        "limiters": {name: dict(zip(keys, column.T.tolist(), strict=True)) for name, column in domain.limiters.items()},
+        "queues": queues,
+        "withheld": withheld,
+        "usage": usage,
+        "held": domain.held.to_pylist(),
+        "pending": domain.pending,
+        "book": domain.book.changes(),
+    }
+
+
+steps_us = st.one_of(
+    st.sampled_from([0, 0, 1, 16_000, 16_001]),
+    st.integers(0, 40_000),
+    st.integers(0, 300_000),
+    st.sampled_from([SECOND_US, SECOND_US - 1, 3 * SECOND_US]),
+)
+rates = st.sampled_from([0, 1, 3, 10, 45, 1000])
+byte_rates = st.sampled_from([0, 0, 100, 4000])
+SCOPED_NAMES = [
+    ("default", ""),
+    ("broker", ""),
+    ("namespace", "acme/ns0"),
+    ("namespace", "acme/ns1"),
+    ("topic", TOPICS[0]),
+    ("topic", TOPICS[3]),
+    ("group", "gold"),
+    ("group", "iron"),
+]
+
+
+@st.composite
+def traffic(draw, *, least=20, most=60, topics=TOPICS, groups=True):
+    """Rows in their order, at cumulated steps of time."""
+    rows, at_us = [], 0
+    for seq in range(draw(st.integers(least, most))):
+        at_us += draw(steps_us)
+        topic = draw(st.sampled_from(topics))
+        rows.append(
+            event(
+                at_us,
+                topic,
+                seq=seq,
+                messages=draw(st.integers(0, 20)),
+                bytes_=draw(st.integers(0, 500)),
+                producer=draw(st.sampled_from(["p0", "p1"])),
+                group=GROUP_OF[topic] if groups else None,
+            )
+        )
+    return rows
+
+
+@st.composite
+def limit_changes(draw, *, scoped_names=tuple(SCOPED_NAMES), most=8):
+    """Limits of every scope from the start of time, and changes while the traffic runs."""
+    first = [limit(scope, name, draw(rates), draw(byte_rates)) for scope, name in scoped_names if draw(st.booleans())]
+    later = []
+    for _ in range(draw(st.integers(0, most))):
+        scope, name = draw(st.sampled_from(scoped_names))
+        gone = draw(st.integers(0, 4)) == 0
+        at_us = draw(st.integers(0, 8 * SECOND_US))
+        limits = (None, None) if gone else (draw(rates), draw(byte_rates))
+        later.append(limit(scope, name, *limits, at_us=at_us, broker=draw(st.sampled_from([None, BROKER, "broker-2"]))))
+    return [change._replace(seq=seq) for seq, change in enumerate([*first, *later])]
+
+
+@st.composite
+def all_rules(draw, **fixed):
+    drawn = {
+        "max_debt_ms": draw(st.sampled_from([-1, -1, 0, 500])),
+        "release_quantum": draw(st.sampled_from([0, 0, 1, 2])),
+        "offered": draw(st.booleans()),
+        "send_timeout_ms": draw(st.sampled_from([0, 50, 1000, 30_000])),
+        "broker_wide": draw(st.booleans()),
+    }
+    return Rules(**drawn | fixed)
+
+
+def end_us(rows):
+    """The largest time in `rows`, after START_US."""
+    return max(row["event_time_us"] for row in rows) - START_US
+
+
+def whole(rows, changes=(), *, finish=True, until_us=None):
+    """Everything in one batch, with the clock brought to `until_us` (the last row)."""
+    ending = [tick_block(end_us(rows) if until_us is None else until_us, finish=finish)]
+    return [[events_block(rows), changes_block(list(changes)), *ending]]
