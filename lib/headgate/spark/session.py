@@ -18,8 +18,8 @@ def spark_session(app_name: str) -> SparkSession:
     """The session that a job runs in: Delta is loaded, the log holds warnings and errors, the partition count is set.
 
     Under spark-submit its settings hold; in a plain Python process the session is made by `local_builder`. An active
-    session is used as it is. `app_name` is what Spark's pages and log call the job. Raises HeadgateError if Delta is not
-    loaded; the message says how to start the job instead.
+    session is used as it is. `app_name` is what Spark's pages and log call the job. Raises HeadgateError if Delta is
+    not loaded; the message says how to start the job instead.
     """
     spark = SparkSession.getActiveSession()
     if spark is None:
