@@ -71,10 +71,13 @@ def advance(
     """Take `events` in, let time come to `high_us`, and return what happened up to there.
 
     Events act in the order (event_time, seq), never before the domain's clock: a late one acts at the highest time
-    reached. With a hold-back, events and time beyond `high_us - hold_back_ms` wait in the state, until `finish`.
+    reached. With a hold-back, events and time from `high_us - hold_back_ms` on wait in the state, until `finish`: what
+    comes that late is still in order, also among rows of one instant.
     """
     domain.high_us = max(domain.high_us, high_us)
-    bound_us = domain.high_us if finish else domain.high_us - rules.hold_back_ms * 1000
+    bound_us = domain.high_us
+    if rules.hold_back_ms > 0 and not finish:
+        bound_us -= rules.hold_back_ms * 1000 + 1
     until_ns = max(bound_us * 1000, domain.clock_ns)
     events = _due_events(domain, events, bound_us)
     changes = _due_changes(domain, until_ns // 1000)

@@ -106,7 +106,7 @@ def _picture_of_domain(domain):
     }
     return {
         "clock": (domain.clock_ns, domain.high_us),
-        "limiters": {name: dict(zip(keys, column.T.tolist(), strict=True)) for name, column in domain.limiters.items()},
+        "limiters": {name: dict(zip(keys, column.tolist(), strict=True)) for name, column in domain.limiters.items()},
         "queues": queues,
         "withheld": withheld,
         "usage": usage,

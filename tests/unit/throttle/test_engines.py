@@ -1,0 +1,151 @@
+"""Both engines do the same, and how a stream is cut into batches does not matter (design 3, 4)."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.domain import Rules
+from headgate.throttle.key_operator import step_key
+from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.state import VERSION, decode_state, encode_state
+from unit.throttle.domains import (
+    ENGINES,
+    SECOND_US,
+    START_US,
+    all_rules,
+    changes_block,
+    end_us,
+    event,
+    events_block,
+    limit,
+    limit_changes,
+    picture,
+    quick,
+    step_through,
+    tick_block,
+    traffic,
+    whole,
+)
+
+HOLD_BACK_MS = 2000
+endings_us = st.sampled_from([0, 0, 1, SECOND_US, 40 * SECOND_US])
+
+
+@settings(quick, max_examples=60)
+@given(traffic(), limit_changes(), all_rules(), endings_us, st.booleans())
+def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_bytes(
+    rows, changes, rules, after_us, finish
+):
+    batches = whole(rows, changes, finish=finish, until_us=end_us(rows) + after_us)
+    arrays, readable = (step_through(batches, rules, engine) for engine in (run_arrays, run_readable))
+
+    assert readable.marks == arrays.marks
+    assert readable.usage == arrays.usage
+    assert encode_state(readable.state) == encode_state(arrays.state)
+
+
+@st.composite
+def cuts(draw, rows):
+    """The rows in batches, with ticks in between that are not ahead of the next row."""
+    places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
+    batches = []
+    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
+        blocks = [events_block(rows[start:end])] if end > start else []
+        if end < len(rows) and draw(st.booleans()):
+            last_us = rows[end - 1]["event_time_us"] - START_US if end else 0
+            next_us = rows[end]["event_time_us"] - START_US
+            blocks.append(tick_block(draw(st.integers(last_us, max(last_us, next_us)))))
+        batches.append(blocks)
+    return batches
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@settings(quick, max_examples=30)
+@given(st.data(), limit_changes(), all_rules(), endings_us, st.booleans())
+def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us, finish):
+    rows = data.draw(traffic())
+    until_us = end_us(rows) + after_us
+    batches = data.draw(cuts(rows))
+    batches[0].append(changes_block(changes))
+    batches[-1].append(tick_block(until_us, finish=finish))
+
+    expected = step_through(whole(rows, changes, finish=finish, until_us=until_us), rules, engine, stored=False)
+    actual = step_through(batches, rules, engine)
+
+    assert expected.written == actual.written
+    assert picture(expected.state) == picture(actual.state)
+
+
+@given(traffic(), limit_changes(), all_rules(), st.data())
+@quick
+def test_a_change_may_come_any_time_before_it_holds(rows, changes, rules, data):
+    place = data.draw(st.integers(1, len(rows)))
+    clock_us = rows[place - 1]["event_time_us"]
+    batches = [
+        [events_block(rows[:place]), changes_block([change for change in changes if change.effective_us <= clock_us])],
+        [events_block(rows[place:]), changes_block([change for change in changes if change.effective_us > clock_us])],
+        [tick_block(end_us(rows), finish=True)],
+    ]
+
+    assert step_through(whole(rows, changes), rules).written == step_through(batches, rules).written
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@quick
+@given(st.data(), limit_changes(), all_rules())
+def test_a_hold_back_puts_disordered_rows_in_order(engine, data, changes, rules):
+    rows = data.draw(traffic())
+    delays_us = data.draw(
+        st.lists(
+            st.integers(0, HOLD_BACK_MS * 1000) | st.sampled_from([0, HOLD_BACK_MS * 1000]),
+            min_size=len(rows),
+            max_size=len(rows),
+        )
+    )
+    arrival_us = [row["event_time_us"] + delay_us for row, delay_us in zip(rows, delays_us, strict=True)]
+    disordered = [row for _, row in sorted(zip(arrival_us, rows, strict=True), key=lambda pair: pair[0])]
+    place = data.draw(st.integers(0, len(rows)))
+    batches = [
+        [events_block(disordered[:place]), changes_block(changes)],
+        [events_block(disordered[place:])],
+        [tick_block(end_us(rows), finish=True)],
+    ]
+
+    held = step_through(batches, replace(rules, hold_back_ms=HOLD_BACK_MS), engine)
+    ordered = step_through(whole(rows, changes), rules, engine)
+
+    assert ordered.written == held.written
+    assert ordered.state.domains.keys() == held.state.domains.keys()
+    assert [len(domain.held) for domain in held.state.domains.values()] == [0] * len(held.state.domains)
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+def test_a_row_that_is_late_by_the_whole_hold_back_is_in_order_among_rows_of_its_instant(engine):
+    rows = [event(0, seq=0, messages=6), event(0, seq=1, messages=5), event(HOLD_BACK_MS * 1000, seq=2)]
+    rules, limits = Rules(hold_back_ms=HOLD_BACK_MS), changes_block([limit("default", messages=10)])
+    batches = [[limits, events_block(rows[1:])], [events_block(rows[:1])], [tick_block(HOLD_BACK_MS * 1000 + 1)]]
+
+    assert [mark["seq"] for mark in step_through(batches, rules, engine).marks] == [1]
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@quick
+@given(traffic(), limit_changes(), all_rules())
+def test_a_step_from_the_same_bytes_gives_the_same_again(engine, rows, changes, rules):
+    half = len(rows) // 2
+    first = step_through([[events_block(rows[:half]), changes_block(changes)]], rules, engine)
+    stored = encode_state(first.state)
+    copy = bytes(bytearray(stored))
+    blocks = [events_block(rows[half:]), tick_block(end_us(rows) + SECOND_US)]
+
+    assert one_more(stored, blocks, rules, engine) == one_more(stored, blocks, rules, engine)
+    assert copy == stored
+
+
+def one_more(stored, blocks, rules, engine):
+    """The blocks that come out of one more batch on stored bytes, and the bytes after it."""
+    state = decode_state(VERSION, stored)
+    return step_key("key", state, blocks, rules, engine), encode_state(state)
