@@ -5,13 +5,12 @@ or topics that share nothing. The readable form of the same rules is `headgate.c
 equal.
 
 All instants are ns of event time and never decrease from one operation to the next; the caller clamps late ones
-(rate-limiters 3.1). Per-limiter arrays have one entry a limiter in registration order; those with two rows hold
-messages in row 0 and bytes in row 1.
+(rate-limiters 3.1). Per-limiter arrays have one row a limiter, in registration order.
 """
 
 from numpy import int64
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.agenda import pop, push
 from headgate.core.kernels.domain_types import (
     MARK,
@@ -53,7 +52,7 @@ def plan_drain(domain: Domain, i: int64, due_ns: int64) -> None:
         push(domain.agenda, due_ns, i)
 
 
-@kernel
+@inlined
 def close_second(domain: Domain, topic: int64, until_ns: int64) -> None:
     """Append the topic's open second to the closed ones, with the time throttled up to `until_ns`, and start afresh."""
     usage, closed = domain.usage, domain.closed
@@ -69,7 +68,7 @@ def close_second(domain: Domain, topic: int64, until_ns: int64) -> None:
     usage.second[topic] = NONE
 
 
-@kernel
+@inlined
 def touch(domain: Domain, topic: int64, now_ns: int64) -> None:
     """Make the second of `now_ns` the topic's open one."""
     second, open_second = now_ns // SECOND_NS, domain.usage.second[topic]
@@ -110,7 +109,7 @@ def enqueue(domain: Domain, i: int64, producer: int64, topic: int64, seq: int64,
         domain.limiters.tail[i] = n
 
 
-@kernel
+@inlined
 def charge(
     domain: Domain,
     producer: int64,
@@ -263,7 +262,7 @@ def drain(domain: Domain, i: int64, now_ns: int64) -> None:
             n = following
 
 
-@kernel
+@inlined
 def run_due(domain: Domain, until_ns: int64) -> None:
     """Run all work due by `until_ns` in the order (due time, registration) (rate-limiters 3.1)."""
     agenda, limiters = domain.agenda, domain.limiters

@@ -1,6 +1,7 @@
 """Arrays that the kernels of a domain work on. One row of state a limiter, in registration order.
 
-Instants are ns of event time. Arrays of two columns hold messages in column 0 and bytes in column 1; counts have the columns of `core.usage`.
+Instants are ns of event time. Arrays of two columns hold messages in column 0 and bytes in column 1; counts have the
+columns of `core.usage`.
 """
 
 from typing import NamedTuple

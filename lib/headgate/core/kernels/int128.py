@@ -9,7 +9,7 @@ pass `numpy.uint64(value)` for what may exceed MAX.
 import numpy as np
 from numpy import int64, uint64
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels import inlined, kernel
 
 MAX = int64(2**63 - 1)
 MIN = int64(-(2**63))
@@ -26,7 +26,7 @@ _ONE = uint64(1)
 _SURELY_FITS = 2.0**63
 
 
-@kernel
+@inlined
 def sat_add(a: int64, b: int64) -> int64:
     """min(max(a + b, MIN), MAX)."""
     if b > 0 and a > MAX - b:
@@ -36,7 +36,7 @@ def sat_add(a: int64, b: int64) -> int64:
     return a + b
 
 
-@kernel
+@inlined
 def sat_sub(a: int64, b: int64) -> int64:
     """min(max(a - b, MIN), MAX)."""
     if b > 0 and a < MIN + b:
@@ -46,13 +46,13 @@ def sat_sub(a: int64, b: int64) -> int64:
     return a - b
 
 
-@kernel
+@inlined
 def distance(low: int64, high: int64) -> uint64:
     """Exact high - low for every pair with low <= high (up to 2**64 - 1)."""
     return uint64(high) - uint64(low)
 
 
-@kernel
+@inlined
 def credit(balance: int64, new: uint64, capacity: int64) -> int64:
     """min(balance + new, capacity), exact: `new` up to 2**64 - 1 and a balance down to MIN (rate-limiters 2.2)."""
     if balance >= capacity or uint64(new) >= distance(balance, capacity):
@@ -114,7 +114,7 @@ def divide_wide(high: uint64, low: uint64, divisor: uint64) -> tuple[uint64, uin
     return (upper << _HALF_BITS) + lower, remainder >> shift
 
 
-@kernel
+@inlined
 def multiply_divide(a: uint64, b: uint64, divisor: uint64) -> tuple[uint64, uint64]:
     """(a * b // divisor saturated at 2**64 - 1, a * b % divisor exact); 1 <= divisor < 2**63."""
     if np.float64(a) * np.float64(b) < _SURELY_FITS:
@@ -129,7 +129,7 @@ def multiply_divide(a: uint64, b: uint64, divisor: uint64) -> tuple[uint64, uint
     return quotient, remainder
 
 
-@kernel
+@inlined
 def earn(elapsed_ns: uint64, rate: int64, period_ns: int64) -> tuple[uint64, int64]:
     """Whole tokens earned in `elapsed_ns` and the time they leave unused (`new`, `remainder_ns` of rate-limiters 2.2).
 

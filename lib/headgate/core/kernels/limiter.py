@@ -6,19 +6,19 @@ Source: rate-limiters 2 and 4, with a period of 1 s and the rate as capacity.
 import numpy as np
 from numpy import int64
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS, SLOWEST_FAST_RATE, Ints, Limiters
 from headgate.core.kernels.int128 import MIN, credit, distance, earn, sat_add, sat_sub, wait_ns
 
 
-@kernel
+@inlined
 def gate_ns(rate: int64, remainder_ns: int64) -> int64:
     if rate <= SLOWEST_FAST_RATE:
         return max(int64(0), PERIOD_NS // rate - remainder_ns - 1)
     return RESOLUTION_NS
 
 
-@kernel
+@inlined
 def take(limiters: Limiters, kind: int, i: int64, tokens: int64, now_ns: int64) -> int64:
     """Refill, then charge: rate-limiters 2.2."""
     rate, remainder_ns, last_ns = limiters.rate[i, kind], limiters.remainder_ns[i, kind], limiters.last_ns[i, kind]
@@ -66,7 +66,7 @@ def fill(limiters: Limiters, kind: int, i: int64, now_ns: int64) -> None:
     limiters.remainder_ns[i, kind] = 0
 
 
-@kernel
+@inlined
 def charge_limiter(limiters: Limiters, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> bool:
     """Charge both dimensions of one limiter, which is made full at its first publish; True if it throttles."""
     born = limiters.born[i] != 0
