@@ -52,8 +52,9 @@ def marks_table(
 def usage_table(domain: "DomainState", result: "Result", *, offered: bool) -> pa.Table:
     """Counts that only offered traffic has are null in admitted traffic."""
     n = len(result.closed_topic)
+    by_column = np.ascontiguousarray(result.closed_counts.T)
     counts = [
-        pa.nulls(n, pa.int64()) if column in OFFERED_ONLY and not offered else pa.array(np.ascontiguousarray(result.closed_counts[:, column]))
+        pa.nulls(n, pa.int64()) if column in OFFERED_ONLY and not offered else pa.array(by_column[column])
         for column in range(USAGE_COLUMNS)
     ]
     return pa.table(
