@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 from pyspark.errors import StreamingQueryException
 
@@ -28,6 +29,8 @@ DEMO = Path("output/demo")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 after the end of the input or a stop, 1 if the query failed, 2 for a mistake in options, conf or input."""
+    stop = Event()
+    heed_signals(stop)
     if pid_file := os.environ.get("HEADGATE_PID_FILE"):
         Path(pid_file).write_text(str(os.getpid()))
     options = parsed(arguments)
@@ -38,10 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             screen.say(f"warning: {warning}")
         job = demo(screen) if options.input is None else given(options, conf)
         screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
-        run = ThrottleRun(spark_session("headgate throttle"), job, conf, screen.batch)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: run.stop())
-        screen.say("throttle: the first batch takes some seconds more, while workers start")
+        spark = spark_session("headgate throttle")
+        heed_signals(stop)  # Spark has put its own handler for Ctrl-C in place
+        run = ThrottleRun(spark, job, conf, screen.batch, stop)
+        screen.say(
+            "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
+        )
         run.run()
         screen.end(run.tables, job.output)
     except HeadgateError as error:
@@ -51,6 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"throttle: the query failed; a restart goes on where it stopped. {error}\n")
         return 1
     return 0
+
+
+def heed_signals(stop: Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

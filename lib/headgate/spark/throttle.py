@@ -25,6 +25,7 @@ from headgate.throttle.tables import Tables
 
 PACKED = "key string, kind string, block binary"
 POLL_S = 0.1
+STOP_WAIT_S = 30
 
 
 @dataclass(frozen=True)
@@ -56,29 +57,36 @@ class Clocks:
 class ThrottleRun:
     """One start of the throttle job: prepares the control table, runs the query, ends it.
 
-    on_batch hears of each batch once it is in its tables, and how many queue entries wait in all.
+    on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run after the batch
+    under way; a batch that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
     """
 
     def __init__(
-        self, spark: SparkSession, job: ThrottleJob, conf: Conf, on_batch: Callable[[BatchResult, int], None]
+        self,
+        spark: SparkSession,
+        job: ThrottleJob,
+        conf: Conf,
+        on_batch: Callable[[BatchResult, int], None],
+        stop: threading.Event,
     ) -> None:
         check_streaming(conf)
         self._spark = spark
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._stop = threading.Event()
+        self._stop = stop
+        self._batch_ended = threading.Event()
         self.clocks = Clocks()
         self.tables = Tables(job.output)
         self._layout = self._prepared()
         self._routing = routing_of(self._layout, conf)
 
-    def stop(self) -> None:
-        """Ask the run to end after what it is doing; callable from a signal handler."""
-        self._stop.set()
-
     def run(self) -> None:
-        """Return when the input is used up (`once`) or when `stop` was called. Raises StreamingQueryException if the query fails."""
+        """Return when the input is used up (`once`) or `stop` is set. Raises StreamingQueryException if the query fails."""
+        if self._conf.settings.operator.kernel == "numba":
+            from headgate.throttle.array_engine import warm_up  # noqa: PLC0415  loads the compiler
+
+            warm_up()
         interval_ms = 0 if self._job.once else self._conf.settings.trigger.interval_ms
         query = (
             self.dataframe()
@@ -94,7 +102,7 @@ class ThrottleRun:
             else:
                 self._follow(query)
         finally:
-            query.stop()
+            self._end(query)
         failure = query.exception()
         if failure is not None and not self._stop.is_set():
             raise failure
@@ -135,9 +143,16 @@ class ThrottleRun:
         reached = pc.max(self.tables.read("batches", ["event_time"])["event_time"]).as_py()
         return FROM_THE_START if reached is None else reached
 
+    def _end(self, query: StreamingQuery) -> None:
+        self._batch_ended.clear()
+        if self._stop.is_set() and query.isActive and query.status["isTriggerActive"]:
+            self._batch_ended.wait(STOP_WAIT_S)
+        query.stop()
+
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
         self._on_batch(result, self.clocks.waiting)
+        self._batch_ended.set()
 
     def _drain(self, query: StreamingQuery) -> None:
         """Use the input up, then let time come to its largest event time everywhere and close what is open."""

@@ -1,6 +1,7 @@
 """The engine in array form: lays a domain's state out for the compiled kernel, runs it, and takes the state back."""
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain import plan_all, run
@@ -19,12 +20,23 @@ from headgate.core.kernels.domain_types import (
 from headgate.core.kernels.limiter import debt_floors
 from headgate.core.kernels.links import chain, positions
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.domain import Result, Rules, Step
+from headgate.throttle.domain import Result, Rules, Step, advance
 from headgate.throttle.keys import BROKER_KEY, group_key
-from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState, ints
+from headgate.throttle.schemas import EVENTS
+from headgate.throttle.state import (
+    COUNT_FIELDS,
+    VERSION,
+    WITHHELD_FIELDS,
+    DomainState,
+    KeyState,
+    decode_state,
+    encode_state,
+    ints,
+)
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
+    """See `domain.Engine`."""
     arrays = _laid_out(domain, step, rules)
     plan_all(arrays)
     floors = debt_floors(np.stack([step.operations.messages, step.operations.bytes], axis=1), rules.max_debt_ms)
@@ -129,3 +141,15 @@ def _take_back(domain: DomainState, arrays: Domain) -> None:
     domain.usage = {"topic": topic, "second": usage.second[topic], "since_ns": usage.since_ns[topic]} | {
         name: usage.counts[topic, column] for column, name in enumerate(COUNT_FIELDS)
     }
+
+
+def warm_up() -> None:
+    """Compile the kernels, or load them from disk, before the first batch needs them: about 20 s the first time ever, then 1 s."""
+    domain = DomainState("warm-up")
+    for at_us in (1, 2):
+        events = pa.table(
+            [[at_us], [at_us], ["b"], ["persistent://t/n/t"], [None], ["p"], ["c"], [1], [1]], schema=EVENTS
+        )
+        domain.book.default = (1, 1)
+        advance(domain, events, at_us, Rules(), run_arrays, finish=False)
+        domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

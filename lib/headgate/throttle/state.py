@@ -197,8 +197,8 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
 
 
 def numbers(column: pa.ChunkedArray) -> Ints:
-    array: Ints = column.to_numpy().astype(np.int64, copy=False)
-    return array
+    """The column as an array of its own: kernels write to it, and are compiled for that alone."""
+    return np.array(column.to_numpy(), np.int64)
 
 
 def strings(column: pa.ChunkedArray) -> pa.StringArray:
