@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headgate.conf import LimitRow
 from headgate.throttle.blocks import encode
-from headgate.throttle.limits import SCOPES, LimitChange, changes_table
+from headgate.throttle.limits import SCOPES, LimitChange, changes_table, namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
 
@@ -56,12 +56,10 @@ def conf_rows(wanted: Sequence[LimitRow], control: pa.Table, at: datetime) -> li
     In a table without conf limits that is all of them, from the start of time; else what has changed, from `at` on.
     """
     known: dict[tuple[str, str], LimitRow | None] = {}
-    last_seq = -1
-    for row in control.to_pylist():
-        last_seq = max(last_seq, row["seq"] or 0)
-        if row["kind"] == LIMIT and row["source"] == CONF:
-            rates = (row["messages_per_s"], row["bytes_per_s"])
-            known[row["scope"], row["name"]] = None if None in rates else LimitRow(row["scope"], row["name"], *rates)
+    last_seq = max((seq or 0 for seq in control["seq"].to_pylist()), default=-1)
+    for row in _conf_limits(control):
+        rates = (row["messages_per_s"], row["bytes_per_s"])
+        known[row["scope"], row["name"]] = None if None in rates else LimitRow(row["scope"], row["name"], *rates)
     if not known:
         at = FROM_THE_START
     new = {(row.scope, row.name): row for row in wanted}
@@ -72,12 +70,13 @@ def conf_rows(wanted: Sequence[LimitRow], control: pa.Table, at: datetime) -> li
 
 def changes_in(control: pa.Table) -> list[LimitChange]:
     """The limit changes of the conf files in `control`, in the order in which they were appended."""
-    rows = sorted((row for row in control.to_pylist() if row["kind"] == LIMIT and row["source"] == CONF), key=_seq)
-    return [_change(row) for row in rows]
+    return [_change(row) for row in _conf_limits(control)]
 
 
-def _seq(row: dict[str, Any]) -> int:
-    return int(row["seq"])
+def _conf_limits(control: pa.Table) -> list[dict[str, Any]]:
+    """Rows of the conf files in the order in which they were appended; Delta gives a table's rows in any order."""
+    rows = (row for row in control.to_pylist() if row["kind"] == LIMIT and row["source"] == CONF)
+    return sorted(rows, key=lambda row: int(row["seq"]))
 
 
 def _change(row: dict[str, Any]) -> LimitChange:
@@ -144,8 +143,9 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     scope, name = row["scope"], row["name"]
     if scope not in SCOPES:
         return f"scope: got {scope}, allowed are {', '.join(SCOPES)}"
-    if bool(name) == (scope in NAMELESS):
-        return f"name: got {name!r}, allowed is {'no name' if scope in NAMELESS else 'a name'} with scope {scope}"
+    allowed = _allowed_name(scope, name)
+    if allowed:
+        return f"name: got {name!r}, allowed is {allowed}"
     if routing.by_topic and scope != "topic" and row["source"] != CONF:
         return (
             f"scope: got {scope}, allowed is topic while state_key is topic; put wider limits in the conf files and "
@@ -156,6 +156,19 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
             "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
             "broker.conf and start with a new --output"
         )
+    return None
+
+
+def _allowed_name(scope: str, name: str | None) -> str | None:
+    """What the name should be where it can never match anything, else None."""
+    if bool(name) == (scope in NAMELESS):
+        return f"{'no name' if name else 'a name'} with scope {scope}"
+    if scope == "namespace" and name and name.count("/") != 1:
+        return "tenant/namespace with scope namespace"
+    if scope == "topic" and name and not namespace_of(name):
+        return "persistent://tenant/namespace/topic with scope topic"
+    if scope == "topic" and name and name != without_partition(name):
+        return f"{without_partition(name)} with scope topic: its limit holds for each partition"
     return None
 
 

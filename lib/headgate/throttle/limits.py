@@ -13,7 +13,7 @@ Rates = tuple[int, int]
 OFF: Rates = (0, 0)
 SCOPES = ("default", "namespace", "topic", "broker", "group")
 PARTITION = r"(-partition-\d+)?$"
-_PARTITION = re.compile(r"-partition-\d+$")
+_PARTITION = re.compile(r"-partition-[0-9]+\Z")
 _NAMESPACE = re.compile(r"^(?:non-)?persistent://([^/]+/[^/]+)/")
 
 

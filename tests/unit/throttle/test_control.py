@@ -1,0 +1,228 @@
+"""Limits and ticks on their way from the control table to the keys that they concern."""
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from headgate.conf import LimitRow
+from headgate.throttle.blocks import decode
+from headgate.throttle.control import (
+    FROM_THE_START,
+    LIMIT,
+    changes_in,
+    conf_rows,
+    limit_row,
+    pack_control,
+    tick_row,
+)
+from headgate.throttle.limits import LimitChange, changes_of
+from headgate.throttle.routing import DEAD_LETTER_KEY, Routing
+from headgate.throttle.schemas import CONTROL
+from unit.throttle.domains import TOPICS
+
+AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+AT_US = 1_767_268_800_250_000
+SLOTS = Routing(slots=3)
+BROKER_WIDE = Routing(slots=3, broker_wide=True)
+BY_TOPIC = Routing(by_topic=True)
+DEFAULT = LimitRow("default", "", 10, 1000)
+TENFOLD = LimitRow("default", "", 100, 1000)
+GOLD = LimitRow("group", "gold", 50, 0)
+IRON = LimitRow("group", "iron", 5, 0)
+
+
+def table(rows):
+    return pa.Table.from_pylist(rows, CONTROL)
+
+
+def appended(*starts):
+    """The control table after the job was started with each of `starts`, newest rows first, as Delta reads them."""
+    rows = []
+    for hours, wanted in enumerate(starts):
+        rows = conf_rows(wanted, table(rows), AT + timedelta(hours=hours)) + rows
+    return rows
+
+
+def brief(rows):
+    return [
+        (row["effective_time"], row["scope"], row["name"], row["messages_per_s"], row["bytes_per_s"]) for row in rows
+    ]
+
+
+def test_limits_of_the_first_start_hold_from_the_start_of_time():
+    assert [(FROM_THE_START, "default", "", 10, 1000), (FROM_THE_START, "group", "gold", 50, 0)] == brief(
+        conf_rows([DEFAULT, GOLD], table([]), AT)
+    )
+
+
+def test_rows_of_others_do_not_make_a_table_that_is_not_new():
+    foreign = limit_row(AT, 7, GOLD) | {"source": "admin"}
+    rows = conf_rows([DEFAULT, GOLD], table([foreign, tick_row(AT)]), AT)
+
+    assert [(FROM_THE_START, 8), (FROM_THE_START, 9)] == [(row["effective_time"], row["seq"]) for row in rows]
+
+
+RESTARTS = {
+    "same": ([[DEFAULT, GOLD]], [DEFAULT, GOLD], []),
+    "same in another order": ([[DEFAULT, GOLD]], [GOLD, DEFAULT], []),
+    "changed": ([[DEFAULT]], [TENFOLD], [(AT, "default", "", 100, 1000)]),
+    "new": ([[DEFAULT]], [DEFAULT, GOLD], [(AT, "group", "gold", 50, 0)]),
+    "gone": ([[DEFAULT, GOLD]], [DEFAULT], [(AT, "group", "gold", None, None)]),
+    "all three": (
+        [[DEFAULT, GOLD]],
+        [TENFOLD, IRON],
+        [(AT, "default", "", 100, 1000), (AT, "group", "iron", 5, 0), (AT, "group", "gold", None, None)],
+    ),
+    "still gone": ([[DEFAULT, GOLD], [DEFAULT]], [DEFAULT], []),
+    "back": ([[DEFAULT, GOLD], [DEFAULT]], [DEFAULT, GOLD], [(AT, "group", "gold", 50, 0)]),
+    "still changed": ([[DEFAULT], [TENFOLD]], [TENFOLD], []),
+    "changed back": ([[DEFAULT], [TENFOLD]], [DEFAULT], [(AT, "default", "", 10, 1000)]),
+}
+
+
+@pytest.mark.parametrize(("starts", "wanted", "rows"), RESTARTS.values(), ids=RESTARTS)
+def test_a_restart_appends_what_the_conf_files_have_changed_since_the_last(starts, wanted, rows):
+    assert rows == brief(conf_rows(wanted, table(appended(*starts)), AT))
+
+
+def test_conf_rows_are_numbered_on_so_that_their_changes_are_in_the_order_of_appending():
+    changes = changes_in(table(appended([DEFAULT, GOLD], [TENFOLD], [DEFAULT, GOLD])))
+
+    assert [0, 1, 2, 3, 4, 5] == [change.seq for change in changes]
+    assert [10, 50, 100, None, 10, 50] == [change.messages_per_s for change in changes]
+
+
+def pack(routing, *rows):
+    """Packed rows by kind: their keys, and the first block of each kind."""
+    batches = pack_control(routing, table(list(rows)).to_batches())
+    packed = [row for batch in batches for row in batch.to_pylist()]
+    keys, blocks = {}, {}
+    for row in packed:
+        keys.setdefault(row["kind"], []).append(row["key"])
+        blocks.setdefault(row["kind"], decode(row["block"]))
+    return keys, blocks
+
+
+def test_limits_go_to_every_slot_in_one_block():
+    rows = [
+        limit_row(AT, 4, GOLD) | {"broker": "b1"},
+        limit_row(AT, 5, GOLD, gone=True),
+        limit_row(AT, 6, DEFAULT) | {"name": None, "source": "admin"},
+    ]
+    keys, blocks = pack(SLOTS, *rows)
+
+    assert {"changes": SLOTS.keys} == keys
+    assert [
+        LimitChange(AT_US, 4, "b1", "group", "gold", 50, 0),
+        LimitChange(AT_US, 5, None, "group", "gold", None, None),
+        LimitChange(AT_US, 6, None, "default", "", 10, 1000),
+    ] == changes_of(blocks["changes"])
+
+
+def test_a_limit_of_a_topic_goes_to_its_key_where_topics_are_keys():
+    rows = [limit_row(AT, 4, LimitRow("topic", topic, 1, 0)) | {"source": "admin"} for topic in TOPICS[:2]]
+
+    assert {"changes": TOPICS[:2]} == pack(BY_TOPIC, *rows)[0]
+
+
+def test_limits_of_conf_files_are_given_to_topics_at_the_start_and_not_sent():
+    assert ({}, {}) == pack(BY_TOPIC, limit_row(AT, 4, DEFAULT), limit_row(AT, 5, LimitRow("topic", TOPICS[0], 1, 0)))
+
+
+@pytest.mark.parametrize(
+    ("routing", "row", "keys"),
+    [
+        (SLOTS, tick_row(AT), SLOTS.keys),
+        (SLOTS, tick_row(AT, broker="b1", finish=True), SLOTS.keys),
+        (SLOTS, tick_row(AT, key="slot-0001"), ["slot-0001"]),
+        (BY_TOPIC, tick_row(AT, key=TOPICS[0]), [TOPICS[0]]),
+    ],
+)
+def test_ticks_go_to_every_slot_or_to_the_key_that_they_name(routing, row, keys):
+    packed, blocks = pack(routing, row)
+
+    assert {"ticks": keys} == packed
+    assert [{"broker": row["broker"], "event_time_us": AT_US, "finish": row["kind"] == "finish"}] == blocks[
+        "ticks"
+    ].to_pylist()
+
+
+def test_a_batch_without_rows_gives_one_without_rows():
+    empty = [*table([]).to_batches(), pa.RecordBatch.from_pylist([], CONTROL)]
+
+    assert [0] == [batch.num_rows for batch in pack_control(SLOTS, empty)]
+
+
+TOPIC_ROW = limit_row(AT, 1, LimitRow("topic", TOPICS[0], 1, 0)) | {"source": "admin"}
+BROKER_ROW = TOPIC_ROW | {"scope": "broker", "name": ""}
+
+
+SCOPES = "default, namespace, topic, broker, group"
+PARTITION = f"{TOPICS[0]}-partition-7"
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (TOPIC_ROW | {"kind": "limits"}, "kind: got limits, allowed is limit"),
+        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed is limit"),
+        (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
+        (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
+        (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
+        (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
+        (TOPIC_ROW | {"name": None}, "name: got None, allowed is a name with scope topic"),
+        (TOPIC_ROW | {"scope": "group", "name": ""}, "name: got '', allowed is a name with scope group"),
+        (TOPIC_ROW | {"scope": "default", "name": "x"}, "name: got 'x', allowed is no name with scope default"),
+        (
+            TOPIC_ROW | {"scope": "namespace", "name": "acme"},
+            "name: got 'acme', allowed is tenant/namespace with scope namespace",
+        ),
+        (
+            TOPIC_ROW | {"name": "acme/ns0/t"},
+            "name: got 'acme/ns0/t', allowed is persistent://tenant/namespace/topic with scope topic",
+        ),
+        (
+            TOPIC_ROW | {"name": PARTITION},
+            f"name: got '{PARTITION}', allowed is {TOPICS[0]} with scope topic: its limit holds for each partition",
+        ),
+        (
+            BROKER_ROW,
+            (
+                "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
+                "broker.conf and start with a new --output"
+            ),
+        ),
+    ],
+)
+def test_a_wrong_row_becomes_one_dead_letter_that_says_why_and_its_batch_goes_on(row, reason):
+    keys, blocks = pack(SLOTS, row, TOPIC_ROW)
+
+    assert {"dead_letters": [DEAD_LETTER_KEY], "changes": SLOTS.keys} == keys
+    letter = blocks["dead_letters"].to_pylist()[0]
+    assert [reason, "control", None] == [letter["reason"], letter["source"], letter["offset"]]
+    assert f"kind={row['kind']}" in letter["raw"] or row["kind"] is None
+
+
+def test_a_limit_wider_than_a_topic_is_refused_where_topics_are_keys():
+    _, blocks = pack(BY_TOPIC, TOPIC_ROW | {"scope": "namespace", "name": "acme/ns0"})
+
+    assert blocks["dead_letters"]["reason"].to_pylist() == [
+        "scope: got namespace, allowed is topic while state_key is topic; put wider limits in the conf files and "
+        "restart"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("routing", "row"),
+    [
+        (BROKER_WIDE, BROKER_ROW),
+        (SLOTS, BROKER_ROW | {"messages_per_s": 0, "bytes_per_s": None}),
+        (SLOTS, TOPIC_ROW | {"messages_per_s": None, "bytes_per_s": None}),
+        (SLOTS, TOPIC_ROW | {"name": "non-persistent://acme/ns0/a/b"}),
+        (SLOTS, TOPIC_ROW | {"seq": None, "written_at": None, "source": None}),
+    ],
+)
+def test_a_row_that_can_be_carried_out_is_no_dead_letter(routing, row):
+    assert {"changes": routing.keys} == pack(routing, row)[0]
+    assert LIMIT == row["kind"]
