@@ -2,7 +2,8 @@
 
 Limiters that share events must share a key. The layout is the finest split that allows it (design: state_key `auto`):
 the broker if a broker limit is set, else (broker, group), topics without a group by hash. Keys are slots, a fixed
-number of them, so that a row of the control stream can be sent to all. With state_key `topic`, the key is the topic.
+number of them, so that a row of the control stream can be sent to all. With state_key `topic`, the key is the topic,
+for all its partitions: a limit row that names the topic concerns them all.
 """
 
 import zlib
@@ -93,7 +94,7 @@ def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]
         return
     rows = rows.append_column("group", _groups(routing, rows))
     if routing.by_topic:
-        keys = strings(rows["topic"]).dictionary_encode()
+        keys = strings(_without_partitions(rows)).dictionary_encode()
         names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)
     else:
         codes = _slots(routing, rows)
@@ -127,10 +128,13 @@ def _groups(routing: Routing, rows: pa.Table) -> pa.Array:
     ]
     groups = pa.array(of_namespace, pa.string()).take(namespaces.indices)
     if routing.topics:
-        topics = pc.replace_substring_regex(rows["topic"], PARTITION, "")
-        own = pc.index_in(topics, value_set=pa.array(list(routing.topics), pa.string()))
+        own = pc.index_in(_without_partitions(rows), value_set=pa.array(list(routing.topics), pa.string()))
         groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own.combine_chunks()), groups)
     return pc.binary_join_element_wise(group_key(""), groups, "")
+
+
+def _without_partitions(rows: pa.Table) -> pa.ChunkedArray:
+    return pc.replace_substring_regex(rows["topic"], PARTITION, "")
 
 
 def _slots(routing: Routing, rows: pa.Table) -> Ints:

@@ -1,5 +1,6 @@
 """Random traffic of a small domain, and keys stepped by hand: blocks in, tables out."""
 
+import zlib
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -181,6 +182,39 @@ def all_rules(draw, **fixed):
         "broker_wide": draw(st.booleans()),
     }
     return Rules(**drawn | fixed)
+
+
+PARSED = pa.schema(
+    [EVENTS.field(name) for name in EVENTS.names if name != "group"]
+    + [("namespace", pa.string()), ("topic_hash", pa.int64())]
+    + [("reason", pa.string()), ("raw", pa.string()), ("source", pa.string()), ("offset", pa.int64())]
+)
+
+
+def parsed(rows):
+    """Rows as the parser gives them: events, with what `event` does not say taken from their topics."""
+    return pa.Table.from_pylist([_parsed(row) for row in rows], PARSED)
+
+
+def _parsed(row):
+    topic = row["topic"]
+    return {
+        "namespace": "/".join(topic.partition("://")[2].split("/")[:2]),
+        "topic_hash": zlib.crc32(topic.encode()) & 0x7FFFFFFF,
+        **row,
+    }
+
+
+def bad_row(raw, reason="no reason", *, source="file", offset=None):
+    """A row that the parser refused."""
+    return dict.fromkeys(PARSED.names) | {
+        "topic": "",
+        "namespace": "",
+        "raw": raw,
+        "reason": reason,
+        "source": source,
+        "offset": offset,
+    }
 
 
 def end_us(rows):

@@ -208,8 +208,10 @@ def test_a_limit_wider_than_a_topic_is_refused_where_topics_are_keys():
     _, blocks = pack(BY_TOPIC, TOPIC_ROW | {"scope": "namespace", "name": "acme/ns0"})
 
     assert blocks["dead_letters"]["reason"].to_pylist() == [
-        "scope: got namespace, allowed is topic while state_key is topic; put wider limits in the conf files and "
-        "restart"
+        (
+            "scope: got namespace, allowed is topic while state_key is topic; put wider limits in the conf files and "
+            "restart"
+        )
     ]
 
 

@@ -1,0 +1,224 @@
+"""Rows to keys: who shares a key, what goes to every key, and where bad rows come from."""
+
+from collections import defaultdict
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.conf import ResourceGroup, ResourceGroups
+from headgate.throttle.blocks import decode
+from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
+from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
+from unit.throttle.domains import PARSED, START_US, bad_row, event, parsed, quick
+
+GROUPED = Routing(
+    slots=8,
+    tenants={"acme": "of-tenant"},
+    namespaces={"acme/ns1": "of-namespace"},
+    topics={"persistent://acme/ns1/own": "of-topic", "persistent://acme/ns1/x+y.z": "of-special"},
+)
+
+
+def packed(routing, *batches):
+    """Blocks of each kind by key, for tables of parsed rows."""
+    blocks = defaultdict(lambda: defaultdict(list))
+    for batch in pack(routing, iter(pa.Table.to_batches(table)[0] for table in batches)):
+        assert batch.schema == PACKED
+        for row in batch.to_pylist():
+            blocks[row["kind"]][row["key"]].append(decode(row["block"]))
+    return blocks
+
+
+def events_of(blocks):
+    """Each event's key, by its seq."""
+    return {
+        seq: key for key, tables in blocks["events"].items() for table in tables for seq in table["seq"].to_pylist()
+    }
+
+
+def groups_of(blocks):
+    return [
+        group
+        for _, group in sorted(
+            pair
+            for tables in blocks["events"].values()
+            for table in tables
+            for pair in zip(table["seq"].to_pylist(), table["group"].to_pylist(), strict=True)
+        )
+    ]
+
+
+def rows_of(*topics, broker="b1"):
+    return [event(0, topic, seq=seq, broker=broker) for seq, topic in enumerate(topics)]
+
+
+def test_events_reach_their_keys_whole_and_in_the_order_of_the_rows():
+    rows = [event(i % 3, f"persistent://t/n/{i % 5}", seq=i, messages=i, bytes_=2 * i) for i in range(40)]
+    blocks = packed(Routing(slots=4), parsed(rows))
+    arrived = [row for tables in blocks["events"].values() for row in pa.concat_tables(tables).to_pylist()]
+
+    assert rows == sorted(arrived, key=lambda row: row["seq"])
+    for tables in blocks["events"].values():
+        assert [table.schema for table in tables] == [EVENTS]
+        assert sorted(tables[0]["seq"].to_pylist()) == tables[0]["seq"].to_pylist()
+
+
+def test_topics_without_a_shared_limiter_are_spread_over_a_few_slots_of_their_broker():
+    topics = [f"persistent://t/n/{i}" for i in range(300)]
+    keys = events_of(packed(Routing(slots=64), parsed(rows_of(*topics))))
+
+    assert len(set(keys.values())) == SPREAD
+
+
+@pytest.mark.parametrize("slots", [1, 7, 64])
+def test_a_topic_stays_in_its_slot(slots):
+    topics = [f"persistent://t/n/{i}" for i in range(30)]
+    routing = Routing(slots=slots)
+    first, again = (events_of(packed(routing, parsed(rows_of(*topics)))) for _ in range(2))
+
+    assert first == again
+    assert set(first.values()) <= set(routing.keys)
+
+
+def test_a_group_stays_together_on_a_broker_and_apart_across_brokers():
+    topics = [f"persistent://acme/ns0/{i}" for i in range(50)]
+    keys = [
+        set(events_of(packed(GROUPED, parsed(rows_of(*topics, broker=broker)))).values()) for broker in ("b1", "b2")
+    ]
+
+    assert [1, 1] == [len(of_broker) for of_broker in keys]
+    assert keys[0] != keys[1]
+
+
+def test_a_broker_stays_together_where_it_has_a_limit():
+    routing = Routing(slots=64, broker_wide=True, tenants={"acme": "g"})
+    topics = [f"persistent://{tenant}/n/{i}" for tenant in ("acme", "else") for i in range(30)]
+
+    assert len(set(events_of(packed(routing, parsed(rows_of(*topics)))).values())) == 1
+
+
+def test_where_topics_are_keys_a_partition_has_the_key_of_its_topic():
+    topics = [
+        "persistent://t/n/a",
+        "persistent://t/n/a-partition-0",
+        "persistent://t/n/a-partition-12",
+        "non-persistent://t/n/a",
+        "persistent://t/n/a-partition-x",
+    ]
+    blocks = packed(Routing(by_topic=True), parsed(rows_of(*topics)))
+
+    assert [topics[0], topics[0], topics[0], topics[3], topics[4]] == list(
+        dict(sorted(events_of(blocks).items())).values()
+    )
+    assert {} == blocks["ticks"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "group"),
+    [
+        ("persistent://acme/ns0/a", "@group/of-tenant"),
+        ("persistent://acme/ns1/a", "@group/of-namespace"),
+        ("persistent://acme/ns1/own", "@group/of-topic"),
+        ("persistent://acme/ns1/own-partition-3", "@group/of-topic"),
+        ("persistent://acme/ns1/own-partition-3x", "@group/of-namespace"),
+        ("persistent://acme/ns1/own2", "@group/of-namespace"),
+        ("persistent://acme/ns1/x+y.z", "@group/of-special"),
+        ("persistent://acme/ns1/xxy.z", "@group/of-namespace"),
+        ("non-persistent://acme/ns1/own", "@group/of-namespace"),
+        ("persistent://acme2/ns1/own", None),
+    ],
+)
+def test_a_topic_is_charged_to_its_own_group_else_its_namespaces_else_its_tenants(topic, group):
+    assert [group] == groups_of(packed(GROUPED, parsed(rows_of(topic))))
+
+
+names = st.sampled_from(["a", "b", "a.b", "a-b"])
+groups = st.sampled_from(["g", "h"])
+topic_names = st.builds("persistent://{}/{}/{}".format, names, names, names)
+suffixes = st.sampled_from(["", "-partition-0", "-partition-17"])
+
+
+@quick
+@given(
+    st.dictionaries(names, groups),
+    st.dictionaries(st.builds("{}/{}".format, names, names), groups),
+    st.dictionaries(topic_names, groups),
+    st.lists(st.builds("{}{}".format, topic_names, suffixes), min_size=1, max_size=20),
+)
+def test_groups_are_those_of_the_conf_files(tenants, namespaces, topics, used):
+    conf = ResourceGroups({name: ResourceGroup() for name in "gh"}, tenants, namespaces, topics)
+    routing = Routing(tenants=tenants, namespaces=namespaces, topics=topics)
+    expected = [None if (group := conf.group_of(topic)) is None else f"@group/{group}" for topic in used]
+
+    assert expected == groups_of(packed(routing, parsed(rows_of(*used))))
+
+
+def test_every_slot_hears_the_highest_time_of_each_broker():
+    rows = [event(at_us, broker=broker) for at_us, broker in [(5, "b1"), (9, "b2"), (7, "b1"), (2, "b2")]]
+    ticks = packed(Routing(slots=3), parsed(rows))["ticks"]
+
+    assert ["slot-0000", "slot-0001", "slot-0002"] == list(ticks)
+    for tables in ticks.values():
+        assert [TICKS] == [table.schema for table in tables]
+        assert [("b1", START_US + 7, False), ("b2", START_US + 9, False)] == sorted(
+            tuple(row.values()) for row in tables[0].to_pylist()
+        )
+
+
+def test_bad_rows_keep_what_was_read_and_where():
+    rows = [bad_row("{oops", "no JSON", source="kafka topic-1", offset=17), *rows_of("persistent://t/n/a")]
+    blocks = packed(Routing(slots=2), parsed(rows))
+    letters = blocks["dead_letters"][DEAD_LETTER_KEY]
+
+    assert [DEAD_LETTERS] == [table.schema for table in letters]
+    assert [{"reason": "no JSON", "raw": "{oops", "source": "kafka topic-1", "offset": 17}] == letters[0].to_pylist()
+    assert [0] == list(events_of(blocks))
+
+
+def test_bad_rows_alone_move_no_clock():
+    blocks = packed(Routing(slots=2), parsed([bad_row("x"), bad_row("y")]))
+
+    assert ["dead_letters"] == list(blocks)
+
+
+def test_lines_are_numbered_by_file_from_1_across_batches():
+    good = rows_of("persistent://t/n/a")[0]
+    batches = [
+        [bad_row("1"), good | {"source": "file"}, bad_row("3")],
+        [bad_row("1", source="other"), bad_row("4")],
+        [good | {"source": "other"}, bad_row("3", source="other"), bad_row("5")],
+    ]
+    letters = packed(Routing(slots=1), *map(parsed, batches))["dead_letters"][DEAD_LETTER_KEY]
+    placed = [(row["source"], row["offset"], row["raw"]) for row in pa.concat_tables(letters).to_pylist()]
+
+    assert [
+        ("file", 1, "1"),
+        ("file", 3, "3"),
+        ("other", 1, "1"),
+        ("file", 4, "4"),
+        ("other", 3, "3"),
+        ("file", 5, "5"),
+    ] == placed
+
+
+def test_offsets_that_the_source_has_stay():
+    good = rows_of("persistent://t/n/a")[0]
+    letters = packed(Routing(slots=1), parsed([good, bad_row("x", source="table", offset=40)]))["dead_letters"]
+
+    assert [40] == letters[DEAD_LETTER_KEY][0]["offset"].to_pylist()
+
+
+def test_each_call_counts_its_lines_anew():
+    for _ in range(2):
+        letters = packed(Routing(slots=1), parsed([bad_row("x")]))["dead_letters"]
+
+        assert [1] == letters[DEAD_LETTER_KEY][0]["offset"].to_pylist()
+
+
+def test_an_empty_batch_gives_an_empty_batch():
+    empty = pa.RecordBatch.from_pylist([], PARSED)
+    batches = list(pack(Routing(slots=2, tenants={"a": "g"}), iter([empty, parsed([bad_row("x")]).to_batches()[0]])))
+
+    assert [0, 1] == [batch.num_rows for batch in batches]
