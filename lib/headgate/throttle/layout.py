@@ -1,7 +1,7 @@
 """What a checkpoint's state depends on: chosen at the first start, kept in the control table, the same ever after."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -47,10 +47,16 @@ def layout_of(conf: Conf) -> Layout:
 
 
 def kept_layout(control: pa.Table) -> Layout | None:
-    """The layout that the control table holds, None in a new one."""
+    """The layout that the control table holds, None in a new one. Raises StateError for one of another version."""
     for row in control.to_pylist():
         if row["kind"] == LAYOUT:
-            return Layout(**json.loads(row["name"]))
+            kept = json.loads(row["name"])
+            if kept.keys() != {field.name for field in fields(Layout)}:
+                raise StateError(
+                    f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}: "
+                    "start with a new --output and --checkpoint, or go back to the headgate that wrote it"
+                )
+            return Layout(**kept)
     return None
 
 

@@ -142,7 +142,7 @@ def encode_state(state: KeyState) -> bytes:
 
 
 def decode_state(version: int, blocks: bytes) -> KeyState:
-    """The state that was encoded. Its arrays are views of `blocks`: copy before writing.
+    """The state that was encoded. Numbers are copies, to be written to; names are views of `blocks`.
 
     Raises StateError for a version, and for a table, that this headgate does not read.
     """

@@ -1,0 +1,116 @@
+"""What a checkpoint's state depends on is kept at the first start and checked at every other."""
+
+import json
+from dataclasses import asdict, replace
+
+import pyarrow as pa
+import pytest
+
+from headgate.conf import BrokerConf, Conf, InputSettings, OperatorSettings, ResourceGroup, ResourceGroups, Settings
+from headgate.errors import StateError
+from headgate.throttle.control import tick_row
+from headgate.throttle.domain import Rules
+from headgate.throttle.layout import check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
+from headgate.throttle.routing import Routing
+from headgate.throttle.schemas import CONTROL
+from headgate.throttle.state import VERSION
+from unit.throttle.test_control import AT
+
+CONF = Conf(
+    settings=Settings(
+        input=InputSettings(hold_back_ms=250),
+        operator=OperatorSettings(state_key="auto", slots=5, traffic="offered", send_timeout_ms=7000),
+    ),
+    broker=BrokerConf(max_debt_ms=500, release_quantum_producers=3, broker_publish_rate_bytes_per_s=1),
+    resource_groups=ResourceGroups(
+        groups={"g": ResourceGroup()}, tenants={"t": "g"}, namespaces={"t/n": "g"}, topics={"persistent://t/n/a": "g"}
+    ),
+)
+LAYOUT = layout_of(CONF)
+
+
+def control(*rows):
+    return pa.Table.from_pylist(list(rows), CONTROL)
+
+
+def test_a_layout_is_what_the_conf_files_say():
+    assert {
+        "version": VERSION,
+        "state_key": "auto",
+        "slots": 5,
+        "broker_wide": True,
+        "traffic": "offered",
+        "max_debt_ms": 500,
+        "release_quantum": 3,
+        "send_timeout_ms": 7000,
+    } == asdict(LAYOUT)
+
+
+def test_settings_that_are_not_there_stand_for_no_bound_no_quantum_and_no_broker_limit():
+    layout = layout_of(Conf())
+
+    assert (-1, 0, False) == (layout.max_debt_ms, layout.release_quantum, layout.broker_wide)
+
+
+def test_rules_and_routing_follow_the_layout_and_the_conf_files():
+    assert Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, broker_wide=True) == rules_of(
+        LAYOUT, CONF
+    )
+    assert Routing(
+        slots=5,
+        broker_wide=True,
+        tenants={"t": "g"},
+        namespaces={"t/n": "g"},
+        topics={"persistent://t/n/a": "g"},
+    ) == routing_of(LAYOUT, CONF)
+    assert routing_of(replace(LAYOUT, state_key="topic"), CONF).by_topic
+
+
+def test_the_kept_layout_comes_back_from_the_control_table():
+    assert LAYOUT == kept_layout(control(tick_row(AT), layout_row(LAYOUT), tick_row(AT)))
+    assert kept_layout(control(tick_row(AT))) is None
+
+
+def test_a_layout_with_other_fields_is_of_another_version():
+    fields = asdict(LAYOUT) | {"version": VERSION + 1, "shards": 4}
+    row = layout_row(LAYOUT) | {"name": json.dumps(fields)}
+
+    with pytest.raises(StateError, match=f"layout of version {VERSION + 1}, this headgate has version {VERSION}"):
+        kept_layout(control(row))
+
+
+@pytest.mark.parametrize("same", [LAYOUT, replace(LAYOUT, broker_wide=False)])
+def test_the_same_settings_fit_also_without_the_broker_limit(same):
+    check_layout(same, LAYOUT)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("version", 7, f"version: the checkpoint has {VERSION}, the conf files say 7"),
+        ("state_key", "topic", "state_key: the checkpoint has auto, the conf files say topic"),
+        ("slots", 6, "slots: the checkpoint has 5, the conf files say 6"),
+        ("traffic", "admitted", "traffic: the checkpoint has offered, the conf files say admitted"),
+        ("max_debt_ms", -1, "max_debt_ms: the checkpoint has 500, the conf files say -1"),
+        ("release_quantum", 0, "release_quantum: the checkpoint has 3, the conf files say 0"),
+        ("send_timeout_ms", 1, "send_timeout_ms: the checkpoint has 7000, the conf files say 1"),
+    ],
+)
+def test_a_setting_that_the_state_depends_on_cannot_change(field, value, said):
+    with pytest.raises(StateError) as refused:
+        check_layout(replace(LAYOUT, **{field: value}), LAYOUT)
+
+    assert said in str(refused.value)
+
+
+def test_a_broker_limit_cannot_come_later_and_all_differences_are_told():
+    kept = replace(LAYOUT, broker_wide=False, slots=9)
+
+    with pytest.raises(StateError) as refused:
+        check_layout(LAYOUT, kept)
+
+    assert str(refused.value) == (
+        "the settings do not fit the state of this checkpoint: slots: the checkpoint has 9, the conf files say 5; "
+        "broker_wide: the checkpoint has False, the conf files say True. Restore them, or start with a new --output "
+        "and --checkpoint"
+    )

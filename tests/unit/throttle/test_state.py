@@ -1,0 +1,153 @@
+"""State between batches: every field comes back, and its bytes stay few."""
+
+from dataclasses import fields
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from headgate.core.kernels.domain_types import NONE
+from headgate.errors import StateError
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.blocks import decode_all, encode_all
+from headgate.throttle.domain import Rules
+from headgate.throttle.limits import Book, LimitChange
+from headgate.throttle.schemas import EVENTS
+from headgate.throttle.state import (
+    COUNT_FIELDS,
+    LIMITER_FIELDS,
+    VERSION,
+    WITHHELD_FIELDS,
+    DomainState,
+    KeyState,
+    decode_state,
+    encode_state,
+)
+from unit.throttle.domains import (
+    BROKER,
+    SECOND_US,
+    all_rules,
+    changes_block,
+    event,
+    events_block,
+    limit,
+    limit_changes,
+    quick,
+    step_through,
+    tick_block,
+    traffic,
+)
+
+CHANGES = [
+    LimitChange(5, 1, None, "default", "", 10, 1000),
+    LimitChange(6, 2, "b1", "group", "gold", None, None),
+    LimitChange(7, 3, "b1", "broker", "", 0, 2**62),
+]
+
+
+def plain(value):
+    """Arrays, tables and books as lists."""
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, Book):
+        return value.changes()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value.to_pylist() if isinstance(value, pa.Array | pa.Table) else value
+
+
+def plain_domain(domain):
+    return {field.name: plain(getattr(domain, field.name)) for field in fields(DomainState)}
+
+
+def full_domain():
+    """A domain in which no field has its default value."""
+    count = iter(range(1, 1000))
+    book = Book.from_changes([*CHANGES[:1], limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)])
+    return DomainState(
+        "b1",
+        clock_ns=17,
+        high_us=18,
+        keys=pa.array(["persistent://t/n/a", "@group/gold"]),
+        limiters={
+            name: np.array([[next(count) for _ in range(width)] if width > 1 else next(count) % 2 for _ in range(2)])
+            for name, width in LIMITER_FIELDS.items()
+        },
+        entry_limiter=np.array([0, 1, 1]),
+        entry_producer=np.array([0, 1, 0]),
+        producer_topic=np.array([0, 0]),
+        producer_name=pa.array(["p", "q"]),
+        producer_connection=pa.array(["c", "d"]),
+        withheld={name: np.array([0, next(count)]) for name in WITHHELD_FIELDS},
+        usage={name: np.array([next(count)]) for name in ("topic", "second", "since_ns", *COUNT_FIELDS)},
+        held=pa.Table.from_pylist([event(3, seq=4, group="gold"), event(5)], EVENTS),
+        pending=CHANGES[1:],
+        book=book,
+    )
+
+
+def test_every_field_comes_back():
+    state = KeyState({"b1": full_domain(), "b2": DomainState("b2", clock_ns=3)}, changes=CHANGES, taken=2)
+    again = decode_state(VERSION, encode_state(state))
+    default = plain_domain(DomainState(""))
+
+    assert {broker: plain_domain(domain) for broker, domain in state.domains.items()} == {
+        broker: plain_domain(domain) for broker, domain in again.domains.items()
+    }
+    assert (CHANGES, 2) == (again.changes, again.taken)
+    assert [] == [name for name, value in plain_domain(full_domain()).items() if value == default[name]]
+
+
+def test_a_state_without_anything_comes_back():
+    again = decode_state(VERSION, encode_state(KeyState()))
+
+    assert KeyState() == again
+
+
+@quick
+@given(traffic(), limit_changes(), all_rules())
+def test_states_that_streams_leave_come_back(rows, changes, rules):
+    state = step_through([[events_block(rows), changes_block(changes)]], rules, stored=False).state
+    again = decode_state(VERSION, encode_state(state))
+
+    assert plain_domain(state.domains[BROKER]) == plain_domain(again.domains[BROKER])
+    assert encode_state(state) == encode_state(again)
+
+
+@pytest.mark.parametrize("version", [0, VERSION + 1])
+def test_another_version_is_refused(version):
+    with pytest.raises(StateError, match=f"has version {version}, this headgate reads version {VERSION}"):
+        decode_state(version, encode_state(KeyState()))
+
+
+def test_a_table_of_an_unknown_kind_is_refused():
+    unknown = pa.table({"a": [1]}).replace_schema_metadata({"kind": "strange", "broker": "b1"})
+
+    with pytest.raises(StateError, match="a table 'strange' that this headgate does not know"):
+        decode_state(VERSION, encode_state(KeyState()) + encode_all([unknown]))
+
+
+def test_what_is_empty_is_not_written():
+    rows = [event(0)]
+    state = step_through([[events_block(rows), tick_block(SECOND_US)]], Rules()).state
+    kinds = [table.schema.metadata[b"kind"] for table in decode_all(encode_state(state))]
+
+    assert [b"changes", b"limiters", b"book"] == kinds
+
+
+def test_a_topic_takes_less_than_200_bytes():
+    topics = [
+        f"persistent://tenant-{i % 40:03}/namespace-{i % 400:04}/orders-events-{i:06}-partition-{i % 16}"
+        for i in range(20_000)
+    ]
+    limits = changes_block([limit("default", messages=100, bytes_=1_000_000)])
+    first = [event(0, topic, seq=seq, messages=10, bytes_=5000) for seq, topic in enumerate(topics)]
+    again = [event(SECOND_US, topic, messages=10, bytes_=5000) for topic in topics[::2]]
+    state = step_through([[limits, events_block(first)], [events_block(again)]], Rules(), run_arrays).state
+    domain = state.domains[BROKER]
+    stored_bytes = len(encode_state(state))
+
+    assert (20_000, 10_000) == (len(domain.keys), len(domain.usage["topic"]))
+    assert NONE not in domain.usage["second"]
+    assert stored_bytes / len(topics) < 200

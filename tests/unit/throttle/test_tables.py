@@ -1,0 +1,89 @@
+"""Delta tables without Spark: appends happen once, readers find what was written."""
+
+import pyarrow as pa
+import pytest
+
+from headgate.throttle.control import FROM_THE_START, tick_row
+from headgate.throttle.schemas import CONTROL, DEAD_LETTERS
+from headgate.throttle.tables import SCHEMAS, Tables
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "output"
+
+
+def letters(*reasons):
+    return pa.Table.from_pylist([{"reason": reason} for reason in reasons], DEAD_LETTERS)
+
+
+def reasons(tables):
+    return sorted(tables.read("dead_letters", ["reason"])["reason"].to_pylist())
+
+
+def test_all_tables_are_there_from_the_start_with_their_columns(output):
+    tables = Tables(output)
+
+    for name, schema in SCHEMAS.items():
+        assert (schema.names, 0) == (tables.read(name).schema.names, len(tables.read(name)))
+        assert tables.is_empty(name)
+
+
+def test_tables_that_exist_are_opened_as_they_are(output):
+    Tables(output).append("dead_letters", letters("a"), "query", 0)
+
+    assert ["a"] == reasons(Tables(str(output)))
+
+
+@pytest.mark.parametrize(
+    ("appends", "taken", "held"),
+    [
+        ([("query", 0), ("query", 0)], [True, False], 1),
+        ([("query", 3), ("query", 2)], [True, False], 1),
+        ([("query", 0), ("query", 1)], [True, True], 2),
+        ([("query", 0), ("query", 7), ("query", 7)], [True, True, False], 2),
+        ([("query", 5), ("other", 0), ("other", 0), ("query", 5)], [True, True, False, False], 2),
+    ],
+)
+def test_a_transaction_is_appended_once(output, appends, taken, held):
+    tables = Tables(output)
+
+    assert taken == [tables.append("dead_letters", letters("a"), *transaction) for transaction in appends]
+    assert held == len(tables.read("dead_letters"))
+
+
+def test_a_transaction_counts_per_table(output):
+    tables = Tables(output)
+    rows = pa.Table.from_pylist([tick_row(FROM_THE_START)], CONTROL)
+
+    assert [True, True] == [tables.append("dead_letters", letters("a"), "q", 0), tables.append("control", rows, "q", 0)]
+
+
+def test_no_rows_are_no_append(output):
+    tables = Tables(output)
+
+    assert not tables.append("dead_letters", letters(), "query", 0)
+    assert tables.append("dead_letters", letters("a"), "query", 0)
+    assert not tables.is_empty("dead_letters")
+
+
+def test_two_writers_see_what_the_other_has_written(output):
+    one, other = Tables(output), Tables(output)
+
+    assert [True, False, True, True] == [
+        one.append("dead_letters", letters("a"), "query", 0),
+        other.append("dead_letters", letters("again"), "query", 0),
+        other.append("dead_letters", letters("b"), "query", 1),
+        one.append("dead_letters", letters("c"), "another", 0),
+    ]
+    assert ["a", "b", "c"] == reasons(one) == reasons(other)
+
+
+def test_control_rows_are_appended_by_anyone_and_all_are_kept(output):
+    one, other = Tables(output), Tables(output)
+    for tables in (one, other, one):
+        tables.append_control([tick_row(FROM_THE_START)])
+    one.append_control([])
+
+    assert 3 == len(other.read("control"))
+    assert ["tick"] == other.read("control", ["kind"])["kind"].unique().to_pylist()
