@@ -1,0 +1,207 @@
+"""One key of the operator, step by step: late rows, ticks, brokers, limits for those yet to come (design 3, 4)."""
+
+import pyarrow as pa
+import pytest
+
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.blocks import decode, encode
+from headgate.throttle.domain import Rules
+from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.state import KeyState
+from unit.throttle.domains import (
+    BROKER,
+    ENGINES,
+    SECOND_US,
+    START_US,
+    TOPICS,
+    changes_block,
+    event,
+    events_block,
+    limit,
+    step_through,
+    tick_block,
+)
+
+TEN_A_SECOND = changes_block([limit("default", messages=10)])
+MS_US = 1000
+both_engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+
+
+def marks_of(outcome):
+    """Marks as (ms after the start, seq of the publish or None)."""
+    return [((mark["at_ns"] - START_US * 1000) / 1e6, mark["seq"]) for mark in outcome.marks]
+
+
+def seconds_of(outcome, column="publishes"):
+    """Usage rows as (second after the start, column)."""
+    return [(row["event_time"].timestamp() - START_US / 1e6, row[column]) for row in outcome.usage]
+
+
+def progress_of(blocks):
+    """Rows of progress as tuples."""
+    tables = [decode(block.block) for block in blocks if block.kind == "progress"]
+    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+
+
+@both_engines
+def test_a_late_event_acts_at_the_highest_time_reached(engine):
+    batches = [
+        [TEN_A_SECOND, events_block([event(0, messages=15, seq=0)]), tick_block(5 * SECOND_US)],
+        [events_block([event(SECOND_US, messages=12, seq=1)]), tick_block(6 * SECOND_US)],
+    ]
+    outcome = step_through(batches, Rules(), engine)
+
+    assert [(0, 0), (600, None), (5000, 1), (5300, None)] == marks_of(outcome)
+    assert [(0, 1), (5, 1)] == seconds_of(outcome)
+
+
+@both_engines
+def test_late_events_of_one_batch_keep_the_order_of_their_times_and_then_of_their_seq(engine):
+    late = [event(2000, seq=4, messages=9), event(1000, seq=6, messages=5), event(1000, seq=5, messages=5)]
+    batches = [[TEN_A_SECOND, events_block([event(SECOND_US, seq=1, messages=0)])], [events_block(late)]]
+
+    assert [(1000, 6), (1000, 4)] == marks_of(step_through(batches, Rules(), engine))
+
+
+@both_engines
+def test_a_late_limit_holds_from_the_highest_time_reached(engine):
+    batches = [
+        [TEN_A_SECOND, events_block([event(0, messages=45)]), tick_block(SECOND_US)],
+        [changes_block([limit("default", messages=0, at_us=1)])],
+    ]
+
+    assert [(0, 0), (1000, None)] == marks_of(step_through(batches, Rules(), engine))
+
+
+@both_engines
+def test_a_limit_comes_before_the_traffic_of_its_instant(engine):
+    rows = [event(at_us, messages=8, seq=seq) for seq, at_us in enumerate([1000, 1000, 2000])]
+    changes = changes_block(
+        [limit("default", messages=5, at_us=1000), limit("default", messages=100, at_us=2000, seq=1)]
+    )
+
+    assert [(1, 0), (1, 1), (2, None), (2, None)] == marks_of(
+        step_through([[changes, events_block(rows)]], Rules(), engine)
+    )
+
+
+def test_of_limits_of_one_instant_the_last_by_seq_holds():
+    changes = [limit("default", messages=5, seq=2, at_us=0), limit("default", messages=9, seq=1, at_us=0)]
+    outcome = step_through([[changes_block(changes), events_block([event(0, messages=7)])]], Rules())
+
+    assert [(0, 0)] == marks_of(outcome)
+
+
+def test_a_limit_waits_for_its_time():
+    changes = changes_block([limit("default", messages=5, at_us=3 * SECOND_US)])
+    first = [[changes, events_block([event(SECOND_US, messages=7)])], [tick_block(3 * SECOND_US - 1)]]
+
+    assert 1 == len(step_through(first, Rules()).state.domains[BROKER].pending)
+    assert 0 == len(step_through([*first, [tick_block(3 * SECOND_US)]], Rules()).state.domains[BROKER].pending)
+
+
+def test_a_tick_alone_releases_and_closes_seconds():
+    batches = [[TEN_A_SECOND, events_block([event(0, messages=15)])], [tick_block(SECOND_US)]]
+    outcome = step_through(batches, Rules())
+
+    assert [(0, 0), (600, None)] == marks_of(outcome)
+    assert [(0, 600_000_000)] == seconds_of(outcome, "throttled_ns")
+
+
+@pytest.mark.parametrize("at_us", [0, SECOND_US])
+def test_a_tick_at_a_time_that_was_reached_changes_nothing(at_us):
+    batch = [TEN_A_SECOND, events_block([event(SECOND_US, messages=15)])]
+    before, after = step_through([batch], Rules()), step_through([batch, [tick_block(at_us)]], Rules())
+
+    assert (before.marks, before.usage, before.state.domains[BROKER].clock_ns) == (
+        after.marks,
+        after.usage,
+        after.state.domains[BROKER].clock_ns,
+    )
+
+
+def test_time_passes_on_a_broker_alone_or_on_all():
+    rows = [event(0, messages=15, broker=broker, seq=seq) for seq, broker in enumerate(["b1", "b2"])]
+    first = [TEN_A_SECOND, events_block(rows)]
+    one = step_through([first, [tick_block(SECOND_US, broker="b2")]], Rules())
+    both = step_through([first, [tick_block(SECOND_US)]], Rules())
+
+    assert ["b2"] == [row["broker"] for row in one.usage]
+    assert ["b1", "b2"] == [row["broker"] for row in both.usage]
+
+
+def test_time_on_a_broker_that_has_nothing_here_leaves_no_state():
+    assert {} == step_through([[tick_block(5, broker="b1"), tick_block(5, finish=True)]], Rules()).state.domains
+
+
+def test_limits_reach_brokers_that_come_later_but_not_those_of_others():
+    changes = [limit("default", messages=10), limit("default", messages=1, broker="b2", seq=1)]
+    batches = [
+        [changes_block(changes), events_block([event(0, broker="b1", messages=5)])],
+        [events_block([event(0, broker=broker, messages=5, seq=seq) for seq, broker in enumerate(["b2", "b3"])])],
+    ]
+
+    assert ["b2"] == [mark["broker"] for mark in step_through(batches, Rules()).marks]
+
+
+def test_finish_closes_the_running_second_and_gives_up_the_hold_back():
+    rows = [event(at_us, seq=seq) for seq, at_us in enumerate([0, 100 * MS_US])]
+    held = [[events_block(rows)], [tick_block(200 * MS_US)]]
+    rules = Rules(hold_back_ms=1000)
+
+    assert [] == step_through(held, rules).usage
+    assert [(0, 2)] == seconds_of(step_through([*held, [tick_block(200 * MS_US, finish=True)]], rules))
+
+
+def test_dead_letters_pass_without_a_state():
+    letters = pa.Table.from_pylist([{"reason": "no"}], DEAD_LETTERS)
+    state, block = KeyState(), Block("dead_letters", 1, encode(letters))
+
+    assert [block] == step_key("dead letters", state, [block], Rules(), run_arrays)
+    assert KeyState() == state
+
+
+def test_every_domain_says_how_far_it_is():
+    state = KeyState()
+    first = [
+        TEN_A_SECOND,
+        events_block([event(0, broker="b1", messages=15), event(1, broker="b2", messages=0), event(2, broker="b2")]),
+    ]
+    batches = (first, [tick_block(0)], [tick_block(5 * SECOND_US)])
+    rows = [progress_of(step_key("k", state, blocks, Rules(), run_arrays)) for blocks in batches]
+
+    assert [
+        [("k", "b1", 1, START_US, 1, True), ("k", "b2", 2, START_US + 2, 0, True)],
+        [("k", "b1", 0, START_US, 1, True), ("k", "b2", 0, START_US + 2, 0, True)],
+        [("k", "b1", 0, START_US + 5 * SECOND_US, 0, False), ("k", "b2", 0, START_US + 5 * SECOND_US, 0, False)],
+    ] == rows
+
+
+def test_nothing_arrives_nothing_comes_out():
+    assert [] == step_key("k", KeyState(), [], Rules(), run_arrays)
+
+
+def test_limits_given_at_the_start_are_taken_once_and_new_ones_at_a_restart():
+    first = (limit("default", messages=10),)
+    second = (*first, limit("topic", TOPICS[3], 3, at_us=SECOND_US, seq=1))
+    state = KeyState()
+    taken = []
+    for at_us, given in [(0, first), (1, first), (2 * SECOND_US, second), (2 * SECOND_US + 1, second)]:
+        step_key(TOPICS[3], state, [events_block([event(at_us, messages=0)])], Rules(), run_arrays, given)
+        taken.append((state.taken, len(state.changes), state.domains[BROKER].limiters["rate"][0].tolist()))
+
+    assert [(1, 1, [10, 0]), (1, 1, [10, 0]), (2, 2, [3, 0]), (2, 2, [3, 0])] == taken
+
+
+def test_a_limiter_is_born_at_its_first_publish_whenever_its_limit_came():
+    batches = [
+        [events_block([event(0, TOPICS[0])]), TEN_A_SECOND],
+        [events_block([event(7 * SECOND_US, TOPICS[1], messages=10, group="gold")])],
+        [changes_block([limit("group", "gold", 3, at_us=8 * SECOND_US)]), tick_block(8 * SECOND_US)],
+    ]
+    limiters = step_through(batches, Rules(broker_wide=True)).state.domains[BROKER].limiters
+
+    assert [1, 1, 1, 1] == limiters["born"].tolist()
+    assert [[10, 0], [0, 0], [10, 0], [3, 0]] == limiters["rate"].tolist()
+    assert [START_US * 1000, 0, (START_US + 8 * SECOND_US) * 1000] == limiters["last_ns"][[0, 1, 3], 0].tolist()
