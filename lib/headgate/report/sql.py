@@ -1,10 +1,10 @@
 """One SQL query over the tables of an output folder, through delta-rs: no Spark, no JVM."""
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError
 from rich.console import Console
 from rich.table import Table
 
@@ -12,6 +12,7 @@ from headgate.errors import TableError
 from headgate.throttle.tables import SCHEMAS
 
 SHOWN_ROWS = 1000
+UNBOUNDED = 1_000_000
 
 
 def query(output: str, sql: str) -> pa.Table:
@@ -24,16 +25,25 @@ def query(output: str, sql: str) -> pa.Table:
         builder.register(name, DeltaTable(f"{output}/{name}"))
     try:
         return pa.table(builder.execute(sql).read_all())
-    except (DeltaError, OSError, ValueError) as error:
-        raise TableError(f"the query cannot be run: {error}. Tables here: {', '.join(found)}") from error
+    except Exception as error:  # what fails while a query runs is raised as a plain Exception
+        said = str(error).rstrip(".")
+        raise TableError(f"the query cannot be run: {said}. Tables here: {', '.join(found)}") from error
 
 
 def print_query(output: str, sql: str) -> None:
+    """Print the result as a table: folded to the width of a terminal, one line a row anywhere else."""
     rows = query(output, sql)
-    table = Table(*rows.column_names, box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in rows.column_names:
+        table.add_column(name, overflow="fold")
     for row in rows.slice(0, SHOWN_ROWS).to_pylist():
         table.add_row(*("" if value is None else str(value) for value in row.values()))
-    console = Console(highlight=False)
+    console = Console(
+        highlight=False,
+        markup=False,  # values may hold brackets and colons
+        emoji=False,
+        width=None if sys.stdout.isatty() else UNBOUNDED,
+    )
     console.print(table)
     if len(rows) > SHOWN_ROWS:
         console.print(f"{SHOWN_ROWS} of {len(rows)} rows shown")

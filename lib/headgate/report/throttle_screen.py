@@ -16,6 +16,7 @@ from headgate.throttle.tables import Tables
 
 RECORDED_S = 86_400
 SHOWN_TOPICS = 8
+QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
 class Batch(Protocol):
@@ -38,7 +39,14 @@ def terminal_console(file: TextIO | None = None) -> Console:
     """
     behind = os.environ.get("HEADGATE_TERMINAL") == "1" or (file or sys.stdout).isatty()
     width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
-    return Console(file=file, force_terminal=behind, width=width or (None if behind else 120), highlight=False)
+    return Console(
+        file=file,
+        force_terminal=behind,
+        width=width or (None if behind else 120),
+        highlight=False,
+        markup=False,  # names may hold brackets and colons
+        emoji=False,
+    )
 
 
 class ThrottleScreen:
@@ -58,7 +66,7 @@ class ThrottleScreen:
         self._dead_letters = 0
 
     def say(self, line: str) -> None:
-        self._console.print(Text(line))
+        self._console.print(Text(line), soft_wrap=True)  # a line of a log and a command to copy stay whole
 
     def batch(self, batch: Batch, waiting: int) -> None:
         """One line a batch with traffic or bad rows: rate, lag of event time, queue entries that wait now."""
@@ -87,7 +95,7 @@ class ThrottleScreen:
             return "none"
         reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
         lag_s = (self._now() - reached).total_seconds()
-        lag = f"(lag {lag_s:.1f}s)" if abs(lag_s) < RECORDED_S else "(recorded)"
+        lag = f"(lag={lag_s:.1f}s)" if abs(lag_s) < RECORDED_S else "(recorded)"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}{lag}"
 
     def end(self, tables: Tables, output: str) -> None:
@@ -101,8 +109,7 @@ class ThrottleScreen:
         else:
             self.say("No publish was throttled: none of the limits in the conf files was reached.")
         self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
-        self.say("Try: .venv/bin/headgate sql " + output + ' "SELECT limiter, count(*) AS marks FROM marks')
-        self.say("     WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC\"")
+        self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
     def _table(self, title: str, of: str, rows: list[Throttled]) -> None:
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")

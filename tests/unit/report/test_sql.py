@@ -1,0 +1,98 @@
+"""The sql command: a query over the tables of an output folder, without Spark."""
+
+import re
+import sys
+
+import pyarrow as pa
+import pytest
+
+from headgate.cli import main
+from headgate.errors import TableError
+from headgate.report import sql
+from headgate.report.sql import query
+from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.tables import Tables
+
+LETTERS = [
+    {"reason": "no JSON", "raw": "[b]:fire:[/x", "source": "a", "offset": 7},
+    {"reason": "seq: got null", "raw": None, "source": "a", "offset": 8},
+]
+
+
+@pytest.fixture
+def output(tmp_path):
+    tables = Tables(tmp_path)
+    tables.append("dead_letters", pa.Table.from_pylist(LETTERS, DEAD_LETTERS), "query", 0)
+    return str(tmp_path)
+
+
+def test_a_query_sees_all_tables_of_the_folder(output):
+    rows = query(output, "SELECT count(*) AS n, max(d.offset) AS last FROM dead_letters d LEFT JOIN marks ON false")
+
+    assert [{"n": 2, "last": 8}] == rows.to_pylist()
+
+
+def test_the_command_prints_a_table_with_nulls_left_out_and_values_as_they_are(output, capsys):
+    assert 0 == main(["sql", output, "SELECT offset, raw, source FROM dead_letters ORDER BY offset"])
+    assert [
+        "offset  raw           source",
+        "7       [b]:fire:[/x  a     ",
+        "8                     a     ",
+    ] == capsys.readouterr().out.splitlines()
+
+
+def test_no_rows_are_a_heading_alone(output, capsys):
+    assert 0 == main(["sql", output, "SELECT batch_id, rows FROM batches"])
+    assert ["batch_id  rows"] == capsys.readouterr().out.splitlines()
+
+
+def test_a_pipe_gets_one_line_a_row_however_wide(output, capsys):
+    assert 0 == main(["sql", output, "SELECT repeat('x', 500) AS a, repeat('y', 500) AS b"])
+    assert [f"{'a':500}  {'b':500}", f"{'x' * 500}  {'y' * 500}"] == capsys.readouterr().out.splitlines()
+
+
+def test_a_terminal_gets_values_folded_and_whole(output, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+
+    assert 0 == main(["sql", output, "SELECT repeat('x', 100) AS a"])
+    lines = re.sub(r"\x1b\[\d+m", "", capsys.readouterr().out).splitlines()
+    assert max(len(line) for line in lines) <= 40
+    assert 100 == "".join(lines).count("x")
+
+
+def test_only_the_first_rows_are_shown_and_the_rest_counted(output, capsys, monkeypatch):
+    monkeypatch.setattr(sql, "SHOWN_ROWS", 1)
+
+    assert 0 == main(["sql", output, "SELECT offset FROM dead_letters ORDER BY offset"])
+    assert ["offset", "7     ", "1 of 2 rows shown"] == capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT nope FROM marks", "No field named nope"),
+        ("SELECT 1 FROM nope", "table 'datafusion.public.nope' not found"),
+        ("SELEC 1", "Expected: an SQL statement"),
+        ("", "No SQL statements"),
+        ("SELECT 1; SELECT 2", "only supports a single SQL statement"),
+        ("DELETE FROM marks", "DELETE not supported"),
+        ("SELECT 1 / 0", "Divide by zero"),
+    ],
+)
+def test_a_query_that_cannot_be_run_says_why_and_which_tables_there_are(output, statement, said):
+    with pytest.raises(TableError) as refused:
+        query(output, statement)
+
+    message = str(refused.value)
+    assert message.startswith("the query cannot be run: ")
+    assert said in message
+    assert message.endswith(". Tables here: marks, topic_usage, dead_letters, batches, control")
+
+
+def test_a_folder_without_tables_is_told_with_what_an_output_holds(tmp_path, capsys):
+    assert 2 == main(["sql", str(tmp_path / "nothing"), "SELECT 1"])
+    assert (
+        f"headgate: no table is under {tmp_path}/nothing: give the --output of a job, which holds marks, topic_usage, "
+        "dead_letters, batches, control\n"
+    ) == capsys.readouterr().err

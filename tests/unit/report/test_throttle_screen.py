@@ -1,0 +1,182 @@
+"""The throttle job's screen: golden lines with fake clocks, on a terminal and in a log."""
+
+import io
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from headgate.report.throttle_screen import QUESTION, ThrottleScreen, terminal_console
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
+from headgate.throttle.tables import Tables
+
+NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
+NOW_US = int(NOW.timestamp()) * 1_000_000
+TOPIC = "persistent://acme/n/a[b]:fire:"
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    for name in ("HEADGATE_TERMINAL", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def screen_of(*clock_s, terminal):
+    """A screen whose clock reads `clock_s` one after another, and what it wrote so far."""
+    file = io.StringIO()
+    console = Console(
+        file=file, force_terminal=terminal, width=100, color_system=None, highlight=False, markup=False, emoji=False
+    )
+    clock = iter([0, *clock_s])
+    return ThrottleScreen(console, clock=lambda: next(clock), now=lambda: NOW), file
+
+
+def batch(batch_id=7, rows=120_000, dead_letters=2, event_time_us=NOW_US - 2_500_000):
+    return SimpleNamespace(batch_id=batch_id, rows=rows, dead_letters=dead_letters, event_time_us=event_time_us)
+
+
+def test_a_terminal_gets_a_line_to_read():
+    screen, file = screen_of(1.5, terminal=True)
+    screen.batch(batch(), 1234)
+
+    assert file.getvalue() == (
+        "batch 7  rows 120,000  rows/s 80,000  dead letters 2  event time 2026-03-01T12:00:07Z(lag=2.5s)  "
+        "throttled now 1,234\n"
+    )
+
+
+def test_a_log_gets_a_line_of_names_and_values_with_the_time():
+    screen, file = screen_of(1.5, terminal=False)
+    screen.batch(batch(), 1234)
+
+    assert file.getvalue() == (
+        "2026-03-01T12:00:10Z batch=7 rows=120000 rows/s=80000 dead_letters=2 "
+        "event_time=2026-03-01T12:00:07Z(lag=2.5s) throttled_now=1234\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("event_time_us", "shown"),
+    [
+        (NOW_US, "2026-03-01T12:00:10Z(lag=0.0s)"),
+        (NOW_US + 1_000_000, "2026-03-01T12:00:11Z(lag=-1.0s)"),
+        (NOW_US - 86_399_000_000, "2026-02-28T12:00:11Z(lag=86399.0s)"),
+        (NOW_US - 86_400_000_000, "2026-02-28T12:00:10Z(recorded)"),
+        (NOW_US + 86_400_000_000, "2026-03-02T12:00:10Z(recorded)"),
+        (None, "none"),
+    ],
+)
+def test_lag_is_shown_where_traffic_is_near_the_clock(event_time_us, shown):
+    screen, file = screen_of(1, terminal=False)
+    screen.batch(batch(event_time_us=event_time_us), 0)
+
+    assert f" event_time={shown} " in file.getvalue()
+
+
+def test_rates_are_of_the_time_since_the_last_batch_also_a_silent_one():
+    screen, file = screen_of(1, 5, 7, 7, terminal=False)
+    for rows in (1000, 0, 1000, 1000):
+        screen.batch(batch(rows=rows, dead_letters=0), 0)
+
+    assert ["1000", "500", "1000000"] == [line.split("rows/s=")[1].split()[0] for line in file.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(("rows", "dead_letters", "lines"), [(0, 0, 0), (1, 0, 1), (0, 1, 1)])
+def test_a_batch_without_traffic_and_bad_rows_is_silent(rows, dead_letters, lines):
+    screen, file = screen_of(1, terminal=False)
+    screen.batch(batch(rows=rows, dead_letters=dead_letters), 0)
+
+    assert lines == len(file.getvalue().splitlines())
+
+
+def test_lines_are_never_broken_and_say_what_they_are_given():
+    screen, file = screen_of(terminal=True)
+    screen.say("x" * 150)
+    screen.say("[b] :fire: [/nothing]")
+
+    assert f"{'x' * 150}\n[b] :fire: [/nothing]\n" == file.getvalue()
+
+
+def fill(tables, publishes, throttled):
+    usage = {"topic": TOPIC, "publishes": publishes, "throttled_publishes": throttled, "throttled_ns": 1_250_000_000}
+    marks = [{"topic": TOPIC, "scope": "group", "limiter": "gold", "action": "mark"}] * throttled
+    tables.append("topic_usage", pa.Table.from_pylist([usage], TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, terminal):
+    tables = Tables(tmp_path)
+    fill(tables, 2000, 500)
+    screen, file = screen_of(1, 62.25, terminal=terminal)
+    screen.batch(batch(rows=2000), 0)
+    screen.end(tables, "out")
+
+    assert [line.rstrip() for line in file.getvalue().splitlines()[1:]] == [
+        "",
+        "2,000 rows in 62.2 s, 2 dead letters",
+        "",
+        "Most throttled tenants",
+        "tenant  publishes  throttled  share  held for  limiter to blame",
+        "acme        2,000        500  25.0%     1.2 s  group gold",
+        "",
+        "Most throttled topics",
+        "topic                           publishes  throttled  share  held for  limiter to blame",
+        "persistent://acme/n/a[b]:fire:      2,000        500  25.0%     1.2 s  group gold",
+        "",
+        "Tables (Delta): out/marks  topic_usage  dead_letters  batches  control",
+        f'Try: .venv/bin/headgate sql out "{QUESTION}"',
+    ]
+
+
+def test_the_end_of_a_run_without_throttling_says_so(tmp_path):
+    tables = Tables(tmp_path)
+    fill(tables, 2000, 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.end(tables, "out")
+
+    assert "No publish was throttled: none of the limits in the conf files was reached." in file.getvalue()
+    assert "Most throttled" not in file.getvalue()
+
+
+def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
+    tables = Tables(tmp_path)
+    names = [f"persistent://acme/n/{'long' * 40}-{i}" for i in range(12)]
+    rows = [{"topic": name, "publishes": 1, "throttled_publishes": 1, "throttled_ns": 1} for name in names]
+    tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
+    screen, file = screen_of(1, terminal=True)
+    screen.end(tables, "out")
+    _, header, *lines = file.getvalue().split("Most throttled topics")[1].split("Tables")[0].splitlines()
+
+    assert max(len(line) for line in lines) <= 100
+    names = "".join(line[: header.index("publishes")] for line in lines)
+    assert 8 * 40 == names.count("g")
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_terminal", "width"),
+    [
+        ({}, False, 120),
+        ({"COLUMNS": "77"}, False, 77),
+        ({"COLUMNS": "wide"}, False, 120),
+        ({"HEADGATE_TERMINAL": "1", "COLUMNS": "77"}, True, 77),
+        ({"HEADGATE_TERMINAL": "0"}, False, 120),
+    ],
+)
+def test_the_console_is_a_terminals_where_the_starter_says_so(monkeypatch, settings, is_terminal, width):
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    console = terminal_console(io.StringIO())
+
+    assert (is_terminal, width) == (console.is_terminal, console.width)
+
+
+def test_the_console_takes_no_name_for_markup():
+    file = io.StringIO()
+    console = terminal_console(file)
+    console.print(TOPIC, 1)
+
+    assert f"{TOPIC} 1\n" == file.getvalue()
