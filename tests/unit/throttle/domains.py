@@ -81,7 +81,9 @@ def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
             tables.setdefault(block.kind, []).append(decode(block.block))
         if stored:
             state = decode_state(VERSION, encode_state(state))
-    marks, usage = (pa.concat_tables(tables[name]).to_pylist() for name in ("marks", "topic_usage"))
+    marks, usage = (
+        pa.concat_tables(tables[name], promote_options="default").to_pylist() for name in ("marks", "topic_usage")
+    )
     return Outcome(marks, usage, state)
 
 
@@ -107,6 +109,7 @@ def _picture_of_domain(domain):
     }
     return {
         "clock": (domain.clock_ns, domain.high_us),
+        "registered": keys,
         "limiters": {name: dict(zip(keys, column.tolist(), strict=True)) for name, column in domain.limiters.items()},
         "queues": queues,
         "withheld": withheld,
@@ -186,7 +189,7 @@ def all_rules(draw, **fixed):
 
 PARSED = pa.schema(
     [EVENTS.field(name) for name in EVENTS.names if name != "group"]
-    + [("namespace", pa.string()), ("topic_hash", pa.int64())]
+    + [("topic_hash", pa.int64())]
     + [("reason", pa.string()), ("raw", pa.string()), ("source", pa.string()), ("offset", pa.int64())]
 )
 
@@ -199,7 +202,6 @@ def parsed(rows):
 def _parsed(row):
     topic = row["topic"]
     return {
-        "namespace": "/".join(topic.partition("://")[2].split("/")[:2]),
         "topic_hash": zlib.crc32(topic.encode()) & 0x7FFFFFFF,
         **row,
     }
@@ -209,7 +211,6 @@ def bad_row(raw, reason="no reason", *, source="file", offset=None):
     """A row that the parser refused."""
     return dict.fromkeys(PARSED.names) | {
         "topic": "",
-        "namespace": "",
         "raw": raw,
         "reason": reason,
         "source": source,

@@ -154,6 +154,28 @@ def test_finish_closes_the_running_second_and_gives_up_the_hold_back():
     assert [(0, 2)] == seconds_of(step_through([*held, [tick_block(200 * MS_US, finish=True)]], rules))
 
 
+@both_engines
+def test_time_never_runs_back_not_even_where_a_hold_back_begins_again_after_a_finish(engine):
+    batches = [
+        [TEN_A_SECOND, events_block([event(0, seq=0)])],
+        [tick_block(500 * MS_US, finish=True)],
+        [events_block([event(100 * MS_US, seq=1, messages=12), event(600 * MS_US, seq=2, messages=0)])],
+        [tick_block(3 * SECOND_US)],
+    ]
+
+    assert [(500, 1), (600, 2), (800, None), (800, None)] == marks_of(
+        step_through(batches, Rules(hold_back_ms=1000), engine)
+    )
+
+
+def test_limiters_are_registered_as_events_reach_them_topic_before_broker_before_group():
+    rows = [event(20, TOPICS[3], seq=0), event(10, TOPICS[1], seq=1, group="gold"), event(10, TOPICS[2], seq=2)]
+    rows += [event(30, TOPICS[0], seq=3, group="iron")]
+    keys = step_through([[events_block(rows)]], Rules(broker_wide=True)).state.domains[BROKER].keys.to_pylist()
+
+    assert [TOPICS[1], "@broker", "@group/gold", TOPICS[2], TOPICS[3], TOPICS[0], "@group/iron"] == keys
+
+
 def test_dead_letters_pass_without_a_state():
     letters = pa.Table.from_pylist([{"reason": "no"}], DEAD_LETTERS)
     state, block = KeyState(), Block("dead_letters", 1, encode(letters))
