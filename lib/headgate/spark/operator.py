@@ -36,8 +36,9 @@ class KeyOperator:
         ]
         kept = decode_state(*state.get) if state.exists else KeyState()
         out = step_key(key[0], kept, blocks, self.rules, self._engine(), self.given)
-        if kept.domains or kept.changes:
-            state.update((VERSION, encode_state(kept)))
+        blocks_after = encode_state(kept)
+        if not state.exists or blocks_after != state.get[1]:  # most keys hear of time alone in most batches
+            state.update((VERSION, blocks_after))
         yield pd.DataFrame(out, columns=list(Block._fields))
 
     def _engine(self) -> Engine:

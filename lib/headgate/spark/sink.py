@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from headgate.throttle.blocks import decode
+from headgate.throttle.blocks import gather
 from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 
@@ -52,11 +52,10 @@ class TableSink:
 
 
 def _by_kind(output: pa.Table) -> dict[str, pa.Table]:
-    blocks: dict[str, list[pa.Table]] = defaultdict(list)
+    blocks: dict[str, list[bytes]] = defaultdict(list)
     for kind, block in zip(output["kind"].to_pylist(), output["block"].to_pylist(), strict=True):
-        blocks[kind].append(decode(block))
-    schemas = {**OUTPUT_TABLES, "progress": PROGRESS}
-    return {name: pa.concat_tables([schema.empty_table(), *blocks[name]]) for name, schema in schemas.items()}
+        blocks[kind].append(block)
+    return {name: gather(schema, blocks[name]) for name, schema in {**OUTPUT_TABLES, "progress": PROGRESS}.items()}
 
 
 def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:

@@ -37,3 +37,9 @@ def decode_all(blocks: bytes) -> Iterator[pa.Table]:
     while source.tell() < source.size():
         with pa.ipc.open_stream(source) as reader:
             yield reader.read_all()
+
+
+def gather(schema: pa.Schema, blocks: list[bytes]) -> pa.Table:
+    """The rows of all blocks as one table of `schema`; a column that a block leaves out is null in its rows."""
+    tables = [schema.empty_table(), *map(decode, blocks)]
+    return pa.concat_tables(tables, promote_options="default")

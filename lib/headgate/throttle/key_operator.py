@@ -110,12 +110,16 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         tables["topic_usage"].append(output.usage)
         progress.append(_progress(key, domain, len(events)))
     tables["progress"] = [pa.Table.from_pylist(progress, PROGRESS)] if progress else []
-    out += [
-        Block(kind, len(table), encode(table))
-        for kind, parts in tables.items()
-        if parts and len(table := pa.concat_tables(parts))
-    ]
+    for kind, parts in tables.items():
+        table = pa.concat_tables(parts) if parts else None
+        if table:
+            out.append(Block(kind, len(table), encode(_without_nulls(table))))
     return out
+
+
+def _without_nulls(table: pa.Table) -> pa.Table:
+    """The table without the columns that hold nothing; its reader adds them again by the schema."""
+    return table.select([name for name in table.column_names if table[name].null_count < len(table)])
 
 
 def _take_changes(state: KeyState, changes: list[LimitChange]) -> None:

@@ -14,7 +14,8 @@ OFF: Rates = (0, 0)
 SCOPES = ("default", "namespace", "topic", "broker", "group")
 PARTITION = r"(-partition-\d+)?$"
 _PARTITION = re.compile(r"-partition-[0-9]+\Z")
-_NAMESPACE = re.compile(r"^(?:non-)?persistent://([^/]+/[^/]+)/")
+IN_NAMESPACE = r"^(?:non-)?persistent://([^/]+/[^/]+)/.*$"
+_NAMESPACE = re.compile(IN_NAMESPACE)
 
 
 class LimitChange(NamedTuple):

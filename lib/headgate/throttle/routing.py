@@ -9,6 +9,7 @@ for all its partitions: a limit row that names the topic concerns them all.
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
 from headgate.throttle.keys import group_key
-from headgate.throttle.limits import PARTITION
+from headgate.throttle.limits import IN_NAMESPACE, PARTITION
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
 from headgate.throttle.state import strings
 
@@ -25,6 +26,8 @@ PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.bi
 SPREAD = 8
 """Slots that the ungrouped topics of one broker are spread over: enough for the cores, few for hundreds of brokers."""
 DEAD_LETTER_KEY = "dead letters"
+BLANK_LINE = "blank line"
+"""The reason of a row that is no row: it is counted as a line of its file, and then left out."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,16 @@ def slot_key(slot: int) -> str:
     return f"slot-{slot:04}"
 
 
-def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.parse) in; a block of events a key, each broker's time for every key, and bad rows out."""
+def pack(routing: Routing, batches: Iterator[pa.RecordBatch], *, count_lines: bool = True) -> Iterator[pa.RecordBatch]:
+    """Parsed rows (spark.parse) in; a block of events a key, each broker's time for every key, and bad rows out.
+
+    count_lines: rows without an offset are the lines of their files.
+    """
     lines: dict[str, int] = {}
     for batch in batches:
-        rows = _numbered(pa.Table.from_batches([batch]), lines)
+        rows = pa.Table.from_batches([batch])
+        if count_lines:
+            rows = _without_blank_lines(_numbered(rows, lines))
         good = pc.is_null(rows["reason"])
         packed = [*_dead_letters(rows.filter(pc.invert(good))), *_events(routing, rows.filter(good))]
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
@@ -80,6 +88,11 @@ def _numbered(rows: pa.Table, lines: dict[str, int]) -> pa.Table:
     return rows.set_column(rows.schema.get_field_index("offset"), "offset", pa.array(offsets))
 
 
+def _without_blank_lines(rows: pa.Table) -> pa.Table:
+    blank = pc.equal(rows["reason"], BLANK_LINE).fill_null(False)
+    return rows.filter(pc.invert(blank)) if pc.any(blank).as_py() else rows
+
+
 def routing_needs_lines(rows: pa.Table) -> bool:
     return len(rows) > 0 and rows["source"].null_count == 0 and rows["offset"].null_count == len(rows)
 
@@ -94,7 +107,7 @@ def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]
         return
     rows = rows.append_column("group", _groups(routing, rows))
     if routing.by_topic:
-        keys = strings(_without_partitions(rows)).dictionary_encode()
+        keys = strings(_without_partitions(rows["topic"])).dictionary_encode()
         names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)
     else:
         codes = _slots(routing, rows)
@@ -121,20 +134,22 @@ def _groups(routing: Routing, rows: pa.Table) -> pa.Array:
     """Key of the group limiter that each topic is attached to: by topic, else namespace, else tenant; null without."""
     if not routing.has_groups:
         return pa.nulls(len(rows), pa.string())
-    namespaces = strings(rows["namespace"]).dictionary_encode()
+    topics = strings(rows["topic"]).dictionary_encode()
+    namespaces = pc.replace_substring_regex(topics.dictionary, IN_NAMESPACE, r"\1").dictionary_encode()
     of_namespace = [
         routing.namespaces.get(name, routing.tenants.get(name.partition("/")[0]))
         for name in namespaces.dictionary.to_pylist()
     ]
     groups = pa.array(of_namespace, pa.string()).take(namespaces.indices)
     if routing.topics:
-        own = pc.index_in(_without_partitions(rows), value_set=pa.array(list(routing.topics), pa.string()))
-        groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own.combine_chunks()), groups)
-    return pc.binary_join_element_wise(group_key(""), groups, "")
+        names = _without_partitions(topics.dictionary)
+        own = pc.index_in(names, value_set=pa.array(list(routing.topics), pa.string()))
+        groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own), groups)
+    return pc.binary_join_element_wise(group_key(""), groups, "").take(topics.indices)
 
 
-def _without_partitions(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(rows["topic"], PARTITION, "")
+def _without_partitions(topics: Any) -> Any:
+    return pc.replace_substring_regex(topics, PARTITION, "")
 
 
 def _slots(routing: Routing, rows: pa.Table) -> Ints:
