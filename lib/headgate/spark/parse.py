@@ -10,20 +10,26 @@ from headgate.conf import InputSettings
 
 MAX_LONG = 2**63 - 1
 KINDS = ("publish",)
-TOPIC = r"^(non-)?persistent://[^/]+/[^/]+/[^/]+$"
-ISO_WITH_ZONE = r"^\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?\s*(Z|[+-]\d{2}(:?\d{2})?)\s*$"
-INTEGER = r"^\s*[+-]?\d+\s*$"
+ISO_WITH_ZONE = r"^\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?\s*(Z|[+-]\d{2}(:?\d{2})?)\s*\z"
+ISO_WITHOUT_SECONDS = r"^(\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(\s*(?:Z|[+-]\d{2}(?::?\d{2})?)\s*)\z"
+"""What Java's OffsetDateTime prints on a full minute."""
+INTEGER = r"^\s*[+-]?\d+\s*\z"
 SHOWN_CHARACTERS = 100
+MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+
+Check = tuple[Column, Column]
+"""Whether a row is wrong, and what the reason then says."""
 
 
 def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
-    """Rows of sources.read_raw to the columns below. `reason` is null for a good row; for a bad one it names every column at fault.
+    """Rows of sources.read_raw to the columns below.
 
-    event_time_us, seq, broker, topic, namespace (tenant/namespace), topic_hash (>= 0, of the topic's name), producer, connection,
-    messages, bytes; reason, raw (of bad rows), source, offset.
+    `reason` is null for a good row; for a bad one it names every column at fault. event_time_us, seq, broker, topic,
+    topic_hash (>= 0, of the topic's name), producer, connection, messages, bytes; reason, raw (of bad rows), source,
+    offset.
     """
     types = {field.name: field.dataType for field in raw.schema.fields}
-    amount = f"a whole number from 0 to {MAX_LONG}"
+    is_text = isinstance(types["raw"], T.StringType)
     frame = raw.select(
         _event_time_us(types["event_time"]).alias("event_time_us"),
         _integer("seq", types["seq"]).alias("seq"),
@@ -33,57 +39,58 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
         *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", "messages", "bytes")),
         *(F.col(name) for name in ("raw", "source", "offset", "defect")),
     )
-    from_us, until_us = _micros(settings.event_time_from), _micros(settings.event_time_until)
-    time, in_span = (
-        F.col("event_time_us"),
-        f"{settings.event_time_from.isoformat()} up to {settings.event_time_until.isoformat()}",
-    )
-    checks = [
-        _fault(time.isNull(), "event_time", "event_time_got", "ISO 8601 with a zone, or whole microseconds since 1970"),
-        _fault(
-            (time < from_us) | (time >= until_us),
-            "event_time",
-            "event_time_got",
-            in_span + " ([input] in headgate.toml)",
-        ),
-        _fault(F.col("seq").isNull(), "seq", "seq_got", "a whole number of 64 bits"),
-        _fault(_blank("broker"), "broker", "broker", "a name"),
-        _fault(
-            F.col("topic").isNull() | ~F.col("topic").rlike(TOPIC),
-            "topic",
-            "topic",
-            "persistent://tenant/namespace/topic",
-        ),
-        _fault(F.col("kind").isNull() | ~F.col("kind").isin(*KINDS), "kind", "kind", " or ".join(KINDS)),
-        _fault(_blank("producer"), "producer", "producer", "a name"),
-        _fault(_blank("connection"), "connection", "connection", "a name"),
-        _fault(F.col("messages").isNull() | (F.col("messages") < 0), "messages", "messages_got", amount),
-        _fault(F.col("bytes").isNull() | (F.col("bytes") < 0), "bytes", "bytes_got", amount),
-    ]
+    checks = _checks(settings) if is_text else [*_checks(settings), *_checks_of_text()]
     is_good = F.col("defect").isNull()
     for wrong, _ in checks:
-        is_good &= ~F.coalesce(wrong, F.lit(False))  # noqa: FBT003
+        is_good &= ~F.coalesce(wrong, F.lit(False))
     reason = F.when(~is_good, F.coalesce("defect", F.concat_ws("; ", *(F.when(wrong, text) for wrong, text in checks))))
-    is_text = isinstance(types["raw"], T.StringType)
-    text = F.col("raw") if is_text else F.to_json("raw", {"ignoreNullFields": "false"})
-    keeps_source = is_text  # lines are counted by file; elsewhere only bad rows need to say where they are from
     bad = F.col("reason").isNotNull()
     return frame.withColumn("reason", reason).select(
         "event_time_us",
         "seq",
         "broker",
         "topic",
-        F.substring_index(F.substring_index("topic", "://", -1), "/", 2).alias("namespace"),
         F.xxhash64("topic").bitwiseAND(F.lit(2**31 - 1)).alias("topic_hash"),
         "producer",
         "connection",
         "messages",
         "bytes",
         "reason",
-        F.when(bad, text).alias("raw"),
-        (F.col("source") if keeps_source else F.when(bad, F.col("source"))).alias("source"),
-        F.col("offset").cast("long").alias("offset"),
+        F.when(bad, F.col("raw") if is_text else _as_json("raw")).alias("raw"),
+        # Lines are counted by file; elsewhere only bad rows need to say where they are from.
+        (F.col("source") if is_text else F.when(bad, F.col("source"))).alias("source"),
+        (F.col("offset") if is_text else F.when(bad, F.col("offset"))).cast("long").alias("offset"),
     )
+
+
+def _checks(settings: InputSettings) -> list[Check]:
+    """In the order of the columns, which is that of the reasons."""
+    time, topic = F.col("event_time_us"), F.col("topic")
+    span = f"{settings.event_time_from.isoformat()} up to {settings.event_time_until.isoformat()}"
+    in_span = (time >= _micros(settings.event_time_from)) & (time < _micros(settings.event_time_until))
+    allowed_time = "ISO 8601 with a zone, or whole microseconds since 1970"
+    return [
+        _fault(time.isNull(), "event_time", "event_time_got", allowed_time),
+        _fault(~in_span, "event_time", "event_time_got", f"{span} ([input] in headgate.toml)"),
+        _fault(F.col("seq").isNull(), "seq", "seq_got", "a whole number of 64 bits"),
+        _fault(_blank("broker"), "broker", "broker", "a name"),
+        _fault(topic.isNull() | ~_is_topic(topic), "topic", "topic", "persistent://tenant/namespace/topic"),
+        _fault(F.col("kind").isNull() | ~F.col("kind").isin(*KINDS), "kind", "kind", " or ".join(KINDS)),
+        _fault(_blank("producer"), "producer", "producer", "a name"),
+        _fault(_blank("connection"), "connection", "connection", "a name"),
+        *(
+            _fault(
+                F.col(name).isNull() | (F.col(name) < 0), name, f"{name}_got", f"a whole number from 0 to {MAX_LONG}"
+            )
+            for name in ("messages", "bytes")
+        ),
+    ]
+
+
+def _checks_of_text() -> list[Check]:
+    """What the lines of text files were looked at for as a whole."""
+    names = ("broker", "topic", "producer", "connection")
+    return [_fault(~F.is_valid_utf8(name), name, name, "UTF-8") for name in names]
 
 
 def _event_time_us(kind: T.DataType) -> Column:
@@ -93,10 +100,16 @@ def _event_time_us(kind: T.DataType) -> Column:
     if isinstance(kind, T.TimestampNTZType):
         return F.unix_micros(time.cast("timestamp"))
     if isinstance(kind, T.StringType):
-        return F.when(time.rlike(INTEGER), F.trim(time).try_cast("long")).when(
-            time.rlike(ISO_WITH_ZONE), F.unix_micros(F.trim(time).try_cast("timestamp"))
+        return (
+            F.when(time.rlike(INTEGER), F.trim(time).try_cast("long"))
+            .when(time.rlike(ISO_WITH_ZONE), _micros_of(time))
+            .when(time.rlike(ISO_WITHOUT_SECONDS), _micros_of(F.regexp_replace(time, ISO_WITHOUT_SECONDS, "$1:00$2")))
         )
     return _integer("event_time", kind)
+
+
+def _micros_of(time: Column) -> Column:
+    return F.unix_micros(F.trim(time).try_cast("timestamp"))
 
 
 def _integer(name: str, kind: T.DataType) -> Column:
@@ -115,9 +128,29 @@ def _blank(name: str) -> Column:
     return F.col(name).isNull() | (F.trim(F.col(name)) == "")
 
 
-def _fault(wrong: Column, name: str, got: str, allowed: str) -> tuple[Column, Column]:
-    shown = F.coalesce(F.substring(F.col(got).cast("string"), 1, SHOWN_CHARACTERS), F.lit("null"))
+def _is_topic(topic: Column) -> Column:
+    """Domain, tenant, namespace and name, none of them empty. Five plain searches: a regular expression takes six times as long."""
+    known = topic.startswith("persistent://") | topic.startswith("non-persistent://")
+    slashes = (F.substring_index(topic, "/", 4) != topic) & (F.substring_index(topic, "/", 5) == topic)
+    return (
+        known
+        & slashes
+        & ~topic.contains("///")
+        & ~F.substring_index(topic, "/", -3).contains("//")
+        & ~topic.endswith("/")
+    )
+
+
+def _fault(wrong: Column, name: str, got: str, allowed: str) -> Check:
+    text = F.make_valid_utf8(F.substring(F.col(got).cast("string"), 1, SHOWN_CHARACTERS))
+    quoted = F.concat(F.lit("'"), text, F.lit("'"))
+    shown = F.when(text.isNull(), "null").when(F.trim(text) == "", quoted).otherwise(text)
     return wrong, F.concat(F.lit(f"{name}: got "), shown, F.lit(f", allowed is {allowed}"))
+
+
+def _as_json(struct: str) -> Column:
+    times = {"timestampFormat": f"{MICROSECONDS}XXX", "timestampNTZFormat": MICROSECONDS}
+    return F.make_valid_utf8(F.to_json(struct, {"ignoreNullFields": "false"} | times))
 
 
 def _micros(moment: datetime) -> int:

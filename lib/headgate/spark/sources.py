@@ -1,48 +1,45 @@
 """Streams of raw rows: every column as the source has it, with where the row came from. Nothing is judged here."""
 
-import csv
-from collections.abc import Iterator
-
-import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-
-COLUMNS = ("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "messages", "bytes")
-"""What a traffic row has; docs/tables.md describes each."""
+from headgate.spark.csv_lines import COLUMNS, split_csv
+from headgate.throttle.routing import BLANK_LINE
 
 _TEXT = T.StructType([T.StructField(name, T.StringType()) for name in (*COLUMNS, "_corrupt")])
 _WHOLE_FILES = "1t"
+NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"
 
 
 def read_raw(spark: SparkSession, settings: InputSettings, path: str, format_: str) -> DataFrame:
-    """The input as a stream with COLUMNS and `raw` (the row as text), `source`, `offset`, `defect` (why it has no columns, or null).
+    """The input as a stream with COLUMNS and `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
 
-    A column that the input lacks is null. source: file, table, or Kafka topic and partition. offset: line (text), row (Parquet) or
-    Kafka offset; null for text, whose lines are counted later. Raises InputError for an input that is not there.
+    A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
+    table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for
+    lines of JSON, which are counted later. Raises InputError for an input that is not there or that Spark cannot open.
     """
-    if format_ != "kafka" and not _exists(spark, path):
+    sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
+    if format_ not in sources:
+        raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
+    try:
+        if format_ != "kafka" and not path_exists(spark, path):
+            raise InputError(
+                f"--input: nothing is at {path}; give a file, a folder or a pattern that exists, readable for Spark"
+            )
+        return sources[format_](spark, settings, path)
+    except (PySparkException, Py4JError) as error:
         raise InputError(
-            f"--input: nothing is at {path}; give a file, a folder or a pattern that exists, readable for Spark"
-        )
-    match format_:
-        case "json":
-            return _json(_lines(spark, settings, path))
-        case "csv":
-            return _csv(spark, settings, path)
-        case "parquet":
-            return _parquet(spark, settings, path)
-        case "delta":
-            return _delta(spark, settings, path)
-        case "kafka":
-            return _kafka(spark, settings, path)
-    raise InputError(f"--format: got {format_}; allowed are json, csv, parquet, delta and kafka")
+            f"--input: {path} cannot be read as {format_}: {_first_line(error)}{_advice(error)}"
+        ) from error
 
 
-def _exists(spark: SparkSession, path: str) -> bool:
+def path_exists(spark: SparkSession, path: str) -> bool:
+    """Whether anything is at the path or pattern, on any file system that Spark knows."""
     hadoop = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
     found = hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).globStatus(hadoop)
     return found is not None and len(found) > 0
@@ -61,25 +58,44 @@ def _lines(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame
         spark.readStream.format("text")
         .option("maxFilesPerTrigger", settings.max_files_per_trigger)
         .load(path)
-        .select(F.col("value").alias("raw"), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
+        .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
     )
+
+
+def _text(value: Column) -> tuple[Column, Column]:
+    """The text as the tables can hold it, and the defect of one that is not UTF-8."""
+    return F.make_valid_utf8(value).alias("raw"), F.when(~F.is_valid_utf8(value), NOT_UTF8).alias("defect")
+
+
+def _json_files(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
+    lines = _lines(spark, settings, path)
+    blank = F.when(F.trim("raw") == "", BLANK_LINE)
+    return _json(lines.withColumn("defect", F.coalesce("defect", blank)))
 
 
 def _json(lines: DataFrame) -> DataFrame:
+    """Spark's parser takes the first object of a line and is silent about what follows, so that is looked at here."""
     parsed = F.from_json("raw", _TEXT, {"columnNameOfCorruptRecord": "_corrupt", "mode": "PERMISSIVE"})
+    ends_later = F.instr("raw", "}") < F.length(F.rtrim("raw"))  # a flat object needs no second look
+    objects = F.from_json(F.concat(F.lit("["), "raw", F.lit("]")), T.ArrayType(T.StringType()))
+    more = ends_later & (F.coalesce(F.size(objects), F.lit(0)) != 1)
     defect = F.when(
         F.col("parsed").isNull() | F.col("parsed._corrupt").isNotNull(), F.lit("the line is not a JSON object")
-    )
+    ).when(more, F.lit("the line holds more than one JSON object"))
     return (
         lines.withColumn("parsed", parsed)
-        .withColumn("defect", defect)
+        .withColumn("defect", F.coalesce("defect", defect))
         .select(*(F.col(f"parsed.{name}") for name in COLUMNS), "raw", "source", "offset", "defect")
     )
 
 
 def _csv(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
-    """Columns by the header of each file, in any order, so a task has to read a file from its first line: files are not split."""
+    """Columns by the header of each file, in any order: a task has to read a file from its first line to its last.
+
+    Spark cuts files at each core's share of the bytes unless opening one costs more: then a partition holds one file.
+    """
     spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
+    spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
     schema = T.StructType(
         [
             *(T.StructField(name, T.StringType()) for name in (*COLUMNS, "raw", "source")),
@@ -90,61 +106,30 @@ def _csv(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
     return _lines(spark, settings, path).mapInArrow(split_csv, schema)
 
 
-def split_csv(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Lines to columns: the first line of a file is its header; a record is one line, quoted as in RFC 4180."""
-    headers: dict[str, list[str]] = {}
-    lines: dict[str, int] = {}
-    schema = pa.schema(
-        [(name, pa.string()) for name in (*COLUMNS, "raw", "source")]
-        + [("offset", pa.int64()), ("defect", pa.string())]
-    )
-    for batch in batches:
-        rows = []
-        for raw, source in zip(batch["raw"].to_pylist(), batch["source"].to_pylist(), strict=True):
-            lines[source] = lines.get(source, 0) + 1
-            try:
-                fields = next(csv.reader([raw], strict=True), [])
-            except csv.Error as error:
-                fields, defect = [], f"the line is not CSV: {error}"
-            else:
-                defect = None
-            if source not in headers:
-                headers[source] = [field.strip().lstrip("\ufeff") for field in fields]
-                continue
-            header = headers[source]
-            if defect is None and len(fields) != len(header):
-                defect = f"the line has {len(fields)} fields, the header of its file has {len(header)}"
-            named = dict(zip(header, fields, strict=False)) if defect is None else {}
-            columns = {name: named.get(name) or None for name in COLUMNS}
-            rows.append(columns | {"raw": raw, "source": source, "offset": lines[source], "defect": defect})
-        yield pa.RecordBatch.from_pylist(rows, schema)
-
-
 def _typed(frame: DataFrame, source: Column, offset: Column) -> DataFrame:
     """Columns as the input has them; `raw` is made where a row turns out bad (parse), so it is a struct here."""
     present = {name.lower(): name for name in frame.columns}
     columns = [
-        F.col(present[name]).alias(name) if name in present else F.lit(None).cast("string").alias(name)
+        _named(present[name]).alias(name) if name in present else F.lit(None).cast("string").alias(name)
         for name in COLUMNS
     ]
     return frame.select(
         *columns,
-        F.struct(*(F.col(name) for name in frame.columns)).alias("raw"),
+        F.struct(*(_named(name) for name in frame.columns)).alias("raw"),
         source.alias("source"),
         offset.alias("offset"),
         F.lit(None).cast("string").alias("defect"),
     )
 
 
+def _named(column: str) -> Column:
+    """The top-level column of that name, dots and all."""
+    return F.col("`" + column.replace("`", "``") + "`")
+
+
 def _parquet(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
     """The first files' schema is that of the stream: Spark cannot change it while a query runs."""
-    try:
-        schema = spark.read.option("recursiveFileLookup", False).parquet(path).schema  # noqa: FBT003
-    except Exception as error:
-        raise InputError(
-            f"--input: the schema of {path} cannot be read as Parquet: {_first_line(error)}. "
-            "Give a folder with at least one Parquet file, or the right --format"
-        ) from error
+    schema = spark.read.parquet(path).schema
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", settings.max_files_per_trigger).parquet(path)
     return _typed(stream, F.col("_metadata.file_path"), F.col("_metadata.row_index"))
 
@@ -165,14 +150,22 @@ def _kafka(spark: SparkSession, settings: InputSettings, topic: str) -> DataFram
         .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
         .options(**kafka.spark_options())
         .load()
-        .select(
-            F.col("value").cast("string").alias("raw"),
-            F.concat_ws("/", "topic", "partition").alias("source"),
-            F.col("offset"),
-        )
+        .select(*_text(F.col("value").cast("string")), F.concat_ws("/", "topic", "partition").alias("source"), "offset")
     )
     return _json(stream)
 
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _advice(error: Exception) -> str:
+    for sign, advice in {
+        "UNABLE_TO_INFER_SCHEMA": "give a folder with at least one Parquet file, or the right --format",
+        "is not a Parquet file": "give a folder whose first file is Parquet, or the right --format",
+        "NANOS": "write its times in microseconds",
+        "data source: kafka": "start with ./spark-submit.sh --with-kafka",
+    }.items():
+        if sign in str(error):
+            return f". To do: {advice}"
+    return ""

@@ -115,7 +115,7 @@ class ThrottleRun:
         traffic = (
             read_raw(self._spark, settings, self._job.input, self._job.format)
             .transform(parse, settings)
-            .mapInArrow(partial(pack, self._routing), PACKED)
+            .mapInArrow(partial(pack, self._routing, count_lines=self._job.format == "json"), PACKED)
         )
         operator = KeyOperator(rules, self._conf.settings.operator.kernel, given)
         return traffic.unionByName(self._control()).transform(apply_operator, operator)
