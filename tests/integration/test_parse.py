@@ -1,0 +1,322 @@
+"""What becomes of a row: its values, or the reason why it is a dead letter. A table for text, one for typed columns."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.conf import InputSettings
+from headgate.errors import InputError
+from headgate.spark.parse import parse
+from headgate.spark.sources import _typed, read_raw
+
+AT_9 = 1_767_603_600_000_000  # 2026-01-05T09:00:00Z
+TOPIC = "persistent://acme/shop/orders"
+GOOD: dict[str, Any] = {
+    "event_time": "2026-01-05T09:00:00Z",
+    "seq": 1,
+    "broker": "broker-1",
+    "topic": TOPIC,
+    "kind": "publish",
+    "producer": "producer-1",
+    "connection": "connection-1",
+    "messages": 3,
+    "bytes": 4,
+}
+VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name not in {"event_time", "kind"}}
+MOST = 2**63 - 1
+
+NO_TIME = "event_time: got {}, allowed is ISO 8601 with a zone, or whole microseconds since 1970"
+OUT_OF_SPAN = (
+    "event_time: got {}, allowed is 2000-01-01T00:00:00+00:00 up to 2100-01-01T00:00:00+00:00 "
+    "([input] in headgate.toml)"
+)
+NO_AMOUNT = "messages: got {}, allowed is a whole number from 0 to 9223372036854775807"
+NO_SEQ = "seq: got {}, allowed is a whole number of 64 bits"
+NO_NAME = "{}: got {}, allowed is a name"
+NO_TOPIC = "topic: got {}, allowed is persistent://tenant/namespace/topic"
+NO_KIND = "kind: got {}, allowed is publish"
+NO_JSON = "the line is not a JSON object"
+MORE_JSON = "the line holds more than one JSON object"
+NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \ufffd"
+
+
+def line(**changes: Any) -> str:
+    return json.dumps(GOOD | changes, ensure_ascii=False)
+
+
+def time(text: Any) -> str:
+    return line(event_time=text)
+
+
+# What the line is about, the line, and the values that differ from VALUES or the reason.
+TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
+    "a good row": (line(), {}),
+    "UTC": (time("2026-01-05T09:00:00Z"), {}),
+    "a blank between date and time": (time("2026-01-05 09:00:00Z"), {}),
+    "an offset": (time("2026-01-05T10:30:00+01:30"), {}),
+    "an offset without a colon": (time("2026-01-05T10:30:00+0130"), {}),
+    "an offset of hours": (time("2026-01-05T04:00:00-05"), {}),
+    "a blank before the offset": (time("2026-01-05T04:00:00 -05:00"), {}),
+    "no seconds": (time("2026-01-05T09:00Z"), {}),
+    "no seconds, an offset": (time("2026-01-05T10:00+01:00"), {}),
+    "one decimal": (time("2026-01-05T09:00:00.1Z"), {"event_time_us": AT_9 + 100_000}),
+    "six decimals": (time("2026-01-05T09:00:00.123456Z"), {"event_time_us": AT_9 + 123_456}),
+    "nanoseconds are cut": (time("2026-01-05T09:00:00.123456999Z"), {"event_time_us": AT_9 + 123_456}),
+    "blanks around": (time(" 2026-01-05T09:00:00Z "), {}),
+    "microseconds": (time(AT_9 + 1), {"event_time_us": AT_9 + 1}),
+    "microseconds as text": (time(f"{AT_9}"), {}),
+    "microseconds with a sign and blanks": (time(f" +{AT_9}\t"), {}),
+    "the span begins": (time("2000-01-01T00:00:00Z"), {"event_time_us": 946_684_800_000_000}),
+    "just before the span": (time("1999-12-31T23:59:59.999999Z"), OUT_OF_SPAN.format("1999-12-31T23:59:59.999999Z")),
+    "the span's last microsecond": (
+        time("2099-12-31T23:59:59.999999Z"),
+        {"event_time_us": 4_102_444_799_999_999},
+    ),
+    "the span ends": (time("2100-01-01T00:00:00Z"), OUT_OF_SPAN.format("2100-01-01T00:00:00Z")),
+    "the year 9999": (time("9999-12-31T23:59:59.999999Z"), OUT_OF_SPAN.format("9999-12-31T23:59:59.999999Z")),
+    "the year 1": (time("0001-01-01T00:00:00Z"), OUT_OF_SPAN.format("0001-01-01T00:00:00Z")),
+    "milliseconds": (time(AT_9 // 1000), OUT_OF_SPAN.format(AT_9 // 1000)),
+    "nanoseconds": (time(AT_9 * 1000), OUT_OF_SPAN.format(AT_9 * 1000)),
+    "a negative time": (time(-1), OUT_OF_SPAN.format(-1)),
+    "no zone": (time("2026-01-05T09:00:00"), NO_TIME.format("2026-01-05T09:00:00")),
+    "a zone's name": (time("2026-01-05T09:00:00 UTC"), NO_TIME.format("2026-01-05T09:00:00 UTC")),
+    "no time of day": (time("2026-01-05"), NO_TIME.format("2026-01-05")),
+    "a month 13": (time("2026-13-05T09:00:00Z"), NO_TIME.format("2026-13-05T09:00:00Z")),
+    "February 30": (time("2026-02-30T09:00:00Z"), NO_TIME.format("2026-02-30T09:00:00Z")),
+    "an hour 24": (time("2026-01-05T24:00:00Z"), NO_TIME.format("2026-01-05T24:00:00Z")),
+    "a second 60": (time("2026-01-05T09:00:60Z"), NO_TIME.format("2026-01-05T09:00:60Z")),
+    "an offset of 25 h": (time("2026-01-05T09:00:00+25:00"), NO_TIME.format("2026-01-05T09:00:00+25:00")),
+    "a fraction of a microsecond": (time(AT_9 + 0.5), NO_TIME.format("1.7676036000000005E15")),
+    "a time over 64 bits": (time(10**20), NO_TIME.format(10**20)),
+    "no event_time": (time(None), NO_TIME.format("null")),
+    "an empty event_time": (time(""), NO_TIME.format("''")),
+    "a boolean time": (time(True), NO_TIME.format("true")),
+    "an object as time": (time({"at": 1}), NO_TIME.format('{"at":1}')),
+    "a number as text": (line(messages=" 5 "), {"messages": 5}),
+    "nothing": (line(messages=0), {"messages": 0}),
+    "the largest amount": (line(messages=MOST), {"messages": MOST}),
+    "an amount over 64 bits": (line(messages=MOST + 1), NO_AMOUNT.format(MOST + 1)),
+    "a negative amount": (line(messages=-1), NO_AMOUNT.format(-1)),
+    "a whole float": (line(messages=5.0), NO_AMOUNT.format("5.0")),
+    "a fraction": (line(messages=5.5), NO_AMOUNT.format("5.5")),
+    "a boolean": (line(messages=True), NO_AMOUNT.format("true")),
+    "NaN": (line(messages=float("nan")), NO_AMOUNT.format('"NaN"')),
+    "null": (line(messages=None), NO_AMOUNT.format("null")),
+    "an empty amount": (line(messages=""), NO_AMOUNT.format("''")),
+    "a word": (line(messages="many"), NO_AMOUNT.format("many")),
+    "digits of another script": (line(messages="٣"), NO_AMOUNT.format("٣")),
+    "a list": (line(messages=[1]), NO_AMOUNT.format("[1]")),
+    "a negative seq": (line(seq=-(2**63)), {"seq": -(2**63)}),
+    "a seq over 64 bits": (line(seq=10**20), NO_SEQ.format(10**20)),
+    "no seq": (line(seq=None), NO_SEQ.format("null")),
+    "a topic without persistence": (line(topic=f"non-{TOPIC}"), {"topic": f"non-{TOPIC}"}),
+    "a partition": (line(topic=f"{TOPIC}-partition-3"), {"topic": f"{TOPIC}-partition-3"}),
+    "a topic in other letters": (line(topic="persistent://a/b/ü"), {"topic": "persistent://a/b/ü"}),
+    "a short topic": (line(topic="acme/shop/orders"), NO_TOPIC.format("acme/shop/orders")),
+    "a topic of two parts": (line(topic="persistent://acme/shop"), NO_TOPIC.format("persistent://acme/shop")),
+    "a topic of four parts": (line(topic=f"{TOPIC}/new"), NO_TOPIC.format(f"{TOPIC}/new")),
+    "a topic without tenant": (line(topic="persistent:///a/b"), NO_TOPIC.format("persistent:///a/b")),
+    "a topic without name": (line(topic="persistent://a/b/"), NO_TOPIC.format("persistent://a/b/")),
+    "another scheme": (line(topic="Persistent://a/b/c"), NO_TOPIC.format("Persistent://a/b/c")),
+    "text before the scheme": (line(topic="x-persistent://a/b/c"), NO_TOPIC.format("x-persistent://a/b/c")),
+    "no topic": (line(topic=None), NO_TOPIC.format("null")),
+    "another kind": (line(kind="dispatch"), NO_KIND.format("dispatch")),
+    "a kind in capitals": (line(kind="PUBLISH"), NO_KIND.format("PUBLISH")),
+    "no kind": (line(kind=None), NO_KIND.format("null")),
+    "no broker": (line(broker=None), NO_NAME.format("broker", "null")),
+    "a blank broker": (line(broker="  "), NO_NAME.format("broker", "'  '")),
+    "an empty producer": (line(producer=""), NO_NAME.format("producer", "''")),
+    "an empty connection": (line(connection=""), NO_NAME.format("connection", "''")),
+    "a number for a name": (line(broker=7), {"broker": "7"}),
+    "an object for a name is its text": (line(broker={"id": 7}), {"broker": '{"id":7}'}),
+    "two mistakes": (line(messages=-1, kind=None), f"{NO_KIND.format('null')}; {NO_AMOUNT.format(-1)}"),
+    "a value that is longer than is shown": (line(messages="m" * 150), NO_AMOUNT.format("m" * 100)),
+    "more columns than are read": (line(region="eu", tags={"a": [1, {"b": 2}]}), {}),
+    "two objects inside": (line(tags=[{"a": 1}, {"b": 2}]), {}),
+    "a key twice: the last counts": (line()[:-1] + ', "messages": 9}', {"messages": 9}),
+    "blanks at the end": (line() + " \t ", {}),
+    "an empty object": (
+        "{}",
+        "; ".join(
+            [NO_TIME.format("null"), NO_SEQ.format("null"), NO_NAME.format("broker", "null")]
+            + [NO_TOPIC.format("null"), NO_KIND.format("null")]
+            + [NO_NAME.format(name, "null") for name in ("producer", "connection")]
+            + [NO_AMOUNT.format("null"), NO_AMOUNT.format("null").replace("messages", "bytes")]
+        ),
+    ),
+    "a cut line": (line()[:40], NO_JSON),
+    "no JSON": ("event_time=2026", NO_JSON),
+    "a JSON list": (f"[{line()}]", NO_JSON),
+    "a JSON number": ("5", NO_JSON),
+    "JSON null": ("null", NO_JSON),
+    "a comma too many": (line()[:-1] + ",}", NO_JSON),
+    "text after the object": (line() + " and so on", MORE_JSON),
+    "two objects on a line": (line() + line(), MORE_JSON),
+    "two objects with a comma": (line() + "," + line(), MORE_JSON),
+    "bytes that are not UTF-8": (line(producer="?").encode().replace(b"?", b"\xff"), NOT_UTF8),
+    "an unpaired surrogate": (line().replace("producer-1", "\\ud800"), {"producer": "?"}),
+}
+
+TYPES = {"event_time": pa.timestamp("us", "UTC")} | dict.fromkeys(("seq", "messages", "bytes"), pa.int64())
+TYPED = GOOD | {"event_time": datetime(2026, 1, 5, 9, tzinfo=UTC)}
+
+# What the column is about, its name, its Arrow type, and by value what becomes of it.
+COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
+    "32 bits": ("messages", pa.int32(), [(5, 5), (-1, NO_AMOUNT.format(-1)), (None, NO_AMOUNT.format("null"))]),
+    "64 bits without sign": ("messages", pa.uint64(), [(5, 5), (2**64 - 1, NO_AMOUNT.format(2**64 - 1))]),
+    "doubles": (
+        "messages",
+        pa.float64(),
+        [
+            (5.0, 5),
+            (5.5, NO_AMOUNT.format("5.5")),
+            (float("nan"), NO_AMOUNT.format("NaN")),
+            (float("inf"), NO_AMOUNT.format("Infinity")),
+            (1e300, NO_AMOUNT.format("1.0E300")),
+            (-1.0, NO_AMOUNT.format("-1.0")),
+        ],
+    ),
+    "floats": ("messages", pa.float32(), [(5.0, 5), (0.5, NO_AMOUNT.format("0.5"))]),
+    "decimals": (
+        "messages",
+        pa.decimal128(38, 2),
+        [
+            (Decimal("5.00"), 5),
+            (Decimal("5.50"), NO_AMOUNT.format("5.50")),
+            (Decimal(10) ** 30, NO_AMOUNT.format(f"{10**30}.00")),
+        ],
+    ),
+    "booleans": ("messages", pa.bool_(), [(True, NO_AMOUNT.format("true"))]),
+    "numbers as text": ("messages", pa.string(), [("5", 5), ("many", NO_AMOUNT.format("many"))]),
+    "nulls alone": ("messages", pa.null(), [(None, NO_AMOUNT.format("null"))]),
+    "times": (
+        "event_time",
+        pa.timestamp("us", "UTC"),
+        [
+            (datetime(2026, 1, 5, 9, 0, 0, 1, UTC), AT_9 + 1),
+            (datetime(9999, 12, 31, tzinfo=UTC), OUT_OF_SPAN.format("9999-12-31 00:00:00")),
+            (None, NO_TIME.format("null")),
+        ],
+    ),
+    "times without a zone are UTC": ("event_time", pa.timestamp("us"), [(datetime(2026, 1, 5, 9), AT_9)]),  # noqa: DTZ001
+    "milliseconds": ("event_time", pa.timestamp("ms", "UTC"), [(datetime(2026, 1, 5, 9, tzinfo=UTC), AT_9)]),
+    "longs are microseconds": ("event_time", pa.int64(), [(AT_9, AT_9), (5, OUT_OF_SPAN.format(5))]),
+    "times as text": ("event_time", pa.string(), [("2026-01-05T09:00:00Z", AT_9), ("now", NO_TIME.format("now"))]),
+    "days": ("event_time", pa.date32(), [(date(2026, 1, 5), NO_TIME.format("2026-01-05"))]),
+    "names": ("broker", pa.string(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
+    "names as bytes": (
+        "broker",
+        pa.binary(),
+        [(b"b", "b"), (b"a\xff", "broker: got a\ufffd, allowed is UTF-8")],
+    ),
+    "names as numbers": ("broker", pa.int64(), [(7, "7")]),
+}
+
+
+@pytest.fixture(scope="module")
+def from_text(spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
+    folder = tmp_path_factory.mktemp("text")
+    lines = [text if isinstance(text, bytes) else text.encode() for text, _ in TEXT.values()]
+    (folder / "rows.json").write_bytes(b"\n".join(lines))
+    rows = parse(read_raw(spark_of_all_tests, InputSettings(), str(folder), "json"), InputSettings())
+    query = rows.writeStream.format("memory").queryName("from_text").trigger(availableNow=True).start()
+    query.awaitTermination()
+    return dict(zip(TEXT, spark_of_all_tests.table("from_text").collect(), strict=True))
+
+
+def became(row: Row, *columns: str) -> Any:
+    return row.reason if row.reason is not None else {name: row[name] for name in columns}
+
+
+@pytest.mark.parametrize("about", TEXT)
+def test_a_line_of_json(about: str, from_text: dict[str, Row]) -> None:
+    _, expected = TEXT[about]
+    row = from_text[about]
+    if isinstance(expected, dict):
+        expected = VALUES | expected
+    assert expected == became(row, *VALUES)
+    assert (row.raw is None) == (row.reason is None)
+
+
+def test_a_dead_letter_has_the_line_as_it_was(from_text: dict[str, Row]) -> None:
+    expected = [line()[:40], line(messages=-1), line(producer="\ufffd")]
+    assert expected == [
+        from_text[about].raw for about in ("a cut line", "a negative amount", "bytes that are not UTF-8")
+    ]
+
+
+def parquet_file(folder: Path, columns: dict[str, pa.Array | None]) -> str:
+    """A file with the columns given instead of those of TYPED; None leaves a column out."""
+    count = max(len(column) for column in columns.values() if column is not None)
+    rows = {name: pa.array([value] * count, TYPES.get(name, pa.string())) for name, value in TYPED.items()} | columns
+    pq.write_table(
+        pa.table({name: column for name, column in rows.items() if column is not None}), folder / "a.parquet"
+    )
+    return str(folder)
+
+
+@pytest.fixture
+def from_columns(spark: SparkSession, tmp_path: Path) -> Callable[..., list[Row]]:
+    """What becomes of the rows of a Parquet file. As a batch: a stream's start takes longer than its rows."""
+
+    def parsed(**columns: pa.Array | None) -> list[Row]:
+        frame = spark.read.parquet(parquet_file(tmp_path, columns))
+        raw = _typed(frame, F.col("_metadata.file_path"), F.col("_metadata.row_index"))
+        return parse(raw, InputSettings()).collect()
+
+    return parsed
+
+
+@pytest.mark.parametrize("about", COLUMN)
+def test_a_typed_column(about: str, from_columns: Callable[..., list[Row]]) -> None:
+    name, kind, values = COLUMN[about]
+    rows = from_columns(**{name: pa.array([value for value, _ in values], kind)})
+    parsed = "event_time_us" if name == "event_time" else name
+    assert [expected for _, expected in values] == [row.reason or row[parsed] for row in rows]
+
+
+def test_other_columns_whatever_their_names_are_kept_in_dead_letters_alone(
+    from_columns: Callable[..., list[Row]],
+) -> None:
+    odd = {name: pa.array([[1], [2]]) for name in ("user.name", "a`b", "raw", "reason", "source", "tags")}
+    rows = from_columns(messages=pa.array([1, -1]), **odd)
+    assert [None, NO_AMOUNT.format(-1)] == [row.reason for row in rows]
+    expected = {"messages": -1, **{name: [2] for name in odd}, "event_time": "2026-01-05T09:00:00.000000Z"}
+    assert expected.items() <= json.loads(rows[1].raw).items()
+
+
+def test_a_dead_letter_has_the_microseconds_of_its_time(from_columns: Callable[..., list[Row]]) -> None:
+    times = pa.array([AT_9 + 123_456], pa.int64()).cast(TYPES["event_time"])
+    (row,) = from_columns(event_time=times, messages=pa.array([None], pa.int64()))
+    assert "2026-01-05T09:00:00.123456Z" == json.loads(row.raw)["event_time"]
+
+
+def test_names_of_columns_in_capitals_are_the_same_columns(from_columns: Callable[..., list[Row]]) -> None:
+    rows = from_columns(BROKER=pa.array(["b"]), broker=None)
+    assert [(None, "b")] == [(row.reason, row.broker) for row in rows]
+
+
+def test_a_missing_column_is_null_in_every_row(from_columns: Callable[..., list[Row]]) -> None:
+    (row,) = from_columns(bytes=None, kind=None, seq=pa.array([1]))
+    assert f"{NO_KIND.format('null')}; {NO_AMOUNT.format('null').replace('messages', 'bytes')}" == row.reason
+
+
+@pytest.mark.parametrize(
+    ("about", "columns", "told"),
+    [
+        ("nanoseconds", {"event_time": pa.array([1], pa.timestamp("ns", "UTC"))}, "NANOS.*write its times in microsec"),
+        ("a column twice", {"Messages": pa.array([1])}, "`messages` already exists"),
+    ],
+)
+def test_columns_that_spark_cannot_read_are_refused_at_the_start(about, columns, told, spark, tmp_path) -> None:
+    with pytest.raises(InputError, match=rf"^--input: .* cannot be read as parquet: .*{told}"):
+        read_raw(spark, InputSettings(), parquet_file(tmp_path, columns), "parquet")
