@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.blocks import decode, encode
+from headgate.throttle.blocks import encode, gather
 from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.keys import group_key
@@ -75,16 +75,17 @@ class Outcome:
 
 def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
     """Step one key through batches of blocks, with its state encoded and decoded in between."""
-    state, tables = KeyState(), {"marks": [MARKS.empty_table()], "topic_usage": [TOPIC_USAGE.empty_table()]}
+    state, out = KeyState(), []
     for blocks in batches:
-        for block in step_key("key", state, blocks, rules, engine, given):
-            tables.setdefault(block.kind, []).append(decode(block.block))
+        out += step_key("key", state, blocks, rules, engine, given)
         if stored:
             state = decode_state(VERSION, encode_state(state))
-    marks, usage = (
-        pa.concat_tables(tables[name], promote_options="default").to_pylist() for name in ("marks", "topic_usage")
-    )
-    return Outcome(marks, usage, state)
+    return Outcome(rows_in(out, "marks", MARKS), rows_in(out, "topic_usage", TOPIC_USAGE), state)
+
+
+def rows_in(blocks, kind, schema):
+    """All rows of a kind, with every column of `schema`."""
+    return gather(schema, [block.block for block in blocks if block.kind == kind]).to_pylist()
 
 
 def picture(state):

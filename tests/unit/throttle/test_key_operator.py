@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.blocks import decode, encode
+from headgate.throttle.blocks import encode
 from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import Block, step_key
-from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
 from headgate.throttle.state import KeyState
 from unit.throttle.domains import (
     BROKER,
@@ -19,6 +19,7 @@ from unit.throttle.domains import (
     event,
     events_block,
     limit,
+    rows_in,
     step_through,
     tick_block,
 )
@@ -40,8 +41,7 @@ def seconds_of(outcome, column="publishes"):
 
 def progress_of(blocks):
     """Rows of progress as tuples."""
-    tables = [decode(block.block) for block in blocks if block.kind == "progress"]
-    return [tuple(row.values()) for table in tables for row in table.to_pylist()]
+    return [tuple(row.values()) for row in rows_in(blocks, "progress", PROGRESS)]
 
 
 @both_engines

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.blocks import decode
 from headgate.throttle.control import CONF, LIMIT, changes_in, pack_control, tick_row
 from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.routing import Routing, pack
-from headgate.throttle.schemas import CONTROL
+from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.domains import (
     GROUP_OF,
@@ -28,11 +27,13 @@ from unit.throttle.domains import (
     limit_changes,
     parsed,
     quick,
+    rows_in,
     traffic,
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PARTITIONED = [*TOPICS[:2], f"{TOPICS[0]}-partition-0", f"{TOPICS[0]}-partition-1"]
+WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS}
 PER_TOPIC = [("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]), ("topic", TOPICS[1])]
 
 
@@ -55,7 +56,7 @@ class Job:
         self.routing, self.rules = routing, rules
         self.given = tuple(changes_in(control)) if routing.by_topic else ()
         self.stored = {}
-        self.rows = defaultdict(list)
+        self.out = []
         self.step(pack_control(routing, control.to_batches()))
 
     def events(self, rows):
@@ -74,13 +75,12 @@ class Job:
                 blocks[row["key"]].append(Block(row["kind"], 0, row["block"]))
         for key, of_key in blocks.items():
             state = decode_state(VERSION, self.stored[key]) if key in self.stored else KeyState()
-            for out in step_key(key, state, of_key, self.rules, run_arrays, self.given):
-                self.rows[out.kind] += decode(out.block).to_pylist()
+            self.out += step_key(key, state, of_key, self.rules, run_arrays, self.given)
             self.stored[key] = encode_state(state)
 
     @property
     def written(self):
-        return [sorted(self.rows[kind], key=str) for kind in ("marks", "topic_usage", "dead_letters")]
+        return [sorted(rows_in(self.out, kind, schema), key=str) for kind, schema in WRITTEN.items()]
 
 
 def written_by(routing, rows, changes, rules, places):
@@ -142,4 +142,4 @@ def test_a_limit_that_comes_while_the_job_runs_reaches_all_partitions_where_topi
     job.step(pack_control(job.routing, late.to_batches()))
     job.events([event(20, topic, seq=10 + seq, messages=8) for seq, topic in enumerate(PARTITIONED)])
 
-    assert [10, 12, 13] == sorted(mark["seq"] for mark in job.rows["marks"])
+    assert [10, 12, 13] == sorted(mark["seq"] for mark in job.written[0])
