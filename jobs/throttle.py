@@ -28,7 +28,7 @@ DEMO = Path("output/demo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 after the end of the input or a stop, 1 if the query failed, 2 for a mistake in options, conf or input."""
+    """Exit status 0 after the end of the input or a stop, 1 if the query failed, 2 for wrong options, conf or input."""
     stop = Event()
     heed_signals(stop)
     if pid_file := os.environ.get("HEADGATE_PID_FILE"):
@@ -86,7 +86,7 @@ def demo(screen: ThrottleScreen) -> ThrottleJob:
     shutil.rmtree(DEMO, ignore_errors=True)
     summary = write_trace(TraceSpec(), DEMO / "trace", "json")
     screen.say(
-        f"throttle: no --input, so a bundled trace: {summary.rows:,} publishes of 5 tenants on 3 brokers in {DEMO}/trace"
+        f"throttle: no --input, so a bundled trace of 5 tenants on 3 brokers: {summary.rows:,} publishes in {DEMO}/trace"
     )
     return ThrottleJob(str(DEMO / "trace"), "json", str(DEMO), str(DEMO / "checkpoint"), once=True)
 

@@ -42,7 +42,7 @@ class ConfError(HeadgateError):
 
 
 class InputError(HeadgateError):
-    """The input as a whole cannot be read (missing path, unknown format, no such topic). Single bad rows are dead letters instead."""
+    """The input as a whole cannot be read (missing path, unknown format). Single bad rows are dead letters instead."""
 
 
 class StateError(HeadgateError):

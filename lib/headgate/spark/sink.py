@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from headgate.errors import StateError
 from headgate.throttle.blocks import gather
 from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
@@ -19,7 +20,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What one batch brought. progress: schemas.PROGRESS, one row a domain that it touched. event_time_us: None without traffic."""
+    """What one batch brought. progress: schemas.PROGRESS, a row a domain. event_time_us: None without traffic."""
 
     batch_id: int
     rows: int
@@ -30,8 +31,10 @@ class BatchResult:
 
 
 class TableSink:
-    """Exactly once: each table takes a batch in one transaction (query id, batch id), and a batch that is run again gives the same rows,
-    so what a crash left unwritten is written then and the rest is skipped. `batches` comes last.
+    """Exactly once: each table takes a batch in one transaction (query id, batch id).
+
+    A batch that is run again gives the same rows, so what a crash left unwritten is written then and the rest is skipped.
+    `batches` comes last.
 
     on_batch is called after a batch is in its tables, again when it is run again.
     """
@@ -42,6 +45,10 @@ class TableSink:
 
     def __call__(self, output: DataFrame, batch_id: int) -> None:
         query_id = output.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+        if query_id is None:  # without it a repeated batch could not be told from a new one
+            raise StateError(
+                "the sink runs outside a streaming query: Spark names none. Use it with writeStream.foreachBatch"
+            )
         rows = _by_kind(output.toArrow())
         for name in OUTPUT_TABLES:
             self._tables.append(name, rows[name], query_id, batch_id)

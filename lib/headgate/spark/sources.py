@@ -17,7 +17,7 @@ NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMEN
 
 
 def read_raw(spark: SparkSession, settings: InputSettings, path: str, format_: str) -> DataFrame:
-    """The input as a stream with COLUMNS and `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
+    """The input as a stream: COLUMNS, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
 
     A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
     table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for

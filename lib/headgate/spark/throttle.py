@@ -41,7 +41,7 @@ class ThrottleJob:
 
 @dataclass
 class Clocks:
-    """How far each domain is, from the batches' progress: key and broker to highest event time, waiting entries, and open or not."""
+    """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open."""
 
     domains: dict[tuple[str, str], tuple[int, int, bool]] = field(default_factory=dict)
 
@@ -57,8 +57,8 @@ class Clocks:
 class ThrottleRun:
     """One start of the throttle job: prepares the control table, runs the query, ends it.
 
-    on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run after the batch
-    under way; a batch that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
+    on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run
+    after the batch under way; a batch that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class ThrottleRun:
         self._routing = routing_of(self._layout, conf)
 
     def run(self) -> None:
-        """Return when the input is used up (`once`) or `stop` is set. Raises StreamingQueryException if the query fails."""
+        """Return when the input is used up (`once`) or `stop` is set. Raises StreamingQueryException if it fails."""
         if self._conf.settings.operator.kernel == "numba":
             from headgate.throttle.array_engine import warm_up  # noqa: PLC0415  loads the compiler
 

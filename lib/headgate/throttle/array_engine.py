@@ -144,7 +144,7 @@ def _take_back(domain: DomainState, arrays: Domain) -> None:
 
 
 def warm_up() -> None:
-    """Compile the kernels, or load them from disk, before the first batch needs them: about 20 s the first time ever, then 1 s."""
+    """Compile the kernels (about 20 s, once), or load them from disk, before the first batch needs them."""
     domain = DomainState("warm-up")
     for at_us in (1, 2):
         events = pa.table(

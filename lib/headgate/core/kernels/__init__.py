@@ -55,20 +55,20 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Arguments and results carry no types for the checker: numpy's integers inside compiled code are Python's outside.
     """
-    return _compiled(function, {})
+    return _compiled(function, forceinline=False)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """As `kernel`, made part of each compiled caller.
 
-    For the hot path of functions over many arrays: a call would count references to every one of them, which takes longer
-    than the work. Each use is compiled again, so functions off that path stay calls.
+    For the hot path of functions over many arrays: a call would count references to every one of them, which takes
+    longer than the work. Each use is compiled again, so functions off that path stay calls.
     """
-    return _compiled(function, {"forceinline": True})
+    return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Callable[..., Any], options: dict[str, bool]) -> Callable[..., Any]:
-    compiled: Any = njit(error_model="numpy", **options)(function)
+def _compiled(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
+    compiled: Any = njit(error_model="numpy", forceinline=forceinline)(function)
     try:
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError, ValueError):  # none of numba's locators has a folder: compile in memory
