@@ -196,27 +196,14 @@ PARSED = pa.schema(
 
 
 def parsed(rows):
-    """Rows as the parser gives them: events, with what `event` does not say taken from their topics."""
-    return pa.Table.from_pylist([_parsed(row) for row in rows], PARSED)
-
-
-def _parsed(row):
-    topic = row["topic"]
-    return {
-        "topic_hash": zlib.crc32(topic.encode()) & 0x7FFFFFFF,
-        **row,
-    }
+    """Rows as the parser gives them."""
+    hashed = [row | {"topic_hash": zlib.crc32((row["topic"] or "").encode()) & 0x7FFFFFFF} for row in rows]
+    return pa.Table.from_pylist(hashed, PARSED)
 
 
 def bad_row(raw, reason="no reason", *, source="file", offset=None):
     """A row that the parser refused."""
-    return dict.fromkeys(PARSED.names) | {
-        "topic": "",
-        "raw": raw,
-        "reason": reason,
-        "source": source,
-        "offset": offset,
-    }
+    return dict.fromkeys(PARSED.names) | {"raw": raw, "reason": reason, "source": source, "offset": offset}
 
 
 def end_us(rows):

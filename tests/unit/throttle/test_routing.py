@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.blocks import decode
-from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
+from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
 from unit.throttle.domains import PARSED, START_US, bad_row, event, parsed, quick
 
@@ -21,10 +21,10 @@ GROUPED = Routing(
 )
 
 
-def packed(routing, *batches):
+def packed(routing, *batches, **options):
     """Blocks of each kind by key, for tables of parsed rows."""
     blocks = defaultdict(lambda: defaultdict(list))
-    for batch in pack(routing, iter(pa.Table.to_batches(table)[0] for table in batches)):
+    for batch in pack(routing, iter(pa.Table.to_batches(table)[0] for table in batches), **options):
         assert batch.schema == PACKED
         for row in batch.to_pylist():
             blocks[row["kind"]][row["key"]].append(decode(row["block"]))
@@ -208,6 +208,19 @@ def test_offsets_that_the_source_has_stay():
     letters = packed(Routing(slots=1), parsed([good, bad_row("x", source="table", offset=40)]))["dead_letters"]
 
     assert [40] == letters[DEAD_LETTER_KEY][0]["offset"].to_pylist()
+
+
+def test_blank_lines_are_counted_and_left_out():
+    rows = [bad_row("1"), bad_row(None, BLANK_LINE), bad_row("3")]
+    letters = packed(Routing(slots=1), parsed(rows))["dead_letters"][DEAD_LETTER_KEY]
+
+    assert [(1, "1"), (3, "3")] == list(zip(*letters[0].select(["offset", "raw"]).to_pydict().values(), strict=True))
+
+
+def test_rows_of_a_source_without_lines_are_not_numbered():
+    blocks = packed(Routing(slots=1), parsed([bad_row("x"), bad_row("y", BLANK_LINE)]), count_lines=False)
+
+    assert [None, None] == blocks["dead_letters"][DEAD_LETTER_KEY][0]["offset"].to_pylist()
 
 
 def test_each_call_counts_its_lines_anew():
