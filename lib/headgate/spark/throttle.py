@@ -58,7 +58,7 @@ class ThrottleRun:
     """One start of the throttle job: prepares the control table, runs the query, ends it.
 
     on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run
-    after the batch under way; a batch that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
+    after the batch under way; one that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
     """
 
     def __init__(
@@ -145,8 +145,10 @@ class ThrottleRun:
 
     def _end(self, query: StreamingQuery) -> None:
         self._batch_ended.clear()
-        if self._stop.is_set() and query.isActive and query.status["isTriggerActive"]:
-            self._batch_ended.wait(STOP_WAIT_S)
+        deadline_s = time.monotonic() + STOP_WAIT_S
+        while self._stop.is_set() and query.isActive and query.status["isTriggerActive"]:
+            if self._batch_ended.wait(POLL_S) or time.monotonic() > deadline_s:
+                break
         query.stop()
 
     def _heard(self, result: BatchResult) -> None:
@@ -156,23 +158,23 @@ class ThrottleRun:
 
     def _drain(self, query: StreamingQuery) -> None:
         """Use the input up, then let time come to its largest event time everywhere and close what is open."""
-        self._wait_for_all(query)
-        if self._stop.is_set():
-            return
-        self.tables.append_control(self._ticks(self._reached(), finish=True))
-        self._wait_for_all(query)
+        if self._used_up(query):
+            self.tables.append_control(self._ticks(self._reached(), finish=True))
+            self._used_up(query)
 
     def _ticks(self, at: datetime, *, finish: bool) -> list[dict[str, object]]:
         if not self._routing.by_topic:
             return [tick_row(at, finish=finish)]
         return [tick_row(at, finish=finish, key=key) for key in sorted({key for key, _ in self.clocks.domains})]
 
-    def _wait_for_all(self, query: StreamingQuery) -> None:
-        """Wait until everything there now is processed, the query fails, or a stop is asked for."""
-        waiter = threading.Thread(target=_process_all, args=(query,), daemon=True)
+    def _used_up(self, query: StreamingQuery) -> bool:
+        """Wait until everything there now is processed; False if the query fails before, or a stop is asked for."""
+        used_up = threading.Event()
+        waiter = threading.Thread(target=_process_all, args=(query, used_up), daemon=True)
         waiter.start()
         while waiter.is_alive() and not self._stop.is_set():
             waiter.join(POLL_S)
+        return used_up.is_set() and not self._stop.is_set()
 
     def _follow(self, query: StreamingQuery) -> None:
         """Go on until a stop; where traffic is live and a broker goes quiet, let its time go on (conf [live])."""
@@ -190,13 +192,14 @@ class ThrottleRun:
                 ):
                     ticked_us[broker] = target_us
                     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=target_us)
-                    keys = (
-                        [key for key, name in self.clocks.domains if name == broker]
-                        if self._routing.by_topic
-                        else [None]
-                    )
-                    rows += [tick_row(at, broker=broker, key=key) for key in keys]
+                    rows += [tick_row(at, broker=broker, key=key) for key in self._keys_of(broker)]
             self.tables.append_control(rows)
+
+    def _keys_of(self, broker: str) -> list[str | None]:
+        """Keys that a tick has to name so that it reaches all of the broker's domains."""
+        if not self._routing.by_topic:
+            return [None]
+        return [key for key, name in list(self.clocks.domains) if name == broker]
 
     def _quiet_brokers(self) -> dict[str, tuple[int, bool]]:
         brokers: dict[str, tuple[int, bool]] = {}
@@ -206,8 +209,10 @@ class ThrottleRun:
         return brokers
 
 
-def _process_all(query: StreamingQuery) -> None:
+def _process_all(query: StreamingQuery, done: threading.Event) -> None:
     try:
         query.processAllAvailable()
     except StreamingQueryException:
         return  # the run raises it
+    if query.isActive:
+        done.set()
