@@ -31,6 +31,8 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
+# Above this, other programs shared caches and cores with the run for part of it, and even ratios drift.
+QUIET_LOAD = 0.5
 Record = dict[str, Any]
 
 
@@ -164,6 +166,11 @@ def _processor() -> str:
     return models[0] if models else platform.machine()
 
 
+def was_quiet(benchmark: Record) -> bool:
+    """Whether nothing else ran when the benchmark began."""
+    return float(benchmark["machine"]["load"]) <= QUIET_LOAD
+
+
 def bound_of(target: Record) -> str:
     """The bound of a target as text."""
     sign, bound = (">=", target["at_least"]) if "at_least" in target else ("<=", target["at_most"])
@@ -192,3 +199,5 @@ def print_tables(records: Sequence[Record]) -> None:
     for record in records:
         if record["record"] == "check":
             console.print(f"{record['name']}: {'yes' if record['passed'] else 'NO'}")
+    if not was_quiet(records[0]):
+        console.print(f"The machine was busy (load {records[0]['machine']['load']}): run again when it is quiet.")

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from _bench import RESULTS, Record, bound_of, number
+from _bench import RESULTS, Record, bound_of, number, was_quiet
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 HEAD = """# Benchmarks
@@ -56,6 +56,7 @@ def section(records: Sequence[Record]) -> Iterator[str]:
         yield ""
     yield f"Run on {benchmark['date']}; again with `python tests/benchmarks/{benchmark['name']}.py --save`."
     yield "; ".join(f"{name}: {value}" for name, value in benchmark["machine"].items()) + "."
+    yield from [] if was_quiet(benchmark) else ["**The machine was busy: these numbers are rough.**"]
     yield ""
     rows = [
         (record["name"], record["unit"], number(record["median"]), spread(record), str(record["repetitions"]))
