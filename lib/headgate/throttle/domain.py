@@ -80,7 +80,7 @@ def advance(
         bound_us -= rules.hold_back_ms * 1000 + 1
     until_ns = max(bound_us * 1000, domain.clock_ns)
     events = _due_events(domain, events, bound_us)
-    changes = _due_changes(domain, until_ns // 1000)
+    changes = _without_first(domain, events, _due_changes(domain, until_ns // 1000))
     order = np.lexsort((numbers(events["seq"]), numbers(events["event_time_us"])))
     positions = _register(domain, events, order, rules)
     producers = _producers(domain, events, positions.topic, rules)
@@ -115,6 +115,20 @@ def _due_changes(domain: DomainState, bound_us: int) -> list[LimitChange]:
     due = [change for change in pending if change.effective_us <= bound_us]
     domain.pending = pending[len(due) :]
     return due
+
+
+def _without_first(domain: DomainState, events: pa.Table, changes: list[LimitChange]) -> list[LimitChange]:
+    """Write the limits that hold before a domain's first event into its book: no limiter is there to hear of them.
+
+    A job's first batch brings all limits of its conf files, and each would be looked for among all topics.
+    """
+    if len(domain.keys) or not len(events):
+        return changes
+    first_us = pc.min(events["event_time_us"]).as_py()
+    early = [change for change in changes if change.effective_us <= first_us]
+    for change in early:
+        domain.book.apply(change)
+    return changes[len(early) :]
 
 
 class Positions(NamedTuple):

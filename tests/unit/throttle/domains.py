@@ -121,12 +121,25 @@ def _picture_of_domain(domain):
     }
 
 
-steps_us = st.one_of(
-    st.sampled_from([0, 0, 1, 16_000, 16_001]),
-    st.integers(0, 40_000),
-    st.integers(0, 300_000),
-    st.sampled_from([SECOND_US, SECOND_US - 1, 3 * SECOND_US]),
-)
+STEPS_US = [
+    0,
+    0,
+    1,
+    999,
+    5_000,
+    12_345,
+    15_999,
+    16_000,
+    16_001,
+    33_333,
+    40_000,
+    77_777,
+    100_000,
+    123_456,
+    250_000,
+    300_000,
+]
+STEPS_US += [SECOND_US - 1, SECOND_US, SECOND_US + 1, 3 * SECOND_US]
 rates = st.sampled_from([0, 1, 3, 10, 45, 1000])
 byte_rates = st.sampled_from([0, 0, 100, 4000])
 SCOPED_NAMES = [
@@ -141,29 +154,29 @@ SCOPED_NAMES = [
 ]
 
 
+AMOUNTS = [(messages, bytes_) for bytes_ in (0, 7, 450) for messages in range(21)]
+
+
 @st.composite
-def traffic(draw, *, least=20, most=60, topics=TOPICS, groups=True):
-    """Rows in their order, at cumulated steps of time."""
+def traffic(draw, *, topics=TOPICS, groups=True):
+    """Rows in their order, at cumulated steps of time. Few draws a row: they take most of the time of a test."""
+    kinds = st.integers(0, len(AMOUNTS) * 2 * len(topics) - 1)
+    drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=20, max_size=50))
     rows, at_us = [], 0
-    for seq in range(draw(st.integers(least, most))):
-        at_us += draw(steps_us)
-        topic = draw(st.sampled_from(topics))
+    for seq, (step_us, kind) in enumerate(drawn):
+        at_us += step_us
+        sender, place = divmod(kind, len(topics))
+        producer, amounts = divmod(sender, len(AMOUNTS))
+        messages, bytes_ = AMOUNTS[amounts]
+        group = GROUP_OF[topics[place]] if groups else None
         rows.append(
-            event(
-                at_us,
-                topic,
-                seq=seq,
-                messages=draw(st.integers(0, 20)),
-                bytes_=draw(st.integers(0, 500)),
-                producer=draw(st.sampled_from(["p0", "p1"])),
-                group=GROUP_OF[topic] if groups else None,
-            )
+            event(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, producer=f"p{producer}", group=group)
         )
     return rows
 
 
 @st.composite
-def limit_changes(draw, *, scoped_names=tuple(SCOPED_NAMES), most=8):
+def limit_changes(draw, *, scoped_names=tuple(SCOPED_NAMES), most=5):
     """Limits of every scope from the start of time, and changes while the traffic runs."""
     first = [limit(scope, name, draw(rates), draw(byte_rates)) for scope, name in scoped_names if draw(st.booleans())]
     later = []
