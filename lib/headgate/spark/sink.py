@@ -33,15 +33,23 @@ class BatchResult:
 class TableSink:
     """Exactly once: each table takes a batch in one transaction (query id, batch id).
 
-    A batch that is run again gives the same rows, so what a crash left unwritten is written then and the rest is skipped.
+    A batch that is run again gives the same rows, so what a crash left unwritten is written then and the
+    rest is skipped.
     `batches` comes last.
 
-    on_batch is called after a batch is in its tables, again when it is run again.
+    on_batch is called after a batch is in its tables, again when it is run again. lost: dead letters of the batch under
+    way that did not come through the operator.
     """
 
-    def __init__(self, tables: Tables, on_batch: Callable[[BatchResult], None]) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        on_batch: Callable[[BatchResult], None],
+        lost: Callable[[], pa.Table] = DEAD_LETTERS.empty_table,
+    ) -> None:
         self._tables = tables
         self._on_batch = on_batch
+        self._lost = lost
 
     def __call__(self, output: DataFrame, batch_id: int) -> None:
         query_id = output.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
@@ -50,6 +58,7 @@ class TableSink:
                 "the sink runs outside a streaming query: Spark names none. Use it with writeStream.foreachBatch"
             )
         rows = _by_kind(output.toArrow())
+        rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._lost()])
         for name in OUTPUT_TABLES:
             self._tables.append(name, rows[name], query_id, batch_id)
         result = _result(batch_id, rows)

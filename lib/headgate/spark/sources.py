@@ -1,5 +1,7 @@
 """Streams of raw rows: every column as the source has it, with where the row came from. Nothing is judged here."""
 
+from typing import NamedTuple
+
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -8,6 +10,7 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
+from headgate.spark.batch_files import first_line
 from headgate.spark.csv_lines import COLUMNS, split_csv
 from headgate.throttle.routing import BLANK_LINE
 
@@ -16,26 +19,39 @@ _WHOLE_FILES = "1t"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"
 
 
-def read_raw(spark: SparkSession, settings: InputSettings, path: str, format_: str) -> DataFrame:
+def read_raw(
+    spark: SparkSession, settings: InputSettings, path: str, format_: str, *, past_damage: bool = False
+) -> DataFrame:
     """The input as a stream: COLUMNS, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
 
     A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
     table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for
-    lines of JSON, which are counted later. Raises InputError for an input that is not there or that Spark cannot open.
+    lines of JSON, which are counted later. past_damage: leave out what cannot be read of a file, instead of failing.
+    Raises InputError for an input that is not there or that Spark cannot open.
     """
     sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
     if format_ not in sources:
         raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
+    options = _Options(settings, past_damage)
     try:
         if format_ != "kafka" and not path_exists(spark, path):
             raise InputError(
                 f"--input: nothing is at {path}; give a file, a folder or a pattern that exists, readable for Spark"
             )
-        return sources[format_](spark, settings, path)
+        return sources[format_](spark, options, path)
     except (PySparkException, Py4JError) as error:
-        raise InputError(
-            f"--input: {path} cannot be read as {format_}: {_first_line(error)}{_advice(error)}"
-        ) from error
+        raise InputError(f"--input: {path} cannot be read as {format_}: {first_line(error)}{_advice(error)}") from error
+
+
+class _Options(NamedTuple):
+    settings: InputSettings
+    past_damage: bool
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Spark's options of a stream of files."""
+        damage = {name: str(self.past_damage).lower() for name in ("ignoreCorruptFiles", "ignoreMissingFiles")}
+        return {"maxFilesPerTrigger": str(self.settings.max_files_per_trigger)} | damage
 
 
 def path_exists(spark: SparkSession, path: str) -> bool:
@@ -53,10 +69,10 @@ def _place() -> Column:
     )
 
 
-def _lines(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
+def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     return (
         spark.readStream.format("text")
-        .option("maxFilesPerTrigger", settings.max_files_per_trigger)
+        .options(**options.files)
         .load(path)
         .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
     )
@@ -67,9 +83,9 @@ def _text(value: Column) -> tuple[Column, Column]:
     return F.make_valid_utf8(value).alias("raw"), F.when(~F.is_valid_utf8(value), NOT_UTF8).alias("defect")
 
 
-def _json_files(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
-    lines = _lines(spark, settings, path)
-    blank = F.when(F.trim("raw") == "", BLANK_LINE)
+def _json_files(spark: SparkSession, options: _Options, path: str) -> DataFrame:
+    lines = _lines(spark, options, path)
+    blank = F.when(F.col("raw").rlike(r"^\s*\z"), BLANK_LINE)
     return _json(lines.withColumn("defect", F.coalesce("defect", blank)))
 
 
@@ -89,7 +105,7 @@ def _json(lines: DataFrame) -> DataFrame:
     )
 
 
-def _csv(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
+def _csv(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     """Columns by the header of each file, in any order: a task has to read a file from its first line to its last.
 
     Spark cuts files at each core's share of the bytes unless opening one costs more: then a partition holds one file.
@@ -103,7 +119,7 @@ def _csv(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
             T.StructField("defect", T.StringType()),
         ]
     )
-    return _lines(spark, settings, path).mapInArrow(split_csv, schema)
+    return _lines(spark, options, path).mapInArrow(split_csv, schema)
 
 
 def _typed(frame: DataFrame, source: Column, offset: Column) -> DataFrame:
@@ -127,36 +143,42 @@ def _named(column: str) -> Column:
     return F.col("`" + column.replace("`", "``") + "`")
 
 
-def _parquet(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
-    """The first files' schema is that of the stream: Spark cannot change it while a query runs."""
-    schema = spark.read.parquet(path).schema
-    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", settings.max_files_per_trigger).parquet(path)
+def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
+    """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
+    stream = spark.readStream.schema(_parquet_schema(spark, path)).options(**options.files).parquet(path)
     return _typed(stream, F.col("_metadata.file_path"), F.col("_metadata.row_index"))
 
 
-def _delta(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
-    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", settings.max_files_per_trigger).load(path)
-    return _typed(stream, F.lit(path), F.lit(None).cast("long"))
+def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
+    """Of the first file; if that is damaged, of all those that are not. Raises what is wrong with the first file."""
+    try:
+        return spark.read.parquet(path).schema
+    except (PySparkException, Py4JError) as first:
+        try:
+            return spark.read.options(ignoreCorruptFiles=True, mergeSchema=True).parquet(path).schema
+        except (PySparkException, Py4JError):
+            raise first from None
 
 
-def _kafka(spark: SparkSession, settings: InputSettings, topic: str) -> DataFrame:
+def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", options.settings.max_files_per_trigger)
+    return _typed(stream.load(path), F.lit(path), F.lit(None).cast("long"))
+
+
+def _kafka(spark: SparkSession, options: _Options, topic: str) -> DataFrame:
     """Values are JSON objects, one a record."""
-    kafka = settings.kafka
+    kafka = options.settings.kafka
     stream = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", kafka.starting_offsets)
-        .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+        .option("maxOffsetsPerTrigger", options.settings.max_offsets_per_trigger)
         .options(**kafka.spark_options())
         .load()
         .select(*_text(F.col("value").cast("string")), F.concat_ws("/", "topic", "partition").alias("source"), "offset")
     )
     return _json(stream)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _advice(error: Exception) -> str:

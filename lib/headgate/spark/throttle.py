@@ -14,13 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.conf import Conf, check_streaming, publish_limits
+from headgate.errors import InputError, StateError
+from headgate.spark.batch_files import files_that_spark_multiplies, is_unreadable_file, unreadable_files
 from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sink import BatchResult, TableSink
-from headgate.spark.sources import read_raw
+from headgate.spark.sources import path_exists, read_raw
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import pack
+from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import Tables
 
 PACKED = "key string, kind string, block binary"
@@ -76,26 +79,46 @@ class ThrottleRun:
         self._on_batch = on_batch
         self._stop = stop
         self._batch_ended = threading.Event()
+        self._started = threading.Event()
+        self._past_damage = False
+        self._refused: InputError | None = None
         self.clocks = Clocks()
+        read_raw(spark, conf.settings.input, job.input, job.format)  # an input that is not there leaves no trace
         self.tables = Tables(job.output)
         self._layout = self._prepared()
         self._routing = routing_of(self._layout, conf)
 
     def run(self) -> None:
-        """Return when the input is used up (`once`) or `stop` is set. Raises StreamingQueryException if it fails."""
+        """Return when the input is used up (`once`) or `stop` is set.
+
+        A file that cannot be read is no failure: the query starts once more, leaves it out and says so in dead letters.
+        Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
+        """
         if self._conf.settings.operator.kernel == "numba":
             from headgate.throttle.array_engine import warm_up  # noqa: PLC0415  loads the compiler
 
             warm_up()
+        failure = self._run_query()
+        if failure is not None and is_unreadable_file(failure):
+            self._past_damage = True
+            failure = self._run_query()
+        if failure is not None:
+            raise self._refused or failure
+
+    def _run_query(self) -> StreamingQueryException | None:
+        """Why it failed; None if the input is used up or a stop was asked for."""
         interval_ms = 0 if self._job.once else self._conf.settings.trigger.interval_ms
+        self._started.clear()
         query = (
             self.dataframe()
-            .writeStream.foreachBatch(TableSink(self.tables, self._heard))
+            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost))
             .option("checkpointLocation", self._job.checkpoint)
             .queryName("throttle")
             .trigger(processingTime=f"{interval_ms} milliseconds")
             .start()
         )
+        self._query: StreamingQuery = query
+        self._started.set()
         try:
             if self._job.once:
                 self._drain(query)
@@ -103,17 +126,15 @@ class ThrottleRun:
                 self._follow(query)
         finally:
             self._end(query)
-        failure = query.exception()
-        if failure is not None and not self._stop.is_set():
-            raise failure
+        return None if self._stop.is_set() else query.exception()
 
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
         settings = self._conf.settings.input
-        rules = rules_of(self._layout, self._conf)
+        rules = rules_of(self._layout)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
         traffic = (
-            read_raw(self._spark, settings, self._job.input, self._job.format)
+            read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
             .transform(parse, settings)
             .mapInArrow(partial(pack, self._routing, count_lines=self._job.format == "json"), PACKED)
         )
@@ -121,7 +142,11 @@ class ThrottleRun:
         return traffic.unionByName(self._control()).transform(apply_operator, operator)
 
     def _control(self) -> DataFrame:
-        rows = self._spark.readStream.format("delta").load(f"{self._job.output}/control").where("kind != 'layout'")
+        rows = (
+            self._spark.readStream.format("delta")
+            .load(f"{self._job.output}/control")
+            .where("kind is null or kind != 'layout'")
+        )
         return rows.mapInArrow(partial(pack_control, self._routing), PACKED)
 
     def _prepared(self) -> Layout:
@@ -129,14 +154,28 @@ class ThrottleRun:
         control = self.tables.read("control")
         wanted, kept = layout_of(self._conf), kept_layout(control)
         rows = []
-        if kept is None:
+        if not path_exists(self._spark, f"{self._job.checkpoint}/offsets"):
+            self._refuse_another_checkpoint()
             kept = wanted
-            rows.append(layout_row(wanted))
+            rows.append(layout_row(wanted, seq=len(control)))
+        elif kept is None:
+            raise StateError(
+                f"the checkpoint {self._job.checkpoint} has begun, but not with the tables under {self._job.output}: "
+                "give the --output that it belongs to, or a new --checkpoint"
+            )
         check_layout(wanted, kept)
         rows += conf_rows(publish_limits(self._conf), control, self._reached())
         rows.append(tick_row(FROM_THE_START))  # every key tells how far it is
         self.tables.append_control(rows)
         return kept
+
+    def _refuse_another_checkpoint(self) -> None:
+        """A new checkpoint takes the input in from its start, and tables that have it already would have it twice."""
+        if not self.tables.is_empty("batches"):
+            raise StateError(
+                f"the tables under {self._job.output} are of another checkpoint than {self._job.checkpoint}, which is "
+                "new: give the --checkpoint that they were written with, or a new --output"
+            )
 
     def _reached(self) -> datetime:
         """The highest event time that is in the tables: changed conf files hold from there on."""
@@ -150,6 +189,17 @@ class ThrottleRun:
             if self._batch_ended.wait(POLL_S) or time.monotonic() > deadline_s:
                 break
         query.stop()
+
+    def _lost(self) -> pa.Table:
+        """Dead letters of files that the batch under way leaves out; none unless this run has met one."""
+        self._started.wait()
+        if odd := files_that_spark_multiplies(self._query):
+            self._refused = InputError(
+                f"--input: the path of {odd[0]} holds one of {{}}[]*?\\, and Spark counts files of its batch several "
+                "times, so nothing of it is counted: rename the file or folder and start with a new --output"
+            )
+            raise self._refused
+        return unreadable_files(self._spark, self._query) if self._past_damage else DEAD_LETTERS.empty_table()
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
@@ -165,7 +215,7 @@ class ThrottleRun:
     def _ticks(self, at: datetime, *, finish: bool) -> list[dict[str, object]]:
         if not self._routing.by_topic:
             return [tick_row(at, finish=finish)]
-        return [tick_row(at, finish=finish, key=key) for key in sorted({key for key, _ in self.clocks.domains})]
+        return [tick_row(at, finish=finish, key=key) for key in sorted({key for key, _ in list(self.clocks.domains)})]
 
     def _used_up(self, query: StreamingQuery) -> bool:
         """Wait until everything there now is processed; False if the query fails before, or a stop is asked for."""

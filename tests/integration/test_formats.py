@@ -1,0 +1,280 @@
+"""Every input format: each row of it is either accounted for or a dead letter that says where it stands."""
+
+import gzip
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlparse
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from headgate.errors import InputError
+from headgate.trace import SCHEMA, TraceSummary, generate_file, write_trace
+from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS
+from headgate.trace.lines import CSV_HEADER
+from integration.runs import SMALL, Run, conf_in, results_of, rows_of, run_once, settings, total
+
+SPOILED = replace(SMALL, bad_share=0.2)
+SPLITTING = {"spark__sql__files__maxPartitionBytes": 3000, "spark__sql__files__openCostInBytes": 1}
+"""Settings with which Spark cuts files up where it may."""
+FORMATS = ("json", "csv", "parquet", "delta")
+TEXT = ("json", "csv")
+
+# What the reason says for each defect, whichever format it is in.
+REASONS = {
+    "malformed": r"the line is not a JSON object|the line has \d fields, the header of its file has 9",
+    "wrong_type": ": got many, allowed is a whole number",
+    "negative": ": got -1, allowed is a whole number",
+    "huge": ": got 99999999999999999999, allowed is a whole number",
+    "null": ": got null, allowed is ",
+    "unknown_kind": "kind: got teleport, allowed is publish",
+    "time_without_zone": r"event_time: got 2026-01-05T[0-9:.]+, allowed is ISO 8601 with a zone",
+    "time_out_of_range": r"event_time: got 9999-12-31.*, allowed is 2000-01-01T00:00:00\+00:00 up to 2100-01-01",
+}
+
+
+class Spoiled(NamedTuple):
+    trace: Path
+    summary: TraceSummary
+    output: Path
+
+
+@pytest.fixture(scope="module")
+def spoiled(spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Spoiled]:
+    """The spoiled trace in a format, run once."""
+    done: dict[str, Spoiled] = {}
+
+    def run(format_: str) -> Spoiled:
+        if format_ not in done:
+            folder = tmp_path_factory.mktemp(format_)
+            trace = folder / "trace"
+            summary = write_trace(SPOILED, trace, format_)
+            with settings(spark_of_all_tests, **SPLITTING):
+                output = run_once(spark_of_all_tests, conf_in(folder / "conf"), trace, folder / "out", format_)
+            done[format_] = Spoiled(trace, summary, output)
+        return done[format_]
+
+    return run
+
+
+def there(letter: dict[str, Any]) -> Any:
+    """What stands where a dead letter says that its row is."""
+    url = urlparse(letter["source"])
+    if url.path.endswith(".parquet"):
+        return as_json(pq.read_table(url.path).slice(letter["offset"], 1).to_pylist()[0])
+    content = Path(url.path).read_bytes()
+    lines = content.split(b"\n")
+    if url.fragment:  # a part of a file begins with the first line after its first byte
+        lines = content[int(url.fragment.removeprefix("byte=")) :].split(b"\n")[1:]
+    return lines[letter["offset"] - 1].decode()
+
+
+def as_json(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: f"{v:%Y-%m-%dT%H:%M:%S.%fZ}" if isinstance(v, datetime) else v for name, v in row.items()}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_row_is_accounted_for_or_a_dead_letter(format_: str, spoiled: Callable[[str], Spoiled]) -> None:
+    _, summary, output = spoiled(format_)
+    expected = (summary.rows, summary.bad.total())
+    letters = len(rows_of(output, "dead_letters"))
+    assert expected == (total(output, "publishes") + letters, letters)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_defect_is_named_in_its_reason(format_: str, spoiled: Callable[[str], Spoiled]) -> None:
+    _, summary, output = spoiled(format_)
+    reasons = [row["reason"] for row in rows_of(output, "dead_letters")]
+    found = [[name for name, sign in REASONS.items() if re.search(sign, reason)] for reason in reasons]
+    assert {1} == {len(names) for names in found}
+    expected = dict.fromkeys(TEXT_DEFECTS if format_ in TEXT else TYPED_DEFECTS, True)
+    assert expected == {name: count > 0 for name, count in summary.bad.items()}
+    assert summary.bad == Counter(name for names in found for name in names)
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
+def test_every_dead_letter_leads_back_to_its_row(format_: str, spoiled: Callable[[str], Spoiled]) -> None:
+    letters = rows_of(spoiled(format_).output, "dead_letters")
+    raw = [letter["raw"] if format_ in TEXT else json.loads(letter["raw"]) for letter in letters]
+    assert [there(letter) for letter in letters] == raw
+
+
+def test_the_json_files_were_read_in_parts(spoiled: Callable[[str], Spoiled]) -> None:
+    """So that the test above is about lines of parts as well."""
+    assert any("#byte=" in row["source"] for row in rows_of(spoiled("json").output, "dead_letters"))
+
+
+def test_dead_letters_of_a_delta_table_hold_the_whole_row(spoiled: Callable[[str], Spoiled]) -> None:
+    trace, _, output = spoiled("delta")
+    rows = {row["seq"]: as_json(row) for row in DeltaTable(trace).to_pyarrow_table().to_pylist()}
+    letters = rows_of(output, "dead_letters")
+    raw = [json.loads(letter["raw"]) for letter in letters]
+    assert [rows[row["seq"]] for row in raw] == raw
+    assert {(str(trace), None)} == {(letter["source"], letter["offset"]) for letter in letters}
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet", "delta"])
+def test_the_good_rows_give_the_same_in_every_format(format_: str, spoiled: Callable[[str], Spoiled]) -> None:
+    expected = results_of(spoiled("json").output)
+    assert len(expected["marks"]) > 100
+    assert expected == results_of(spoiled(format_).output)
+
+
+def lines_of(index: int, format_: str, folder: Path) -> list[str]:
+    """File `index` of the good trace as text."""
+    if not folder.exists():
+        write_trace(SMALL, folder, format_)
+    return (folder / f"part-{index:05d}.{format_}").read_text().splitlines()
+
+
+def test_json_files_of_odd_shapes_lose_no_line(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [lines_of(index, "json", tmp_path / "trace") for index in range(4)]
+    odd = tmp_path / "odd"
+    odd.mkdir()
+    (odd / "empty.json").write_text("")
+    (odd / "blank.json").write_text("\n  \n\t\n" + "\n\n".join(lines[0]) + "\n\noops\n\n")
+    (odd / "windows.json").write_bytes(("\ufeff" + "\r\n".join(lines[1])).encode())
+    (odd / "packed.json.gz").write_bytes(gzip.compress("\n".join(lines[2]).encode()))
+    (odd / "other.txt").write_text("\n".join(lines[3]))
+    (odd / "_hidden.json").write_text("oops")
+    output = run_once(spark, conf_in(tmp_path / "conf", "[input]\nhold_back_ms = 60000\n"), odd, tmp_path / "out")
+    expected = [("oops", 2 + 2 * len(lines[0]) + 2)]
+    assert expected == [(row["raw"], row["offset"]) for row in rows_of(output, "dead_letters")]
+    assert sum(map(len, lines)) == total(output, "publishes")
+
+
+def test_csv_files_of_odd_shapes_lose_no_line(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [[line.split(",") for line in lines_of(index, "csv", tmp_path / "trace")[1:]] for index in range(5)]
+    names = CSV_HEADER.strip().split(",")
+    odd = tmp_path / "odd"
+    odd.mkdir()
+
+    def write(name: str, *lines: str, end: str = "\n") -> None:
+        (odd / name).write_bytes(end.join(lines).encode())
+
+    write("empty.csv")
+    write("header.csv", CSV_HEADER)
+    write("reordered.csv", ",".join(names[::-1]), *(",".join(row[::-1]) for row in rows[0]))
+    quoted = [",".join(f'"{field}"' for field in row) for row in (names, *rows[1])]
+    write("quoted.csv", "\ufeff" + quoted[0], *quoted[1:], end="\r\n")
+    write("blank.csv", "", " ", ",".join(names), "", *(",".join(row) + "\n" for row in rows[2]), ",".join(["x"] * 10))
+    write(
+        "more.csv", ",".join([" region", *(f" {name}" for name in names)]), *(",".join(['"e,u"', *r]) for r in rows[3])
+    )
+    write("headless.csv", *(",".join(row) for row in rows[4]))
+    write("open.csv", ",".join(names), ",".join([*rows[0][0][:-1], '"3']))
+    output = run_once(
+        spark, conf_in(tmp_path / "conf", "[input]\nhold_back_ms = 60000\n"), odd, tmp_path / "out", "csv"
+    )
+    letters = [(Path(row["source"]).name, row["offset"], row["reason"][:50]) for row in rows_of(output, "dead_letters")]
+    expected = [
+        ("blank.csv", 4 + 2 * len(rows[2]) + 1, "the line has 10 fields, the header of its file has"),
+        *(
+            ("headless.csv", 1 + line, "the file does not begin with a header that names c")
+            for line in range(len(rows[4]))
+        ),
+        ("open.csv", 2, "the line is not CSV: unexpected end of data"),
+    ]
+    assert expected == sorted(letters)
+    assert sum(map(len, rows[:4])) == total(output, "publishes")
+
+
+def test_a_batch_of_bad_rows_alone_has_no_line_numbers_in_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
+    (bad,) = generate_file(replace(SMALL, files=SMALL.events), 0).to_pylist()
+    write_deltalake(tmp_path / "table", pa.Table.from_pylist([bad | {"kind": "subscribe"}], SCHEMA))
+    output = run_once(spark, conf_in(tmp_path / "conf"), tmp_path / "table", tmp_path / "out", "delta")
+    assert [(str(tmp_path / "table"), None)] == [
+        (row["source"], row["offset"]) for row in rows_of(output, "dead_letters")
+    ]
+
+
+class TestUnreadableFiles:
+    """Damaged files are told of in dead letters; the others, and what stands before the damage, count."""
+
+    def test_damaged_parquet_files_do_not_stop_the_stream(self, spark: SparkSession, tmp_path: Path) -> None:
+        trace = tmp_path / "trace"
+        write_trace(SMALL, trace, "parquet")
+        files = sorted(trace.iterdir())
+        rows = {file.name: len(pq.read_table(file)) for file in files}
+        damage(files[1], lambda file: file.write_bytes(b"no Parquet, and longer than its magic number"))
+        damage(files[2], lambda file: file.write_bytes(file.read_bytes()[:-100]))
+        damage(files[3], with_messages_as_text)
+        damage(files[4], with_a_bad_page)
+        conf = conf_in(tmp_path / "conf", "[input]\nmax_files_per_trigger = 3\n")
+        output = run_once(spark, conf, trace, tmp_path / "out", "parquet")
+        letters = {Path(row["source"]).name: row["reason"] for row in rows_of(output, "dead_letters")}
+        assert [file.name for file in files[1:5]] == sorted(letters)
+        assert {"the file cannot be read to its end; rows that are not read are lost"} == {
+            reason.partition(": ")[0] for reason in letters.values()
+        }
+        readable = sum(rows[files[index].name] for index in (0, 5, 6)) + 30
+        assert readable == total(output, "publishes")
+
+    def test_a_damaged_first_file_does_not_keep_the_job_from_starting(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        write_trace(SMALL, tmp_path / "trace", "parquet")
+        first = tmp_path / "trace" / "part-00000.parquet"
+        rows = len(pq.read_table(first))
+        damage(first, lambda file: file.write_bytes(b"no Parquet, and longer than its magic number"))
+        output = run_once(spark, conf_in(tmp_path / "conf"), tmp_path / "trace", tmp_path / "out", "parquet")
+        (letter,) = rows_of(output, "dead_letters")
+        assert (first.name, SMALL.events - rows) == (Path(letter["source"]).name, total(output, "publishes"))
+
+    def test_a_cut_gzip_file_gives_its_first_lines(self, spark: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "odd").mkdir()
+        packed = gzip.compress("\n".join(lines_of(0, "json", tmp_path / "trace")).encode())
+        (tmp_path / "odd" / "cut.json.gz").write_bytes(packed[:-200])
+        output = run_once(spark, conf_in(tmp_path / "conf"), tmp_path / "odd", tmp_path / "out")
+        assert ["cut.json.gz"] == [
+            Path(row["source"]).name for row in rows_of(output, "dead_letters") if not row["raw"]
+        ]
+
+    def test_a_folder_without_any_readable_file_is_refused(self, spark: SparkSession, tmp_path: Path) -> None:
+        (tmp_path / "trace").mkdir()
+        (tmp_path / "trace" / "a.parquet").write_text("no Parquet, and longer than its magic number")
+        with pytest.raises(InputError, match=r"is not a Parquet file.*To do: give a folder"):
+            Run(spark, conf_in(tmp_path / "conf"), tmp_path / "trace", tmp_path / "out", "parquet").to_end()
+
+
+def test_names_with_which_spark_counts_files_several_times_stop_the_job(spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(SMALL, tmp_path / "trace", "json")
+    odd = tmp_path / "trace" / "part[1].json"
+    (tmp_path / "trace" / "part-00001.json").rename(odd)
+    with pytest.raises(
+        InputError, match=re.escape(odd.name) + ".*: rename the file or folder and start with a new --out"
+    ):
+        run_once(spark, conf_in(tmp_path / "conf"), tmp_path / "trace", tmp_path / "out")
+    assert 0 == total(tmp_path / "out", "publishes")
+
+
+def damage(file: Path, do: Callable[[Path], object]) -> None:
+    """Change a file; its time, which decides in which order files are read, stays."""
+    before = file.stat()
+    do(file)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def with_messages_as_text(file: Path) -> None:
+    rows = pq.read_table(file)
+    place = rows.schema.get_field_index("messages")
+    pq.write_table(rows.set_column(place, "messages", rows["messages"].cast(pa.string())), file)
+
+
+def with_a_bad_page(file: Path) -> None:
+    """Three row groups of ten rows can be read, the fourth cannot."""
+    pq.write_table(pq.read_table(file), file, row_group_size=10)
+    content = bytearray(file.read_bytes())
+    start = pq.ParquetFile(file).metadata.row_group(3).column(0).data_page_offset
+    content[start : start + 40] = b"\xff" * 40
+    file.write_bytes(bytes(content))
