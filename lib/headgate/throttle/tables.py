@@ -6,7 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 
+from headgate.errors import TableError
 from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, TOPIC_USAGE
 
 SCHEMAS = {
@@ -30,7 +32,18 @@ class Tables:
 
     @staticmethod
     def _opened(path: str, schema: pa.Schema) -> DeltaTable:
-        return DeltaTable.create(path, schema=schema, mode="ignore")
+        """Raises TableError if no table can be there, or one with other columns is."""
+        remedy = "give an --output that can be written: a new folder, or one of an earlier run"
+        try:
+            table = DeltaTable.create(path, schema=schema, mode="ignore")
+        except (DeltaError, OSError) as error:
+            raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
+        found = pa.schema(table.schema().to_arrow())
+        if found != schema:
+            raise TableError(
+                f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; {remedy}"
+            )
+        return table
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:
         """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows."""
