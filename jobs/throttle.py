@@ -15,7 +15,7 @@ from threading import Event
 
 from pyspark.errors import StreamingQueryException
 
-from headgate.conf import Conf, load_conf
+from headgate.conf import Conf, check_streaming, load_conf
 from headgate.errors import HeadgateError
 from headgate.report.throttle_screen import ThrottleScreen, terminal_console
 from headgate.spark.session import spark_session
@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     screen = ThrottleScreen(terminal_console())
     try:
         conf = load_conf(options.conf_dir)
+        check_streaming(conf)
         for warning in conf.warnings:
             screen.say(f"warning: {warning}")
         job = demo(screen) if options.input is None else given(options, conf)
@@ -71,7 +72,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
     parser.add_argument("--once", action="store_true", help="use up what is there and end")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.input is None and (options.format or options.checkpoint or options.output != DEFAULT_OUTPUT):
+        parser.error("--format, --output and --checkpoint need --input: without it the bundled trace runs")
+    return options
 
 
 def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
@@ -86,7 +90,7 @@ def demo(screen: ThrottleScreen) -> ThrottleJob:
     shutil.rmtree(DEMO, ignore_errors=True)
     summary = write_trace(TraceSpec(), DEMO / "trace", "json")
     screen.say(
-        f"throttle: no --input, so a bundled trace of 5 tenants on 3 brokers: {summary.rows:,} publishes in {DEMO}/trace"
+        f"throttle: no --input, so a bundled trace, 5 tenants on 3 brokers: {summary.rows:,} publishes in {DEMO}/trace"
     )
     return ThrottleJob(str(DEMO / "trace"), "json", str(DEMO), str(DEMO / "checkpoint"), once=True)
 

@@ -4,8 +4,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, check_streaming, publish_limits
+from headgate.conf import Conf, publish_limits
 from headgate.errors import InputError, StateError
 from headgate.spark.batch_files import files_that_spark_multiplies, is_unreadable_file, unreadable_files
 from headgate.spark.operator import KeyOperator, apply_operator
@@ -72,7 +73,6 @@ class ThrottleRun:
         on_batch: Callable[[BatchResult, int], None],
         stop: threading.Event,
     ) -> None:
-        check_streaming(conf)
         self._spark = spark
         self._job = job
         self._conf = conf
@@ -98,6 +98,12 @@ class ThrottleRun:
             from headgate.throttle.array_engine import warm_up  # noqa: PLC0415  loads the compiler
 
             warm_up()
+        self._to_the_end()
+        if self._job.once and not self._stop.is_set():
+            self.tables.append_control(self._finish_ticks())
+            self._to_the_end()
+
+    def _to_the_end(self) -> None:
         failure = self._run_query()
         if failure is not None and is_unreadable_file(failure):
             self._past_damage = True
@@ -107,21 +113,22 @@ class ThrottleRun:
 
     def _run_query(self) -> StreamingQueryException | None:
         """Why it failed; None if the input is used up or a stop was asked for."""
-        interval_ms = 0 if self._job.once else self._conf.settings.trigger.interval_ms
+        trigger: dict[str, Any] = {"processingTime": f"{self._conf.settings.trigger.interval_ms} milliseconds"}
         self._started.clear()
         query = (
             self.dataframe()
             .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost))
             .option("checkpointLocation", self._job.checkpoint)
             .queryName("throttle")
-            .trigger(processingTime=f"{interval_ms} milliseconds")
+            .trigger(**({"availableNow": True} if self._job.once else trigger))
             .start()
         )
         self._query: StreamingQuery = query
         self._started.set()
         try:
             if self._job.once:
-                self._drain(query)
+                while query.isActive and not self._stop.wait(POLL_S):
+                    pass
             else:
                 self._follow(query)
         finally:
@@ -154,7 +161,8 @@ class ThrottleRun:
         control = self.tables.read("control")
         wanted, kept = layout_of(self._conf), kept_layout(control)
         rows = []
-        if not path_exists(self._spark, f"{self._job.checkpoint}/offsets"):
+        has_begun = path_exists(self._spark, f"{self._job.checkpoint}/offsets")
+        if not has_begun:
             self._refuse_another_checkpoint()
             kept = wanted
             rows.append(layout_row(wanted, seq=len(control)))
@@ -165,7 +173,8 @@ class ThrottleRun:
             )
         check_layout(wanted, kept)
         rows += conf_rows(publish_limits(self._conf), control, self._reached())
-        rows.append(tick_row(FROM_THE_START))  # every key tells how far it is
+        keys = self._keys_in_state() if has_begun and kept.state_key == "topic" else [None]
+        rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
         return kept
 
@@ -206,52 +215,41 @@ class ThrottleRun:
         self._on_batch(result, self.clocks.waiting)
         self._batch_ended.set()
 
-    def _drain(self, query: StreamingQuery) -> None:
-        """Use the input up, then let time come to its largest event time everywhere and close what is open."""
-        if self._used_up(query):
-            self.tables.append_control(self._ticks(self._reached(), finish=True))
-            self._used_up(query)
+    def _finish_ticks(self) -> list[dict[str, object]]:
+        """The input is used up: time comes to its largest event time everywhere, and what is open is closed."""
+        keys = self._keys_in_state() if self._routing.by_topic else [None]
+        return [tick_row(self._reached(), finish=True, key=key) for key in keys]
 
-    def _ticks(self, at: datetime, *, finish: bool) -> list[dict[str, object]]:
-        if not self._routing.by_topic:
-            return [tick_row(at, finish=finish)]
-        return [tick_row(at, finish=finish, key=key) for key in sorted({key for key, _ in list(self.clocks.domains)})]
-
-    def _used_up(self, query: StreamingQuery) -> bool:
-        """Wait until everything there now is processed; False if the query fails before, or a stop is asked for."""
-        used_up = threading.Event()
-        waiter = threading.Thread(target=_process_all, args=(query, used_up), daemon=True)
-        waiter.start()
-        while waiter.is_alive() and not self._stop.is_set():
-            waiter.join(POLL_S)
-        return used_up.is_set() and not self._stop.is_set()
+    def _keys_in_state(self) -> list[str | None]:
+        """Every key of the checkpoint, whose query must not be running: a tick has to name topics that are keys."""
+        state = self._spark.read.format("statestore").load(self._job.checkpoint)
+        return sorted(row["key"] for row in state.select("key.key").collect())
 
     def _follow(self, query: StreamingQuery) -> None:
         """Go on until a stop; where traffic is live and a broker goes quiet, let its time go on (conf [live])."""
         live = self._conf.settings.live
-        ticked_us: dict[str, int] = {}
-        while query.isActive and not self._stop.wait(max(live.live_lag_ms / 4000, POLL_S)):
+        while query.isActive and not self._stop.wait(max(live.live_lag_ms / 1000, POLL_S)):
+            brokers = self._brokers()
             now_us = time.time_ns() // 1000
-            rows = []
-            for broker, (high_us, is_open) in self._quiet_brokers().items():
+            newest_us = max((high_us for high_us, _ in brokers.values()), default=0)
+            if self._routing.by_topic:
+                self.tables.append_control(self._ticks_of_topics(brokers))
+            elif newest_us > now_us - live.live_within_ms * 1000 and not query.status["isDataAvailable"]:
                 target_us = now_us - live.live_lag_ms * 1000
-                if (
-                    is_open
-                    and high_us < target_us
-                    and ticked_us.get(broker, high_us) > now_us - live.live_within_ms * 1000
-                ):
-                    ticked_us[broker] = target_us
-                    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=target_us)
-                    rows += [tick_row(at, broker=broker, key=key) for key in self._keys_of(broker)]
-            self.tables.append_control(rows)
+                quiet = [broker for broker, (high_us, is_open) in brokers.items() if is_open and high_us < target_us]
+                self.tables.append_control([tick_row(_moment(target_us), broker=broker) for broker in quiet])
 
-    def _keys_of(self, broker: str) -> list[str | None]:
-        """Keys that a tick has to name so that it reaches all of the broker's domains."""
-        if not self._routing.by_topic:
-            return [None]
-        return [key for key, name in list(self.clocks.domains) if name == broker]
+    def _ticks_of_topics(self, brokers: dict[str, tuple[int, bool]]) -> list[dict[str, object]]:
+        """Where topics are keys, traffic of one does not move another's time: bring open ones to their broker's."""
+        domains = list(self.clocks.domains.items())
+        return [
+            tick_row(_moment(brokers[broker][0]), broker=broker, key=key)
+            for (key, broker), (high_us, _, is_open) in domains
+            if is_open and high_us < brokers[broker][0]
+        ]
 
-    def _quiet_brokers(self) -> dict[str, tuple[int, bool]]:
+    def _brokers(self) -> dict[str, tuple[int, bool]]:
+        """How far each broker is, and whether anything on it is open."""
         brokers: dict[str, tuple[int, bool]] = {}
         for (_, broker), (high_us, _, is_open) in list(self.clocks.domains.items()):
             before_us, was_open = brokers.get(broker, (high_us, False))
@@ -259,10 +257,5 @@ class ThrottleRun:
         return brokers
 
 
-def _process_all(query: StreamingQuery, done: threading.Event) -> None:
-    try:
-        query.processAllAvailable()
-    except StreamingQueryException:
-        return  # the run raises it
-    if query.isActive:
-        done.set()
+def _moment(time_us: int) -> datetime:
+    return FROM_THE_START + timedelta(microseconds=time_us)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.conf import LimitRow
 from headgate.throttle.blocks import encode
@@ -20,6 +21,7 @@ LIMIT, TICK, FINISH = "limit", "tick", "finish"
 CONF, JOB = "conf", "job"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
+LATEST_US = (2**63 - 1) // 1000
 
 
 def limit_row(at: datetime, seq: int, row: LimitRow, *, gone: bool = False) -> dict[str, Any]:
@@ -56,8 +58,9 @@ def conf_rows(wanted: Sequence[LimitRow], control: pa.Table, at: datetime) -> li
     In a table without conf limits that is all of them, from the start of time; else what has changed, from `at` on.
     """
     known: dict[tuple[str, str], LimitRow | None] = {}
-    last_seq = max((seq or 0 for seq in control["seq"].to_pylist()), default=-1)
+    last_seq = -1
     for row in _conf_limits(control):
+        last_seq = row["seq"]
         rates = (row["messages_per_s"], row["bytes_per_s"])
         known[row["scope"], row["name"]] = None if None in rates else LimitRow(row["scope"], row["name"], *rates)
     if not known:
@@ -75,13 +78,21 @@ def changes_in(control: pa.Table) -> list[LimitChange]:
 
 def _conf_limits(control: pa.Table) -> list[dict[str, Any]]:
     """Rows of the conf files in the order in which they were appended; Delta gives a table's rows in any order."""
-    rows = (row for row in control.to_pylist() if row["kind"] == LIMIT and row["source"] == CONF)
-    return sorted(rows, key=lambda row: int(row["seq"]))
+    limits = pc.and_(pc.equal(control["kind"], LIMIT), pc.equal(control["source"], CONF))
+    numbered = pc.and_(limits, pc.is_valid(control["seq"]))
+    return sorted(_plain(control.filter(numbered)), key=lambda row: int(row["seq"]))
+
+
+def _plain(rows: pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python values, times as microseconds: Python's own times end before a table's do."""
+    for name in ("effective_time", "written_at"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, rows[name].cast(pa.int64()))
+    return rows.to_pylist()  # type: ignore[no-any-return]
 
 
 def _change(row: dict[str, Any]) -> LimitChange:
     return LimitChange(
-        _micros(row["effective_time"]),
+        row["effective_time"],
         row["seq"] or 0,
         row["broker"],
         row["scope"],
@@ -91,22 +102,18 @@ def _change(row: dict[str, Any]) -> LimitChange:
     )
 
 
-def _micros(moment: datetime) -> int:
-    return int(moment.timestamp()) * 1_000_000 + moment.microsecond
-
-
 def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Control rows in; a block of changes and one of ticks for every key that they concern, and wrong rows out."""
     for batch in batches:
         packed: list[tuple[str, str, bytes]] = []
         changes: list[LimitChange] = []
         ticks: list[dict[str, Any]] = []
-        for row in batch.to_pylist():
+        for row in _plain(pa.Table.from_batches([batch])):
             fault = _fault(routing, row)
             if fault:
                 packed.append((DEAD_LETTER_KEY, "dead_letters", encode(_dead_letter(row, fault))))
             elif row["kind"] != LIMIT:
-                tick = {"broker": row["broker"], "event_time_us": _micros(row["effective_time"])}
+                tick = {"broker": row["broker"], "event_time_us": row["effective_time"]}
                 ticks.append(tick | {"finish": row["kind"] == FINISH, "key": row["key"]})
             elif not (routing.by_topic and row["source"] == CONF):  # those the operator was given
                 changes.append(_change(row))
@@ -134,11 +141,14 @@ def _ticks_by_key(routing: Routing, ticks: list[dict[str, Any]]) -> Iterator[tup
 
 def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     """Why the row cannot be carried out, or None."""
-    if row["kind"] not in {LIMIT, TICK, FINISH}:
+    is_of_job = row["kind"] in {TICK, FINISH} and row["source"] == JOB
+    if row["kind"] != LIMIT and not is_of_job:
         return f"kind: got {row['kind']}, allowed is {LIMIT}"
     if row["effective_time"] is None:
         return "effective_time: got null, allowed is a timestamp"
-    if row["kind"] != LIMIT:
+    if not 0 <= row["effective_time"] <= LATEST_US:
+        return f"effective_time: got {row['effective_time']} us, allowed is a time from 1970 to 2262"
+    if is_of_job:
         return None
     scope, name = row["scope"], row["name"]
     if scope not in SCOPES:
@@ -146,12 +156,15 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     allowed = _allowed_name(scope, name)
     if allowed:
         return f"name: got {name!r}, allowed is {allowed}"
+    for rate in ("messages_per_s", "bytes_per_s"):
+        if row[rate] is not None and row[rate] < 0:
+            return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off"
     if routing.by_topic and scope != "topic" and row["source"] != CONF:
         return (
             f"scope: got {scope}, allowed is topic while state_key is topic; put wider limits in the conf files and "
             "restart"
         )
-    if scope == "broker" and not routing.broker_wide and (row["messages_per_s"] or 0, row["bytes_per_s"] or 0) > (0, 0):
+    if scope == "broker" and not routing.broker_wide and max(row["messages_per_s"] or 0, row["bytes_per_s"] or 0) > 0:
         return (
             "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
             "broker.conf and start with a new --output"

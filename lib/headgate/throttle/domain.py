@@ -81,7 +81,7 @@ def advance(
     until_ns = max(bound_us * 1000, domain.clock_ns)
     events = _due_events(domain, events, bound_us)
     changes = _without_first(domain, events, _due_changes(domain, until_ns // 1000))
-    order = np.lexsort((numbers(events["seq"]), numbers(events["event_time_us"])))
+    order = _order(events)
     positions = _register(domain, events, order, rules)
     producers = _producers(domain, events, positions.topic, rules)
     publishes = _publishes(events, order, positions, producers.of_event)
@@ -109,9 +109,22 @@ def _due_events(domain: DomainState, events: pa.Table, bound_us: int) -> pa.Tabl
     return events.filter(due)
 
 
+def _order(events: pa.Table) -> Ints:
+    """Rows by (event_time, seq); where the source left rows equal in both, by what they say, never by how they came."""
+    time_us, seq = numbers(events["event_time_us"]), numbers(events["seq"])
+    order: Ints = np.lexsort((seq, time_us))
+    tied = (np.diff(time_us[order]) == 0) & (np.diff(seq[order]) == 0)
+    if not tied.any():
+        return order
+    columns = ("event_time_us", "seq", "topic", "producer", "connection", "messages", "bytes")
+    by_all = pc.sort_indices(events, sort_keys=[(name, "ascending") for name in columns])
+    return by_all.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+
 def _due_changes(domain: DomainState, bound_us: int) -> list[LimitChange]:
     """Take the changes that hold by `bound_us` out of the pending ones, in their order."""
-    pending = sorted(domain.pending, key=lambda change: change[:2])
+    pending = sorted(domain.pending, key=repr)
+    pending.sort(key=lambda change: change[:2])
     due = [change for change in pending if change.effective_us <= bound_us]
     domain.pending = pending[len(due) :]
     return due

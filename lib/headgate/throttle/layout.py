@@ -1,10 +1,12 @@
 """What a checkpoint's state depends on: chosen at the first start, kept in the control table, the same ever after."""
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.conf import Conf
 from headgate.errors import StateError
@@ -29,6 +31,8 @@ class Layout:
     max_debt_ms: int
     release_quantum: int
     send_timeout_ms: int
+    hold_back_ms: int
+    attachments: str
 
 
 def layout_of(conf: Conf) -> Layout:
@@ -43,28 +47,38 @@ def layout_of(conf: Conf) -> Layout:
         max_debt_ms=-1 if broker.max_debt_ms is None else broker.max_debt_ms,
         release_quantum=broker.release_quantum_producers or 0,
         send_timeout_ms=operator.send_timeout_ms,
+        hold_back_ms=conf.settings.input.hold_back_ms,
+        attachments=_digest_of_attachments(conf),
     )
+
+
+def _digest_of_attachments(conf: Conf) -> str:
+    """A topic's group decides where its state is, so what is attached to what cannot change under a checkpoint."""
+    groups = conf.resource_groups
+    attached = [sorted(names.items()) for names in (groups.tenants, groups.namespaces, groups.topics)]
+    return hashlib.sha256(json.dumps(attached).encode()).hexdigest()[:16]
 
 
 def kept_layout(control: pa.Table) -> Layout | None:
     """The layout that the control table holds, None in a new one. Raises StateError for one of another version."""
-    for row in control.to_pylist():
-        if row["kind"] == LAYOUT:
-            kept = json.loads(row["name"])
-            if kept.keys() != {field.name for field in fields(Layout)}:
-                raise StateError(
-                    f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}: "
-                    "start with a new --output and --checkpoint, or go back to the headgate that wrote it"
-                )
-            return Layout(**kept)
-    return None
+    rows = control.filter(pc.equal(control["kind"], LAYOUT)).select(["seq", "name"]).to_pylist()
+    if not rows:
+        return None
+    kept = json.loads(max(rows, key=lambda row: row["seq"])["name"])
+    if kept.keys() != {field.name for field in fields(Layout)}:
+        raise StateError(
+            f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}: "
+            "start with a new --output and --checkpoint, or go back to the headgate that wrote it"
+        )
+    return Layout(**kept)
 
 
-def layout_row(layout: Layout) -> dict[str, Any]:
+def layout_row(layout: Layout, seq: int = 0) -> dict[str, Any]:
+    """The layout as a control row; of several the one with the highest `seq` holds."""
     row = dict.fromkeys(CONTROL.names)
     return row | {
         "effective_time": FROM_THE_START,
-        "seq": 0,
+        "seq": seq,
         "kind": LAYOUT,
         "source": JOB,
         "name": json.dumps(asdict(layout)),
@@ -98,12 +112,12 @@ def routing_of(layout: Layout, conf: Conf) -> Routing:
     )
 
 
-def rules_of(layout: Layout, conf: Conf) -> Rules:
+def rules_of(layout: Layout) -> Rules:
     return Rules(
         max_debt_ms=layout.max_debt_ms,
         release_quantum=layout.release_quantum,
         offered=layout.traffic == "offered",
         send_timeout_ms=layout.send_timeout_ms,
-        hold_back_ms=conf.settings.input.hold_back_ms,
+        hold_back_ms=layout.hold_back_ms,
         broker_wide=layout.broker_wide,
     )

@@ -23,6 +23,7 @@ from unit.throttle.domains import TOPICS
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 AT_US = 1_767_268_800_250_000
+YEAR_10000_US = 253_402_300_800_000_000
 SLOTS = Routing(slots=3)
 BROKER_WIDE = Routing(slots=3, broker_wide=True)
 BY_TOPIC = Routing(by_topic=True)
@@ -60,7 +61,7 @@ def test_rows_of_others_do_not_make_a_table_that_is_not_new():
     foreign = limit_row(AT, 7, GOLD) | {"source": "admin"}
     rows = conf_rows([DEFAULT, GOLD], table([foreign, tick_row(AT)]), AT)
 
-    assert [(FROM_THE_START, 8), (FROM_THE_START, 9)] == [(row["effective_time"], row["seq"]) for row in rows]
+    assert [(FROM_THE_START, 0), (FROM_THE_START, 1)] == [(row["effective_time"], row["seq"]) for row in rows]
 
 
 RESTARTS = {
@@ -169,6 +170,19 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         (TOPIC_ROW | {"kind": None}, "kind: got None, allowed is limit"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
+        (
+            TOPIC_ROW | {"effective_time": YEAR_10000_US},
+            f"effective_time: got {YEAR_10000_US} us, allowed is a time from 1970 to 2262",
+        ),
+        (
+            TOPIC_ROW | {"effective_time": -1},
+            "effective_time: got -1 us, allowed is a time from 1970 to 2262",
+        ),
+        (
+            TOPIC_ROW | {"bytes_per_s": -1},
+            "bytes_per_s: got -1, allowed is a whole number from 0, which is off",
+        ),
+        (tick_row(AT, finish=True) | {"source": "admin"}, "kind: got finish, allowed is limit"),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
         (TOPIC_ROW | {"name": None}, "name: got None, allowed is a name with scope topic"),
@@ -188,6 +202,13 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             BROKER_ROW,
+            (
+                "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
+                "broker.conf and start with a new --output"
+            ),
+        ),
+        (
+            BROKER_ROW | {"messages_per_s": None, "bytes_per_s": 1000},
             (
                 "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
                 "broker.conf and start with a new --output"

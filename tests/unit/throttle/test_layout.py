@@ -43,6 +43,8 @@ def test_a_layout_is_what_the_conf_files_say():
         "max_debt_ms": 500,
         "release_quantum": 3,
         "send_timeout_ms": 7000,
+        "hold_back_ms": 250,
+        "attachments": LAYOUT.attachments,
     } == asdict(LAYOUT)
 
 
@@ -53,9 +55,7 @@ def test_settings_that_are_not_there_stand_for_no_bound_no_quantum_and_no_broker
 
 
 def test_rules_and_routing_follow_the_layout_and_the_conf_files():
-    assert Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, broker_wide=True) == rules_of(
-        LAYOUT, CONF
-    )
+    assert Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, broker_wide=True) == rules_of(LAYOUT)
     assert Routing(
         slots=5,
         broker_wide=True,

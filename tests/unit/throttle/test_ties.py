@@ -1,0 +1,37 @@
+"""Rows that the source left equal in (event_time, seq) act in an order of their own, not in that of their arrival."""
+
+from itertools import permutations
+
+import pyarrow as pa
+import pytest
+
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.domain import Rules, advance
+from headgate.throttle.limits import LimitChange
+from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.schemas import EVENTS
+from headgate.throttle.state import DomainState
+
+AT_US = 1_767_268_800_000_000
+ROWS = [
+    (AT_US, 0, "b", "persistent://t/n/x", "@group/g", producer, "c", messages, 0)
+    for producer, messages in (("p", 9), ("q", 4), ("q", 5))
+]
+CHANGES = [LimitChange(AT_US, 0, None, "group", "g", rate, 0) for rate in (5, 7)]
+
+
+def step(rows, changes, engine):
+    domain = DomainState("b", pending=list(changes))
+    domain.book.groups["g"] = (10, 0)
+    events = pa.table([list(column) for column in zip(*rows, strict=True)], schema=EVENTS)
+    output = advance(domain, events, AT_US + 5_000_000, Rules(), engine, finish=True)
+    return output.marks.to_pylist(), output.usage.to_pylist()
+
+
+@pytest.mark.parametrize("engine", [run_arrays, run_readable])
+def test_the_order_of_arrival_does_not_show(engine) -> None:
+    expected = step(ROWS, CHANGES, engine)
+    assert expected[0]
+    for rows in permutations(ROWS):
+        for changes in permutations(CHANGES):
+            assert expected == step(rows, changes, engine)
