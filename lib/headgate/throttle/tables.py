@@ -19,6 +19,9 @@ SCHEMAS = {
     "control": CONTROL,
 }
 
+CONFIGURATIONS: dict[str, dict[str, str | None]] = {"control": {"delta.appendOnly": "true"}}
+"""A stream of a table ends for good where rows of it are changed or deleted."""
+
 
 class Tables:
     """Tables of one output folder. An append is atomic, and repeated with the same transaction it is done once.
@@ -28,14 +31,17 @@ class Tables:
     """
 
     def __init__(self, output: str | PurePath) -> None:
-        self._tables = {name: self._opened(f"{output}/{name}", schema) for name, schema in SCHEMAS.items()}
+        self._tables = {
+            name: self._opened(f"{output}/{name}", schema, CONFIGURATIONS.get(name, {}))
+            for name, schema in SCHEMAS.items()
+        }
 
     @staticmethod
-    def _opened(path: str, schema: pa.Schema) -> DeltaTable:
+    def _opened(path: str, schema: pa.Schema, configuration: dict[str, str | None]) -> DeltaTable:
         """Raises TableError if no table can be there, or one with other columns is."""
         remedy = "give an --output that can be written: a new folder, or one of an earlier run"
         try:
-            table = DeltaTable.create(path, schema=schema, mode="ignore")
+            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=configuration)
         except (DeltaError, OSError) as error:
             raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
         found = pa.schema(table.schema().to_arrow())
