@@ -3,20 +3,25 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from headgate.conf import Conf, load_conf
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import TraceSpec
 
 RESULTS = ("marks", "topic_usage")
 PATIENCE_S = 120
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 SMALL = TraceSpec(
     events=700,
@@ -123,6 +128,49 @@ def settings(spark: SparkSession, **values: Any) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def at(seconds: float) -> datetime:
+    """An event time of hand-made traffic."""
+    return START + timedelta(seconds=seconds)
+
+
+def write_publishes(file: Path, publishes: Iterable[tuple[float, str, str]], *, messages: int = 5) -> None:
+    """One JSON line for each (seconds, broker, topic); `seq` is the time in ms, by which a test can name a publish."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f".{file.name}")
+    with unfinished.open("w") as lines:
+        for seconds, broker, topic in publishes:
+            row = {
+                "event_time": at(seconds).isoformat(),
+                "seq": round(seconds * 1000),
+                "broker": broker,
+                "topic": topic,
+            }
+            row |= {
+                "kind": "publish",
+                "producer": f"p-{topic[-1]}",
+                "connection": "c",
+                "messages": messages,
+                "bytes": 1,
+            }
+            lines.write(f"{json.dumps(row)}\n")
+    unfinished.rename(file)
+
+
+def every_100_ms(first_s: int, last_s: int, broker: str, topic: str) -> list[tuple[float, str, str]]:
+    """Publishes from `first_s` to just before `last_s`."""
+    return [(tenth / 10, broker, topic) for tenth in range(10 * first_s, 10 * last_s)]
+
+
+def control_row(**values: Any) -> dict[str, Any]:
+    """A row as somebody else would append it to the control table: a limit, unless `values` say otherwise."""
+    return dict.fromkeys(CONTROL.names) | {"kind": "limit", "source": "operator"} | values
+
+
+def append_control(output: Path, *rows: dict[str, Any]) -> None:
+    """With delta-rs, as another program would."""
+    write_deltalake(output / "control", pa.Table.from_pylist(list(rows), CONTROL), mode="append")
 
 
 def rows_of(output: Path | str, table: str, *columns: str) -> list[dict[str, Any]]:
