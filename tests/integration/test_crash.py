@@ -39,7 +39,9 @@ def kill_in_batch(scene: Path, output: str, versions: int) -> None:
     pid_file = scene / f"{output}.pid"
     pid_file.unlink(missing_ok=True)
     process = start(scene, output, pid_file)
-    await_that(lambda: process.poll() is not None or commits(scene / output) >= versions, f"{versions} commits")
+    await_that(
+        lambda: process.poll() is not None or commits(scene / output) >= versions, f"{versions} commits", TIMEOUT_S
+    )
     if process.poll() is None:
         os.killpg(os.getpgid(int(pid_file.read_text())), signal.SIGKILL)
     process.wait(TIMEOUT_S)
