@@ -1,0 +1,37 @@
+"""What the throttle job's state holds: one row a topic, broker or group with a limiter, as of the last complete batch.
+
+./spark-submit.sh jobs/state.py --checkpoint output/demo/checkpoint
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from headgate.errors import HeadgateError
+from headgate.report.state_screen import json_lines, state_lines
+from headgate.spark.session import spark_session
+from headgate.spark.state import read_state
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0, or 2 with a message if there is no state to read."""
+    options = parsed(arguments)
+    try:
+        report = read_state(spark_session("headgate state"), options.checkpoint)
+    except HeadgateError as error:
+        sys.stderr.write(f"state: {error}\n")
+        return 2
+    lines = json_lines(report) if options.format == "json" else state_lines(report)
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="state", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="of a throttle job")
+    parser.add_argument("--format", choices=("table", "json"), default="table", help="default table")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What a checkpoint's state holds, as a table: one row a topic, broker or group that has a limiter. No engine."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.usage import SECOND_NS
+from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.state import DomainState, decode_state
+
+_INSTANT = pa.timestamp("ns", tz="UTC")
+
+REPORT = pa.schema(
+    [
+        ("broker", pa.string()),
+        ("scope", pa.string()),
+        ("limiter", pa.string()),
+        ("messages_per_s", pa.int64()),
+        ("bytes_per_s", pa.int64()),
+        ("messages_balance", pa.int64()),
+        ("bytes_balance", pa.int64()),
+        ("messages_debt", pa.int64()),
+        ("bytes_debt", pa.int64()),
+        ("messages_remainder_ns", pa.int64()),
+        ("bytes_remainder_ns", pa.int64()),
+        ("messages_last_refill", _INSTANT),
+        ("bytes_last_refill", _INSTANT),
+        ("waiting", pa.int64()),
+        ("next_drain", _INSTANT),
+        ("open_second", _INSTANT),
+        ("clock", _INSTANT),
+    ]
+)
+"""Rates per second, 0 is off. Balances are as of the last refill; null without a bucket. debt: tokens below 0, from 0.
+
+remainder_ns: elapsed time not yet turned into tokens. waiting: entries in the limiter's queue; next_drain: when it is
+looked at again. open_second: the second whose usage of the topic is not written yet. clock: the time up to which
+everything on this broker (of this state key) is done.
+"""
+
+
+def state_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
+    """REPORT of a checkpoint's state values, (version, blocks) each, in the order of broker, scope and name.
+
+    Raises StateError for a version that this headgate does not read.
+    """
+    domains = [domain for version, blocks in states for domain in decode_state(version, blocks).domains.values()]
+    rows = pa.concat_tables([REPORT.empty_table(), *map(_of_domain, domains)])
+    return rows.sort_by([("broker", "ascending"), ("scope", "ascending"), ("limiter", "ascending")])
+
+
+def _of_domain(domain: DomainState) -> pa.Table:
+    n = len(domain.keys)
+    is_broker, is_group = pc.equal(domain.keys, BROKER_KEY), pc.starts_with(domain.keys, group_key(""))
+    shared = pc.make_struct(is_broker, is_group)
+    limiters = domain.limiters
+    columns: dict[str, pa.Array] = {
+        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), n),
+        "scope": pc.case_when(shared, "broker", "group", "topic"),
+        "limiter": pc.case_when(
+            shared, domain.broker, pc.utf8_slice_codeunits(domain.keys, len(group_key(""))), domain.keys
+        ),
+        "waiting": np.bincount(domain.entry_limiter, minlength=n),
+        "next_drain": _instants(limiters["next_drain_ns"], limiters["next_drain_ns"] != NONE),
+        "open_second": _open_second(domain),
+        "clock": _instants(np.full(n, domain.clock_ns), np.full(n, domain.clock_ns != NONE)),
+    }
+    for kind, name in enumerate(("messages", "bytes")):
+        balance = limiters["balance"][:, kind]
+        has_bucket = (limiters["rate"][:, kind] > 0) & (limiters["born"] != 0)
+        columns |= {
+            f"{name}_per_s": pa.array(limiters["rate"][:, kind]),
+            f"{name}_balance": pa.array(balance, mask=~has_bucket),
+            f"{name}_debt": pa.array(np.maximum(-balance, 0), mask=~has_bucket),
+            f"{name}_remainder_ns": pa.array(limiters["remainder_ns"][:, kind], mask=~has_bucket),
+            f"{name}_last_refill": _instants(limiters["last_ns"][:, kind], has_bucket),
+        }
+    return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
+
+
+def _open_second(domain: DomainState) -> pa.Array:
+    second = np.full(len(domain.keys), NONE)
+    second[domain.usage["topic"]] = domain.usage["second"]
+    is_open = second != NONE
+    return _instants(np.where(is_open, second, 0) * SECOND_NS, is_open)
+
+
+def _instants(at_ns: Ints, known: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+    return pa.array(at_ns, pa.int64(), mask=~known).cast(_INSTANT)

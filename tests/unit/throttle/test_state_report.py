@@ -1,0 +1,129 @@
+"""The report of a checkpoint's state: one row a limiter, with what the state holds of it."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from headgate.errors import StateError
+from headgate.report.state_screen import json_lines, state_lines
+from headgate.throttle.domain import Rules
+from headgate.throttle.state import VERSION, KeyState, encode_state
+from headgate.throttle.state_report import REPORT, state_report
+from unit.throttle.domains import (
+    BROKER,
+    SECOND_US,
+    START_US,
+    TOPICS,
+    changes_block,
+    event,
+    events_block,
+    limit,
+    step_through,
+)
+
+START_NS = START_US * 1000
+LIMITS = [
+    limit("default", "", 10, 1000),
+    limit("broker", "", 100, seq=1),
+    limit("group", "gold", None, 500, seq=2),
+    limit("topic", TOPICS[1], seq=3, messages=0),
+]
+
+
+@pytest.fixture(scope="module")
+def report() -> pa.Table:
+    """Topic 0 overdraws its messages by 15 and has two entries in its queue; topic 1 has no limit of its own."""
+    rows = [
+        event(0, TOPICS[0], messages=25, bytes_=100, group="gold", producer="p1"),
+        event(1, TOPICS[0], messages=0, bytes_=0, group="gold", seq=1, producer="p2"),
+        event(SECOND_US + SECOND_US // 2, TOPICS[1], messages=1, bytes_=1, seq=2),
+    ]
+    state = step_through([[changes_block(LIMITS), events_block(rows)]], Rules(broker_wide=True)).state
+    return state_report([(VERSION, encode_state(state)), (VERSION, encode_state(KeyState()))])
+
+
+def row_of(report: pa.Table, limiter: str) -> dict:
+    (row,) = [row for row in in_ns(report) if row["limiter"] == limiter]
+    return row
+
+
+def in_ns(report: pa.Table) -> list[dict]:
+    """Rows with instants as ns after START_NS."""
+    instants = [field.name for field in REPORT if pa.types.is_timestamp(field.type)]
+    columns = {name: report[name].cast(pa.int64()) if name in instants else report[name] for name in REPORT.names}
+    rows = pa.table(columns).to_pylist()
+    return [row | {name: row[name] if row[name] is None else row[name] - START_NS for name in instants} for row in rows]
+
+
+def test_rows_come_by_broker_scope_and_name(report) -> None:
+    expected = [("broker", BROKER), ("group", "gold"), ("topic", TOPICS[0]), ("topic", TOPICS[1])]
+    assert REPORT == report.schema
+    assert expected == list(zip(report["scope"].to_pylist(), report["limiter"].to_pylist(), strict=True))
+
+
+def test_a_topics_row_has_its_rates_balances_debt_and_queue(report) -> None:
+    expected = {
+        "broker": BROKER,
+        "scope": "topic",
+        "limiter": TOPICS[0],
+        "messages_per_s": 10,
+        "bytes_per_s": 1000,
+        "messages_balance": -15,  # as of the last refill: what was earned since counts when somebody looks
+        "bytes_balance": 900,
+        "messages_debt": 15,
+        "bytes_debt": 0,
+        "messages_remainder_ns": 0,
+        "bytes_remainder_ns": 0,
+        "waiting": 2,
+    }
+    assert expected == {name: row_of(report, TOPICS[0])[name] for name in expected}
+
+
+def test_a_limiter_without_a_rate_has_no_bucket(report) -> None:
+    row = row_of(report, TOPICS[1])
+    assert (0, 0) == (row["messages_per_s"], row["bytes_per_s"])
+    assert {None} == {
+        row[f"{kind}_{name}"] for kind in ("messages", "bytes") for name in ("balance", "debt", "last_refill")
+    }
+
+
+def test_debt_is_what_the_balance_is_below_zero() -> None:
+    rows = [event(0, TOPICS[0], messages=25, producer="p1"), event(1, TOPICS[0], seq=1, messages=1, producer="p2")]
+    state = step_through([[changes_block([limit("default", "", 10)]), events_block(rows)]], Rules()).state
+    row = row_of(state_report([(VERSION, encode_state(state))]), TOPICS[0])
+    expected = {"messages_balance": -16, "messages_debt": 16, "waiting": 2, "open_second": 0, "clock": 1000}
+    assert expected == {name: row[name] for name in expected}
+    assert (0, 1_600_000_000) == (row["messages_last_refill"], row["next_drain"])
+
+
+def test_a_checkpoint_without_domains_gives_no_rows() -> None:
+    empty = state_report([(VERSION, encode_state(KeyState()))])
+    assert (REPORT, 0) == (empty.schema, len(empty))
+    assert ["0 limiters"] == list(state_lines(empty))
+
+
+def test_another_version_is_refused() -> None:
+    with pytest.raises(StateError, match=f"version {VERSION + 1}"):
+        state_report([(VERSION + 1, b"")])
+
+
+def test_people_get_a_line_a_limiter_whose_columns_stand_under_each_other(report) -> None:
+    head, *lines, last = state_lines(report)
+    assert ["4 limiters", 4] == [last, len(lines)]
+    assert [f"broker {BROKER}", "group gold", TOPICS[0], TOPICS[1]] == [
+        line[head.index("limiter") : head.index("messages/s")].strip() for line in lines
+    ]
+    assert ["100", "-", "10", "-"] == [line[head.index("messages/s") :].split()[0] for line in lines]
+
+
+def test_kinds_that_nothing_limits_are_left_out_for_people() -> None:
+    state = step_through([[changes_block([limit("default", "", 10)]), events_block([event(0)])]], Rules()).state
+    head, *_ = state_lines(state_report([(VERSION, encode_state(state))]))
+    assert "bytes" not in head
+
+
+def test_programs_get_every_column_as_json(report) -> None:
+    rows = [json.loads(line) for line in json_lines(report)]
+    assert [REPORT.names] * 4 == [list(row) for row in rows]
+    assert {"2025-10-09 08:53:21.500000000Z"} == {row["clock"] for row in rows}
