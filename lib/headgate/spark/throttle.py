@@ -226,26 +226,30 @@ class ThrottleRun:
         return sorted(row["key"] for row in state.select("key.key").collect())
 
     def _follow(self, query: StreamingQuery) -> None:
-        """Go on until a stop; where traffic is live and a broker goes quiet, let its time go on (conf [live])."""
-        live = self._conf.settings.live
-        while query.isActive and not self._stop.wait(max(live.live_lag_ms / 1000, POLL_S)):
-            brokers = self._brokers()
-            now_us = time.time_ns() // 1000
-            newest_us = max((high_us for high_us, _ in brokers.values()), default=0)
-            if self._routing.by_topic:
-                self.tables.append_control(self._ticks_of_topics(brokers))
-            elif newest_us > now_us - live.live_within_ms * 1000 and not query.status["isDataAvailable"]:
-                target_us = now_us - live.live_lag_ms * 1000
-                quiet = [broker for broker, (high_us, is_open) in brokers.items() if is_open and high_us < target_us]
-                self.tables.append_control([tick_row(_moment(target_us), broker=broker) for broker in quiet])
+        """Go on until a stop, and let time go on where nothing comes that would move it."""
+        interval_s = max(self._conf.settings.live.live_lag_ms / 1000, POLL_S)
+        while query.isActive and not self._stop.wait(interval_s):
+            self.tables.append_control(self._due_ticks(caught_up=not query.status["isDataAvailable"]))
 
-    def _ticks_of_topics(self, brokers: dict[str, tuple[int, bool]]) -> list[dict[str, object]]:
-        """Where topics are keys, traffic of one does not move another's time: bring open ones to their broker's."""
-        domains = list(self.clocks.domains.items())
+    def _due_ticks(self, *, caught_up: bool) -> list[dict[str, object]]:
+        """Ticks for what is open and behind: its broker, whose time traffic of other topics does not move where topics
+        are keys; and the wall clock less the lag, if the input is live (conf [live]) and taken in up to its end.
+        """
+        live, now_us = self._conf.settings.live, time.time_ns() // 1000
+        brokers = self._brokers()
+        goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
+        if caught_up and max(goals_us.values(), default=0) > now_us - live.live_within_ms * 1000:
+            goals_us = {broker: max(high_us, now_us - live.live_lag_ms * 1000) for broker, high_us in goals_us.items()}
+        if not self._routing.by_topic:
+            return [
+                tick_row(_moment(goals_us[broker]), broker=broker)
+                for broker, (high_us, is_open) in brokers.items()
+                if is_open and high_us < goals_us[broker]
+            ]
         return [
-            tick_row(_moment(brokers[broker][0]), broker=broker, key=key)
-            for (key, broker), (high_us, _, is_open) in domains
-            if is_open and high_us < brokers[broker][0]
+            tick_row(_moment(goals_us[broker]), broker=broker, key=key)
+            for (key, broker), (high_us, _, is_open) in list(self.clocks.domains.items())
+            if is_open and high_us < goals_us[broker]
         ]
 
     def _brokers(self) -> dict[str, tuple[int, bool]]:
