@@ -1,0 +1,86 @@
+"""The job without --once: it goes on, moves time where nobody publishes any more, stops and continues on request."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from integration.processes import await_line, started, stopped
+from integration.runs import (
+    START,
+    Run,
+    at,
+    await_that,
+    conf_in,
+    every_100_ms,
+    results_of,
+    rows_of,
+    run_once,
+    write_conf,
+    write_publishes,
+)
+
+TOPIC, OTHER = "persistent://acme/shop/orders", "persistent://acme/shop/carts"
+LIVE = "[trigger]\ninterval_ms = 0\n[operator]\nstate_key = '{}'\nslots = 4\n[live]\nlive_lag_ms = 400\n"
+
+
+def seconds_after_start(moment: datetime) -> float:
+    """Of runs.START, which hand-made traffic counts from; whole ms."""
+    return round((moment - START) / timedelta(milliseconds=1)) / 1000
+
+
+@pytest.mark.parametrize("state_key", ["auto", "topic"])
+def test_a_release_becomes_visible_though_nobody_publishes_any_more(
+    state_key: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """One publish, now, of 30 messages against 25 a second: its producer is let go after about 0.2 s."""
+    (tmp_path / "trace").mkdir()
+    conf = conf_in(tmp_path / "conf", LIVE.format(state_key))
+    with Run(spark, conf, tmp_path / "trace", tmp_path / "out", once=False).alongside() as run:
+        await_that(lambda: run.batches, "the first batch")
+        now_s = seconds_after_start(datetime.now(UTC))
+        write_publishes(tmp_path / "trace" / "a.json", [(now_s, "b1", TOPIC), (now_s, "b2", OTHER)], messages=30)
+        await_that(lambda: len(rows_of(tmp_path / "out", "marks")) == 4, "two marks and two unmarks", 60)
+        await_that(lambda: len(rows_of(tmp_path / "out", "topic_usage")) >= 2, "usage of the seconds that ended", 60)
+    marks = rows_of(tmp_path / "out", "marks")
+    released_ns = [row["at_ns"] for row in marks if row["action"] == "unmark"]
+    began_ns = [row["at_ns"] for row in marks if row["action"] == "mark"]
+    assert [begin + 240_000_000 for begin in began_ns] == released_ns  # 5 below 0, and the target of 1, at 25 a second
+
+
+def test_recorded_traffic_is_not_moved_by_the_wall_clock(spark: SparkSession, tmp_path: Path) -> None:
+    write_publishes(tmp_path / "trace" / "a.json", every_100_ms(0, 1, "b1", TOPIC))
+    conf = conf_in(tmp_path / "conf", LIVE.format("auto"))
+    with Run(spark, conf, tmp_path / "trace", tmp_path / "out", once=False).alongside() as run:
+        await_that(lambda: sum(batch.rows for batch in run.batches) == 10, "the traffic")
+        ended_s = time.monotonic() + 1.5  # several rounds of the loop that would tick
+        await_that(lambda: time.monotonic() > ended_s, "the end of a while")
+    ticks = [row for row in rows_of(tmp_path / "out", "control") if row["kind"] == "tick"]
+    assert {datetime(1970, 1, 1, tzinfo=UTC)} == {row["effective_time"] for row in ticks}
+    assert at(0.9) == max(row["event_time"] for row in rows_of(tmp_path / "out", "marks"))
+
+
+def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    trace, log = tmp_path / "trace", tmp_path / "screen"
+    conf = write_conf(tmp_path / "conf", "[trigger]\ninterval_ms = 0\n[operator]\nslots = 4\n")
+    paths = {"--input": trace, "--output": tmp_path / "out", "--conf-dir": conf}
+    arguments = ["--format", "json", *(str(part) for pair in paths.items() for part in pair)]
+    for start in (0, 1):
+        publishes = every_100_ms(2 * start, 2 * start + 2, "b1", TOPIC)
+        write_publishes(trace / f"{start}.json", publishes)
+        with started("throttle", *arguments, log=log) as process:
+            await_that(
+                lambda n=20 * (start + 1): taken(tmp_path / "out") == n or process.poll() is not None, "the rows"
+            )
+            assert stopped(process) == 0, log.read_text()
+        await_line(log, "rows in ")  # what a stopped job did is on its screen
+    calm = run_once(spark, conf_in(tmp_path / "conf", "[operator]\nslots = 4\n"), trace, tmp_path / "calm")
+    whole_seconds = [row for row in results_of(calm)["topic_usage"] if row["event_time"] < START + timedelta(seconds=3)]
+    assert results_of(calm)["marks"] == rows_of(tmp_path / "out", "marks")
+    assert whole_seconds == rows_of(tmp_path / "out", "topic_usage")
+
+
+def taken(output: Path) -> int:
+    return sum(row["rows"] for row in rows_of(output, "batches", "rows")) if (output / "batches").exists() else 0
