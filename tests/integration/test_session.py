@@ -4,14 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from headgate.errors import HeadgateError
 from headgate.spark.session import check_delta, shuffle_partitions, spark_session
+from headgate.throttle.slots import slot_keys
 
 
 def test_a_session_without_the_wrapper_has_the_settings_of_the_conf_folder(spark: SparkSession) -> None:
     names = ("spark.sql.session.timeZone", "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.ui.enabled")
-    expected = ["UTC", "1000000", "false"]
+    expected = ["UTC", "100000", "false"]
     assert expected == [spark.conf.get(name) for name in names]
 
 
@@ -59,3 +61,10 @@ class TestCleanUp:
 )
 def test_state_is_split_by_cores_within_limits(master: str, parallelism: int, partitions: int) -> None:
     assert partitions == shuffle_partitions(master, parallelism)
+
+
+@pytest.mark.parametrize("partitions", [2, 3, 5, 8])
+def test_slots_lie_in_partitions_in_turn(partitions: int, spark: SparkSession) -> None:
+    keys = spark.createDataFrame([(key,) for key in slot_keys(32)], "key string")
+    found = keys.select(F.pmod(F.hash("key"), F.lit(partitions))).collect()
+    assert [slot % partitions for slot in range(32)] == [partition for (partition,) in found]

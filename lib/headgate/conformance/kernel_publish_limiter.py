@@ -11,20 +11,26 @@ from headgate.conformance.adapters.publishing import build_limiters, limiters_op
 from headgate.conformance.timed import TimedAdapter
 from headgate.core.kernels.domain import drain, enqueue, plan_all, run_due, set_limit
 from headgate.core.kernels.domain_types import (
+    CLOSED_COLUMNS,
+    CLOSED_ROWS,
+    DUE,
+    DUES,
+    ENTRIES,
+    ENTRY,
+    LIMITER,
     MARK,
+    MARKED,
+    MARKS,
     NONE,
-    Agenda,
-    Closed,
-    Domain,
-    Entries,
+    QUEUE,
+    WITHHELD,
+    DomainArrays,
     Ints,
-    Limiters,
-    Marks,
-    Usage,
-    Withheld,
+    Records,
 )
-from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, take
+from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, settle
 from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.token_bucket import BUCKET, draw
 from headgate.core.names import known
 from headgate.core.numbers import int64
 from headgate.core.publish_limiter import OnRateChange, check_amounts
@@ -48,7 +54,7 @@ class ArrayLimiters(PublishLimiters):
     Of the readable limiters only names and parameters are used, in the order of registration; their buckets never move.
     """
 
-    _domain: Domain
+    _domain: DomainArrays
     _names: list[str]
     _producer_names: list[str]
 
@@ -57,25 +63,17 @@ class ArrayLimiters(PublishLimiters):
         self._names = list(self._limiters)
         self._producer_names = list(self._producers)
         count = len(self._names)
-        rates = np.array([limiter.rates for limiter in self._limiters.values()], np.int64).reshape(-1, 2)
-        reprice = [limiter.on_rate_change is OnRateChange.REPRICE for limiter in self._limiters.values()]
-        limiters = Limiters(
-            rate=rates,
-            balance=np.zeros((count, 2), np.int64),
-            last_ns=np.zeros((count, 2), np.int64),
-            remainder_ns=np.zeros((count, 2), np.int64),
-            floor=debt_floors(rates, self._bound_ms),
-            next_drain_ns=np.full(count, NONE),
-            born=np.ones(count, np.int64),
-            reprice=np.array(reprice, np.int64),
-            head=np.full(count, NONE),
-            tail=np.full(count, NONE),
-        )
-        for i in range(count):
-            for kind in range(2):
-                fill(limiters, kind, i, self.high_ns)
-        no_entries = Entries(_ints(0), _ints(0), _ints(0), np.zeros(1, np.int64))
-        self._domain = self._with_room(limiters, no_entries, np.zeros(len(self._producer_names), np.int64))
+        buckets, limiters = np.zeros((count, 2), BUCKET), np.zeros(count, LIMITER)
+        buckets["rate"] = np.array([limiter.rates for limiter in self._limiters.values()], np.int64).reshape(-1, 2)
+        buckets["floor"] = debt_floors(buckets["rate"].copy(), self._bound_ms)
+        settle(buckets)
+        for bucket in buckets.reshape(-1):
+            fill(bucket, self.high_ns)
+        limiters["next_drain_ns"] = limiters["second"] = limiters["head"] = NONE
+        limiters["born"] = 1
+        limiters["reprice"] = [limiter.on_rate_change is OnRateChange.REPRICE for limiter in self._limiters.values()]
+        waits = np.zeros(len(self._producer_names), np.int64)
+        self._domain = self._with_room(buckets, limiters, np.empty(0, ENTRY), waits)
 
     def publish(self, producer: str, messages: int, bytes_: int, now_ns: int) -> list[str]:
         """As PublishLimiters.publish."""
@@ -85,8 +83,9 @@ class ArrayLimiters(PublishLimiters):
         throttling = []
         for name in sorted(publisher.limiters, key=self._charge_order):
             i = self._names.index(name)
-            if charge_limiter(self._domain.limiters, i, messages, bytes_, at_ns):
-                enqueue(self._domain, i, self._producer_names.index(producer), 0, 0, at_ns)
+            domain = self._domain
+            if charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, at_ns):
+                enqueue(domain, i, self._producer_names.index(producer), 0, 0, at_ns)
                 self._limiters[name].throttled_publishes += 1
                 throttling.append(name)
         self._take_marks()
@@ -109,28 +108,26 @@ class ArrayLimiters(PublishLimiters):
     def balance(self, limiter: str, now_ns: int) -> tuple[int | None, int | None]:
         """As PublishLimiters.balance."""
         at_ns, i = self._enter(now_ns), self._position(limiter)
-        limiters = self._domain.limiters
-        messages, bytes_ = (take(limiters, kind, i, 0, at_ns) if limiters.rate[i, kind] else None for kind in range(2))
+        messages, bytes_ = (draw(bucket, 0, at_ns) if bucket["rate"] else None for bucket in self._domain.buckets[i])
         return messages, bytes_
 
     def pause_ns(self, limiter: str, now_ns: int) -> int:
         """As PublishLimiters.pause_ns."""
         at_ns, i = self._enter(now_ns), self._position(limiter)
-        limiters = self._domain.limiters
-        limited = [kind for kind in range(2) if limiters.rate[i, kind]]
-        return max((int(bucket_pause_ns(limiters, kind, i, at_ns)) for kind in limited), default=0)
+        limited = [bucket for bucket in self._domain.buckets[i] if bucket["rate"]]
+        return max((int(bucket_pause_ns(bucket, at_ns)) for bucket in limited), default=0)
 
     def next_drain_ns(self, limiter: str, now_ns: int) -> int | None:
         """As PublishLimiters.next_drain_ns."""
         self._enter(now_ns)
-        due_ns = int(self._domain.limiters.next_drain_ns[self._position(limiter)])
+        due_ns = int(self._domain.limiters["next_drain_ns"][self._position(limiter)])
         return None if due_ns == NONE else due_ns
 
     def queue(self, limiter: str, now_ns: int) -> list[str]:
         """As PublishLimiters.queue."""
         self._enter(now_ns)
-        items, owners = positions(self._domain.entries.next, self._domain.limiters.head)
-        waiting = self._domain.entries.producer[items[owners == self._position(limiter)]]
+        items, owners = positions(self._domain.entries, self._domain.limiters)
+        waiting = self._domain.entries["producer"][items[owners == self._position(limiter)]]
         return [self._producer_names[producer] for producer in waiting]
 
     def _enter(self, now_ns: int) -> int:
@@ -139,8 +136,8 @@ class ArrayLimiters(PublishLimiters):
             run_due(self._domain, at_ns)
         self._take_marks()
         domain, count = self._domain, len(self._names)
-        if max(domain.entries.used[0], domain.agenda.size[0]) + 2 * count > len(domain.entries.next):
-            self._domain = self._with_room(domain.limiters, domain.entries, domain.waits)
+        if max(domain.used[ENTRIES], domain.used[DUES]) + 2 * count > len(domain.entries):
+            self._domain = self._with_room(domain.buckets, domain.limiters, domain.entries, domain.waits)
         return at_ns
 
     def _position(self, limiter: str) -> int:
@@ -153,14 +150,8 @@ class ArrayLimiters(PublishLimiters):
 
     def _take_marks(self) -> list[str]:
         """Move the trackers by the kernel's marks, log its releases, and return who was released."""
-        marks, released = self._domain.marks, []
-        for at_ns, i, producer, action in zip(
-            *(
-                column[: marks.used[0]].tolist()
-                for column in (marks.at_ns, marks.limiter, marks.producer, marks.action)
-            ),
-            strict=True,
-        ):
+        domain, released = self._domain, []
+        for at_ns, i, producer, _, _, action in domain.marks[: domain.used[MARKS]].tolist():
             limiter, name = self._names[i], self._producer_names[producer]
             connection, kind = self._producers[name].connection, SCOPE_TYPES[self._limiters[limiter].scope]
             if action == MARK:
@@ -169,26 +160,29 @@ class ArrayLimiters(PublishLimiters):
                 self._trackers[connection].unmark(kind)
                 self._releases.append([at_ns, limiter, name])
                 released.append(name)
-        marks.used[0] = self._domain.closed.used[0] = 0
+        domain.used[MARKS] = domain.used[CLOSED_ROWS] = 0
         return released
 
-    def _with_room(self, limiters: Limiters, entries: Entries, waits: Ints) -> Domain:
+    def _with_room(self, buckets: Records, limiters: Records, entries: Records, waits: Ints) -> DomainArrays:
         """The same limiters and queues, with empty pools behind them and the agenda filled anew."""
-        items, owners = positions(entries.next, limiters.head)
+        items, owners = positions(entries, limiters)
         count, kept = len(self._names), len(items)
         size = 2 * kept + 4 * count + ROOM
-        following, head, tail = chain(owners, count, size)
-        producer, topic = _ints(size), np.zeros(size, np.int64)
-        producer[:kept] = entries.producer[items]
-        domain = Domain(
-            limiters._replace(head=head, tail=tail),
-            Entries(following, producer, topic, np.array([kept])),
-            Withheld._make([*(_ints(0) for _ in range(7)), np.zeros(1, np.int64), _ints(0), _ints(0)]),
-            waits,
-            Usage(np.full(count, NONE), np.zeros((count, USAGE_COLUMNS), np.int64), *np.zeros((2, count), np.int64)),
-            Marks._make([*(_ints(size) for _ in range(6)), np.zeros(1, np.int64)]),
-            Closed(_ints(size), _ints(size), np.zeros((USAGE_COLUMNS, size), np.int64), np.zeros(1, np.int64)),
-            Agenda(_ints(size), _ints(size), np.zeros(1, np.int64)),
+        grown = np.zeros(size, ENTRY)
+        grown["producer"][:kept] = entries["producer"][items]
+        chain(owners, grown, limiters)
+        domain = DomainArrays(
+            buckets,
+            limiters,
+            counts=np.zeros((count, USAGE_COLUMNS), np.int64),
+            entries=grown,
+            withheld=np.empty(0, WITHHELD),
+            withheld_by=np.empty(0, QUEUE),
+            waits=waits,
+            marks=np.empty(size, MARKED),
+            closed=np.empty((size, CLOSED_COLUMNS), np.int64),
+            agenda=np.empty(size, DUE),
+            used=np.array([kept, 0, 0, 0, 0]),
             broker=-1,
             quantum=self.release_quantum or 0,
             offered=False,
@@ -196,7 +190,3 @@ class ArrayLimiters(PublishLimiters):
         )
         plan_all(domain)
         return domain
-
-
-def _ints(size: int) -> Ints:
-    return np.empty(size, np.int64)

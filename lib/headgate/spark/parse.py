@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 
-TOPIC = r"^(non-)?persistent://[^/]+/[^/]+/[^/]+\z"
+TOPIC = r"^(?:non-)?persistent://[^/]++/[^/]++/[^/]++\z"
 MAX_LONG = 2**63 - 1
 KINDS = ("publish",)
 ISO_WITH_ZONE = r"^\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?\s*(Z|[+-]\d{2}(:?\d{2})?)\s*\z"
@@ -16,6 +16,8 @@ ISO_WITHOUT_SECONDS = r"^(\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(\s*(?:Z|[+-]\d{2}
 """What Java's OffsetDateTime prints on a full minute."""
 INTEGER = r"^\s*[+-]?\d+\s*\z"
 SHOWN_CHARACTERS = 100
+RAW_CHARACTERS = 2**14
+"""The most of a row that a dead letter keeps: a batch of such rows has to fit into an Arrow column of 2 GiB."""
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 Check = tuple[Column, Column]
@@ -25,12 +27,13 @@ Check = tuple[Column, Column]
 def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     """Rows of sources.read_raw to the columns below.
 
-    `reason` is null for a good row; for a bad one it names every column at fault. event_time_us, seq, broker, topic,
-    topic_hash (>= 0, of the topic's name), producer, connection, messages, bytes; reason, raw (of bad rows), source,
-    offset.
+    `bad` is null for a good row; else it is a JSON object of what a dead letter has: `reason` names every column at
+    fault, `raw` is the row, `source` and `offset` are where it came from. event_time_us, seq, broker, topic, producer,
+    connection, messages, bytes; bad; file where the raw rows have it.
     """
     types = {field.name: field.dataType for field in raw.schema.fields}
     is_text = isinstance(types["raw"], T.StringType)
+    file = ["file"] if "file" in types else []
     frame = raw.select(
         _event_time_us(types["event_time"]).alias("event_time_us"),
         _integer("seq", types["seq"]).alias("seq"),
@@ -38,29 +41,21 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
         _integer("messages", types["messages"]).alias("messages"),
         _integer("bytes", types["bytes"]).alias("bytes"),
         *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", "messages", "bytes")),
-        *(F.col(name) for name in ("raw", "source", "offset", "defect")),
+        *(F.col(name) for name in ("raw", "source", "offset", "defect", *file)),
     )
     checks = _checks(settings) if is_text else [*_checks(settings), *_checks_of_text()]
     is_good = F.col("defect").isNull()
     for wrong, _ in checks:
         is_good &= ~F.coalesce(wrong, F.lit(False))
-    reason = F.when(~is_good, F.coalesce("defect", F.concat_ws("; ", *(F.when(wrong, text) for wrong, text in checks))))
-    bad = F.col("reason").isNotNull()
-    return frame.withColumn("reason", reason).select(
-        "event_time_us",
-        "seq",
-        "broker",
-        "topic",
-        F.xxhash64("topic").bitwiseAND(F.lit(2**31 - 1)).alias("topic_hash"),
-        "producer",
-        "connection",
-        "messages",
-        "bytes",
-        "reason",
-        F.when(bad, F.col("raw") if is_text else _as_json("raw")).alias("raw"),
-        # Lines are counted by file; elsewhere only bad rows need to say where they are from.
-        (F.col("source") if is_text else F.when(bad, F.col("source"))).alias("source"),
-        (F.col("offset") if is_text else F.when(bad, F.col("offset"))).cast("long").alias("offset"),
+    text = F.col("raw") if is_text else _as_json("raw")
+    letter = F.struct(
+        F.coalesce("defect", F.concat_ws("; ", *(F.when(wrong, told) for wrong, told in checks))).alias("reason"),
+        F.substring(text, 1, RAW_CHARACTERS).alias("raw"),
+        "source",
+        "offset",
+    )
+    return frame.withColumn("bad", F.when(~is_good, F.to_json(letter))).select(
+        "event_time_us", "seq", "broker", "topic", "producer", "connection", "messages", "bytes", "bad", *file
     )
 
 

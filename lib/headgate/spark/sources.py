@@ -26,7 +26,8 @@ def read_raw(
 
     A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
     table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for
-    lines of JSON, which are counted later. past_damage: leave out what cannot be read of a file, instead of failing.
+    lines of JSON, which have `file` and are counted later. past_damage: leave out what cannot be read of a file,
+    instead of failing.
     Raises InputError for an input that is not there or that Spark cannot open.
     """
     sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
@@ -84,7 +85,7 @@ def _text(value: Column) -> tuple[Column, Column]:
 
 
 def _json_files(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    lines = _lines(spark, options, path)
+    lines = _lines(spark, options, path).withColumn("file", F.col("source"))
     blank = F.when(F.col("raw").rlike(r"^\s*\z"), BLANK_LINE)
     return _json(lines.withColumn("defect", F.coalesce("defect", blank)))
 
@@ -101,7 +102,7 @@ def _json(lines: DataFrame) -> DataFrame:
     return (
         lines.withColumn("parsed", parsed)
         .withColumn("defect", F.coalesce("defect", defect))
-        .select(*(F.col(f"parsed.{name}") for name in COLUMNS), "raw", "source", "offset", "defect")
+        .select(*(F.col(f"parsed.{name}") for name in COLUMNS), *lines.columns)
     )
 
 
@@ -185,6 +186,7 @@ def _advice(error: Exception) -> str:
     for sign, advice in {
         "UNABLE_TO_INFER_SCHEMA": "give a folder with at least one Parquet file, or the right --format",
         "is not a Parquet file": "give a folder whose first file is Parquet, or the right --format",
+        "DELTA_SCHEMA_NOT_SET": "give the folder of a Delta table, or the right --format",
         "NANOS": "write its times in microseconds",
         "data source: kafka": "start with ./spark-submit.sh --with-kafka",
     }.items():

@@ -143,7 +143,7 @@ class ThrottleRun:
         traffic = (
             read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
             .transform(parse, settings)
-            .mapInArrow(partial(pack, self._routing, count_lines=self._job.format == "json"), PACKED)
+            .mapInArrow(partial(pack, self._routing), PACKED)
         )
         operator = KeyOperator(rules, self._conf.settings.operator.kernel, given)
         return traffic.unionByName(self._control()).transform(apply_operator, operator)

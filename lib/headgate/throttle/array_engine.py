@@ -1,29 +1,35 @@
-"""The engine in array form: lays a domain's state out for the compiled kernel, runs it, and takes the state back."""
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
+    CLOSED_COLUMNS,
+    CLOSED_COUNTS,
+    CLOSED_ROWS,
+    CLOSED_SECOND,
+    CLOSED_TOPIC,
+    DUE,
+    ENTRY,
+    LIMITER,
+    MARKED,
+    MARKS,
     NONE,
-    Agenda,
-    Closed,
-    Domain,
-    Entries,
+    QUEUE,
+    WITHHELD,
+    DomainArrays,
     Ints,
-    Limiters,
-    Marks,
-    Usage,
-    Withheld,
+    Records,
 )
-from headgate.core.kernels.limiter import debt_floors
+from headgate.core.kernels.limiter import debt_floors, settle
 from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.token_bucket import BUCKET
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.domain import Result, Rules, Step, advance
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
+    BUCKET_FIELDS,
     COUNT_FIELDS,
     VERSION,
     WITHHELD_FIELDS,
@@ -42,66 +48,43 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     floors = debt_floors(np.stack([step.operations.messages, step.operations.bytes], axis=1), rules.max_debt_ms)
     run(arrays, step.operations, floors, step.until_ns, step.finish)
     _take_back(domain, arrays)
-    n, m = arrays.marks.used[0], arrays.closed.used[0]
-    marks = [column[:n].copy() for column in arrays.marks[:-1]]
-    closed = [arrays.closed.topic[:m].copy(), arrays.closed.second[:m].copy(), arrays.closed.counts[:m].copy()]
-    return Result._make([*marks, *closed])
+    marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
+    columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
+    columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
+    return Result._make(columns)
 
 
-def _laid_out(domain: DomainState, step: Step, rules: Rules) -> Domain:
+def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
     """Pools are as large as the step can need: a charge marks at most three limiters, a mark is undone at most once."""
     limiters, producers = len(domain.keys), len(step.producer_topic)
     kept, withheld = len(domain.entry_limiter), len(domain.withheld["at_ns"])
     charges = len(step.operations.at_ns) + withheld
     marks = 6 * charges + kept
-    seconds = marks + 2 * charges + 2 * limiters
-    due = limiters + producers + 6 * charges + 1
-    queue_next, head, tail = chain(domain.entry_limiter, limiters, kept + 3 * charges)
-    withholding = producers if rules.offered else 0
-    held_next, held_head, held_tail = chain(domain.withheld["producer"], withholding, charges)
-    return Domain(
-        Limiters(
-            rate=domain.limiters["rate"].copy(),
-            balance=domain.limiters["balance"].copy(),
-            last_ns=domain.limiters["last_ns"].copy(),
-            remainder_ns=domain.limiters["remainder_ns"].copy(),
-            floor=debt_floors(domain.limiters["rate"], rules.max_debt_ms),
-            next_drain_ns=domain.limiters["next_drain_ns"].copy(),
-            born=domain.limiters["born"].copy(),
-            reprice=_reprice(domain),
-            head=head,
-            tail=tail,
-        ),
-        Entries(
-            queue_next,
-            _room(domain.entry_producer, 3 * charges),
-            _room(step.producer_topic[domain.entry_producer], 3 * charges),
-            ints(kept),
-        ),
-        Withheld._make(
-            [
-                held_next,
-                *(_room(domain.withheld[name], charges - withheld) for name in WITHHELD_FIELDS[1:]),
-                ints(withheld),
-                held_head,
-                held_tail,
-            ]
-        ),
-        np.bincount(domain.entry_producer, minlength=producers).astype(np.int64),
-        _usage(domain, step, limiters),
-        Marks._make([*(np.empty(marks, np.int64) for _ in range(6)), ints(0)]),
-        Closed(
-            np.empty(seconds, np.int64),
-            np.empty(seconds, np.int64),
-            np.empty((seconds, USAGE_COLUMNS), np.int64),
-            ints(0),
-        ),
-        Agenda(np.empty(due, np.int64), np.empty(due, np.int64), ints(0)),
+    arrays = DomainArrays(
+        buckets=_buckets(domain, rules),
+        limiters=np.zeros(limiters, LIMITER),
+        counts=np.zeros((limiters, USAGE_COLUMNS), np.int64),
+        entries=np.empty(kept + 3 * charges, ENTRY),
+        withheld=np.empty(charges, WITHHELD),
+        withheld_by=np.empty(producers if rules.offered else 0, QUEUE),
+        waits=np.bincount(domain.entry_producer, minlength=producers).astype(np.int64),
+        marks=np.empty(marks, MARKED),
+        closed=np.empty((marks + 2 * charges + 2 * limiters, CLOSED_COLUMNS), np.int64),
+        agenda=np.empty(limiters + producers + 6 * charges + 1, DUE),
+        used=ints(kept, withheld, 0, 0, 0),
         broker=domain.keys.index(BROKER_KEY).as_py(),
         quantum=rules.release_quantum,
         offered=rules.offered,
         timeout_ns=rules.send_timeout_ms * 1_000_000,
     )
+    _lay_limiters(arrays.limiters, arrays.counts, domain, step)
+    chain(domain.entry_limiter, arrays.entries, arrays.limiters)
+    chain(domain.withheld["producer"], arrays.withheld, arrays.withheld_by)
+    arrays.entries["producer"][:kept] = domain.entry_producer
+    arrays.entries["topic"][:kept] = step.producer_topic[domain.entry_producer]
+    for name in WITHHELD_FIELDS[1:]:
+        arrays.withheld[name][:withheld] = domain.withheld[name]
+    return arrays
 
 
 def _reprice(domain: DomainState) -> Ints:
@@ -110,36 +93,37 @@ def _reprice(domain: DomainState) -> Ints:
     return is_group
 
 
-def _room(values: Ints, more: int) -> Ints:
-    grown = np.empty(len(values) + more, np.int64)
-    grown[: len(values)] = values
-    return grown
+def _buckets(domain: DomainState, rules: Rules) -> Records:
+    buckets = np.zeros((len(domain.keys), 2), BUCKET)
+    for name in BUCKET_FIELDS:
+        buckets[name] = domain.limiters[name]
+    buckets["floor"] = debt_floors(domain.limiters["rate"], rules.max_debt_ms)
+    settle(buckets)
+    return buckets
 
 
-def _usage(domain: DomainState, step: Step, limiters: int) -> Usage:
-    second, since_ns = np.full(limiters, NONE), np.zeros(limiters, np.int64)
-    counts = np.zeros((limiters, USAGE_COLUMNS), np.int64)
+def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: Step) -> None:
+    limiters["next_drain_ns"], limiters["born"] = domain.limiters["next_drain_ns"], domain.limiters["born"]
+    limiters["reprice"], limiters["second"] = _reprice(domain), NONE
+    limiters["waiting"] = np.bincount(step.producer_topic[domain.entry_producer], minlength=len(limiters))
     topic = domain.usage["topic"]
-    second[topic], since_ns[topic] = domain.usage["second"], domain.usage["since_ns"]
+    limiters["second"][topic], limiters["since_ns"][topic] = domain.usage["second"], domain.usage["since_ns"]
     for column, name in enumerate(COUNT_FIELDS):
         counts[topic, column] = domain.usage[name]
-    waiting = np.bincount(step.producer_topic[domain.entry_producer], minlength=limiters).astype(np.int64)
-    return Usage(second, counts, waiting, since_ns)
 
 
-def _take_back(domain: DomainState, arrays: Domain) -> None:
+def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
     for name in domain.limiters:
-        domain.limiters[name] = getattr(arrays.limiters, name)
-    rows, domain.entry_limiter = positions(arrays.entries.next, arrays.limiters.head)
-    domain.entry_producer = arrays.entries.producer[rows]
-    rows, producer = positions(arrays.withheld.next, arrays.withheld.head)
-    domain.withheld = {"producer": producer} | {
-        name: column[rows] for name, column in zip(WITHHELD_FIELDS[1:], arrays.withheld[1:7], strict=True)
-    }
-    usage = arrays.usage
-    topic = np.flatnonzero((usage.second != NONE) | (usage.waiting > 0))
-    domain.usage = {"topic": topic, "second": usage.second[topic], "since_ns": usage.since_ns[topic]} | {
-        name: usage.counts[topic, column] for column, name in enumerate(COUNT_FIELDS)
+        records = arrays.buckets if name in BUCKET_FIELDS else arrays.limiters
+        domain.limiters[name] = records[name].copy()
+    rows, domain.entry_limiter = positions(arrays.entries, arrays.limiters)
+    domain.entry_producer = arrays.entries["producer"][rows]
+    rows, producer = positions(arrays.withheld, arrays.withheld_by)
+    domain.withheld = {"producer": producer} | {name: arrays.withheld[name][rows] for name in WITHHELD_FIELDS[1:]}
+    limiters = arrays.limiters
+    topic = np.flatnonzero((limiters["second"] != NONE) | (limiters["waiting"] > 0))
+    domain.usage = {"topic": topic, "second": limiters["second"][topic], "since_ns": limiters["since_ns"][topic]} | {
+        name: arrays.counts[topic, column] for column, name in enumerate(COUNT_FIELDS)
     }
 
 

@@ -23,10 +23,11 @@ def decode(block: bytes) -> pa.Table:
 
 
 def encode_all(tables: list[pa.Table]) -> bytes:
-    """Several tables, each a block, one behind the other."""
+    """Several tables, each a block, one behind the other. Compressed: Spark pickles state, byte by byte."""
     sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
     for table in tables:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
     return bytes(sink.getvalue())
 

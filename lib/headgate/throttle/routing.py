@@ -6,6 +6,7 @@ number of them, so that a row of the control stream can be sent to all. With sta
 for all its partitions: a limit row that names the topic concerns them all.
 """
 
+import json
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from headgate.throttle.blocks import encode
 from headgate.throttle.keys import group_key
 from headgate.throttle.limits import IN_NAMESPACE, PARTITION
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
+from headgate.throttle.slots import place_of, slot_keys
 from headgate.throttle.state import strings
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
@@ -44,62 +46,53 @@ class Routing:
     @property
     def keys(self) -> list[str]:
         """Every key that exists before a row has come: the slots, none by topic."""
-        return [] if self.by_topic else [slot_key(slot) for slot in range(self.slots)]
+        return [] if self.by_topic else list(slot_keys(self.slots))
 
     @property
     def has_groups(self) -> bool:
         return bool(self.tenants or self.namespaces or self.topics)
 
 
-def slot_key(slot: int) -> str:
-    return f"slot-{slot:04}"
-
-
-def pack(routing: Routing, batches: Iterator[pa.RecordBatch], *, count_lines: bool = True) -> Iterator[pa.RecordBatch]:
+def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parsed rows (spark.parse) in; a block of events a key, each broker's time for every key, and bad rows out.
 
-    count_lines: rows without an offset are the lines of their files.
+    Rows with a `file` are its lines, in order, and are counted here: a task reads a file from its start to its end, or
+    a part of a large one, whose name then says where it starts.
     """
     lines: dict[str, int] = {}
     for batch in batches:
         rows = pa.Table.from_batches([batch])
-        if count_lines:
-            rows = _without_blank_lines(_numbered(rows, lines))
-        good = pc.is_null(rows["reason"])
-        packed = [*_dead_letters(rows.filter(pc.invert(good))), *_events(routing, rows.filter(good))]
+        bad = np.flatnonzero(rows["bad"].is_valid())
+        letters = [json.loads(letter) for letter in rows["bad"].take(pa.array(bad)).to_pylist()]
+        if "file" in rows.column_names:
+            letters = _numbered(letters, _line_numbers(rows["file"], lines)[bad])
+        good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
+        packed = [*_dead_letters(letters), *_events(routing, good)]
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
 
 
-def _numbered(rows: pa.Table, lines: dict[str, int]) -> pa.Table:
-    """Give rows without an offset the number of their line in their file, counted on from `lines` (line 1 comes first).
-
-    A task reads a file from its start to its end, or a part of a large one, whose name then says where it starts.
-    """
-    if not routing_needs_lines(rows):
-        return rows
-    files = strings(rows["source"]).dictionary_encode()
+def _line_numbers(column: pa.ChunkedArray, lines: dict[str, int]) -> Ints:
+    """The number of each row's line in its file, counted on from `lines` (line 1 comes first)."""
+    files = strings(column).dictionary_encode()
     codes = files.indices.to_numpy()
-    offsets = np.empty(len(rows), np.int64)
+    numbers = np.empty(len(column), np.int64)
     for code, name in enumerate(files.dictionary.to_pylist()):
         here = codes == code
         start = lines.get(name, 0)
         lines[name] = start + int(here.sum())
-        offsets[here] = np.arange(start + 1, lines[name] + 1)
-    return rows.set_column(rows.schema.get_field_index("offset"), "offset", pa.array(offsets))
+        numbers[here] = np.arange(start + 1, lines[name] + 1)
+    return numbers
 
 
-def _without_blank_lines(rows: pa.Table) -> pa.Table:
-    blank = pc.equal(rows["reason"], BLANK_LINE).fill_null(False)
-    return rows.filter(pc.invert(blank)) if pc.any(blank).as_py() else rows
+def _numbered(letters: list[dict[str, Any]], numbers: Ints) -> list[dict[str, Any]]:
+    """With their lines, and without blank ones."""
+    numbered = [letter | {"offset": number} for letter, number in zip(letters, numbers.tolist(), strict=True)]
+    return [letter for letter in numbered if letter["reason"] != BLANK_LINE]
 
 
-def routing_needs_lines(rows: pa.Table) -> bool:
-    return len(rows) > 0 and rows["source"].null_count == 0 and rows["offset"].null_count == len(rows)
-
-
-def _dead_letters(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
-    if len(rows):
-        yield DEAD_LETTER_KEY, "dead_letters", encode(rows.select(DEAD_LETTERS.names).cast(DEAD_LETTERS))
+def _dead_letters(letters: list[dict[str, Any]]) -> Iterator[tuple[str, str, bytes]]:
+    if letters:
+        yield DEAD_LETTER_KEY, "dead_letters", encode(pa.Table.from_pylist(letters, DEAD_LETTERS))
 
 
 def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
@@ -154,15 +147,16 @@ def _without_partitions(topics: Any) -> Any:
 
 def _slots(routing: Routing, rows: pa.Table) -> Ints:
     brokers = strings(rows["broker"]).dictionary_encode()
-    broker_hashes = np.array([zlib.crc32(name.encode()) for name in brokers.dictionary.to_pylist()], np.int64)
-    hashes: Ints = broker_hashes[brokers.indices.to_numpy()]
-    if routing.broker_wide:
-        return hashes % routing.slots
-    groups = strings(rows["group"]).dictionary_encode() if "group" in rows.schema.names else None
-    spread = rows["topic_hash"].to_numpy() % SPREAD
-    if groups is not None and len(groups.dictionary):
-        group_hashes = np.array([zlib.crc32(name.encode()) for name in groups.dictionary.to_pylist()], np.int64)
-        codes = groups.indices.fill_null(-1).to_numpy()
-        spread = np.where(codes >= 0, group_hashes[codes], spread)
-    slots: Ints = (hashes + spread) % routing.slots
-    return slots
+    places = np.array([place_of(name) for name in brokers.dictionary.to_pylist()], np.int64)
+    slots: Ints = places[brokers.indices.to_numpy()]
+    if not routing.broker_wide:
+        slots = slots + np.where(rows["group"].is_valid(), _hashes(rows["group"]), _hashes(rows["topic"]) % SPREAD)
+    return slots % routing.slots
+
+
+def _hashes(column: pa.ChunkedArray) -> Ints:
+    """A hash >= 0 of each name, 0 of null."""
+    names = strings(column).dictionary_encode()
+    hashes = np.array([zlib.crc32(name.encode()) for name in names.dictionary.to_pylist()] + [0], np.int64)
+    of_rows: Ints = hashes[names.indices.fill_null(-1).to_numpy()]
+    return of_rows

@@ -28,6 +28,7 @@ LIMITER_FIELDS = {
     "born": 1,
 }
 """Columns stored for each limiter, and how many dimensions they have. Floors follow from rates; queues are apart."""
+BUCKET_FIELDS = tuple(name for name, dimensions in LIMITER_FIELDS.items() if dimensions == 2)
 WITHHELD_FIELDS = ("producer", "at_ns", "topic", "group", "messages", "bytes", "seq")
 COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
 KEYS_OF_USAGE = ("topic", "second", "since_ns")

@@ -136,7 +136,7 @@ def test_limits_of_conf_files_are_given_to_topics_at_the_start_and_not_sent():
     [
         (SLOTS, tick_row(AT), SLOTS.keys),
         (SLOTS, tick_row(AT, broker="b1", finish=True), SLOTS.keys),
-        (SLOTS, tick_row(AT, key="slot-0001"), ["slot-0001"]),
+        (SLOTS, tick_row(AT, key=SLOTS.keys[1]), [SLOTS.keys[1]]),
         (BY_TOPIC, tick_row(AT, key=TOPICS[0]), [TOPICS[0]]),
     ],
 )

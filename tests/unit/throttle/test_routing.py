@@ -11,7 +11,7 @@ from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.blocks import decode
 from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
-from unit.throttle.domains import PARSED, START_US, bad_row, event, parsed, quick
+from unit.throttle.domains import START_US, bad_row, event, parsed, quick
 
 GROUPED = Routing(
     slots=8,
@@ -21,10 +21,10 @@ GROUPED = Routing(
 )
 
 
-def packed(routing, *batches, **options):
+def packed(routing, *batches):
     """Blocks of each kind by key, for tables of parsed rows."""
     blocks = defaultdict(lambda: defaultdict(list))
-    for batch in pack(routing, iter(pa.Table.to_batches(table)[0] for table in batches), **options):
+    for batch in pack(routing, iter(pa.Table.to_batches(table)[0] for table in batches)):
         assert batch.schema == PACKED
         for row in batch.to_pylist():
             blocks[row["kind"]][row["key"]].append(decode(row["block"]))
@@ -159,7 +159,7 @@ def test_every_slot_hears_the_highest_time_of_each_broker():
     rows = [event(at_us, broker=broker) for at_us, broker in [(5, "b1"), (9, "b2"), (7, "b1"), (2, "b2")]]
     ticks = packed(Routing(slots=3), parsed(rows))["ticks"]
 
-    assert ["slot-0000", "slot-0001", "slot-0002"] == list(ticks)
+    assert list(Routing(slots=3).keys) == list(ticks)
     for tables in ticks.values():
         assert [TICKS] == [table.schema for table in tables]
         assert [("b1", START_US + 7, False), ("b2", START_US + 9, False)] == sorted(
@@ -186,11 +186,12 @@ def test_bad_rows_alone_move_no_clock():
 def test_lines_are_numbered_by_file_from_1_across_batches():
     good = rows_of("persistent://t/n/a")[0]
     batches = [
-        [bad_row("1"), good | {"source": "file"}, bad_row("3")],
+        [bad_row("1"), good | {"file": "file"}, bad_row("3")],
         [bad_row("1", source="other"), bad_row("4")],
-        [good | {"source": "other"}, bad_row("3", source="other"), bad_row("5")],
+        [good | {"file": "other"}, bad_row("3", source="other"), bad_row("5")],
     ]
-    letters = packed(Routing(slots=1), *map(parsed, batches))["dead_letters"][DEAD_LETTER_KEY]
+    counted = [parsed(rows, lines=True) for rows in batches]
+    letters = packed(Routing(slots=1), *counted)["dead_letters"][DEAD_LETTER_KEY]
     placed = [(row["source"], row["offset"], row["raw"]) for row in pa.concat_tables(letters).to_pylist()]
 
     assert [
@@ -212,26 +213,26 @@ def test_offsets_that_the_source_has_stay():
 
 def test_blank_lines_are_counted_and_left_out():
     rows = [bad_row("1"), bad_row(None, BLANK_LINE), bad_row("3")]
-    letters = packed(Routing(slots=1), parsed(rows))["dead_letters"][DEAD_LETTER_KEY]
+    letters = packed(Routing(slots=1), parsed(rows, lines=True))["dead_letters"][DEAD_LETTER_KEY]
 
     assert [(1, "1"), (3, "3")] == list(zip(*letters[0].select(["offset", "raw"]).to_pydict().values(), strict=True))
 
 
 def test_rows_of_a_source_without_lines_are_not_numbered():
-    blocks = packed(Routing(slots=1), parsed([bad_row("x"), bad_row("y", BLANK_LINE)]), count_lines=False)
+    blocks = packed(Routing(slots=1), parsed([bad_row("x"), bad_row("y")]))
 
     assert [None, None] == blocks["dead_letters"][DEAD_LETTER_KEY][0]["offset"].to_pylist()
 
 
 def test_each_call_counts_its_lines_anew():
     for _ in range(2):
-        letters = packed(Routing(slots=1), parsed([bad_row("x")]))["dead_letters"]
+        letters = packed(Routing(slots=1), parsed([bad_row("x")], lines=True))["dead_letters"]
 
         assert [1] == letters[DEAD_LETTER_KEY][0]["offset"].to_pylist()
 
 
 def test_an_empty_batch_gives_an_empty_batch():
-    empty = pa.RecordBatch.from_pylist([], PARSED)
+    empty = pa.RecordBatch.from_pylist([], parsed([]).schema)
     batches = list(pack(Routing(slots=2, tenants={"a": "g"}), iter([empty, parsed([bad_row("x")]).to_batches()[0]])))
 
     assert [0, 1] == [batch.num_rows for batch in batches]

@@ -6,7 +6,7 @@ compiled in memory and nothing fails.
 
 This package alone of the core reads files, and only the core's own sources: numba keeps the code of a caller when what
 it takes from another file has changed, functions and constants alike, so the digest of the core's sources is part of
-every key. Kernels therefore import from the core only.
+every file's name. Kernels therefore import from the core only.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 
 def _digest_of_sources() -> str:
@@ -25,14 +25,24 @@ def _digest_of_sources() -> str:
         for source in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
             if source.name.endswith(".py"):
                 digest.update(source.read_bytes())
-    return digest.hexdigest()
+    return digest.hexdigest()[:16]
 
 
 _SOURCES = _digest_of_sources()
 
 
+class _Files(CompileResultCacheImpl):
+    """Names of a function's files, which other sources do not share: what they hold may not even be readable."""
+
+    @property
+    def filename_base(self) -> str:
+        return f"{super().filename_base}.{_SOURCES}"
+
+
 class _Cache(FunctionCache):
-    """numba's cache of machine code; a change in any source of the core renews it, and disk errors never show."""
+    """numba's cache of machine code: a change in any source of the core begins a new one, disk errors never show."""
+
+    _impl_class = _Files
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -45,9 +55,6 @@ class _Cache(FunctionCache):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
         except (OSError, EOFError, pickle.UnpicklingError):
             self.disable()  # type: ignore[no-untyped-call]
-
-    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return (*super()._index_key(sig, codegen), _SOURCES)  # type: ignore[no-untyped-call]
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

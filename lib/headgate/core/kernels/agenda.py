@@ -1,42 +1,46 @@
 """Heap of due work in the order (due time, registration of its owner) (rate-limiters 3.1)."""
 
+from typing import Any
+
 from numpy import int64
 
 from headgate.core.kernels import kernel
-from headgate.core.kernels.domain_types import Agenda
+from headgate.core.kernels.domain_types import DUES, Ints, Records
 
 
 @kernel
-def push(agenda: Agenda, due_ns: int64, owner: int64) -> None:
-    i = agenda.size[0]
-    agenda.size[0] += 1
+def _is_before(due_ns: int64, owner: int64, other: Any) -> Any:
+    return due_ns < other.due_ns or (due_ns == other.due_ns and owner < other.owner)
+
+
+@kernel
+def push(agenda: Records, used: Ints, due_ns: int64, owner: int64) -> None:
+    i = used[DUES]
+    used[DUES] += 1
     while i > 0:
         parent = (i - 1) // 2
-        if agenda.due_ns[parent] < due_ns or (agenda.due_ns[parent] == due_ns and agenda.owner[parent] <= owner):
+        if not _is_before(due_ns, owner, agenda[parent]):
             break
-        agenda.due_ns[i], agenda.owner[i] = agenda.due_ns[parent], agenda.owner[parent]
+        agenda[i] = agenda[parent]
         i = parent
-    agenda.due_ns[i], agenda.owner[i] = due_ns, owner
+    agenda[i].due_ns, agenda[i].owner = due_ns, owner
 
 
 @kernel
-def pop(agenda: Agenda) -> None:
-    agenda.size[0] -= 1
-    size = agenda.size[0]
-    due_ns, owner = agenda.due_ns[size], agenda.owner[size]
+def pop(agenda: Records, used: Ints) -> None:
+    used[DUES] -= 1
+    size = used[DUES]
+    due_ns, owner = agenda[size].due_ns, agenda[size].owner
     i = 0
     while True:
         child = 2 * i + 1
         if child >= size:
             break
         right = child + 1
-        if right < size and (
-            agenda.due_ns[right] < agenda.due_ns[child]
-            or (agenda.due_ns[right] == agenda.due_ns[child] and agenda.owner[right] < agenda.owner[child])
-        ):
+        if right < size and _is_before(agenda[right].due_ns, agenda[right].owner, agenda[child]):
             child = right
-        if due_ns < agenda.due_ns[child] or (due_ns == agenda.due_ns[child] and owner <= agenda.owner[child]):
+        if not _is_before(agenda[child].due_ns, agenda[child].owner, agenda[size]):
             break
-        agenda.due_ns[i], agenda.owner[i] = agenda.due_ns[child], agenda.owner[child]
+        agenda[i] = agenda[child]
         i = child
-    agenda.due_ns[i], agenda.owner[i] = due_ns, owner
+    agenda[i].due_ns, agenda[i].owner = due_ns, owner

@@ -8,22 +8,33 @@ All instants are ns of event time and never decrease from one operation to the n
 (rate-limiters 3.1). Per-limiter arrays have one row a limiter, in registration order.
 """
 
+from typing import Any
+
 from numpy import int64
 
 from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.agenda import pop, push
 from headgate.core.kernels.domain_types import (
+    CLOSED_COUNTS,
+    CLOSED_ROWS,
+    CLOSED_SECOND,
+    CLOSED_TOPIC,
+    DUES,
+    ENTRIES,
     MARK,
+    MARKS,
     NONE,
     RESOLUTION_NS,
     SET_LIMIT,
     UNMARK,
-    Domain,
+    WITHHELD_ROWS,
+    DomainArrays,
     Ints,
     Operations,
 )
 from headgate.core.kernels.int128 import MAX, sat_add
-from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, fill, take, wake_time_ns
+from headgate.core.kernels.limiter import bucket_pause_ns, change_rate, charge_limiter, fill, wake_time_ns
+from headgate.core.kernels.token_bucket import draw
 from headgate.core.usage import (
     ADMITTED,
     ADMITTED_BYTES,
@@ -46,72 +57,73 @@ from headgate.core.usage import (
 
 
 @kernel
-def plan_drain(domain: Domain, i: int64, due_ns: int64) -> None:
-    domain.limiters.next_drain_ns[i] = due_ns
+def plan_drain(domain: DomainArrays, i: int64, due_ns: int64) -> None:
+    domain.limiters[i].next_drain_ns = due_ns
     if due_ns != MAX:
-        push(domain.agenda, due_ns, i)
+        push(domain.agenda, domain.used, due_ns, i)
 
 
-@inlined
-def close_second(domain: Domain, topic: int64, until_ns: int64) -> None:
+@kernel
+def close_second(domain: DomainArrays, topic: int64, until_ns: int64) -> None:
     """Append the topic's open second to the closed ones, with the time throttled up to `until_ns`, and start afresh."""
-    usage, closed = domain.usage, domain.closed
-    if usage.waiting[topic] > 0:
-        usage.counts[topic, THROTTLED_NS] += until_ns - usage.since_ns[topic]
-        usage.since_ns[topic] = until_ns
-    n = closed.used[0]
-    closed.topic[n], closed.second[n] = topic, usage.second[topic]
+    of_topic, counts, closed = domain.limiters[topic], domain.counts, domain.closed
+    if of_topic.waiting > 0:
+        counts[topic, THROTTLED_NS] += until_ns - of_topic.since_ns
+        of_topic.since_ns = until_ns
+    n = domain.used[CLOSED_ROWS]
+    closed[n, CLOSED_TOPIC], closed[n, CLOSED_SECOND] = topic, of_topic.second
     for column in range(USAGE_COLUMNS):
-        closed.counts[n, column] = usage.counts[topic, column]
-        usage.counts[topic, column] = 0
-    closed.used[0] = n + 1
-    usage.second[topic] = NONE
+        closed[n, CLOSED_COUNTS + column] = counts[topic, column]
+        counts[topic, column] = 0
+    domain.used[CLOSED_ROWS] = n + 1
+    of_topic.second = NONE
 
 
 @inlined
-def touch(domain: Domain, topic: int64, now_ns: int64) -> None:
+def touch(domain: DomainArrays, topic: int64, now_ns: int64) -> None:
     """Make the second of `now_ns` the topic's open one."""
-    second, open_second = now_ns // SECOND_NS, domain.usage.second[topic]
-    if open_second == second:
+    second, of_topic = now_ns // SECOND_NS, domain.limiters[topic]
+    if of_topic.second == second:
         return
-    if open_second != NONE:
-        close_second(domain, topic, (open_second + 1) * SECOND_NS)
-    domain.usage.second[topic] = second
+    if of_topic.second != NONE:
+        close_second(domain, topic, (of_topic.second + 1) * SECOND_NS)
+    of_topic.second = second
 
 
 @kernel
-def emit(domain: Domain, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int) -> None:
-    marks = domain.marks
-    n = marks.used[0]
-    marks.at_ns[n], marks.limiter[n], marks.producer[n], marks.topic[n] = now_ns, i, producer, topic
-    marks.seq[n], marks.action[n] = seq, action
-    marks.used[0] = n + 1
+def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int) -> None:
+    n = domain.used[MARKS]
+    mark = domain.marks[n]
+    mark.at_ns, mark.limiter, mark.producer, mark.topic = now_ns, i, producer, topic
+    mark.seq, mark.action = seq, action
+    domain.used[MARKS] = n + 1
 
 
 @kernel
-def enqueue(domain: Domain, i: int64, producer: int64, topic: int64, seq: int64, now_ns: int64) -> None:
+def enqueue(domain: DomainArrays, i: int64, producer: int64, topic: int64, seq: int64, now_ns: int64) -> None:
     """Mark the producer's connection and append it to the queue of limiter `i` (rate-limiters 4.2)."""
-    entries, usage = domain.entries, domain.usage
+    limiter, of_topic = domain.limiters[i], domain.limiters[topic]
     emit(domain, now_ns, i, producer, topic, seq, MARK)
-    n = entries.used[0]
-    entries.used[0] = n + 1
-    entries.next[n], entries.producer[n], entries.topic[n] = NONE, producer, topic
+    n = domain.used[ENTRIES]
+    domain.used[ENTRIES] = n + 1
+    entry = domain.entries[n]
+    entry.next, entry.producer, entry.topic = NONE, producer, topic
     domain.waits[producer] += 1
-    if usage.waiting[topic] == 0:
-        usage.since_ns[topic] = now_ns
-    usage.waiting[topic] += 1
-    if domain.limiters.head[i] == NONE:
-        domain.limiters.head[i] = n
-        domain.limiters.tail[i] = n
-        plan_drain(domain, i, wake_time_ns(domain.limiters, i, now_ns))
+    if of_topic.waiting == 0:
+        of_topic.since_ns = now_ns
+    of_topic.waiting += 1
+    if limiter.head == NONE:
+        limiter.head = n
+        limiter.tail = n
+        plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
     else:
-        entries.next[domain.limiters.tail[i]] = n
-        domain.limiters.tail[i] = n
+        domain.entries[limiter.tail].next = n
+        limiter.tail = n
 
 
 @inlined
 def charge(
-    domain: Domain,
+    domain: DomainArrays,
     producer: int64,
     topic: int64,
     group: int64,
@@ -124,17 +136,17 @@ def charge(
     throttled = False
     for scope in range(3):
         i = topic if scope == 0 else (domain.broker if scope == 1 else group)
-        if i >= 0 and charge_limiter(domain.limiters, i, messages, bytes_, now_ns):
+        if i >= 0 and charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns):
             throttled = True
-            domain.usage.counts[topic, BY_TOPIC + scope] += 1
+            domain.counts[topic, BY_TOPIC + scope] += 1
             enqueue(domain, i, producer, topic, seq, now_ns)
     if throttled:
-        domain.usage.counts[topic, THROTTLED] += 1
+        domain.counts[topic, THROTTLED] += 1
 
 
 @kernel
 def admit(
-    domain: Domain,
+    domain: DomainArrays,
     arrival_ns: int64,
     producer: int64,
     topic: int64,
@@ -146,7 +158,7 @@ def admit(
 ) -> None:
     """Charge an arrival of offered traffic and count it as admitted, with its delay."""
     touch(domain, topic, now_ns)
-    counts = domain.usage.counts
+    counts = domain.counts
     counts[topic, ADMITTED] += 1
     counts[topic, ADMITTED_MESSAGES] = sat_add(counts[topic, ADMITTED_MESSAGES], messages)
     counts[topic, ADMITTED_BYTES] = sat_add(counts[topic, ADMITTED_BYTES], bytes_)
@@ -159,184 +171,195 @@ def admit(
 
 
 @kernel
-def withhold(domain: Domain, ops: Operations, i: int, now_ns: int64) -> None:
+def withhold(domain: DomainArrays, ops: Operations, e: int, now_ns: int64) -> None:
     """Keep an arrival until its producer is released or the client's send time-out has passed."""
-    pool, producer = domain.withheld, ops.producer[i]
-    n = pool.used[0]
-    pool.used[0] = n + 1
-    pool.next[n], pool.at_ns[n], pool.topic[n], pool.group[n] = NONE, now_ns, ops.topic[i], ops.group[i]
-    pool.messages[n], pool.bytes[n], pool.seq[n] = ops.messages[i], ops.bytes[i], ops.seq[i]
-    if pool.head[producer] == NONE:
-        pool.head[producer] = n
-        plan_timeout(domain, producer)
+    queue = domain.withheld_by[ops.producer[e]]
+    n = domain.used[WITHHELD_ROWS]
+    domain.used[WITHHELD_ROWS] = n + 1
+    row = domain.withheld[n]
+    row.next, row.at_ns, row.topic, row.group = NONE, now_ns, ops.topic[e], ops.group[e]
+    row.messages, row.bytes, row.seq = ops.messages[e], ops.bytes[e], ops.seq[e]
+    if queue.head == NONE:
+        queue.head = n
+        plan_timeout(domain, ops.producer[e])
     else:
-        pool.next[pool.tail[producer]] = n
-    pool.tail[producer] = n
+        domain.withheld[queue.tail].next = n
+    queue.tail = n
+
+
+@inlined
+def timeout_ns(domain: DomainArrays, row: Any) -> int64:
+    """The first instant at which a withheld arrival has failed."""
+    return sat_add(sat_add(row.at_ns, domain.timeout_ns), int64(1))
 
 
 @kernel
-def plan_timeout(domain: Domain, producer: int64) -> None:
-    head = domain.withheld.head[producer]
+def plan_timeout(domain: DomainArrays, producer: int64) -> None:
+    head = domain.withheld_by[producer].head
     if head == NONE:
         return
-    due_ns = sat_add(sat_add(domain.withheld.at_ns[head], domain.timeout_ns), int64(1))
+    due_ns = timeout_ns(domain, domain.withheld[head])
     if due_ns != MAX:
-        push(domain.agenda, due_ns, domain.limiters.born.size + producer)
+        push(domain.agenda, domain.used, due_ns, domain.limiters.size + producer)
 
 
 @kernel
-def fail_due(domain: Domain, producer: int64, due_ns: int64) -> None:
+def fail_due(domain: DomainArrays, producer: int64, due_ns: int64) -> None:
     """Fail the arrivals of a producer that have been withheld longer than the time-out at `due_ns`."""
-    pool, counts = domain.withheld, domain.usage.counts
+    queue, counts = domain.withheld_by[producer], domain.counts
     changed = False
-    while pool.head[producer] != NONE:
-        n = pool.head[producer]
-        if sat_add(sat_add(pool.at_ns[n], domain.timeout_ns), int64(1)) > due_ns:
+    while queue.head != NONE:
+        row = domain.withheld[queue.head]
+        if timeout_ns(domain, row) > due_ns:
             break
-        topic = pool.topic[n]
-        touch(domain, topic, due_ns)
-        counts[topic, FAILED] += 1
-        counts[topic, FAILED_MESSAGES] = sat_add(counts[topic, FAILED_MESSAGES], pool.messages[n])
-        counts[topic, FAILED_BYTES] = sat_add(counts[topic, FAILED_BYTES], pool.bytes[n])
-        pool.head[producer] = pool.next[n]
+        touch(domain, row.topic, due_ns)
+        counts[row.topic, FAILED] += 1
+        counts[row.topic, FAILED_MESSAGES] = sat_add(counts[row.topic, FAILED_MESSAGES], row.messages)
+        counts[row.topic, FAILED_BYTES] = sat_add(counts[row.topic, FAILED_BYTES], row.bytes)
+        queue.head = row.next
         changed = True
     if changed:
         plan_timeout(domain, producer)
 
 
 @kernel
-def resume(domain: Domain, producer: int64, now_ns: int64) -> None:
+def resume(domain: DomainArrays, producer: int64, now_ns: int64) -> None:
     """Charge what a released producer had withheld, in order, until a limiter queues it again."""
-    pool = domain.withheld
+    queue = domain.withheld_by[producer]
     moved = False
-    while domain.waits[producer] == 0 and pool.head[producer] != NONE:
-        n = pool.head[producer]
-        pool.head[producer] = pool.next[n]
+    while domain.waits[producer] == 0 and queue.head != NONE:
+        row = domain.withheld[queue.head]
+        queue.head = row.next
         moved = True
-        admit(
-            domain,
-            pool.at_ns[n],
-            producer,
-            pool.topic[n],
-            pool.group[n],
-            pool.messages[n],
-            pool.bytes[n],
-            pool.seq[n],
-            now_ns,
-        )
+        admit(domain, row.at_ns, producer, row.topic, row.group, row.messages, row.bytes, row.seq, now_ns)
     if moved:
         plan_timeout(domain, producer)
 
 
 @kernel
-def drain(domain: Domain, i: int64, now_ns: int64) -> None:
+def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     """Release waiting producers if nothing needs a pause and plan the next drain (rate-limiters 4.3)."""
-    limiters, entries, usage = domain.limiters, domain.entries, domain.usage
+    limiter = domain.limiters[i]
     pause_ns = int64(0)
     for kind in range(2):
-        if limiters.rate[i, kind] > 0:
-            pause_ns = max(pause_ns, bucket_pause_ns(limiters, kind, i, now_ns))
-    first, released = limiters.head[i], 0
-    while pause_ns == 0 and limiters.head[i] != NONE and (domain.quantum == 0 or released < domain.quantum):
-        n = limiters.head[i]
-        limiters.head[i] = entries.next[n]
+        if domain.buckets[i, kind].rate > 0:
+            pause_ns = max(pause_ns, bucket_pause_ns(domain.buckets[i, kind], now_ns))
+    first, released = limiter.head, 0
+    while pause_ns == 0 and limiter.head != NONE and (domain.quantum == 0 or released < domain.quantum):
+        entry = domain.entries[limiter.head]
+        limiter.head = entry.next
         released += 1
-        producer, topic = entries.producer[n], entries.topic[n]
-        domain.waits[producer] -= 1
-        touch(domain, topic, now_ns)
-        usage.waiting[topic] -= 1
-        if usage.waiting[topic] == 0:
-            usage.counts[topic, THROTTLED_NS] += now_ns - usage.since_ns[topic]
-        emit(domain, now_ns, i, producer, topic, NONE, UNMARK)
-    if limiters.head[i] == NONE:
-        limiters.next_drain_ns[i] = NONE
+        domain.waits[entry.producer] -= 1
+        touch(domain, entry.topic, now_ns)
+        of_topic = domain.limiters[entry.topic]
+        of_topic.waiting -= 1
+        if of_topic.waiting == 0:
+            domain.counts[entry.topic, THROTTLED_NS] += now_ns - of_topic.since_ns
+        emit(domain, now_ns, i, entry.producer, entry.topic, NONE, UNMARK)
+    if limiter.head == NONE:
+        limiter.next_drain_ns = NONE
     elif pause_ns > 0:
-        plan_drain(domain, i, wake_time_ns(limiters, i, now_ns))
+        plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
     else:
         plan_drain(domain, i, sat_add(now_ns, RESOLUTION_NS))
     if domain.offered:
         n = first
         for _ in range(released):
-            following = entries.next[n]
-            resume(domain, entries.producer[n], now_ns)
-            n = following
-
-
-@inlined
-def run_due(domain: Domain, until_ns: int64) -> None:
-    """Run all work due by `until_ns` in the order (due time, registration) (rate-limiters 3.1)."""
-    agenda, limiters = domain.agenda, domain.limiters
-    while agenda.size[0] > 0 and agenda.due_ns[0] <= until_ns:
-        due_ns, owner = agenda.due_ns[0], agenda.owner[0]
-        pop(agenda)
-        if owner >= limiters.born.size:
-            fail_due(domain, owner - limiters.born.size, due_ns)
-        elif limiters.next_drain_ns[owner] == due_ns:  # else an update has moved it since
-            drain(domain, owner, due_ns)
+            entry = domain.entries[n]
+            n = entry.next
+            resume(domain, entry.producer, now_ns)
 
 
 @kernel
-def set_limit(domain: Domain, i: int64, messages_per_s: int64, bytes_per_s: int64, floor: Ints, now_ns: int64) -> None:
+def run_due(domain: DomainArrays, until_ns: int64) -> None:
+    """Run all work due by `until_ns` in the order (due time, registration) (rate-limiters 3.1)."""
+    while is_due(domain, until_ns):
+        due_ns, owner = domain.agenda[0].due_ns, domain.agenda[0].owner
+        pop(domain.agenda, domain.used)
+        if owner >= domain.limiters.size:
+            fail_due(domain, owner - domain.limiters.size, due_ns)
+        elif domain.limiters[owner].next_drain_ns == due_ns:  # else an update has moved it since
+            drain(domain, owner, due_ns)
+
+
+@inlined
+def is_due(domain: DomainArrays, until_ns: int64) -> bool:
+    return domain.used[DUES] > 0 and domain.agenda[0].due_ns <= until_ns
+
+
+@kernel
+def set_limit(
+    domain: DomainArrays, i: int64, messages_per_s: int64, bytes_per_s: int64, floor: Ints, now_ns: int64
+) -> None:
     """Change a limiter's rates; before its first publish that only sets them (rate-limiters 4.4)."""
-    limiters = domain.limiters
+    limiter = domain.limiters[i]
     changed = False
     for kind in range(2):
+        bucket = domain.buckets[i, kind]
         rate = messages_per_s if kind == 0 else bytes_per_s
-        if limiters.rate[i, kind] == rate:
+        if bucket.rate == rate:
             continue
         changed = True
-        keeps = limiters.reprice[i] != 0 and limiters.rate[i, kind] > 0 and rate > 0
-        if keeps and limiters.born[i] != 0:
-            take(limiters, kind, i, int64(0), now_ns)
-        limiters.rate[i, kind] = rate
-        limiters.floor[i, kind] = floor[kind]
-        if not keeps and limiters.born[i] != 0:
-            fill(limiters, kind, i, now_ns)
-    if changed and limiters.born[i] != 0:
+        keeps = limiter.reprice != 0 and bucket.rate > 0 and rate > 0
+        if keeps and limiter.born != 0:
+            draw(bucket, int64(0), now_ns)
+        change_rate(bucket, rate, floor[kind])
+        if not keeps and limiter.born != 0:
+            fill(bucket, now_ns)
+    if changed and limiter.born != 0:
         drain(domain, i, now_ns)
 
 
 @kernel
-def run(domain: Domain, ops: Operations, floors: Ints, until_ns: int64, finish: bool) -> None:
+def run(domain: DomainArrays, ops: Operations, floors: Ints, until_ns: int64, finish: bool) -> None:
     """Carry out `ops` in order, then all work due by `until_ns`, then close the seconds that have ended by then.
 
     floors: -max_debt of the new rates, by dimension and operation (SET_LIMIT only). finish: close the running second
     too, as far as `until_ns`. Capacities of the pools are the caller's business: see `headgate.throttle.array_engine`.
     """
-    usage = domain.usage
-    for i in range(ops.at_ns.size):
-        now_ns = ops.at_ns[i]
-        run_due(domain, now_ns)
-        if ops.kind[i] == SET_LIMIT:
-            set_limit(domain, ops.topic[i], ops.messages[i], ops.bytes[i], floors[i], now_ns)
+    counts = domain.counts
+    for e in range(ops.at_ns.size):
+        now_ns = ops.at_ns[e]
+        if is_due(domain, now_ns):
+            run_due(domain, now_ns)
+        if ops.kind[e] == SET_LIMIT:
+            set_limit(domain, ops.topic[e], ops.messages[e], ops.bytes[e], floors[e], now_ns)
             continue
-        topic, producer = ops.topic[i], ops.producer[i]
+        topic, producer = ops.topic[e], ops.producer[e]
         touch(domain, topic, now_ns)
-        usage.counts[topic, PUBLISHES] += 1
-        usage.counts[topic, MESSAGES] = sat_add(usage.counts[topic, MESSAGES], ops.messages[i])
-        usage.counts[topic, BYTES] = sat_add(usage.counts[topic, BYTES], ops.bytes[i])
+        counts[topic, PUBLISHES] += 1
+        counts[topic, MESSAGES] = sat_add(counts[topic, MESSAGES], ops.messages[e])
+        counts[topic, BYTES] = sat_add(counts[topic, BYTES], ops.bytes[e])
         if not domain.offered:
-            charge(domain, producer, topic, ops.group[i], ops.messages[i], ops.bytes[i], ops.seq[i], now_ns)
-        elif domain.waits[producer] > 0 or domain.withheld.head[producer] != NONE:
-            withhold(domain, ops, i, now_ns)
+            charge(domain, producer, topic, ops.group[e], ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
+        elif domain.waits[producer] > 0 or domain.withheld_by[producer].head != NONE:
+            withhold(domain, ops, e, now_ns)
         else:
-            admit(domain, now_ns, producer, topic, ops.group[i], ops.messages[i], ops.bytes[i], ops.seq[i], now_ns)
+            admit(domain, now_ns, producer, topic, ops.group[e], ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
     run_due(domain, until_ns)
-    for topic in range(usage.second.size):
-        if usage.second[topic] != NONE and (usage.second[topic] + 1) * SECOND_NS <= until_ns:
-            close_second(domain, int64(topic), (usage.second[topic] + 1) * SECOND_NS)
+    close_ended(domain, until_ns, finish)
+
+
+@kernel
+def close_ended(domain: DomainArrays, until_ns: int64, finish: bool) -> None:
+    """Close the seconds that have ended by `until_ns`; with `finish` also those that have not."""
+    for topic in range(domain.limiters.size):
+        of_topic = domain.limiters[topic]
+        if of_topic.second != NONE and (of_topic.second + 1) * SECOND_NS <= until_ns:
+            close_second(domain, int64(topic), (of_topic.second + 1) * SECOND_NS)
         if finish:
-            if usage.waiting[topic] > 0 and usage.since_ns[topic] < until_ns:
+            if of_topic.waiting > 0 and of_topic.since_ns < until_ns:
                 touch(domain, int64(topic), until_ns)
-            if usage.second[topic] != NONE:
+            if of_topic.second != NONE:
                 close_second(domain, int64(topic), until_ns)
 
 
 @kernel
-def plan_all(domain: Domain) -> None:
+def plan_all(domain: DomainArrays) -> None:
     """Fill the agenda from the state: it is not stored."""
-    for i in range(domain.limiters.next_drain_ns.size):
-        if domain.limiters.next_drain_ns[i] != NONE and domain.limiters.next_drain_ns[i] != MAX:
-            push(domain.agenda, domain.limiters.next_drain_ns[i], int64(i))
-    for producer in range(domain.withheld.head.size):
+    for i in range(domain.limiters.size):
+        due_ns = domain.limiters[i].next_drain_ns
+        if due_ns != NONE and due_ns != MAX:  # noqa: PLR1714  numba knows no sets
+            push(domain.agenda, domain.used, due_ns, int64(i))
+    for producer in range(domain.withheld_by.size):
         plan_timeout(domain, int64(producer))

@@ -1,80 +1,54 @@
 """Arrays that the kernels of a domain work on. One row of state a limiter, in registration order.
 
-Instants are ns of event time. Arrays of two columns hold messages in column 0 and bytes in column 1; counts have the
+Rows are records, because a publish goes to limiters all over memory: a record is one or two cache lines, a column each
+would be ten. Instants are ns of event time. `buckets` has messages in column 0 and bytes in column 1; counts have the
 columns of `core.usage`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import int64
 from numpy.typing import NDArray
 
 from headgate.core.kernels.int128 import MIN
+from headgate.core.usage import USAGE_COLUMNS
 
 Ints = NDArray[np.int64]
+Records = NDArray[Any]
 
 NONE = int(MIN)  # no pending drain, no open second, no link, no publish behind a mark
 PERIOD_NS = int64(1_000_000_000)
 RESOLUTION_NS = int64(16_000_000)
-SLOWEST_FAST_RATE = PERIOD_NS // (RESOLUTION_NS + 1)  # at or below it a token takes longer than the resolution
 PUBLISH, SET_LIMIT = 0, 1
 MARK, UNMARK = 1, 0
 
 
-class Limiters(NamedTuple):
-    """State of the limiters.
-
-    rate 0: no bucket. floor: -max_debt, MIN without a bound. born: charged before. head, tail: its queue.
-    """
-
-    rate: Ints
-    balance: Ints
-    last_ns: Ints
-    remainder_ns: Ints
-    floor: Ints
-    next_drain_ns: Ints
-    born: Ints
-    reprice: Ints
-    head: Ints
-    tail: Ints
+def _of_ints(*names: str) -> np.dtype[np.void]:
+    return np.dtype([(name, np.int64) for name in names])
 
 
-class Entries(NamedTuple):
-    """Pool of queue entries: the next in the same queue, who waits, its topic's limiter. `used[0]` are in use."""
+LIMITER = _of_ints("next_drain_ns", "head", "tail", "born", "reprice", "second", "waiting", "since_ns")
+"""A limiter but for its buckets, and what a topic has besides its counts.
 
-    next: Ints
-    producer: Ints
-    topic: Ints
-    used: Ints
+head, tail: its queue. born: charged before. second: the open one's number (NONE: nothing yet). waiting: the topic's
+queue entries; since_ns: from when on the time that they wait is not counted yet.
+"""
+ENTRY = _of_ints("next", "producer", "topic")
+"""A queue entry: the next in the same queue, who waits, its topic's limiter."""
+WITHHELD = _of_ints("next", "at_ns", "topic", "group", "messages", "bytes", "seq")
+"""An arrival withheld in offered traffic, linked per producer."""
+QUEUE = _of_ints("head", "tail")
+MARKED = _of_ints("at_ns", "limiter", "producer", "topic", "seq", "action")
+"""A mark or unmark; seq is NONE on unmarks."""
+DUE = _of_ints("due_ns", "owner")
+"""Due work: a drain, whose owner is the limiter, or above those a time-out of a producer."""
+CLOSED_TOPIC, CLOSED_SECOND, CLOSED_COUNTS = range(3)
+"""Columns of the usage of closed seconds: topic limiter, number of the second, and from there on the counts."""
+CLOSED_COLUMNS = CLOSED_COUNTS + USAGE_COLUMNS
 
-
-class Withheld(NamedTuple):
-    """Pool of arrivals withheld in offered traffic, linked per producer (head, tail by producer)."""
-
-    next: Ints
-    at_ns: Ints
-    topic: Ints
-    group: Ints
-    messages: Ints
-    bytes: Ints
-    seq: Ints
-    used: Ints
-    head: Ints
-    tail: Ints
-
-
-class Usage(NamedTuple):
-    """Usage of the open second by topic limiter.
-
-    second: its number (NONE: nothing yet). counts: by the columns of core.usage. waiting: queue entries; since_ns: from
-    when on the time that they wait is not counted yet.
-    """
-
-    second: Ints
-    counts: Ints
-    waiting: Ints
-    since_ns: Ints
+ENTRIES, WITHHELD_ROWS, MARKS, CLOSED_ROWS, DUES = range(5)
+"""Positions in `DomainArrays.used`: how many rows of each pool are in use."""
 
 
 class Operations(NamedTuple):
@@ -93,46 +67,25 @@ class Operations(NamedTuple):
     seq: Ints
 
 
-class Marks(NamedTuple):
-    """Marks and unmarks in the order they happen; seq is NONE on unmarks."""
+class DomainArrays(NamedTuple):
+    """Everything that one run works on.
 
-    at_ns: Ints
-    limiter: Ints
-    producer: Ints
-    topic: Ints
-    seq: Ints
-    action: Ints
-    used: Ints
+    buckets: BUCKET (token_bucket) by limiter and dimension, rate 0: none. counts: of the open second, by topic limiter.
+    waits: queue entries by producer. withheld_by: queue of withheld arrivals by producer. agenda: heap by (due, owner).
+    broker: its limiter or -1.
+    """
 
-
-class Closed(NamedTuple):
-    """Usage of closed seconds: topic limiter, second, counts."""
-
-    topic: Ints
-    second: Ints
+    buckets: Records
+    limiters: Records
     counts: Ints
-    used: Ints
-
-
-class Agenda(NamedTuple):
-    """Heap of due work by (due, owner): drains, whose owner is the limiter, and above those time-outs of producers."""
-
-    due_ns: Ints
-    owner: Ints
-    size: Ints
-
-
-class Domain(NamedTuple):
-    """Everything that one run works on. broker: its limiter or -1. waits: queue entries by producer."""
-
-    limiters: Limiters
-    entries: Entries
-    withheld: Withheld
+    entries: Records
+    withheld: Records
+    withheld_by: Records
     waits: Ints
-    usage: Usage
-    marks: Marks
-    closed: Closed
-    agenda: Agenda
+    marks: Records
+    closed: Ints
+    agenda: Records
+    used: Ints
     broker: int
     quantum: int
     offered: bool

@@ -1,83 +1,84 @@
-"""Array form of one publish limiter's buckets: refill, charge, pause, wake time.
+"""Array form of one publish limiter: two buckets with a period of 1 s and the rate as capacity, and when they wake.
 
-Source: rate-limiters 2 and 4, with a period of 1 s and the rate as capacity.
+Source: rate-limiters 4.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy import int64
 
 from headgate.core.kernels import inlined, kernel
-from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS, SLOWEST_FAST_RATE, Ints, Limiters
-from headgate.core.kernels.int128 import MIN, credit, distance, earn, sat_add, sat_sub, wait_ns
-
-
-@inlined
-def gate_ns(rate: int64, remainder_ns: int64) -> int64:
-    if rate <= SLOWEST_FAST_RATE:
-        return max(int64(0), PERIOD_NS // rate - remainder_ns - 1)
-    return RESOLUTION_NS
-
-
-@inlined
-def take(limiters: Limiters, kind: int, i: int64, tokens: int64, now_ns: int64) -> int64:
-    """Refill, then charge: rate-limiters 2.2."""
-    rate, remainder_ns, last_ns = limiters.rate[i, kind], limiters.remainder_ns[i, kind], limiters.last_ns[i, kind]
-    if now_ns > sat_add(last_ns, gate_ns(rate, remainder_ns)):
-        new, remainder_ns = earn(distance(last_ns, now_ns) + np.uint64(remainder_ns), rate, PERIOD_NS)
-        limiters.remainder_ns[i, kind] = remainder_ns
-        limiters.last_ns[i, kind] = now_ns
-        if new > 0:
-            limiters.balance[i, kind] = credit(limiters.balance[i, kind], new, rate)
-    left = max(sat_sub(limiters.balance[i, kind], tokens), limiters.floor[i, kind])
-    limiters.balance[i, kind] = left
-    return left
+from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS, Ints, Records
+from headgate.core.kernels.int128 import MIN, distance, sat_add, wait_ns
+from headgate.core.kernels.token_bucket import draw, set_due
 
 
 @kernel
-def bucket_pause_ns(limiters: Limiters, kind: int, i: int64, now_ns: int64) -> int64:
-    rate = limiters.rate[i, kind]
-    balance = take(limiters, kind, i, int64(0), now_ns)
-    target = max(int64(1), rate // 100)
+def settle(buckets: Records) -> None:
+    """Derive what follows from rate, last_ns and remainder_ns of every bucket."""
+    for i in range(buckets.shape[0]):
+        for kind in range(buckets.shape[1]):
+            _settle(buckets[i, kind])
+
+
+@inlined
+def _settle(bucket: Any) -> None:
+    bucket.period_ns, bucket.resolution_ns, bucket.capacity = PERIOD_NS, RESOLUTION_NS, bucket.rate
+    bucket.one_ns = PERIOD_NS // bucket.rate if bucket.rate > 0 else int64(0)
+    set_due(bucket)
+
+
+@kernel
+def change_rate(bucket: Any, rate: int64, floor: int64) -> None:
+    bucket.rate, bucket.floor = rate, floor
+    _settle(bucket)
+
+
+@kernel
+def fill(bucket: Any, now_ns: int64) -> None:
+    """A new full bucket; where there is none, zeros, so that equal limiters have equal state."""
+    bucket.balance = bucket.rate
+    bucket.last_ns = now_ns if bucket.rate > 0 else int64(0)
+    bucket.remainder_ns = 0
+    set_due(bucket)
+
+
+@kernel
+def bucket_pause_ns(bucket: Any, now_ns: int64) -> int64:
+    balance = draw(bucket, int64(0), now_ns)
+    target = max(int64(1), bucket.rate // 100)
     if balance >= target:
         return int64(0)
-    return wait_ns(distance(balance, target), PERIOD_NS, rate)
+    return wait_ns(distance(balance, target), PERIOD_NS, bucket.rate)
 
 
 @kernel
-def wake_time_ns(limiters: Limiters, i: int64, now_ns: int64) -> int64:
+def wake_time_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
     """Rate-limiters 4.3, with the buckets just read at `now_ns`."""
     wake_ns = now_ns
     for kind in range(2):
-        if limiters.rate[i, kind] == 0:
-            continue
-        pause_ns = bucket_pause_ns(limiters, kind, i, now_ns)
-        if pause_ns > 0:
-            gate = gate_ns(limiters.rate[i, kind], limiters.remainder_ns[i, kind])
-            refill_due_ns = sat_add(sat_add(limiters.last_ns[i, kind], gate), int64(1))
-            wake_ns = max(wake_ns, sat_add(now_ns, pause_ns), refill_due_ns)
+        bucket = buckets[i, kind]
+        if bucket.rate > 0:
+            pause_ns = bucket_pause_ns(bucket, now_ns)
+            if pause_ns > 0:
+                wake_ns = max(wake_ns, sat_add(now_ns, pause_ns), sat_add(bucket.due_ns, int64(1)))
     return wake_ns
 
 
-@kernel
-def fill(limiters: Limiters, kind: int, i: int64, now_ns: int64) -> None:
-    """A new full bucket; where there is none, zeros, so that equal limiters have equal state."""
-    limiters.balance[i, kind] = limiters.rate[i, kind]
-    limiters.last_ns[i, kind] = now_ns if limiters.rate[i, kind] > 0 else int64(0)
-    limiters.remainder_ns[i, kind] = 0
-
-
 @inlined
-def charge_limiter(limiters: Limiters, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> bool:
+def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> bool:
     """Charge both dimensions of one limiter, which is made full at its first publish; True if it throttles."""
-    born = limiters.born[i] != 0
-    limiters.born[i] = 1
+    born = limiter.born != 0
+    limiter.born = 1
     left = True
     for kind in range(2):
-        if limiters.rate[i, kind] == 0:
+        bucket = buckets[i, kind]
+        if bucket.rate == 0:
             continue
         if not born:
-            fill(limiters, kind, i, now_ns)
-        if take(limiters, kind, i, messages if kind == 0 else bytes_, now_ns) <= 0:
+            fill(bucket, now_ns)
+        if draw(bucket, messages if kind == 0 else bytes_, now_ns) <= 0:
             left = False
     return not left
 

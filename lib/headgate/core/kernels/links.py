@@ -1,42 +1,43 @@
-"""Linked lists in arrays: many queues in one pool, each with a head and a tail."""
+"""Linked lists in records: many queues in one pool, each with a head and a tail."""
 
 import numpy as np
 from numpy import int64
 
 from headgate.core.kernels import kernel
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.domain_types import NONE, Ints, Records
 
 
 @kernel
-def chain(owner: Ints, owners: int, capacity: int) -> tuple[Ints, Ints, Ints]:
-    """Links of items that are listed in queue order with their owners: (next by item, head by owner, tail by owner)."""
-    following = np.empty(capacity, int64)
-    head, tail = np.full(owners, NONE), np.full(owners, NONE)
+def chain(owner: Ints, items: Records, queues: Records) -> None:
+    """Link the first items of the pool, which are listed in queue order with their owners; all queues start empty."""
+    for i in range(queues.size):
+        queues[i].head = NONE
+        queues[i].tail = NONE
     for item in range(owner.size):
-        following[item] = NONE
-        if head[owner[item]] == NONE:
-            head[owner[item]] = item
+        queue = queues[owner[item]]
+        items[item].next = NONE
+        if queue.head == NONE:
+            queue.head = item
         else:
-            following[tail[owner[item]]] = item
-        tail[owner[item]] = item
-    return following, head, tail
+            items[queue.tail].next = item
+        queue.tail = item
 
 
 @kernel
-def positions(following: Ints, head: Ints) -> tuple[Ints, Ints]:
+def positions(items: Records, queues: Records) -> tuple[Ints, Ints]:
     """The inverse of `chain`: items in the order of owner, then place in its queue, and their owners."""
     count = 0
-    for owner in range(head.size):
-        item = head[owner]
+    for owner in range(queues.size):
+        item = queues[owner].head
         while item != NONE:
             count += 1
-            item = following[item]
-    items, owners = np.empty(count, int64), np.empty(count, int64)
+            item = items[item].next
+    found, owners = np.empty(count, int64), np.empty(count, int64)
     n = 0
-    for owner in range(head.size):
-        item = head[owner]
+    for owner in range(queues.size):
+        item = queues[owner].head
         while item != NONE:
-            items[n], owners[n] = item, owner
+            found[n], owners[n] = item, owner
             n += 1
-            item = following[item]
-    return items, owners
+            item = items[item].next
+    return found, owners

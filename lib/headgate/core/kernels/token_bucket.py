@@ -68,7 +68,7 @@ def unpack(buckets: Buckets, i: int) -> TokenBucket:
 
 
 @kernel
-def _set_due(bucket: Any) -> None:
+def set_due(bucket: Any) -> None:
     """Last instant at which nothing is refilled: `last_ns + gate` of rate-limiters 2.2."""
     gate_ns = bucket.resolution_ns
     if bucket.one_ns > gate_ns:
@@ -94,7 +94,7 @@ def _refill(bucket: Any, now_ns: int64) -> None:
     bucket.last_ns = now_ns
     if new > 0:
         bucket.balance = credit(bucket.balance, new, bucket.capacity)
-    _set_due(bucket)
+    set_due(bucket)
 
 
 @kernel
@@ -106,7 +106,8 @@ def _spend(balance: int64, n: int64, floor: int64) -> int64:
 
 
 @kernel
-def _take(bucket: Any, n: int64, now_ns: int64) -> int64:
+def draw(bucket: Any, n: int64, now_ns: int64) -> int64:
+    """Refill a bucket, take `n` tokens and return the balance (rate-limiters 2.2)."""
     if now_ns > bucket.due_ns:
         _refill(bucket, now_ns)
     left = _spend(bucket.balance, n, bucket.floor)
@@ -118,13 +119,13 @@ def _take(bucket: Any, n: int64, now_ns: int64) -> int64:
 def reset_gate(buckets: Buckets, i: int) -> None:
     """Derive what follows from the parameters and the state of bucket `i`, after they were written directly."""
     buckets[i].one_ns = buckets[i].period_ns // buckets[i].rate
-    _set_due(buckets[i])
+    set_due(buckets[i])
 
 
 @kernel
 def take(buckets: Buckets, i: int, n: int, now_ns: int) -> int:
     """Refill, then take `n` tokens, possibly into debt, and return the balance."""
-    return _take(buckets[i], n, now_ns)
+    return draw(buckets[i], n, now_ns)
 
 
 @kernel
@@ -136,19 +137,19 @@ def consume(buckets: Buckets, i: int, n: int) -> None:
 @kernel
 def consume_check(buckets: Buckets, i: int, n: int, now_ns: int) -> bool:
     """Take `n` tokens and tell whether any are left."""
-    return _take(buckets[i], n, now_ns) > 0
+    return draw(buckets[i], n, now_ns) > 0
 
 
 @kernel
 def balance_at(buckets: Buckets, i: int, now_ns: int) -> int:
     """Tokens at `now_ns`, negative in debt. A read is a refill."""
-    return _take(buckets[i], int64(0), now_ns)
+    return draw(buckets[i], int64(0), now_ns)
 
 
 @kernel
 def contains(buckets: Buckets, i: int, now_ns: int) -> bool:
     """Whether the balance at `now_ns` is above 0."""
-    return _take(buckets[i], int64(0), now_ns) > 0
+    return draw(buckets[i], int64(0), now_ns) > 0
 
 
 @kernel
@@ -160,7 +161,7 @@ def target(buckets: Buckets, i: int) -> int:
 @kernel
 def pause_ns(buckets: Buckets, i: int, now_ns: int, need: int) -> int64:
     """Time until a balance of `need` tokens is expected, 0 when it is there."""
-    balance = _take(buckets[i], int64(0), now_ns)
+    balance = draw(buckets[i], int64(0), now_ns)
     if balance >= need:
         return int64(0)
     return wait_ns(distance(balance, need), buckets[i].period_ns, buckets[i].rate)
@@ -195,7 +196,7 @@ def consume_check_many(
 ) -> None:
     """`out[e] = consume_check(index[e], n[e], now_ns[e])` for each event e, in order."""
     for e in range(now_ns.size):
-        out[e] = _take(buckets[index[e]], n[e], now_ns[e]) > 0
+        out[e] = draw(buckets[index[e]], n[e], now_ns[e]) > 0
 
 
 @kernel
@@ -229,7 +230,7 @@ def _consume_check_block(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
         _consume_check_tame(bucket, n, now_ns, out)
     else:
         for e in range(now_ns.size):
-            out[e] = _take(bucket, n[e], now_ns[e]) > 0
+            out[e] = draw(bucket, n[e], now_ns[e]) > 0
 
 
 @kernel

@@ -1,0 +1,121 @@
+"""jobs/throttle.py as a user starts it: what it refuses, what it shows while it runs and at its end."""
+
+import importlib.util
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.trace import write_trace
+from integration.runs import SMALL, TOPIC_LIMIT, write_conf
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def throttle() -> Iterator[Callable[..., int]]:
+    """The job's main, in this process; it takes the session that is there, and its signal handlers go with the test."""
+    spec = importlib.util.spec_from_file_location("throttle_job", ROOT / "jobs" / "throttle.py")
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield lambda *arguments: job.main([str(argument) for argument in arguments])
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_an_unknown_option_is_refused(throttle, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        throttle("--inputs", "x")
+    assert ended.value.code == 2
+    assert "unrecognized arguments: --inputs x" in capsys.readouterr().err
+
+
+def test_all_mistakes_of_the_conf_files_are_told_at_once(throttle, tmp_path, capsys) -> None:
+    conf = write_conf(tmp_path / "conf", "[input]\nhold_back_ms = -1\nformatt = 'json'\n", broker={"numIOThreads": "0"})
+    assert throttle("--conf-dir", conf) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("throttle: 3 mistakes in the configuration:\n")
+    assert re.search(r"headgate.toml line 2: input.hold_back_ms: got -1; allowed: .* correct it", told)
+    assert re.search(r"headgate.toml line 3: input.formatt: .*did you mean format", told)
+    assert re.search(r"broker.conf line 1: numIOThreads: got '?0", told)
+
+
+@pytest.mark.parametrize(
+    ("name", "format_", "told"),
+    [
+        ("nowhere", "json", r"nothing is at .*/nowhere; give a file, a folder or a pattern that exists"),
+        ("text", "parquet", r"/text cannot be read as parquet: .*is not a Parquet file.* To do: give a folder"),
+        ("text", "delta", r"/text cannot be read as delta: .* To do: give the folder of a Delta table"),
+        ("topic", "kafka", r"topic cannot be read as kafka: Failed to find data source: kafka.* --with-kafka"),
+    ],
+)
+def test_an_input_that_cannot_be_read_is_refused_and_leaves_no_trace(
+    name, format_, told, throttle, spark: SparkSession, tmp_path, capsys
+) -> None:
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "a.txt").write_text("some text, longer than the magic number of a Parquet file")
+    folders = ("--output", tmp_path / "out", "--conf-dir", write_conf(tmp_path / "conf"))
+    assert throttle("--input", tmp_path / name if format_ != "kafka" else name, "--format", format_, *folders) == 2
+    assert re.search(rf"^throttle: --input: .*{told}", capsys.readouterr().err)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_run_shows_a_line_a_batch_and_at_its_end_who_was_throttled(
+    terminal, throttle, spark: SparkSession, tmp_path, capsys, monkeypatch
+) -> None:
+    if terminal:
+        monkeypatch.setenv("HEADGATE_TERMINAL", "1")
+        monkeypatch.setenv("COLUMNS", "200")
+    write_trace(SMALL, tmp_path / "trace", "json")
+    conf = write_conf(tmp_path / "conf", broker=TOPIC_LIMIT)
+    folders = ("--output", tmp_path / "out", "--conf-dir", conf)
+    assert throttle("--input", tmp_path / "trace", "--format", "json", "--once", *folders) == 0
+    captured = capsys.readouterr()
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", captured.out)
+    assert ("\x1b[" in captured.out) == terminal
+    batch = {
+        False: r"^\S+Z batch=0 rows=700 rows/s=\d+ dead_letters=0 event_time=2026-01-05T09:00:13Z\(recorded\) "
+        r"throttled_now=\d+$",
+        True: r"^batch 0  rows 700  rows/s [\d,]+  dead letters 0  event time 2026-01-05T09:00:13Z\(recorded\)  "
+        r"throttled now \d+$",
+    }
+    assert 1 == len(re.findall(batch[terminal], shown, re.MULTILINE))
+    assert re.search(r"^700 rows in \d+\.\d s, 0 dead letters$", shown, re.MULTILINE)
+    assert re.search(r"^hooli +\d+ +\d+ +\d+\.\d% +[\d.]+ s +its own limit", shown, re.MULTILINE)
+
+
+def test_settings_that_do_not_fit_the_state_end_the_job_with_status_2(
+    throttle, spark: SparkSession, tmp_path, capsys
+) -> None:
+    write_trace(SMALL, tmp_path / "trace", "json")
+    confs = [write_conf(tmp_path / f"conf-{slots}", f"[operator]\nslots = {slots}\n") for slots in (4, 8)]
+    options = ("--input", tmp_path / "trace", "--format", "json", "--once", "--output", tmp_path / "out")
+    assert throttle(*options, "--conf-dir", confs[0]) == 0
+    assert throttle(*options, "--conf-dir", confs[1]) == 2
+    assert "slots: the checkpoint has 4, the conf files say 8" in capsys.readouterr().err
+
+
+def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> None:
+    command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (0, "") == (done.returncode, done.stderr)
+    for words in (
+        "no --input, so a bundled trace, 5 tenants on 3 brokers: 60,000 publishes in output/demo/trace",
+        "60,000 rows in",
+        "Most throttled tenants",
+        "Most throttled topics",
+        "limiter to blame",
+        "persistent://hooli/ads/clicks",
+        "Tables (Delta): output/demo/marks  topic_usage  dead_letters  batches  control",
+        "Try: .venv/bin/headgate sql output/demo",
+    ):
+        assert words in done.stdout
+    tenants = re.findall(r"^(hooli|acme|globex|initech|umbrella) +[\d,]+ +[\d,]+ +\d", done.stdout, re.MULTILINE)
+    assert tenants[0] == "hooli"
+    assert {"hooli", "acme", "globex", "initech", "umbrella"} == set(tenants)
