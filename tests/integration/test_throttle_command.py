@@ -102,7 +102,7 @@ def test_settings_that_do_not_fit_the_state_end_the_job_with_status_2(
 
 
 def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> None:
-    command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py"]
+    command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py", "--conf-dir", ROOT / "conf"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr)
     for words in (
@@ -111,7 +111,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "Most throttled tenants",
         "Most throttled topics",
         "limiter to blame",
-        "persistent://hooli/ads/clicks",
+        "hooli/ads/clicks",
         "Tables (Delta): output/demo/marks  topic_usage  dead_letters  batches  control",
         "Try: .venv/bin/headgate sql output/demo",
     ):

@@ -8,10 +8,10 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.throttle.domain import Engine, Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.limits import LimitChange
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
+from headgate.throttle.step import Engine, Rules
 
 STATE = "version int, blocks binary"
 OUTPUT = "kind string, rows long, block binary"

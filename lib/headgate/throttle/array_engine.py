@@ -25,7 +25,6 @@ from headgate.core.kernels.limiter import debt_floors, settle
 from headgate.core.kernels.links import chain, positions
 from headgate.core.kernels.token_bucket import BUCKET
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.domain import Result, Rules, Step, advance
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
@@ -39,10 +38,11 @@ from headgate.throttle.state import (
     encode_state,
     ints,
 )
+from headgate.throttle.step import Result, Rules, Step, advance
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
-    """See `domain.Engine`."""
+    """See `step.Engine`."""
     arrays = _laid_out(domain, step, rules)
     plan_all(arrays)
     floors = debt_floors(np.stack([step.operations.messages, step.operations.bytes], axis=1), rules.max_debt_ms)

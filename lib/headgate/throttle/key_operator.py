@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.blocks import decode, encode
-from headgate.throttle.domain import Engine, Rules, advance
 from headgate.throttle.limits import LimitChange, changes_of
 from headgate.throttle.schemas import EVENTS, PROGRESS
 from headgate.throttle.state import DomainState, KeyState
+from headgate.throttle.step import Engine, Rules, advance
 
 
 class Block(NamedTuple):

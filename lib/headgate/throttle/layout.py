@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from headgate.conf import Conf
 from headgate.errors import StateError
 from headgate.throttle.control import FROM_THE_START, JOB
-from headgate.throttle.domain import Rules
 from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION
+from headgate.throttle.step import Rules
 
 LAYOUT = "layout"
 

@@ -14,8 +14,8 @@ from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TIMESTAMP, TOPIC_USAGE
 
 if TYPE_CHECKING:
-    from headgate.throttle.domain import Result
     from headgate.throttle.state import DomainState
+    from headgate.throttle.step import Result
 
 
 def marks_table(

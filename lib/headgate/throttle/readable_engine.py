@@ -10,9 +10,9 @@ from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, 
 from headgate.core.publish_limiter import OnRateChange, PublishLimiter, Scope
 from headgate.core.token_bucket import TokenBucket
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.domain import Result, Rules, Step
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
+from headgate.throttle.step import Result, Rules, Step
 
 
 def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.keys import group_key
 from headgate.throttle.limits import LimitChange, changes_table
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import EVENTS, MARKS, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
+from headgate.throttle.step import Rules
 
 quick = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 START_US = 1_760_000_000_000_000

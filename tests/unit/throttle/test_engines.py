@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.state import VERSION, decode_state, encode_state
+from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     SECOND_US,

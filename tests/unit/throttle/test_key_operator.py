@@ -5,10 +5,10 @@ import pytest
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode
-from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
 from headgate.throttle.state import KeyState
+from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     BROKER,
     ENGINES,

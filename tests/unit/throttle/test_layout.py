@@ -9,11 +9,11 @@ import pytest
 from headgate.conf import BrokerConf, Conf, InputSettings, OperatorSettings, ResourceGroup, ResourceGroups, Settings
 from headgate.errors import StateError
 from headgate.throttle.control import tick_row
-from headgate.throttle.domain import Rules
 from headgate.throttle.layout import check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION
+from headgate.throttle.step import Rules
 from unit.throttle.test_control import AT
 
 CONF = Conf(

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.control import CONF, LIMIT, changes_in, pack_control, tick_row
-from headgate.throttle.domain import Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
+from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     GROUP_OF,
     START_US,

@@ -11,7 +11,6 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.domain import Rules
 from headgate.throttle.limits import Book, LimitChange
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
@@ -24,6 +23,7 @@ from headgate.throttle.state import (
     decode_state,
     encode_state,
 )
+from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     BROKER,
     SECOND_US,

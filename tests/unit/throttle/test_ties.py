@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.domain import Rules, advance
 from headgate.throttle.limits import LimitChange
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState
+from headgate.throttle.step import Rules, advance
 
 AT_US = 1_767_268_800_000_000
 ROWS = [
