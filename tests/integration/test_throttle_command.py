@@ -1,6 +1,7 @@
 """jobs/throttle.py as a user starts it: what it refuses, what it shows while it runs and at its end."""
 
 import importlib.util
+import os
 import re
 import signal
 import subprocess
@@ -103,7 +104,8 @@ def test_settings_that_do_not_fit_the_state_end_the_job_with_status_2(
 
 def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> None:
     command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py", "--conf-dir", ROOT / "conf"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    wide = os.environ | {"COLUMNS": "150"}
+    done = subprocess.run(command, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr)
     for words in (
         "no --input, so a bundled trace, 5 tenants on 3 brokers: 60,000 publishes in output/demo/trace",
@@ -111,7 +113,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "Most throttled tenants",
         "Most throttled topics",
         "limiter to blame",
-        "hooli/ads/clicks",
+        "persistent://hooli/ads/clicks",
         "Tables (Delta): output/demo/marks  topic_usage  dead_letters  batches  control",
         "Try: .venv/bin/headgate sql output/demo",
     ):
