@@ -1,11 +1,19 @@
-"""Delta tables without Spark: appends happen once, readers find what was written."""
+"""Delta tables without Spark: appends happen once, readers find what was written, the page has their columns."""
+
+import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from headgate.throttle.control import FROM_THE_START, tick_row
-from headgate.throttle.schemas import CONTROL, DEAD_LETTERS
+from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
 from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.trace import SCHEMA as INPUT
+
+PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
+TYPES = {"long": pa.int64(), "string": pa.string(), "timestamp": TIMESTAMP}
+COLUMN = re.compile(rf"^\| ([a-z_]+) \| ({'|'.join(TYPES)}) \|[^|]*\|[^|]*\|$", re.MULTILINE)
 
 
 @pytest.fixture
@@ -87,3 +95,27 @@ def test_control_rows_are_appended_by_anyone_and_all_are_kept(output):
 
     assert 3 == len(other.read("control"))
     assert ["tick"] == other.read("control", ["kind"])["kind"].unique().to_pylist()
+
+
+def documented():
+    """What docs/tables.md says: by the heading of each section, the columns in its table and their types in words."""
+    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    tables = {section.partition("\n")[0].strip(): COLUMN.findall(section) for section in sections}
+    return {heading: columns for heading, columns in tables.items() if columns}
+
+
+def test_the_page_of_the_tables_names_the_tables_that_there_are():
+    assert {"Input", *SCHEMAS} == documented().keys()
+
+
+@pytest.mark.parametrize("table", ["Input", *SCHEMAS])
+def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(table):
+    schema = INPUT if table == "Input" else SCHEMAS[table]
+    expected = [(field.name, field.type) for field in schema]
+    assert expected == [(name, TYPES[word]) for name, word in documented()[table]]
+
+
+def test_every_line_of_a_table_on_the_page_is_a_column_or_its_head():
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
+    heads = ("| column | type | unit | meaning |", "|---|---|---|---|")
+    assert [] == [line for line in lines if line not in heads and not COLUMN.match(line)]
