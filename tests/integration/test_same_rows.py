@@ -1,74 +1,136 @@
 """The same trace gives the same rows in `marks` and `topic_usage`, however it is cut, keyed, split or computed."""
 
 import dataclasses
+import functools
 import itertools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 from headgate.trace import write_trace
-from integration.runs import GROUPS, SMALL, conf_in, results_of, run_once, settings
+from integration.runs import GROUPS, SMALL, Run, conf_in, results_of, settings
 
-SHARED = {"groups": GROUPS}
-ALONE = {}
+SHARED: Mapping[str, Any] = {"groups": GROUPS}
+ALONE: Mapping[str, Any] = {}
 DISORDER_MS = 2000
+FIFTY = 50
 
-KERNELS = ("numba", "python")
-BATCHES = (1, 7)
-PARTITIONS = (1, 8)
+Traces = Callable[..., Path]
 
 
-def toml(batches: int, *, kernel: str = "numba", traffic: str = "admitted", key: str = "auto", hold_back_ms: int = 0):
-    files = -(-SMALL.files // batches)
+class Cut(NamedTuple):
+    """How one run goes about a trace."""
+
+    batches: int = 1
+    partitions: int = 2
+    kernel: str = "numba"
+    key: str = "auto"
+    traffic: str = "admitted"
+
+    @property
+    def reference(self) -> "Cut":
+        """The plain run that has to give the same rows."""
+        return Cut(traffic=self.traffic)
+
+
+GRID = (
+    Cut(1, 1, "numba", "auto", "admitted"),
+    Cut(1, 2, "python", "topic", "admitted"),
+    Cut(1, 8, "numba", "auto", "offered"),
+    Cut(7, 1, "python", "auto", "offered"),
+    Cut(7, 2, "numba", "auto", "admitted"),
+    Cut(7, 8, "python", "topic", "offered"),
+    Cut(50, 1, "numba", "topic", "admitted"),
+    Cut(50, 2, "python", "auto", "offered"),
+    Cut(50, 8, "numba", "auto", "admitted"),
+)
+"""Every value of each axis together with every value of each other axis; the full product would take hours."""
+
+HELD_BACK = (
+    Cut(1, 2, "numba", "auto", "offered"),
+    Cut(7, 8, "python", "auto", "admitted"),
+    Cut(7, 2, "numba", "topic", "offered"),
+    Cut(50, 2, "numba", "topic", "admitted"),
+)
+
+
+def toml(cut: Cut, files: int, hold_back_ms: int) -> str:
     return (
-        f"[input]\nmax_files_per_trigger = {files}\nhold_back_ms = {hold_back_ms}\n"
-        f'[operator]\nkernel = "{kernel}"\ntraffic = "{traffic}"\nstate_key = "{key}"\nslots = 4\n'
+        f"[input]\nmax_files_per_trigger = {-(-files // cut.batches)}\nhold_back_ms = {hold_back_ms}\n"
+        f'[operator]\nkernel = "{cut.kernel}"\ntraffic = "{cut.traffic}"\nstate_key = "{cut.key}"\nslots = 4\n'
     )
 
 
 @pytest.fixture(scope="module")
-def traces(tmp_path_factory) -> dict[str, Path]:
-    """The trace in event-time order, and the same one with rows of all files disordered."""
+def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
+    """The trace in so many files: in event-time order, or with the rows of all files disordered."""
     folder = tmp_path_factory.mktemp("traces")
-    for name, disorder_ms in (("ordered", 0), ("disordered", DISORDER_MS)):
-        write_trace(dataclasses.replace(SMALL, disorder_ms=disorder_ms), folder / name, "json")
-    return {name: folder / name for name in ("ordered", "disordered")}
+
+    @functools.cache
+    def trace(files: int, disorder_ms: int) -> Path:
+        path = folder / f"{files}-{disorder_ms}"
+        write_trace(dataclasses.replace(SMALL, files=files, disorder_ms=disorder_ms), path, "json")
+        return path
+
+    return trace
 
 
-def run(spark: SparkSession, folder: Path, trace: Path, text: str, partitions: int, limits) -> dict:
-    with settings(spark, spark__sql__shuffle__partitions=partitions):
-        conf = conf_in(folder / "conf", text, **limits)
-        return results_of(run_once(spark, conf, trace, folder / "output"))
+class Scene(NamedTuple):
+    """What all runs of one comparison have in common."""
+
+    spark: SparkSession
+    folder: Path
+    traces: Traces
+    limits: Mapping[str, Any] = SHARED
+    files: int = SMALL.files
+
+    def rows(self, cut: Cut, *, disorder_ms: int = 0) -> dict[str, list[dict[str, Any]]]:
+        """The tables of one run, which took as many batches as `cut` says, and one more to close what was open.
+
+        A disordered trace is held back for as long as its rows are late.
+        """
+        folder = self.folder / "-".join(map(str, (*cut, disorder_ms)))
+        with settings(self.spark, spark__sql__shuffle__partitions=cut.partitions):
+            conf = conf_in(folder / "conf", toml(cut, self.files, disorder_ms), **self.limits)
+            done = Run(self.spark, conf, self.traces(self.files, disorder_ms), folder / "output").to_end()
+        assert cut.batches + 1 == len(done.batches)
+        return results_of(folder / "output")
 
 
 @pytest.mark.parametrize("traffic", ["admitted", "offered"])
 def test_batches_partitions_and_the_form_of_the_rules_change_no_row(spark, traces, tmp_path, traffic) -> None:
-    expected = run(spark, tmp_path / "a", traces["ordered"], toml(1, traffic=traffic), 2, SHARED)
-    assert expected["marks"]
-    text = toml(7, kernel="python", traffic=traffic)
-    assert expected == run(spark, tmp_path / "b", traces["ordered"], text, 8, SHARED)
+    compare(Scene(spark, tmp_path, traces), [Cut(7, 8, "python", traffic=traffic)])
 
 
 def test_a_hold_back_puts_disordered_files_in_order_again(spark, traces, tmp_path) -> None:
-    expected = run(spark, tmp_path / "a", traces["ordered"], toml(1), 2, SHARED)
-    text = toml(7, hold_back_ms=DISORDER_MS)
-    assert expected == run(spark, tmp_path / "b", traces["disordered"], text, 2, SHARED)
+    compare(Scene(spark, tmp_path, traces), [Cut(7)], disorder_ms=DISORDER_MS)
 
 
 def test_a_key_for_each_topic_gives_the_rows_of_the_domains(spark, traces, tmp_path) -> None:
-    expected = run(spark, tmp_path / "a", traces["ordered"], toml(1), 2, ALONE)
-    assert expected["marks"]
-    assert expected == run(spark, tmp_path / "b", traces["ordered"], toml(7, key="topic"), 2, ALONE)
+    compare(Scene(spark, tmp_path, traces, ALONE), [Cut(7, key="topic")])
+
+
+def test_the_grid_has_every_pair_of_values() -> None:
+    for one, other in itertools.combinations(Cut._fields, 2):
+        values = {(getattr(cut, one), getattr(cut, other)) for cut in GRID}
+        expected = set(itertools.product(*({getattr(cut, axis) for cut in GRID} for axis in (one, other))))
+        assert expected == values
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("traffic", ["admitted", "offered"])
 @pytest.mark.parametrize("limits", [SHARED, ALONE], ids=["shared", "alone"])
-def test_the_whole_grid_gives_one_result(spark, traces, tmp_path, traffic, limits) -> None:
-    keys = ("auto", "topic") if limits is ALONE else ("auto",)
-    results = []
-    for n, (batches, kernel, partitions, key) in enumerate(itertools.product((1, 3, 7), KERNELS, (1, 2, 8), keys)):
-        text = toml(batches, kernel=kernel, traffic=traffic, key=key)
-        results.append(run(spark, tmp_path / f"{n}", traces["ordered"], text, partitions, limits))
-    assert [results[0]] * len(results) == results
+@pytest.mark.parametrize(("cuts", "disorder_ms"), [(GRID, 0), (HELD_BACK, DISORDER_MS)], ids=["ordered", "held_back"])
+def test_the_grid_gives_one_result(spark, traces, tmp_path, limits, cuts, disorder_ms) -> None:
+    compare(Scene(spark, tmp_path, traces, limits, files=FIFTY), cuts, disorder_ms=disorder_ms)
+
+
+def compare(scene: Scene, cuts: Iterable[Cut], *, disorder_ms: int = 0) -> None:
+    """Each cut of the trace gives the rows of its reference, which had the trace in order and in one batch."""
+    reference = functools.cache(scene.rows)
+    for cut in dict.fromkeys(cut if scene.limits is ALONE else cut._replace(key="auto") for cut in cuts):
+        expected = reference(cut.reference)
+        assert expected["marks"]
+        assert expected == scene.rows(cut, disorder_ms=disorder_ms), cut
