@@ -2,39 +2,49 @@
 
     python tests/benchmarks/publish_job.py [--topics 1000 100000 1000000] [--repetitions 3] [--save]
 
-Each side runs in a process of its own, in turns. The value of a run is the median of its batches after the second.
+Each side runs in a process of its own, in turns. The value of a run is the median of its batches once Java has compiled
+what it runs. At 100,000 topics a third side runs one batch the plain way: a key a topic, a Python loop over its rows.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from _bench import Results, interleave, parser, ratios
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from headgate.conf import load_conf
+from headgate.core.token_bucket import TokenBucket
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 
 EVENTS = 500_000
-BATCHES = 6
-SETTLED_AFTER = 1
+BATCHES = 12
+SETTLED_AFTER = 4
 START_US = 1_767_603_600_000_000
 BATCH_US = 2_000_000
 FILES = 2
 SIDES = ("headgate", "aggregation")
+LOOP_TOPICS = 100_000
+LIMITS = (60, 200_000)
+STATE = "balances array<long>, lasts array<long>, remainders array<long>"
+MARKS = "event_time timestamp, broker string, topic string, producer string, connection string, seq long"
 
 
 def write_input(folder: Path, topics: int, batches: int) -> None:
@@ -115,43 +125,133 @@ def run_aggregation(source: Path, work: Path) -> list[float]:
     return ends.seconds()
 
 
-def measured(side: str, source: Path) -> float:
-    """The median seconds a batch of one run of `side`, in a process of its own."""
+def limit_one_topic(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """The topic's own limit alone, row by row; without queues, releases and usage, so it does less than the job."""
+    rows = pd.concat(frames).sort_values(["event_time", "seq"])
+    buckets = [TokenBucket(rate, created_ns=rows["event_time"].iloc[0].value) for rate in LIMITS]
+    if state.exists:
+        for bucket, balance, last_ns, remainder_ns in zip(buckets, *state.get, strict=True):
+            bucket.balance, bucket.last_ns, bucket.remainder_ns = balance, last_ns, remainder_ns
+    marks = []
+    for row in rows.itertuples():
+        costs = (row.messages, row.bytes)
+        left = [b.consume_check(cost, row.event_time.value) for b, cost in zip(buckets, costs, strict=True)]
+        if not all(left):
+            marks.append((row.event_time, row.broker, key[0], row.producer, row.connection, row.seq))
+    fields = ("balance", "last_ns", "remainder_ns")
+    state.update(tuple([getattr(bucket, name) for bucket in buckets] for name in fields))
+    yield pd.DataFrame(marks, columns=["event_time", "broker", "topic", "producer", "connection", "seq"])
+
+
+def run_loop(source: Path, work: Path) -> list[float]:
+    """One batch."""
+    spark = spark_session("benchmark")
+    schema = spark.read.parquet(f"{source}/*.parquet").schema
+    events = spark.readStream.schema(schema).parquet(f"{source}/part-000-*.parquet")
+    marks = events.groupBy("topic").applyInPandasWithState(
+        limit_one_topic, MARKS, STATE, "append", GroupStateTimeout.NoTimeout
+    )
+
+    def sink(batch: Any, _batch_id: int) -> None:
+        write_deltalake(f"{work}/marks", batch.toArrow(), mode="append")
+
+    query = marks.writeStream.foreachBatch(sink).option("checkpointLocation", f"{work}/checkpoint")
+    started = query.trigger(availableNow=True).start()
+    started.awaitTermination()
+    return [started.recentProgress[0]["durationMs"]["addBatch"] / 1000]
+
+
+RUNS = {"headgate": run_headgate, "aggregation": run_aggregation, "loop": run_loop}
+
+
+def measured(side: str, source: Path) -> dict[str, float]:
+    """What one run of `side` measured, in a process of its own."""
     command = [sys.executable, __file__, "--side", side, "--source", str(source)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return float(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def run_side(side: str, source: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
-        seconds = {"headgate": run_headgate, "aggregation": run_aggregation}[side](source, Path(work))
-    print(statistics.median(seconds[SETTLED_AFTER:]))
+        seconds = RUNS[side](source, Path(work))
+        found = {"seconds": statistics.median(seconds[SETTLED_AFTER:] or seconds)} | peak_bytes()
+        if side == "headgate":
+            state = spark_session("benchmark").read.format("statestore").load(f"{work}/out/checkpoint")
+            found["state_bytes"] = state.select(F.sum(F.length("value.blocks"))).collect()[0][0]
+    print(json.dumps(found))
+
+
+def peak_bytes() -> dict[str, float]:
+    """The most memory that Java, this process and the Python workers had, each by its own peak."""
+    parents, peaks = {}, {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue  # it has ended
+        if "VmHWM" in fields:
+            process = int(fields["Pid"])
+            parents[process] = int(fields["PPid"])
+            peaks[process] = (fields["Name"].strip(), 1024 * int(fields["VmHWM"].split()[0]))
+    ours = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    of_ours = [peaks[process] for process in ours]
+    return {
+        "java_bytes": sum(peak for name, peak in of_ours if name == "java"),
+        "python_bytes": sum(peak for name, peak in of_ours if name != "java"),
+    }
 
 
 def main() -> None:
     options = parser(__doc__)
     options.set_defaults(repetitions=3)
     options.add_argument("--topics", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
-    options.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    options.add_argument("--side", choices=RUNS, help=argparse.SUPPRESS)
     options.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     arguments = options.parse_args()
     if arguments.side:
         run_side(arguments.side, arguments.source)
         return
     about = (
-        f"{EVENTS:,} events a batch, all limits on, {BATCHES} batches a run; Spark's own groupBy(topic) sums beside."
+        f"{EVENTS:,} events a batch, all limits on, {BATCHES} batches a run, of which the first {SETTLED_AFTER} do not "
+        "count; Spark's own groupBy(topic) sums of the same input into the same kind of sink beside."
     )
     with Results("publish_job", "Publish job against an aggregation", about=about, save=arguments.save) as results:
-        for topics in arguments.topics:
-            with tempfile.TemporaryDirectory() as folder:
-                source = Path(folder)
-                write_input(source, topics, BATCHES)
-                sides = {side: lambda side=side, source=source: measured(side, source) for side in SIDES}
-                values = interleave(sides, arguments.repetitions, warmups=0)
-            for side in SIDES:
-                results.measure(f"{side}: {topics:,} topics", "s a batch", values[side])
-            name = f"aggregation / headgate at {topics:,} topics"
-            results.target(name, "x", ratios(values["aggregation"], values["headgate"]), at_least=0.9)
+        medians = {topics: compare(results, topics, arguments.repetitions) for topics in arguments.topics}
+        if len(medians) > 1:
+            least, most = min(medians), max(medians)
+            growth = {side: medians[most][side] / medians[least][side] for side in SIDES}
+            name = f"growth of a batch's time from {least:,} to {most:,} topics, headgate / aggregation"
+            results.target(name, "x", [growth["headgate"] / growth["aggregation"]], at_most=1)
+
+
+def compare(results: Results, topics: int, repetitions: int) -> dict[str, float]:
+    """Both sides in turns; seconds a batch by side."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        write_input(source, topics, BATCHES)
+        runs: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
+        sides = {side: lambda side=side: runs[side].append(measured(side, source)) or 0.0 for side in SIDES}
+        interleave(sides, repetitions, warmups=0)
+        loop = measured("loop", source) if topics == LOOP_TOPICS else None
+    seconds = {side: [run["seconds"] for run in runs[side]] for side in SIDES}
+    for side in SIDES:
+        results.measure(f"{side}: {topics:,} topics", "s a batch", seconds[side])
+    name = f"aggregation / headgate at {topics:,} topics"
+    results.target(name, "x", ratios(seconds["aggregation"], seconds["headgate"]), at_least=0.9)
+    if loop is not None:
+        results.measure(f"a key a topic, loop in Python: {topics:,} topics", "s a batch", [loop["seconds"]])
+        name = f"loop in Python / headgate at {topics:,} topics"
+        results.target(name, "x", [loop["seconds"] / statistics.median(seconds["headgate"])], at_least=40)
+    of_headgate = runs["headgate"]
+    for part in ("java", "python"):
+        peaks = [run[f"{part}_bytes"] / 2**30 for run in of_headgate]
+        results.measure(f"headgate, peak memory of {part}: {topics:,} topics", "GiB", peaks)
+    if topics >= LOOP_TOPICS:
+        state = [run["state_bytes"] / topics for run in of_headgate]
+        results.target(f"state at {topics:,} topics", "bytes a topic", state, at_most=200)
+    return {side: statistics.median(values) for side, values in seconds.items()}
 
 
 if __name__ == "__main__":
