@@ -27,6 +27,8 @@ class Batch(Protocol):
     @property
     def rows(self) -> int: ...
     @property
+    def late(self) -> int: ...
+    @property
     def dead_letters(self) -> int: ...
     @property
     def event_time_us(self) -> int | None: ...
@@ -69,7 +71,7 @@ class ThrottleScreen:
         self._console.print(Text(line), soft_wrap=True)  # a line of a log and a command to copy stay whole
 
     def batch(self, batch: Batch, waiting: int) -> None:
-        """One line a batch with traffic or bad rows: rate, lag of event time, queue entries that wait now."""
+        """One line a batch with traffic or bad rows: rate, late rows if any, lag of event time, queue entries."""
         now_s = self._clock()
         took_s, self._last_s = max(now_s - self._last_s, 1e-3), now_s
         self._rows += batch.rows
@@ -80,6 +82,7 @@ class ThrottleScreen:
             "batch": f"{batch.batch_id}",
             "rows": f"{batch.rows:,}",
             "rows/s": f"{batch.rows / took_s:,.0f}",
+            **({"late": f"{batch.late:,}"} if batch.late else {}),
             "dead letters": f"{batch.dead_letters:,}",
             "event time": self._reached(batch.event_time_us),
             "throttled now": f"{waiting:,}",

@@ -20,10 +20,14 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What one batch brought. progress: schemas.PROGRESS, a row a domain. event_time_us: None without traffic."""
+    """What one batch brought. progress: schemas.PROGRESS, a row a domain. event_time_us: None without traffic.
+
+    late: rows that came behind their domain's clock.
+    """
 
     batch_id: int
     rows: int
+    late: int
     dead_letters: int
     marks: int
     event_time_us: int | None
@@ -80,6 +84,7 @@ def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:
     return BatchResult(
         batch_id=batch_id,
         rows=taken,
+        late=pc.sum(progress["late"]).as_py() or 0,
         dead_letters=len(rows["dead_letters"]),
         marks=len(rows["marks"]),
         event_time_us=pc.max(progress["event_time_us"]).as_py() if taken else None,
@@ -95,12 +100,13 @@ def _batch_row(result: BatchResult, usage_rows: int) -> pa.Table:
                 "batch_id": result.batch_id,
                 "written_at": datetime.now(UTC),
                 "rows": result.rows,
+                "late": result.late,
                 "dead_letters": result.dead_letters,
                 "marks": result.marks,
                 "usage_rows": usage_rows,
                 "event_time": result.event_time_us,
                 "waiting": pc.sum(progress["waiting"]).as_py() or 0,
-                "open_keys": pc.sum(progress["is_open"]).as_py() or 0,
+                "open_domains": pc.sum(progress["is_open"]).as_py() or 0,
             }
         ],
         BATCHES,

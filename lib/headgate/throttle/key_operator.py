@@ -10,10 +10,15 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.blocks import decode, encode
-from headgate.throttle.limits import LimitChange, changes_of
+from headgate.throttle.limits import Book, LimitChange, changes_of, in_order, without_superseded
 from headgate.throttle.schemas import EVENTS, PROGRESS
 from headgate.throttle.state import DomainState, KeyState
 from headgate.throttle.step import Engine, Rules, advance
+
+HISTORY_US = 3_600_000_000
+"""How far behind the others a broker may first appear and still meet every limit change at its time: an hour."""
+SPARE_CHANGES = 1000
+"""Superseded limit changes that a key keeps in any case, whatever their age."""
 
 
 class Block(NamedTuple):
@@ -79,11 +84,11 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
 ) -> list[Block]:
     """Bring the key's domains forward by what arrived; `state` is changed in place.
 
-    given: limit changes that every key knows from the start of the job, for keys that no row on the control stream
-    reaches.
+    given: limit changes known from the start of the job, for keys that are topics: no row on the control stream
+    reaches all of them. A key takes those that concern its topic.
     """
     arrival = arrived(blocks)
-    _take_changes(state, [*given[state.taken :], *arrival.changes])
+    _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
     state.taken = max(state.taken, len(given))
     out = list(arrival.dead_letters)
     tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": []}
@@ -93,9 +98,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         if broker not in state.domains:
             if not len(events):
                 continue  # time passes on a broker that has nothing here
-            state.domains[broker] = DomainState(
-                broker, pending=[c for c in state.changes if c.broker in (None, broker)]
-            )
+            state.domains[broker] = _new_domain(state, broker)
         domain = state.domains[broker]
         high_us = max(
             pc.max(events["event_time_us"]).as_py() if len(events) else NONE,
@@ -103,12 +106,14 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
             arrival.everywhere_us,
         )
         if not len(events) and high_us <= domain.high_us and not arrival.finish and not arrival.changes:
-            progress.append(_progress(key, domain, 0))
+            progress.append(_progress(key, domain, 0, 0))
             continue
         output = advance(domain, events, high_us, rules, engine, finish=arrival.finish)
         tables["marks"].append(output.marks)
         tables["topic_usage"].append(output.usage)
-        progress.append(_progress(key, domain, len(events)))
+        progress.append(_progress(key, domain, len(events), output.late))
+    if arrival.changes:
+        _forget(state, arrival, rules)
     tables["progress"] = [pa.Table.from_pylist(progress, PROGRESS)] if progress else []
     for kind, parts in tables.items():
         table = pa.concat_tables(parts) if parts else None
@@ -129,11 +134,34 @@ def _take_changes(state: KeyState, changes: list[LimitChange]) -> None:
         domain.pending += [change for change in changes if change.broker in (None, broker)]
 
 
-def _progress(key: str, domain: DomainState, rows: int) -> dict[str, object]:
+def _new_domain(state: KeyState, broker: str) -> DomainState:
+    """Changes up to what is forgotten are in force from the broker's first event on, later ones at their time."""
+    changes = [change for change in state.changes if change.broker in (None, broker)]
+    settled = in_order(change for change in changes if change.effective_us <= state.forgotten_us)
+    pending = [change for change in changes if change.effective_us > state.forgotten_us]
+    return DomainState(broker, pending=pending, book=Book.from_changes(settled))
+
+
+def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
+    """Drop the superseded changes HISTORY_US behind the highest event time heard of, once they are SPARE_CHANGES.
+
+    All slots hear the same times. A broker whose first event is not further behind meets the same limits as if nothing
+    had been dropped; one further behind, those in force at the horizon, or the true ones if nothing was dropped yet.
+    """
+    heard_us = max(arrival.everywhere_us, *arrival.high_us.values(), *(d.high_us for d in state.domains.values()), NONE)
+    horizon_us = heard_us - rules.hold_back_ms * 1000 - HISTORY_US
+    behind = [change[2:5] for change in state.changes if change.effective_us <= horizon_us]
+    if len(behind) - len(set(behind)) > SPARE_CHANGES:
+        state.changes = without_superseded(state.changes, horizon_us)
+        state.forgotten_us = max(state.forgotten_us, horizon_us)
+
+
+def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, object]:
     return {
         "key": key,
         "broker": domain.broker,
         "rows": rows,
+        "late": late,
         "event_time_us": domain.high_us,
         "waiting": len(domain.entry_limiter),
         "is_open": domain.is_open,

@@ -40,6 +40,12 @@ class LimitChange(NamedTuple):
             return None
         return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
 
+    def concerns(self, topic: str) -> bool:
+        """Whether it can move a limiter that `topic`, a name without a partition, is charged to."""
+        if self.scope == "namespace":
+            return self.name == namespace_of(topic)
+        return self.scope != "topic" or self.name == topic
+
 
 CHANGES = pa.schema(
     [
@@ -63,6 +69,21 @@ def changes_table(changes: Sequence[LimitChange]) -> pa.Table:
 
 def changes_of(table: pa.Table) -> list[LimitChange]:
     return [LimitChange(*row) for row in zip(*(table[name].to_pylist() for name in CHANGES.names), strict=True)]
+
+
+def in_order(changes: Iterable[LimitChange]) -> list[LimitChange]:
+    """The changes as they apply: by (effective_us, seq), those equal in both by what they say."""
+    return sorted(changes, key=lambda change: (*change[:2], repr(change)))
+
+
+def without_superseded(changes: Sequence[LimitChange], horizon_us: int) -> list[LimitChange]:
+    """The changes without those that another one of the same broker, scope and name replaces by `horizon_us`.
+
+    From `horizon_us` on they make the same limits as all of them.
+    """
+    behind = in_order(change for change in changes if change.effective_us <= horizon_us)
+    last = {(change.broker, change.scope, change.name): change for change in behind}
+    return [*last.values(), *(change for change in changes if change.effective_us > horizon_us)]
 
 
 class Book:

@@ -96,24 +96,28 @@ PROGRESS = pa.schema(
         ("key", pa.string()),
         ("broker", pa.string()),
         ("rows", pa.int64()),
+        ("late", pa.int64()),
         ("event_time_us", pa.int64()),
         ("waiting", pa.int64()),
         ("is_open", pa.bool_()),
     ]
 )
-"""How far one domain is: rows of this batch, highest time, queue entries, whether time alone would bring output."""
+"""How far one domain is: rows of this batch and those of them that came behind its clock, highest time, queue entries,
+whether time alone would bring output.
+"""
 
 BATCHES = pa.schema(
     [
         ("batch_id", pa.int64()),
         ("written_at", TIMESTAMP),
         ("rows", pa.int64()),
+        ("late", pa.int64()),
         ("dead_letters", pa.int64()),
         ("marks", pa.int64()),
         ("usage_rows", pa.int64()),
         ("event_time", TIMESTAMP),
         ("waiting", pa.int64()),
-        ("open_keys", pa.int64()),
+        ("open_domains", pa.int64()),
     ]
 )
 """One row a batch that brought something, written after all its other rows."""

@@ -90,11 +90,13 @@ class DomainState:
 class KeyState:
     """State behind one key of the operator: its brokers' domains, and the limit changes for brokers yet to come.
 
-    taken: how many of the changes given to the operator at its start are in `changes` (state key `topic` only).
+    forgotten_us: up to there `changes` has no longer what was superseded. taken: how many of the changes given to the
+    operator at its start were looked at (state key `topic` only).
     """
 
     domains: dict[str, DomainState] = field(default_factory=dict)
     changes: list[LimitChange] = field(default_factory=list)
+    forgotten_us: int = NONE
     taken: int = 0
 
 
@@ -136,7 +138,8 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
 
 def encode_state(state: KeyState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back, field for field."""
-    tables = [changes_table(state.changes).replace_schema_metadata({"kind": "changes", "taken": str(state.taken)})]
+    numbers_of_key = {"forgotten_us": str(state.forgotten_us), "taken": str(state.taken)}
+    tables = [changes_table(state.changes).replace_schema_metadata({"kind": "changes"} | numbers_of_key)]
     for domain in state.domains.values():
         tables += _domain_tables(domain)
     return encode_all(tables)
@@ -156,7 +159,8 @@ def decode_state(version: int, blocks: bytes) -> KeyState:
     for table in decode_all(blocks):
         metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         if metadata["kind"] == "changes":
-            state.changes, state.taken = changes_of(table), int(metadata["taken"])
+            state.changes = changes_of(table)
+            state.forgotten_us, state.taken = int(metadata["forgotten_us"]), int(metadata["taken"])
             continue
         broker = metadata["broker"]
         domain = state.domains.setdefault(broker, DomainState(broker))

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE, PUBLISH, SET_LIMIT, Ints, Operations
 from headgate.throttle.keys import BROKER_KEY
-from headgate.throttle.limits import LimitChange
+from headgate.throttle.limits import LimitChange, in_order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.state import DomainState, numbers, strings
 
@@ -61,8 +61,11 @@ class Engine(Protocol):
 
 
 class Output(NamedTuple):
+    """Rows for the tables; late: how many events came behind the domain's clock, and acted at it."""
+
     marks: pa.Table
     usage: pa.Table
+    late: int
 
 
 def advance(
@@ -80,6 +83,7 @@ def advance(
         bound_us -= rules.hold_back_ms * 1000 + 1
     until_ns = max(bound_us * 1000, domain.clock_ns)
     events = _due_events(domain, events, bound_us)
+    late = int((numbers(events["event_time_us"]) * 1000 < domain.clock_ns).sum())
     changes = _without_first(domain, events, _due_changes(domain, until_ns // 1000))
     order = _order(events)
     positions = _register(domain, events, order, rules)
@@ -91,6 +95,7 @@ def advance(
     output = Output(
         marks_table(domain, result, producers.name, producers.connection),
         usage_table(domain, result, offered=rules.offered),
+        late,
     )
     _keep_waiting(domain, producers)
     return output
@@ -123,8 +128,7 @@ def _order(events: pa.Table) -> Ints:
 
 def _due_changes(domain: DomainState, bound_us: int) -> list[LimitChange]:
     """Take the changes that hold by `bound_us` out of the pending ones, in their order."""
-    pending = sorted(domain.pending, key=repr)
-    pending.sort(key=lambda change: change[:2])
+    pending = in_order(domain.pending)
     due = [change for change in pending if change.effective_us <= bound_us]
     domain.pending = pending[len(due) :]
     return due

@@ -34,8 +34,10 @@ def screen_of(*clock_s, terminal):
     return ThrottleScreen(console, clock=lambda: next(clock), now=lambda: NOW), file
 
 
-def batch(batch_id=7, rows=120_000, dead_letters=2, event_time_us=NOW_US - 2_500_000):
-    return SimpleNamespace(batch_id=batch_id, rows=rows, dead_letters=dead_letters, event_time_us=event_time_us)
+def batch(batch_id=7, rows=120_000, late=0, dead_letters=2, event_time_us=NOW_US - 2_500_000):
+    return SimpleNamespace(
+        batch_id=batch_id, rows=rows, late=late, dead_letters=dead_letters, event_time_us=event_time_us
+    )
 
 
 def test_a_terminal_gets_a_line_to_read():
@@ -56,6 +58,13 @@ def test_a_log_gets_a_line_of_names_and_values_with_the_time():
         "2026-03-01T12:00:10Z batch=7 rows=120000 rows/s=80000 dead_letters=2 "
         "event_time=2026-03-01T12:00:07Z(lag=2.5s) throttled_now=1234\n"
     )
+
+
+def test_late_rows_are_shown_where_there_are_any():
+    screen, file = screen_of(1.5, terminal=False)
+    screen.batch(batch(late=1234), 0)
+
+    assert " rows/s=80000 late=1234 dead_letters=2 " in file.getvalue()
 
 
 @pytest.mark.parametrize(

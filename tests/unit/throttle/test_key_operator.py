@@ -194,10 +194,39 @@ def test_every_domain_says_how_far_it_is():
     rows = [progress_of(step_key("k", state, blocks, Rules(), run_arrays)) for blocks in batches]
 
     assert [
-        [("k", "b1", 1, START_US, 1, True), ("k", "b2", 2, START_US + 2, 0, True)],
-        [("k", "b1", 0, START_US, 1, True), ("k", "b2", 0, START_US + 2, 0, True)],
-        [("k", "b1", 0, START_US + 5 * SECOND_US, 0, False), ("k", "b2", 0, START_US + 5 * SECOND_US, 0, False)],
+        [("k", "b1", 1, 0, START_US, 1, True), ("k", "b2", 2, 0, START_US + 2, 0, True)],
+        [("k", "b1", 0, 0, START_US, 1, True), ("k", "b2", 0, 0, START_US + 2, 0, True)],
+        [("k", "b1", 0, 0, START_US + 5 * SECOND_US, 0, False), ("k", "b2", 0, 0, START_US + 5 * SECOND_US, 0, False)],
     ] == rows
+
+
+@pytest.mark.parametrize(("hold_back_ms", "late"), [(0, [0, 2, 0]), (4, [0, 1, 0]), (5, [0, 0, 0])])
+def test_rows_behind_their_domains_clock_are_counted_as_late(hold_back_ms, late):
+    state = KeyState()
+    batches = [
+        [events_block([event(3 * MS_US, seq=1), event(0, seq=0)]), tick_block(5 * MS_US)],
+        [events_block([event(0, seq=2), event(5 * MS_US - 1, seq=3), event(5 * MS_US, seq=4)])],
+        [tick_block(9 * MS_US), events_block([event(8 * MS_US, seq=5)])],
+    ]
+    rules = Rules(hold_back_ms=hold_back_ms)
+    rows = [progress_of(step_key("k", state, blocks, rules, run_arrays)) for blocks in batches]
+
+    assert late == [row[3] for of_batch in rows for row in of_batch]
+
+
+def test_a_key_that_is_a_topic_takes_the_limits_that_concern_it():
+    others = [limit("namespace", "acme/ns0", 1), limit("topic", TOPICS[1], 2), limit("topic", f"{TOPICS[3]}-b", 3)]
+    own = [
+        limit("default", messages=4),
+        limit("namespace", "acme/ns1", 5),
+        limit("topic", TOPICS[3], 6, broker="b2"),
+        limit("broker", messages=7),
+        limit("group", "gold", 8),
+    ]
+    state = KeyState()
+    step_key(TOPICS[3], state, [events_block([event(0)])], Rules(), run_arrays, (*others, *own))
+
+    assert (own, 8) == (state.changes, state.taken)
 
 
 def test_nothing_arrives_nothing_comes_out():

@@ -88,14 +88,16 @@ def full_domain():
 
 
 def test_every_field_comes_back():
-    state = KeyState({"b1": full_domain(), "b2": DomainState("b2", clock_ns=3)}, changes=CHANGES, taken=2)
+    state = KeyState(
+        {"b1": full_domain(), "b2": DomainState("b2", clock_ns=3)}, changes=CHANGES, forgotten_us=9, taken=2
+    )
     again = decode_state(VERSION, encode_state(state))
     default = plain_domain(DomainState(""))
 
     assert {broker: plain_domain(domain) for broker, domain in state.domains.items()} == {
         broker: plain_domain(domain) for broker, domain in again.domains.items()
     }
-    assert (CHANGES, 2) == (again.changes, again.taken)
+    assert (CHANGES, 9, 2) == (again.changes, again.forgotten_us, again.taken)
     assert [] == [name for name, value in plain_domain(full_domain()).items() if value == default[name]]
 
 
