@@ -6,16 +6,23 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from integration.runs import await_that
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 300
 SMALL_SPARK = ("--driver-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
+UNAVAILABLE = 69  # set-up could not fetch something
 
 
 def command(job: str, *arguments: str) -> list[str]:
     return [str(ROOT / "spark-submit.sh"), *SMALL_SPARK, f"jobs/{job}.py", *arguments]
+
+
+def options(**values: object) -> list[str]:
+    """`conf_dir=x` as --conf-dir x, for each."""
+    return [part for name, value in values.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 
 
 def run_job(job: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -32,10 +39,12 @@ def run_job(job: str, *arguments: str, **environment: str) -> subprocess.Complet
 
 
 @contextmanager
-def started(job: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def started(job: str, *arguments: str, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """The job while the block runs, its screen in `log`; ended by SIGKILL if the block leaves it running."""
     with log.open("ab") as screen:
-        process = subprocess.Popen(command(job, *arguments), cwd=ROOT, stdout=screen, stderr=screen)
+        process = subprocess.Popen(
+            command(job, *arguments), cwd=ROOT, env=os.environ | environment, stdout=screen, stderr=screen
+        )
     try:
         yield process
     finally:
@@ -52,3 +61,54 @@ def stopped(process: subprocess.Popen[bytes]) -> int:
 
 def await_line(log: Path, text: str) -> None:
     await_that(lambda: text in log.read_text(), f"{text!r} on the screen")
+
+
+def commits(output: Path) -> int:
+    """Transactions in all tables of a job."""
+    return len(list(output.glob("*/_delta_log/*.json")))
+
+
+def kill_at_commits(output: Path, versions: int, job: str, *arguments: str, log: Path) -> None:
+    """Start, and kill -9 the job's process group when its tables have that many commits; it may have ended before."""
+    pid_file = log.with_suffix(".pid")
+    pid_file.unlink(missing_ok=True)
+    with started(job, *arguments, log=log, HEADGATE_PID_FILE=str(pid_file)) as process:
+        await_that(lambda: process.poll() is not None or commits(output) >= versions, f"{versions} commits", TIMEOUT_S)
+        if process.poll() is None:
+            os.killpg(os.getpgid(int(pid_file.read_text())), signal.SIGKILL)
+        process.wait(TIMEOUT_S)
+
+
+class Process(NamedTuple):
+    """A line of /proc. state: R if it computes. command: its arguments, with spaces between."""
+
+    pid: int
+    parent: int
+    state: str
+    command: str
+
+
+def python_workers(process: subprocess.Popen[bytes]) -> list[Process]:
+    """Those of a job that computes on this machine: what Spark's Python daemon has forked. Linux only."""
+    below = _descendants(process.pid)
+    daemons = {one.pid for one in below if "pyspark.daemon" in one.command}
+    return [one for one in below if one.parent in daemons]
+
+
+def _descendants(pid: int) -> list[Process]:
+    found, above = [], {pid}
+    running = [one for folder in Path("/proc").glob("[0-9]*") if (one := _read(folder))]
+    while children := [one for one in running if one.parent in above]:
+        found += children
+        above = {one.pid for one in children}
+    return found
+
+
+def _read(folder: Path) -> Process | None:
+    """None for a process that has ended meanwhile."""
+    try:
+        after_name = (folder / "stat").read_text().rpartition(")")[2].split()
+        words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return None
+    return Process(int(folder.name), int(after_name[1]), after_name[0], words)
