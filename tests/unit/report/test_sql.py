@@ -73,10 +73,11 @@ def test_only_the_first_rows_are_shown_and_the_rest_counted(output, capsys, monk
     [
         ("SELECT nope FROM marks", "No field named nope"),
         ("SELECT 1 FROM nope", "table 'datafusion.public.nope' not found"),
-        ("SELEC 1", "Expected: an SQL statement"),
-        ("", "No SQL statements"),
+        ("SELECT 1 FROM", "Expected: identifier"),
         ("SELECT 1; SELECT 2", "only supports a single SQL statement"),
-        ("DELETE FROM marks", "DELETE not supported"),
+        ("SELECT 1; COPY marks TO '/nowhere/a.csv'", "only supports a single SQL statement"),
+        ("WITH a AS (SELECT 1) DELETE FROM marks", "not implemented"),
+        ("WITH a AS (SELECT * FROM marks) INSERT INTO marks SELECT * FROM a", "not implemented"),
         ("SELECT 1 / 0", "Divide by zero"),
     ],
 )
@@ -88,6 +89,56 @@ def test_a_query_that_cannot_be_run_says_why_and_which_tables_there_are(output, 
     assert message.startswith("the query cannot be run: ")
     assert said in message
     assert message.endswith(". Tables here: marks, topic_usage, dead_letters, batches, control")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "COPY (SELECT 1) TO '{file}'",
+        "copy (SELECT 1) TO '{file}'",
+        "EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}'",
+        "EXPLAIN (ANALYZE) COPY (SELECT 1) TO '{file}'",
+        "EXPLAIN ANALYZE VERBOSE COPY (SELECT 1) TO '{file}'",
+        "EXPLAIN EXPLAIN ANALYZE COPY (SELECT 1) TO '{file}'",
+        "-- SELECT\nCOPY (SELECT 1) TO '{file}'",
+        "-- \rCOPY (SELECT 1) TO '{file}' --\nSELECT 1",
+        "/* /* */ SELECT 1 */ COPY (SELECT 1) TO '{file}'",
+        "CREATE EXTERNAL TABLE a STORED AS CSV LOCATION '{file}'",
+        "CREATE TABLE a AS SELECT 1",
+        "DROP TABLE marks",
+        "DELETE FROM marks",
+        "INSERT INTO marks SELECT * FROM marks",
+        "SET datafusion.execution.batch_size = 1",
+        "SELEC 1",
+        "",
+    ],
+)
+def test_what_is_no_query_is_refused_and_does_nothing(output, tmp_path, statement):
+    file = tmp_path / "written.csv"
+
+    with pytest.raises(TableError, match="allowed is one query, which changes nothing: it begins with SELECT, WITH,"):
+        query(output, statement.format(file=file))
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("SELECT offset FROM dead_letters;", 2),
+        ("  -- all of them\n-- as they are\n select * from dead_letters -- done", 2),
+        ("WITH a AS (SELECT * FROM dead_letters) SELECT * FROM a", 2),
+        ("(SELECT 1) UNION ALL (SELECT 2)", 2),
+        ("FROM dead_letters SELECT offset", 2),
+        ("VALUES (1), (2), (3)", 3),
+        ("DESCRIBE dead_letters", 4),
+        ("desc dead_letters", 4),
+        ("EXPLAIN SELECT * FROM marks", 2),
+        ("EXPLAIN ANALYZE SELECT * FROM marks", 1),
+        ("EXPLAIN FORMAT TREE SELECT 1", 1),
+    ],
+)
+def test_every_form_of_a_query_runs(output, statement, rows):
+    assert rows == len(query(output, statement))
 
 
 def test_a_folder_without_tables_is_told_with_what_an_output_holds(tmp_path, capsys):
