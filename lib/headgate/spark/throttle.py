@@ -25,7 +25,7 @@ from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pac
 from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import pack
 from headgate.throttle.schemas import DEAD_LETTERS
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import PatientAppend, Tables
 
 PACKED = "key string, kind string, block binary"
 POLL_S = 0.1
@@ -226,10 +226,14 @@ class ThrottleRun:
         return sorted(row["key"] for row in state.select("key.key").collect())
 
     def _follow(self, query: StreamingQuery) -> None:
-        """Go on until a stop, and let time go on where nothing comes that would move it."""
+        """Go on until a stop, and let time go on where nothing comes that would move it.
+
+        Ticks that could not be written are due again after the next interval. Raises TableError if that goes on.
+        """
+        append = PatientAppend(self.tables.append_control)
         interval_s = max(self._conf.settings.live.live_lag_ms / 1000, POLL_S)
         while query.isActive and not self._stop.wait(interval_s):
-            self.tables.append_control(self._due_ticks(caught_up=not query.status["isDataAvailable"]))
+            append(self._due_ticks(caught_up=not query.status["isDataAvailable"]))
 
     def _due_ticks(self, *, caught_up: bool) -> list[dict[str, object]]:
         """Ticks for what is open and behind: its broker, whose time traffic of other topics does not move where topics

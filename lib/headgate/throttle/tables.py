@@ -1,6 +1,6 @@
 """The Delta tables under the output folder, written and read without Spark."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import PurePath
 from typing import Any
 
@@ -18,6 +18,8 @@ SCHEMAS = {
     "batches": BATCHES,
     "control": CONTROL,
 }
+
+MOST_FAILURES = 5
 
 CONFIGURATIONS: dict[str, dict[str, str | None]] = {"control": {"delta.appendOnly": "true"}}
 """A stream of a table ends for good where rows of it are changed or deleted."""
@@ -71,14 +73,22 @@ class Tables:
         return True
 
     def append_control(self, rows: list[dict[str, Any]]) -> None:
-        """Append rows to `control`; others may append at the same time."""
-        if rows:
+        """Append rows to `control`; others may append at the same time. Raises TableError if that fails."""
+        if not rows:
+            return
+        table = self._tables["control"]
+        try:
             write_deltalake(
-                self._tables["control"],
+                table,
                 pa.Table.from_pylist(rows, CONTROL),
                 mode="append",
                 commit_properties=CommitProperties(max_commit_retries=50),
             )
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"rows cannot be appended to the table {table.table_uri}: {str(error).splitlines()[0]}; see to it that "
+                "it can be written, and restart on the same checkpoint, which goes on where it stopped"
+            ) from error
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """The table as it is now."""
@@ -90,3 +100,23 @@ class Tables:
         table = self._tables[name]
         table.update_incremental()
         return not table.file_uris()
+
+
+class PatientAppend:
+    """An append of rows that can be left out, whose failures may pass: the MOST_FAILURES-th in a row is raised."""
+
+    def __init__(self, append: Callable[[list[dict[str, Any]]], None]) -> None:
+        self._append = append
+        self._failures = 0
+
+    def __call__(self, rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            return
+        try:
+            self._append(rows)
+        except TableError as error:
+            self._failures += 1
+            if self._failures == MOST_FAILURES:
+                raise TableError(f"{MOST_FAILURES} times in a row: {error}") from error
+        else:
+            self._failures = 0

@@ -6,9 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from headgate.errors import TableError
 from headgate.throttle.control import FROM_THE_START, tick_row
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.throttle.tables import MOST_FAILURES, SCHEMAS, PatientAppend, Tables
 from headgate.trace import SCHEMA as INPUT
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
@@ -119,3 +120,52 @@ def test_every_line_of_a_table_on_the_page_is_a_column_or_its_head():
     lines = [line for line in PAGE.read_text().splitlines() if line.startswith("|")]
     heads = ("| column | type | unit | meaning |", "|---|---|---|---|")
     assert [] == [line for line in lines if line not in heads and not COLUMN.match(line)]
+
+
+@pytest.mark.parametrize("inside", ["file", "file/output", "file/a/b"])
+def test_an_output_whose_place_a_file_takes_is_refused_in_words(tmp_path, inside):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(TableError, match=r"file/.*marks cannot be opened: .*; give an --output that can be written"):
+        Tables(tmp_path / inside)
+
+
+def test_an_append_to_a_control_table_that_is_gone_says_what_to_do(output):
+    tables = Tables(output)
+    (output / "control").rename(output / "elsewhere")
+    (output / "control").write_text("")
+
+    with pytest.raises(TableError, match=r"cannot be appended to the table .*control.*: .*; see to it that it can be"):
+        tables.append_control([tick_row(FROM_THE_START)])
+
+
+class Flaky:
+    """An append that fails at the calls in `failing`, from 0."""
+
+    def __init__(self, failing):
+        self.failing = failing
+        self.calls = 0
+
+    def __call__(self, _rows):
+        self.calls += 1
+        if self.calls - 1 in self.failing:
+            raise TableError("no space")
+
+
+def test_failures_that_pass_are_no_failures():
+    flaky = Flaky({0, 1, 2, 3, 5, 6, 7, 8})
+    append = PatientAppend(flaky)
+    for _ in range(10):
+        append([{}])
+
+    assert (5, 10) == (MOST_FAILURES, flaky.calls)
+
+
+def test_the_fifth_failure_in_a_row_is_raised_and_appends_of_nothing_do_not_count():
+    append = PatientAppend(Flaky(range(5)))
+    for _ in range(4):
+        append([{}])
+        append([])
+
+    with pytest.raises(TableError, match=r"^5 times in a row: no space"):
+        append([{}])
