@@ -71,7 +71,15 @@ def read_json(text: str, file: str, known: Iterable[str], findings: Findings) ->
     source = JsonFile(file, lines, findings)
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except json.JSONDecodeError as error:
+        findings.mistake(
+            Place(file, line=error.lineno),
+            f"{error.msg.removesuffix(' at')} at column {error.colno}",
+            "a JSON object",
+            "correct the syntax",
+        )
+        return source, {}
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets thousands deep
         findings.mistake(Place(file), f"{error}", "a JSON object", "correct the syntax")
         return source, {}
     for path, line in _keys(text):

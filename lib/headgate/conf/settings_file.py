@@ -14,6 +14,8 @@ from headgate.conf.settings import Section, Settings, is_secret, model_of
 
 _HEADER: Final = re.compile(r"\s*\[\s*(?P<section>[\w.-]+(?:\s*\.\s*[\w-]+)*)\s*\]")
 _KEY: Final = re.compile(r"\s*(?P<key>[\w.-]+|\"[^\"]*\"|'[^']*')\s*=")
+_AT: Final = re.compile(r" \(at line (?P<line>[0-9]+), column (?P<column>[0-9]+)\)\Z")
+_AT_END: Final = " (at end of document)"
 
 
 def read_settings(text: str, file: str, findings: Findings) -> Settings:
@@ -21,7 +23,8 @@ def read_settings(text: str, file: str, findings: Findings) -> Settings:
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        findings.mistake(Place(file), f"{error}", "TOML", "correct the syntax")
+        place, got = _syntax_error(str(error), text, file)
+        findings.mistake(place, got, "TOML", "correct the syntax")
         return Settings()
     lines = _lines(text)
     while True:  # without the wrong keys again: a rule for several keys is looked at once each of them is right
@@ -33,6 +36,15 @@ def read_settings(text: str, file: str, findings: Findings) -> Settings:
         for path, detail in reversed(details.items()):
             key = dotted(path)
             _report(detail, path, _taken_out(table, path), Place(file, key, lines.get(key)), findings)
+
+
+def _syntax_error(said: str, text: str, file: str) -> tuple[Place, str]:
+    """Take the line out of what Python's parser said; one of 3.11 has it in its words alone."""
+    if at := _AT.search(said):
+        return Place(file, line=int(at["line"])), f"{said[: at.start()]} at column {at['column']}"
+    if said.endswith(_AT_END):
+        return Place(file, line=max(1, len(text.splitlines()))), f"{said.removesuffix(_AT_END)} at the end of the file"
+    return Place(file), said
 
 
 def _report(detail: ErrorDetails, path: tuple[Any, ...], got: str, place: Place, findings: Findings) -> None:

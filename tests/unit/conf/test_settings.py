@@ -160,7 +160,22 @@ def test_a_wrong_value_names_line_key_value_range_and_default(section: str, line
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("a = ", "headgate.toml: got Invalid value (at end of document); allowed: TOML; correct the syntax"),
+        (
+            "a = ",
+            "headgate.toml line 1: got Invalid value at the end of the file; allowed: TOML; correct the syntax",
+        ),
+        (
+            '[input]\nformat = """csv\n\n',
+            "headgate.toml line 3: got Unterminated string at the end of the file; allowed: TOML; correct the syntax",
+        ),
+        (
+            "[input]\nformat = csv\n",
+            "headgate.toml line 2: got Invalid value at column 10; allowed: TOML; correct the syntax",
+        ),
+        (
+            "[live]\n\n[live]\n",
+            "headgate.toml line 3: got Cannot declare ('live',) twice at column 6; allowed: TOML; correct the syntax",
+        ),
         (
             "[triger]",
             (
