@@ -18,6 +18,7 @@ from pyspark.errors import StreamingQueryException
 from headgate.conf import Conf, check_streaming, load_conf
 from headgate.errors import HeadgateError
 from headgate.report.throttle_screen import ThrottleScreen, terminal_console
+from headgate.spark.failures import in_words
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.trace import TraceSpec, write_trace
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"throttle: {error}\n")
         return 2
     except StreamingQueryException as error:
-        sys.stderr.write(f"throttle: the query failed; a restart goes on where it stopped. {error}\n")
+        sys.stderr.write(f"throttle: {in_words(error)}\n")
         return 1
     return 0
 

@@ -1,0 +1,24 @@
+"""What to tell of a query that failed: the cause in one line. All of it, some hundred lines, is in Spark's log."""
+
+import re
+
+from pyspark.errors import StreamingQueryException
+
+_WORKER_DIED = "Python worker exited unexpectedly"
+_NAMED = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Error|Exception)): (?!Traceback)(.*\S)", re.MULTILINE)
+_QUERY = "=== Streaming Query ==="
+
+
+def in_words(failure: StreamingQueryException) -> str:
+    """The cause, which is the last of the named errors, and what to do."""
+    return (
+        f"the query failed: {_cause(str(failure).partition(_QUERY)[0])}\n"
+        "The next start on the same checkpoint goes on where the tables stand. Spark's log, in .cache/logs, has more."
+    )
+
+
+def _cause(story: str) -> str:
+    if _WORKER_DIED in story:
+        return "a Python worker of Spark was killed, by somebody or for want of memory"
+    named = _NAMED.findall(story)
+    return ": ".join(named[-1]) if named else story.strip().partition("\n")[0]

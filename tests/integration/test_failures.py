@@ -1,0 +1,74 @@
+"""What a user reads when a query fails: one line with the cause, one with what to do, no traceback."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from headgate.errors import StateError, TableError
+from headgate.spark.failures import in_words
+
+Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def failure_of(spark: SparkSession, folder: Path, step: Step, sink: Callable[[DataFrame, int], None]) -> str:
+    """What is told of a query that takes one file through `step`, on a worker, into `sink`, on the driver."""
+    (folder / "in").mkdir()
+    (folder / "in" / "a.txt").write_text("a line\n")
+    lines = spark.readStream.format("text").load(str(folder / "in")).mapInArrow(step, "value string")
+    query = lines.writeStream.foreachBatch(sink).option("checkpointLocation", str(folder / "checkpoint"))
+    with pytest.raises(StreamingQueryException) as failed:
+        query.trigger(availableNow=True).start().awaitTermination()
+    return in_words(failed.value)
+
+
+def as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
+
+
+def told(cause: str) -> list[str]:
+    advice = (
+        "The next start on the same checkpoint goes on where the tables stand. Spark's log, in .cache/logs, has more."
+    )
+    return [f"the query failed: {cause}", advice]
+
+
+def test_an_error_on_a_worker_is_told_by_its_name_and_message(spark: SparkSession, tmp_path: Path) -> None:
+    def refuse(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise StateError("the state has version 9, this headgate reads 1 to 3")
+
+    expected = told("StateError: the state has version 9, this headgate reads 1 to 3")
+    assert expected == failure_of(spark, tmp_path, refuse, lambda frame, _id: frame.toArrow()).splitlines()
+
+
+def test_an_error_while_tables_are_written_is_told_by_its_name_and_message(spark: SparkSession, tmp_path: Path) -> None:
+    def refuse(_frame: DataFrame, _batch_id: int) -> None:
+        raise TableError("the table marks is gone")
+
+    assert told("TableError: the table marks is gone") == failure_of(spark, tmp_path, as_it_is, refuse).splitlines()
+
+
+def test_an_error_of_spark_itself_is_told_by_its_last_cause(spark: SparkSession, tmp_path: Path) -> None:
+    def divide(frame: DataFrame, _batch_id: int) -> None:
+        frame.selectExpr("raise_error(concat('no place for ', value))").toArrow()
+
+    shown = failure_of(spark, tmp_path, as_it_is, divide).splitlines()
+    assert "no place for a line" in shown[0]
+    assert 2 == len(shown)
+
+
+@pytest.mark.parametrize(
+    ("story", "cause"),
+    [
+        (
+            "ended\n\tat A.b(C.java:1)\nCaused by: java.io.IOException: No space left on device\n\tat D",
+            "IOException: No space left on device",
+        ),
+        ("something happened\nand more\n\n=== Streaming Query ===\na.BError: in the plan", "something happened"),
+    ],
+)
+def test_of_a_chain_of_causes_the_last_is_told(story: str, cause: str) -> None:
+    assert told(cause) == in_words(StreamingQueryException(message=story)).splitlines()
