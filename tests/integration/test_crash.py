@@ -1,14 +1,17 @@
-"""Kill -9 of the whole process at any point: a restart leaves the tables of an undisturbed run."""
+"""Kill -9 of the whole process at any point, a batch that fails: a restart leaves the tables of an undisturbed run."""
 
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
+from headgate.throttle.tables import Tables
 from headgate.trace import write_trace
 from integration.processes import kill_at_commits, options, run_job
-from integration.runs import GROUPS, SMALL, results_of, rows_of, write_conf
+from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, run_once, write_conf
 
 TEXT = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\n"
 FIRST, LAST = 6, 34
@@ -51,6 +54,28 @@ def compare_after_kills(scene: Path, output: str, points: list[int]) -> None:
     assert results_of(scene / "calm") == results_of(scene / output)
     assert rows_of(scene / "calm", "dead_letters") == rows_of(scene / output, "dead_letters")
     assert sum(row["rows"] for row in rows_of(scene / output, "batches")) == SMALL.events
+
+
+@pytest.mark.parametrize("state_key", ["auto", "topic"])
+def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_start(
+    state_key: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = conf_in(tmp_path / "conf", f'[operator]\nslots = 4\nstate_key = "{state_key}"\n')
+    write_trace(SMALL, tmp_path / "trace", "json")
+    append = Tables.append
+
+    def until_the_disk_is_full(tables: Tables, name: str, *rows: Any) -> bool:
+        if name == "topic_usage":
+            raise OSError("no space left")
+        return append(tables, name, *rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "append", until_the_disk_is_full)
+        with pytest.raises(StreamingQueryException, match="no space left"):
+            run_once(spark, conf, tmp_path / "trace", tmp_path / "out")
+    assert (True, []) == (bool(rows_of(tmp_path / "out", "marks")), rows_of(tmp_path / "out", "batches"))
+    calm = run_once(spark, conf, tmp_path / "trace", tmp_path / "calm")
+    assert results_of(calm) == results_of(run_once(spark, conf, tmp_path / "trace", tmp_path / "out"))
 
 
 def test_two_kills_double_and_lose_nothing(scene) -> None:

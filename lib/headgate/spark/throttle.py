@@ -173,7 +173,7 @@ class ThrottleRun:
             )
         check_layout(wanted, kept)
         rows += conf_rows(publish_limits(self._conf), control, self._reached())
-        keys = self._keys_in_state() if has_begun and kept.state_key == "topic" else [None]
+        keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
         return kept
@@ -221,7 +221,12 @@ class ThrottleRun:
         return [tick_row(self._reached(), finish=True, key=key) for key in keys]
 
     def _keys_in_state(self) -> list[str | None]:
-        """Every key of the checkpoint, whose query must not be running: a tick has to name topics that are keys."""
+        """Every key of the checkpoint, whose query must not be running: a tick has to name topics that are keys.
+
+        None stands for no state yet: nothing was taken in, or the first batch was broken off and is still to be done.
+        """
+        if not path_exists(self._spark, f"{self._job.checkpoint}/commits/[0-9]*"):
+            return [None]
         state = self._spark.read.format("statestore").load(self._job.checkpoint)
         return sorted(row["key"] for row in state.select("key.key").collect())
 
