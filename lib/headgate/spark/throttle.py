@@ -21,6 +21,7 @@ from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sink import BatchResult, TableSink
 from headgate.spark.sources import path_exists, read_raw
+from headgate.spark.state import stored
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import pack
@@ -227,7 +228,7 @@ class ThrottleRun:
         """
         if not path_exists(self._spark, f"{self._job.checkpoint}/commits/[0-9]*"):
             return [None]
-        state = self._spark.read.format("statestore").load(self._job.checkpoint)
+        state = stored(self._spark, self._job.checkpoint)
         return sorted(row["key"] for row in state.select("key.key").collect())
 
     def _follow(self, query: StreamingQuery) -> None:
