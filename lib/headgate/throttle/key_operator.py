@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.blocks import decode, encode
-from headgate.throttle.limits import Book, LimitChange, changes_of, in_order, without_superseded
+from headgate.throttle.limits import Book, LimitChange, changes_of, changes_table, in_order, without_superseded
 from headgate.throttle.schemas import EVENTS, PROGRESS
 from headgate.throttle.state import DomainState, KeyState
 from headgate.throttle.step import Engine, Rules, advance
@@ -129,14 +129,16 @@ def _without_nulls(table: pa.Table) -> pa.Table:
 
 def _take_changes(state: KeyState, changes: list[LimitChange]) -> None:
     """Changes are pending in every domain they hold on, and kept for brokers that are yet to come."""
-    state.changes += changes
+    if not changes:
+        return
+    state.changes = pa.concat_tables([state.changes, changes_table(changes)]).combine_chunks()
     for broker, domain in state.domains.items():
         domain.pending += [change for change in changes if change.broker in (None, broker)]
 
 
 def _new_domain(state: KeyState, broker: str) -> DomainState:
     """Changes up to what is forgotten are in force from the broker's first event on, later ones at their time."""
-    changes = [change for change in state.changes if change.broker in (None, broker)]
+    changes = [change for change in changes_of(state.changes) if change.broker in (None, broker)]
     settled = in_order(change for change in changes if change.effective_us <= state.forgotten_us)
     pending = [change for change in changes if change.effective_us > state.forgotten_us]
     return DomainState(broker, pending=pending, book=Book.from_changes(settled))
@@ -149,10 +151,11 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
     had been dropped; one further behind, those in force at the horizon, or the true ones if nothing was dropped yet.
     """
     heard_us = max(arrival.everywhere_us, *arrival.high_us.values(), *(d.high_us for d in state.domains.values()), NONE)
-    horizon_us = heard_us - rules.hold_back_ms * 1000 - HISTORY_US
-    behind = [change[2:5] for change in state.changes if change.effective_us <= horizon_us]
-    if len(behind) - len(set(behind)) > SPARE_CHANGES:
-        state.changes = without_superseded(state.changes, horizon_us)
+    horizon_us = max(heard_us - rules.hold_back_ms * 1000 - HISTORY_US, NONE)
+    behind = state.changes.filter(pc.less_equal(state.changes["effective_us"], horizon_us))
+    names = behind.group_by(["broker", "scope", "name"]).aggregate([])
+    if len(behind) - len(names) > SPARE_CHANGES:
+        state.changes = changes_table(without_superseded(changes_of(state.changes), horizon_us))
         state.forgotten_us = max(state.forgotten_us, horizon_us)
 
 

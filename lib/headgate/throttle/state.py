@@ -14,7 +14,7 @@ from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.limits import Book, LimitChange, changes_of, changes_table
+from headgate.throttle.limits import CHANGES, Book, LimitChange, changes_of, changes_table
 from headgate.throttle.schemas import EVENTS
 
 VERSION = 1
@@ -90,12 +90,13 @@ class DomainState:
 class KeyState:
     """State behind one key of the operator: its brokers' domains, and the limit changes for brokers yet to come.
 
-    forgotten_us: up to there `changes` has no longer what was superseded. taken: how many of the changes given to the
+    changes: a table (limits.CHANGES), as most batches have no use for them and there may be many. forgotten_us: up to
+    there `changes` has no longer what was superseded. taken: how many of the changes given to the
     operator at its start were looked at (state key `topic` only).
     """
 
     domains: dict[str, DomainState] = field(default_factory=dict)
-    changes: list[LimitChange] = field(default_factory=list)
+    changes: pa.Table = field(default_factory=CHANGES.empty_table)
     forgotten_us: int = NONE
     taken: int = 0
 
@@ -138,8 +139,8 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
 
 def encode_state(state: KeyState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back, field for field."""
-    numbers_of_key = {"forgotten_us": str(state.forgotten_us), "taken": str(state.taken)}
-    tables = [changes_table(state.changes).replace_schema_metadata({"kind": "changes"} | numbers_of_key)]
+    metadata = {"kind": "changes", "forgotten_us": str(state.forgotten_us), "taken": str(state.taken)}
+    tables = [state.changes.replace_schema_metadata(metadata)]
     for domain in state.domains.values():
         tables += _domain_tables(domain)
     return encode_all(tables)
@@ -159,7 +160,7 @@ def decode_state(version: int, blocks: bytes) -> KeyState:
     for table in decode_all(blocks):
         metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         if metadata["kind"] == "changes":
-            state.changes = changes_of(table)
+            state.changes = table.replace_schema_metadata(None)
             state.forgotten_us, state.taken = int(metadata["forgotten_us"]), int(metadata["taken"])
             continue
         broker = metadata["broker"]

@@ -11,7 +11,7 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.limits import Book, LimitChange
+from headgate.throttle.limits import Book, LimitChange, changes_of, changes_table
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -89,7 +89,10 @@ def full_domain():
 
 def test_every_field_comes_back():
     state = KeyState(
-        {"b1": full_domain(), "b2": DomainState("b2", clock_ns=3)}, changes=CHANGES, forgotten_us=9, taken=2
+        {"b1": full_domain(), "b2": DomainState("b2", clock_ns=3)},
+        changes=changes_table(CHANGES),
+        forgotten_us=9,
+        taken=2,
     )
     again = decode_state(VERSION, encode_state(state))
     default = plain_domain(DomainState(""))
@@ -97,7 +100,7 @@ def test_every_field_comes_back():
     assert {broker: plain_domain(domain) for broker, domain in state.domains.items()} == {
         broker: plain_domain(domain) for broker, domain in again.domains.items()
     }
-    assert (CHANGES, 9, 2) == (again.changes, again.forgotten_us, again.taken)
+    assert (CHANGES, 9, 2) == (changes_of(again.changes), again.forgotten_us, again.taken)
     assert [] == [name for name, value in plain_domain(full_domain()).items() if value == default[name]]
 
 
