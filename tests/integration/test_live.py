@@ -63,8 +63,9 @@ def test_recorded_traffic_is_not_moved_by_the_wall_clock(spark: SparkSession, tm
 
 
 def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: SparkSession, tmp_path: Path) -> None:
+    """With topics as keys: then a start reads the checkpoint's state before its query runs."""
     trace, log = tmp_path / "trace", tmp_path / "screen"
-    conf = write_conf(tmp_path / "conf", "[trigger]\ninterval_ms = 0\n[operator]\nslots = 4\n")
+    conf = write_conf(tmp_path / "conf", "[trigger]\ninterval_ms = 0\n[operator]\nstate_key = 'topic'\n")
     paths = {"--input": trace, "--output": tmp_path / "out", "--conf-dir": conf}
     arguments = ["--format", "json", *(str(part) for pair in paths.items() for part in pair)]
     for start in (0, 1):
@@ -76,7 +77,7 @@ def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: Sp
             )
             assert stopped(process) == 0, log.read_text()
         await_line(log, "rows in ")  # what a stopped job did is on its screen
-    calm = run_once(spark, conf_in(tmp_path / "conf", "[operator]\nslots = 4\n"), trace, tmp_path / "calm")
+    calm = run_once(spark, conf_in(tmp_path / "conf", "[operator]\nstate_key = 'topic'\n"), trace, tmp_path / "calm")
     whole_seconds = [row for row in results_of(calm)["topic_usage"] if row["event_time"] < START + timedelta(seconds=3)]
     assert results_of(calm)["marks"] == rows_of(tmp_path / "out", "marks")
     assert whole_seconds == rows_of(tmp_path / "out", "topic_usage")
