@@ -43,7 +43,8 @@ FILES = 2
 SIDES = ("headgate", "aggregation")
 LOOP_TOPICS = 100_000
 LIMITS = (60, 200_000)
-STATE = "balances array<long>, lasts array<long>, remainders array<long>"
+FIELDS = ("balance", "last_ns", "remainder_ns")
+STATE = ", ".join(f"{name}_{dimension} long" for dimension in ("messages", "bytes") for name in FIELDS)
 MARKS = "event_time timestamp, broker string, topic string, producer string, connection string, seq long"
 
 
@@ -130,16 +131,15 @@ def limit_one_topic(key: tuple[str], frames: Iterator[pd.DataFrame], state: Grou
     rows = pd.concat(frames).sort_values(["event_time", "seq"])
     buckets = [TokenBucket(rate, created_ns=rows["event_time"].iloc[0].value) for rate in LIMITS]
     if state.exists:
-        for bucket, balance, last_ns, remainder_ns in zip(buckets, *state.get, strict=True):
-            bucket.balance, bucket.last_ns, bucket.remainder_ns = balance, last_ns, remainder_ns
+        for i, bucket in enumerate(buckets):
+            bucket.balance, bucket.last_ns, bucket.remainder_ns = state.get[3 * i : 3 * i + 3]
     marks = []
     for row in rows.itertuples():
         costs = (row.messages, row.bytes)
         left = [b.consume_check(cost, row.event_time.value) for b, cost in zip(buckets, costs, strict=True)]
         if not all(left):
             marks.append((row.event_time, row.broker, key[0], row.producer, row.connection, row.seq))
-    fields = ("balance", "last_ns", "remainder_ns")
-    state.update(tuple([getattr(bucket, name) for bucket in buckets] for name in fields))
+    state.update(tuple(getattr(bucket, name) for bucket in buckets for name in FIELDS))
     yield pd.DataFrame(marks, columns=["event_time", "broker", "topic", "producer", "connection", "seq"])
 
 
@@ -177,7 +177,7 @@ def run_side(side: str, source: Path) -> None:
         found = {"seconds": statistics.median(seconds[SETTLED_AFTER:] or seconds)} | peak_bytes()
         if side == "headgate":
             state = spark_session("benchmark").read.format("statestore").load(f"{work}/out/checkpoint")
-            found["state_bytes"] = state.select(F.sum(F.length("value.blocks"))).collect()[0][0]
+            found["state_bytes"] = state.select(F.sum(F.length("value.groupState.blocks"))).collect()[0][0]
     print(json.dumps(found))
 
 
