@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.spark.failures import first_line
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _CONDITION = "FAILED_READ_FILE"
@@ -65,13 +66,3 @@ def _present(relation: Any) -> list[str]:
     """Without those that are gone since they were planned."""
     files = relation.location().allFiles()
     return [files.apply(i).getPath().toString() for i in range(files.size())]
-
-
-def first_line(error: Exception) -> str:
-    """What is wrong, in one line: of an error of Java, its first cause."""
-    if not isinstance(error, Py4JJavaError):
-        return (str(error).splitlines() or [type(error).__name__])[0]
-    cause = error.java_exception
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-    return str(cause.getMessage() or cause.toString()).splitlines()[0]

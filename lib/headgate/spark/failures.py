@@ -1,7 +1,8 @@
-"""What to tell of a query that failed: the cause in one line. All of it, some hundred lines, is in Spark's log."""
+"""What to tell of Spark's failures: the cause in one line. All of it, some hundred lines, is in Spark's log."""
 
 import re
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import StreamingQueryException
 
 _WORKER_DIED = "Python worker exited unexpectedly"
@@ -22,3 +23,13 @@ def _cause(story: str) -> str:
         return "a Python worker of Spark was killed, by somebody or for want of memory"
     named = _NAMED.findall(story)
     return ": ".join(named[-1]) if named else story.strip().partition("\n")[0]
+
+
+def first_line(error: Exception) -> str:
+    """What is wrong, in one line: of an error of Java, its first cause."""
+    if not isinstance(error, Py4JJavaError):
+        return (str(error).splitlines() or [type(error).__name__])[0]
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.getMessage() or cause.toString()).splitlines()[0]

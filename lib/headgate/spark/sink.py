@@ -37,9 +37,8 @@ class BatchResult:
 class TableSink:
     """Exactly once: each table takes a batch in one transaction (query id, batch id).
 
-    A batch that is run again gives the same rows, so what a crash left unwritten is written then and the
-    rest is skipped.
-    `batches` comes last.
+    A batch that is run again gives the same rows, so what a crash left unwritten is written then and the rest is
+    skipped. `batches` comes last.
 
     on_batch is called after a batch is in its tables, again when it is run again. lost: dead letters of the batch under
     way that did not come through the operator.

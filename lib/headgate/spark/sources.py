@@ -10,8 +10,8 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-from headgate.spark.batch_files import first_line
 from headgate.spark.csv_lines import COLUMNS, split_csv
+from headgate.spark.failures import first_line
 from headgate.throttle.routing import BLANK_LINE
 
 _TEXT = T.StructType([T.StructField(name, T.StringType()) for name in (*COLUMNS, "_corrupt")])

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import StateError
-from headgate.spark.batch_files import first_line
+from headgate.spark.failures import first_line
 from headgate.throttle.state_report import state_report
 
 

@@ -1,6 +1,5 @@
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
@@ -25,7 +24,7 @@ from headgate.core.kernels.limiter import debt_floors, settle
 from headgate.core.kernels.links import chain, positions
 from headgate.core.kernels.token_bucket import BUCKET
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
     BUCKET_FIELDS,
@@ -89,7 +88,7 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
 
 def _reprice(domain: DomainState) -> Ints:
     """Limits of groups are repriced, all others replaced (rate-limiters 4.4, 11)."""
-    is_group: Ints = pc.starts_with(domain.keys, group_key("")).to_numpy(zero_copy_only=False).astype(np.int64)
+    is_group: Ints = are_groups(domain.keys).to_numpy(zero_copy_only=False).astype(np.int64)
     return is_group
 
 

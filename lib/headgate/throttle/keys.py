@@ -3,9 +3,25 @@
 A topic's limiter has the topic's full name; shared ones begin with @, which no topic does.
 """
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.publish_limiter import Scope
+
 BROKER_KEY = "@broker"
 _GROUP_PREFIX = "@group/"
 
 
 def group_key(group: str) -> str:
     return f"{_GROUP_PREFIX}{group}"
+
+
+def are_groups(keys: pa.StringArray) -> pa.BooleanArray:
+    return pc.starts_with(keys, _GROUP_PREFIX)
+
+
+def scopes_and_names(keys: pa.StringArray, broker: str) -> tuple[pa.StringArray, pa.StringArray]:
+    """For limiters of `broker`: their scopes, and the names of the broker, groups and topics that they limit."""
+    shared = pc.make_struct(pc.equal(keys, BROKER_KEY), are_groups(keys))
+    scopes = pc.case_when(shared, str(Scope.BROKER), str(Scope.GROUP), str(Scope.TOPIC))
+    return scopes, pc.case_when(shared, broker, pc.utf8_slice_codeunits(keys, len(_GROUP_PREFIX)), keys)

@@ -10,12 +10,15 @@ from headgate.core.kernels.domain_types import MARK, NONE
 from headgate.core.publish_limiter import Scope
 from headgate.core.publish_limiters import SCOPE_TYPES
 from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
-from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TIMESTAMP, TOPIC_USAGE
 
 if TYPE_CHECKING:
     from headgate.throttle.state import DomainState
     from headgate.throttle.step import Result
+
+_SCOPES = pa.array([str(scope) for scope in Scope])
+_TYPES = pa.array([str(SCOPE_TYPES[scope]) for scope in Scope])
 
 
 def marks_table(
@@ -23,9 +26,7 @@ def marks_table(
 ) -> pa.Table:
     n = len(result.mark_at_ns)
     keys = domain.keys.take(pa.array(result.mark_limiter))
-    is_broker, is_group = pc.equal(keys, BROKER_KEY), pc.starts_with(keys, group_key(""))
-    scope = pc.case_when(pc.make_struct(is_broker, is_group), str(Scope.BROKER), str(Scope.GROUP), str(Scope.TOPIC))
-    kinds = [SCOPE_TYPES[name] for name in (Scope.BROKER, Scope.GROUP, Scope.TOPIC)]
+    scopes, names = scopes_and_names(keys, domain.broker)
     return pa.table(
         [
             result.mark_at_ns,
@@ -34,14 +35,9 @@ def marks_table(
             domain.keys.take(pa.array(result.mark_topic)),
             producer_name.take(pa.array(result.mark_producer)),
             producer_connection.take(pa.array(result.mark_producer)),
-            scope,
-            pc.case_when(
-                pc.make_struct(is_broker, is_group),
-                pa.repeat(domain.broker, n),
-                pc.utf8_slice_codeunits(keys, len(group_key(""))),
-                keys,
-            ),
-            pc.case_when(pc.make_struct(is_broker, is_group), *(str(kind) for kind in kinds)),
+            scopes,
+            names,
+            _TYPES.take(pc.index_in(scopes, value_set=_SCOPES)),
             np.where(result.mark_action == MARK, "mark", "unmark"),
             pa.array(result.mark_seq, mask=result.mark_seq == NONE),
         ],

@@ -22,7 +22,7 @@ from headgate.throttle.keys import group_key
 from headgate.throttle.limits import IN_NAMESPACE, PARTITION
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
 from headgate.throttle.slots import place_of, slot_keys
-from headgate.throttle.state import strings
+from headgate.throttle.state import encoded
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
@@ -73,10 +73,9 @@ def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 
 def _line_numbers(column: pa.ChunkedArray, lines: dict[str, int]) -> Ints:
     """The number of each row's line in its file, counted on from `lines` (line 1 comes first)."""
-    files = strings(column).dictionary_encode()
-    codes = files.indices.to_numpy()
+    files, codes = encoded(column)
     numbers = np.empty(len(column), np.int64)
-    for code, name in enumerate(files.dictionary.to_pylist()):
+    for code, name in enumerate(files.to_pylist()):
         here = codes == code
         start = lines.get(name, 0)
         lines[name] = start + int(here.sum())
@@ -98,13 +97,15 @@ def _dead_letters(letters: list[dict[str, Any]]) -> Iterator[tuple[str, str, byt
 def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     if not len(rows):
         return
-    rows = rows.append_column("group", _groups(routing, rows))
+    topics, of_topic = encoded(rows["topic"])
+    groups = _groups(routing, topics)
+    rows = rows.append_column("group", groups.take(pa.array(of_topic)))
     if routing.by_topic:
-        keys = strings(_without_partitions(rows["topic"])).dictionary_encode()
-        names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)
+        keys = _without_partitions(topics).dictionary_encode()
+        names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)[of_topic]
     else:
-        codes = _slots(routing, rows)
         names = routing.keys
+        codes = (_places(rows["broker"]) + _spread(routing, topics, groups)[of_topic]) % routing.slots
     order = np.argsort(codes, kind="stable")
     events = rows.select(EVENTS.names).cast(EVENTS).take(order).combine_chunks()
     present, starts = np.unique(codes[order], return_index=True)
@@ -123,40 +124,40 @@ def _ticks(rows: pa.Table) -> pa.Table:
     )
 
 
-def _groups(routing: Routing, rows: pa.Table) -> pa.Array:
+def _groups(routing: Routing, topics: pa.StringArray) -> pa.StringArray:
     """Key of the group limiter that each topic is attached to: by topic, else namespace, else tenant; null without."""
     if not routing.has_groups:
-        return pa.nulls(len(rows), pa.string())
-    topics = strings(rows["topic"]).dictionary_encode()
-    namespaces = pc.replace_substring_regex(topics.dictionary, IN_NAMESPACE, r"\1").dictionary_encode()
+        return pa.nulls(len(topics), pa.string())
+    namespaces = pc.replace_substring_regex(topics, IN_NAMESPACE, r"\1").dictionary_encode()
     of_namespace = [
         routing.namespaces.get(name, routing.tenants.get(name.partition("/")[0]))
         for name in namespaces.dictionary.to_pylist()
     ]
     groups = pa.array(of_namespace, pa.string()).take(namespaces.indices)
     if routing.topics:
-        names = _without_partitions(topics.dictionary)
-        own = pc.index_in(names, value_set=pa.array(list(routing.topics), pa.string()))
+        own = pc.index_in(_without_partitions(topics), value_set=pa.array(list(routing.topics), pa.string()))
         groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own), groups)
-    return pc.binary_join_element_wise(group_key(""), groups, "").take(topics.indices)
+    return pc.binary_join_element_wise(group_key(""), groups, "")
 
 
 def _without_partitions(topics: Any) -> Any:
     return pc.replace_substring_regex(topics, PARTITION, "")
 
 
-def _slots(routing: Routing, rows: pa.Table) -> Ints:
-    brokers = strings(rows["broker"]).dictionary_encode()
-    places = np.array([place_of(name) for name in brokers.dictionary.to_pylist()], np.int64)
-    slots: Ints = places[brokers.indices.to_numpy()]
-    if not routing.broker_wide:
-        slots = slots + np.where(rows["group"].is_valid(), _hashes(rows["group"]), _hashes(rows["topic"]) % SPREAD)
-    return slots % routing.slots
+def _places(column: pa.ChunkedArray) -> Ints:
+    """The slot that each row's broker begins with, before it is brought into the number of slots."""
+    brokers, codes = encoded(column)
+    places: Ints = np.array([place_of(broker) for broker in brokers.to_pylist()], np.int64)[codes]
+    return places
 
 
-def _hashes(column: pa.ChunkedArray) -> Ints:
-    """A hash >= 0 of each name, 0 of null."""
-    names = strings(column).dictionary_encode()
-    hashes = np.array([zlib.crc32(name.encode()) for name in names.dictionary.to_pylist()] + [0], np.int64)
-    of_rows: Ints = hashes[names.indices.fill_null(-1).to_numpy()]
-    return of_rows
+def _spread(routing: Routing, topics: pa.StringArray, groups: pa.StringArray) -> Ints:
+    """How many slots each topic lies behind its broker's: its group's own distance, else one of SPREAD."""
+    if routing.broker_wide:
+        return np.zeros(len(topics), np.int64)
+    pairs = zip(topics.to_pylist(), groups.to_pylist(), strict=True)
+    return np.array([_hash(topic) % SPREAD if group is None else _hash(group) for topic, group in pairs], np.int64)
+
+
+def _hash(name: str) -> int:
+    return zlib.crc32(name.encode())

@@ -210,3 +210,9 @@ def numbers(column: pa.ChunkedArray) -> Ints:
 def strings(column: pa.ChunkedArray) -> pa.StringArray:
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+
+
+def encoded(column: pa.ChunkedArray) -> tuple[pa.StringArray, Ints]:
+    """Distinct values, and each row's index among them (-1 for null)."""
+    codes = strings(column).dictionary_encode()
+    return codes.dictionary, codes.indices.fill_null(-1).to_numpy().astype(np.int64)

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.usage import SECOND_NS
-from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.state import DomainState, decode_state
 
 _INSTANT = pa.timestamp("ns", tz="UTC")
@@ -54,15 +53,12 @@ def state_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
 
 def _of_domain(domain: DomainState) -> pa.Table:
     n = len(domain.keys)
-    is_broker, is_group = pc.equal(domain.keys, BROKER_KEY), pc.starts_with(domain.keys, group_key(""))
-    shared = pc.make_struct(is_broker, is_group)
+    scopes, names = scopes_and_names(domain.keys, domain.broker)
     limiters = domain.limiters
     columns: dict[str, pa.Array] = {
         "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), n),
-        "scope": pc.case_when(shared, "broker", "group", "topic"),
-        "limiter": pc.case_when(
-            shared, domain.broker, pc.utf8_slice_codeunits(domain.keys, len(group_key(""))), domain.keys
-        ),
+        "scope": scopes,
+        "limiter": names,
         "waiting": np.bincount(domain.entry_limiter, minlength=n),
         "next_drain": _instants(limiters["next_drain_ns"], limiters["next_drain_ns"] != NONE),
         "open_second": _open_second(domain),

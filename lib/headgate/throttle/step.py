@@ -11,7 +11,7 @@ from headgate.core.kernels.domain_types import NONE, PUBLISH, SET_LIMIT, Ints, O
 from headgate.throttle.keys import BROKER_KEY
 from headgate.throttle.limits import LimitChange, in_order
 from headgate.throttle.output import marks_table, usage_table
-from headgate.throttle.state import DomainState, numbers, strings
+from headgate.throttle.state import DomainState, encoded, numbers, strings
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,8 @@ def _register(domain: DomainState, events: pa.Table, order: Ints, rules: Rules) 
     n = len(events)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
-    topics, topic_codes = _encoded(events["topic"])
-    groups, group_codes = _encoded(events["group"])
+    topics, topic_codes = encoded(events["topic"])
+    groups, group_codes = encoded(events["group"])
     shared = pa.array([BROKER_KEY] if rules.broker_wide and n else [], pa.string())
     wanted = pa.concat_arrays([topics, shared, groups])
     first = np.concatenate(
@@ -181,12 +181,6 @@ def _register(domain: DomainState, events: pa.Table, order: Ints, rules: Rules) 
     _append_limiters(domain, wanted.take(pa.array(new)))
     at = np.append(found, -1)
     return Positions(at[topic_codes], np.where(group_codes < 0, -1, at[len(topics) + len(shared) + group_codes]))
-
-
-def _encoded(column: pa.ChunkedArray) -> tuple[pa.StringArray, Ints]:
-    """Distinct values, and each row's index among them (-1 for null)."""
-    encoded = strings(column).dictionary_encode()
-    return encoded.dictionary, encoded.indices.fill_null(-1).to_numpy().astype(np.int64)
 
 
 def _first_rank(codes: Ints, rank: Ints, size: int) -> Ints:
@@ -224,8 +218,8 @@ def _producers(domain: DomainState, events: pa.Table, topic: Ints, rules: Rules)
     connections = pa.concat_arrays([domain.producer_connection, strings(events["connection"])])
     if not rules.offered:
         return Producers(topics, names, connections, kept + np.arange(len(events)))
-    _, name_codes = _encoded(pa.chunked_array([names]))
-    _, connection_codes = _encoded(pa.chunked_array([connections]))
+    _, name_codes = encoded(pa.chunked_array([names]))
+    _, connection_codes = encoded(pa.chunked_array([connections]))
     _, first, inverse = np.unique(
         np.stack([topics, name_codes, connection_codes]), axis=1, return_index=True, return_inverse=True
     )

@@ -57,8 +57,7 @@ class Tables:
         """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows."""
         if not len(rows):
             return False
-        table = self._tables[name]
-        table.update_incremental()
+        table = self._current(name)
         done = table.transaction_version(application)
         if done is not None and done >= version:
             return False
@@ -92,14 +91,15 @@ class Tables:
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """The table as it is now."""
-        table = self._tables[name]
-        table.update_incremental()
-        return table.to_pyarrow_table(columns=None if columns is None else list(columns))
+        return self._current(name).to_pyarrow_table(columns=None if columns is None else list(columns))
 
     def is_empty(self, name: str) -> bool:
+        return not self._current(name).file_uris()
+
+    def _current(self, name: str) -> DeltaTable:
         table = self._tables[name]
         table.update_incremental()
-        return not table.file_uris()
+        return table
 
 
 class PatientAppend:

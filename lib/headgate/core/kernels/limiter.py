@@ -10,8 +10,8 @@ from numpy import int64
 
 from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS, Ints, Records
-from headgate.core.kernels.int128 import MIN, distance, sat_add, wait_ns
-from headgate.core.kernels.token_bucket import draw, set_due
+from headgate.core.kernels.int128 import MIN, sat_add, wait_ns
+from headgate.core.kernels.token_bucket import draw, pause_of, set_due, set_gate, target_of
 
 
 @kernel
@@ -25,8 +25,7 @@ def settle(buckets: Records) -> None:
 @inlined
 def _settle(bucket: Any) -> None:
     bucket.period_ns, bucket.resolution_ns, bucket.capacity = PERIOD_NS, RESOLUTION_NS, bucket.rate
-    bucket.one_ns = PERIOD_NS // bucket.rate if bucket.rate > 0 else int64(0)
-    set_due(bucket)
+    set_gate(bucket)
 
 
 @kernel
@@ -46,11 +45,7 @@ def fill(bucket: Any, now_ns: int64) -> None:
 
 @kernel
 def bucket_pause_ns(bucket: Any, now_ns: int64) -> int64:
-    balance = draw(bucket, int64(0), now_ns)
-    target = max(int64(1), bucket.rate // 100)
-    if balance >= target:
-        return int64(0)
-    return wait_ns(distance(balance, target), PERIOD_NS, bucket.rate)
+    return pause_of(bucket, now_ns, target_of(bucket))
 
 
 @kernel

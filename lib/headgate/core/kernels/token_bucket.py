@@ -116,10 +116,16 @@ def draw(bucket: Any, n: int64, now_ns: int64) -> int64:
 
 
 @kernel
+def set_gate(bucket: Any) -> None:
+    """Derive what follows from the parameters and the state of a bucket. Rate 0 stands for none."""
+    bucket.one_ns = bucket.period_ns // bucket.rate if bucket.rate > 0 else int64(0)
+    set_due(bucket)
+
+
+@kernel
 def reset_gate(buckets: Buckets, i: int) -> None:
     """Derive what follows from the parameters and the state of bucket `i`, after they were written directly."""
-    buckets[i].one_ns = buckets[i].period_ns // buckets[i].rate
-    set_due(buckets[i])
+    set_gate(buckets[i])
 
 
 @kernel
@@ -153,18 +159,30 @@ def contains(buckets: Buckets, i: int, now_ns: int) -> bool:
 
 
 @kernel
-def target(buckets: Buckets, i: int) -> int:
+def target_of(bucket: Any) -> int64:
     """The balance at which a pause ends (rate-limiters 2.4)."""
-    return max(int64(1), buckets[i].capacity // 100)
+    return max(int64(1), bucket.capacity // 100)
+
+
+@kernel
+def pause_of(bucket: Any, now_ns: int64, need: int64) -> int64:
+    """Time until a balance of `need` tokens is expected, 0 when it is there."""
+    balance = draw(bucket, int64(0), now_ns)
+    if balance >= need:
+        return int64(0)
+    return wait_ns(distance(balance, need), bucket.period_ns, bucket.rate)
+
+
+@kernel
+def target(buckets: Buckets, i: int) -> int:
+    """`target_of` bucket `i`."""
+    return target_of(buckets[i])
 
 
 @kernel
 def pause_ns(buckets: Buckets, i: int, now_ns: int, need: int) -> int64:
-    """Time until a balance of `need` tokens is expected, 0 when it is there."""
-    balance = draw(buckets[i], int64(0), now_ns)
-    if balance >= need:
-        return int64(0)
-    return wait_ns(distance(balance, need), buckets[i].period_ns, buckets[i].rate)
+    """`pause_of` bucket `i`."""
+    return pause_of(buckets[i], now_ns, need)
 
 
 @kernel
