@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.conformance.adapters import buckets, connections, dispatch, publishing
+from headgate.conformance.adapters import buckets, connections, dispatch, publishing, quota_allocation
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import TimedFactory, replay_timed
 from headgate.conformance.vector_file import Vector
@@ -29,4 +29,6 @@ RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connec
 
 KINDS: dict[str, Kind] = {
     **_timed(RATE_LIMITERS),
+    "allocate": Kind(quota_allocation.replay_allocation, quota_allocation.allocation_of),
+    "rounds": Kind(quota_allocation.replay_rounds, quota_allocation.played),
 }
