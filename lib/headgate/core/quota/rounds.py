@@ -122,13 +122,17 @@ class _Rounds:
         if as_of < 0:
             return {broker: self._limits.get(broker) for broker in self._running}
         assessments: dict[tuple[int, ...], Assessment] = {}
+        entries: dict[tuple[int, int], CellMember] = {}
         limits: dict[int, int | None] = {}
         members = sorted(self._members)
         for broker in self._running:
             held = self._held[broker]
             same_view = tuple(id(held.get(member)) for member in members)
             if same_view not in assessments:
-                assessments[same_view] = assess(self._parameters.step, self._quota, self._view(members, held, as_of))
+                view = CellView(
+                    as_of, tuple(self._entry(member, held.get(member), as_of, entries) for member in members)
+                )
+                assessments[same_view] = assess(self._parameters.step, self._quota, view)
             outcome = decide(self._parameters.step, assessments[same_view], broker, self._limits.get(broker))
             limits[broker] = outcome.limit
         return limits
@@ -139,8 +143,14 @@ class _Rounds:
         weights = {member: self._trace.weight_of(member) for member in self._members}
         return first_limit(self._parameters.step, self._quota, broker, weights).limit
 
-    def _view(self, members: list[int], held: dict[int, Heard], as_of: int) -> CellView:
-        return CellView(as_of, tuple(self._member(member, held.get(member), as_of) for member in members))
+    def _entry(
+        self, broker: int, heard: Heard | None, as_of: int, entries: dict[tuple[int, int], CellMember]
+    ) -> CellMember:
+        """A member in the view of all that hold the same of it."""
+        key = broker, id(heard)
+        if key not in entries:
+            entries[key] = self._member(broker, heard, as_of)
+        return entries[key]
 
     def _member(self, broker: int, heard: Heard | None, as_of: int) -> CellMember:
         weight = self._trace.weight_of(broker)
@@ -165,13 +175,13 @@ class _Rounds:
             row = self._made[sender].get(epoch)
             if row is None:
                 continue
-            after: dict[int, Heard] = {}
+            after: dict[tuple[bool, int | None], Heard] = {}
             for receiver in self._running:
                 if receiver == sender or ((sender, receiver) not in lost and self._connected(sender, receiver)):
                     held = self._held[receiver]
-                    before = held.get(sender)
+                    heard = _hear(held.get(sender), row)
                     # one object for all that hold the same, so that equal views are found by identity
-                    held[sender] = after.setdefault(id(before), _hear(before, row))
+                    held[sender] = after.setdefault((heard.used, heard.first_idle_epoch), heard)
 
     def _connected(self, sender: int, receiver: int) -> bool:
         return self._sides is None or any(sender in side and receiver in side for side in self._sides)
