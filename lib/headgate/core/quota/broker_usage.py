@@ -73,7 +73,9 @@ class BrokerUsage:
 
     def history(self, key: UsageKey) -> UsageHistory:
         """Its usage of a group and class, begun if there was none."""
-        return self.histories.setdefault(key, UsageHistory())
+        if key not in self.histories:
+            self.histories[key] = UsageHistory()
+        return self.histories[key]
 
     def as_of(self, key: UsageKey, epoch: int) -> EpochRow | None:
         """Its row with the largest epoch <= `epoch`, None without any. resource-groups 7.3"""

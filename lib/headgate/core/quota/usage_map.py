@@ -119,7 +119,7 @@ class UsageMap:
         if not self.parameters.members_listed:
             return
         epoch = at_ms // self.parameters.epoch_ms
-        broker = self._brokers.setdefault(broker_id, BrokerUsage(member.incarnation, epoch))
+        broker = self._known(broker_id, member.incarnation, epoch)
         if member.incarnation > broker.incarnation:
             broker.renew(member.incarnation, epoch)
         broker.join(epoch, weight)
@@ -190,7 +190,7 @@ class UsageMap:
         return DropReason.REORDERED if row.seq < seq else None
 
     def _take(self, row: UsageRow, at_ms: int) -> None:
-        broker = self._brokers.setdefault(row.broker_id, BrokerUsage(row.incarnation, row.epoch))
+        broker = self._known(row.broker_id, row.incarnation, row.epoch)
         if row.incarnation > broker.incarnation:
             broker.renew(row.incarnation, row.epoch)
         broker.heard_ms = at_ms
@@ -222,6 +222,12 @@ class UsageMap:
             broker.is_member = False
         elif not row.is_leave_all:
             broker.join(row.epoch, row.broker_weight)
+
+    def _known(self, broker_id: int, incarnation: int, epoch: int) -> BrokerUsage:
+        """What is known of a broker; nothing but its incarnation where it is new."""
+        if broker_id not in self._brokers:
+            self._brokers[broker_id] = BrokerUsage(incarnation, epoch)
+        return self._brokers[broker_id]
 
     def _knows(self, group_id: object) -> bool:
         return is_count(group_id) and (self._groups is None or group_id in self._groups)

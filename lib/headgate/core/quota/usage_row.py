@@ -10,6 +10,8 @@ from headgate.core.quota.rates import WEIGHT_MAX, capped
 from headgate.core.quota.usage import NO_FLAGS, Usage
 
 _MISSING_PAIR = (None, None)
+_KINDS = frozenset(map(int, CutKind))
+_CLASSES = frozenset(map(int, TrafficClass))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class UsageRow:
     def valid(self) -> bool:
         """Whether all values that the row needs are integers in their ranges. Source: resource-groups 7.1, 16."""
         head = (self.broker_id, self.incarnation, self.seq, self.epoch, self.publish_time_ms)
-        if not _are_counts(head) or not _one_of(self.kind, CutKind) or not _one_of(self.traffic_class, TrafficClass):
+        if not _are_counts(head) or not _one_of(self.kind, _KINDS) or not _one_of(self.traffic_class, _CLASSES):
             return False
         if self.is_leave or self.is_heartbeat:
             return True
@@ -102,8 +104,8 @@ def _is(value: object, number: int) -> bool:
     return _is_integer(value) and value == number
 
 
-def _one_of(value: object, numbers: Iterable[int]) -> bool:
-    return _is_integer(value) and value in tuple(numbers)
+def _one_of(value: object, numbers: frozenset[int]) -> bool:
+    return _is_integer(value) and value in numbers
 
 
 def _are_counts(values: Iterable[object]) -> bool:
