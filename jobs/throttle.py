@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 
-from pyspark.errors import StreamingQueryException
-
 from headgate.conf import Conf, check_streaming, load_conf
 from headgate.errors import HeadgateError
 from headgate.report.throttle_screen import ThrottleScreen, terminal_console
-from headgate.spark.failures import in_words
+from headgate.spark.failures import SPARK_ERRORS, in_words
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.trace import TraceSpec, write_trace
@@ -29,7 +27,7 @@ DEMO = Path("output/demo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 after the end of the input or a stop, 1 if the query failed, 2 for wrong options, conf or input."""
+    """Exit status 0 after the end of the input or a stop, 1 if Spark failed, 2 for wrong options, conf or input."""
     stop = Event()
     heed_signals(stop)
     if pid_file := os.environ.get("HEADGATE_PID_FILE"):
@@ -54,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HeadgateError as error:
         sys.stderr.write(f"throttle: {error}\n")
         return 2
-    except StreamingQueryException as error:
+    except SPARK_ERRORS as error:
         sys.stderr.write(f"throttle: {in_words(error)}\n")
         return 1
     return 0

@@ -12,7 +12,17 @@ from integration.runs import await_that
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 300
-SMALL_SPARK = ("--driver-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+COMPILE_LIGHTLY = "-XX:TieredStopAtLevel=1"
+"""A test ends before the code that Java's second compiler would make has paid for itself: half of the CPU time."""
+SMALL_SPARK = (
+    "--driver-memory",
+    "1g",
+    "--conf",
+    "spark.sql.shuffle.partitions=2",
+    "--conf",
+    f"{JAVA_OPTIONS}={COMPILE_LIGHTLY}",
+)
 UNAVAILABLE = 69  # set-up could not fetch something
 
 

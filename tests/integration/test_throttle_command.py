@@ -102,6 +102,18 @@ def test_settings_that_do_not_fit_the_state_end_the_job_with_status_2(
     assert "slots: the checkpoint has 4, the conf files say 8" in capsys.readouterr().err
 
 
+def test_what_spark_cannot_begin_ends_the_job_with_status_1_and_two_lines(throttle, tmp_path, capsys) -> None:
+    write_trace(SMALL, tmp_path / "trace", "json")
+    conf = write_conf(tmp_path / "conf")
+    options = ("--input", tmp_path / "trace", "--format", "json", "--once", "--output", tmp_path / "out")
+    assert throttle(*options, "--conf-dir", conf, "--checkpoint", "nofs://host/checkpoint") == 1
+    told = [
+        'throttle: Spark cannot run the job: No FileSystem for scheme "nofs"',
+        "Spark's log, in .cache/logs, has more.",
+    ]
+    assert told == capsys.readouterr().err.splitlines()
+
+
 def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> None:
     command = [ROOT / "spark-submit.sh", ROOT / "jobs" / "throttle.py", "--conf-dir", ROOT / "conf"]
     wide = os.environ | {"COLUMNS": "150"}

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.spark.failures import first_line
+from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _CONDITION = "FAILED_READ_FILE"
@@ -46,7 +44,7 @@ def unreadable_files(spark: SparkSession, query: StreamingQuery) -> pa.Table:
         for path in _present(relation):
             try:
                 reader.load(_PATTERN.sub(r"\\\g<0>", path)).write.format("noop").mode("overwrite").save()
-            except (PySparkException, Py4JJavaError) as error:
+            except SPARK_ERRORS as error:
                 reason = f"the file cannot be read to its end; rows that are not read are lost: {first_line(error)}"
                 letters.append({"reason": reason, "raw": None, "source": path, "offset": None})
     return pa.Table.from_pylist(letters, DEAD_LETTERS)

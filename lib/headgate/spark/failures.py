@@ -2,16 +2,20 @@
 
 import re
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException, StreamingQueryException
 
 _WORKER_DIED = "Python worker exited unexpectedly"
 _NAMED = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Error|Exception)): (?!Traceback)(.*\S)", re.MULTILINE)
 _QUERY = "=== Streaming Query ==="
 
+SPARK_ERRORS = (PySparkException, Py4JError)
 
-def in_words(failure: StreamingQueryException) -> str:
-    """The cause, which is the last of the named errors, and what to do."""
+
+def in_words(failure: Exception) -> str:
+    """The cause of one of SPARK_ERRORS, for a query the last of the errors that it names, and what to do."""
+    if not isinstance(failure, StreamingQueryException):
+        return f"Spark cannot run the job: {first_line(failure)}\nSpark's log, in .cache/logs, has more."
     return (
         f"the query failed: {_cause(str(failure).partition(_QUERY)[0])}\n"
         "The next start on the same checkpoint goes on where the tables stand. Spark's log, in .cache/logs, has more."

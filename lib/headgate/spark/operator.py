@@ -1,7 +1,9 @@
 """The stateful operator on Spark: blocks by key in, state between batches, blocks for the tables out."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -35,20 +37,29 @@ class KeyOperator:
             for kind, block in zip(frame["kind"], frame["block"], strict=True)
         ]
         kept = decode_state(*state.get) if state.exists else KeyState()
-        out = step_key(key[0], kept, blocks, self.rules, self._engine(), self.given)
+        out = step_key(key[0], kept, blocks, self.rules, loaded_engine(self.kernel), self.given)
         blocks_after = encode_state(kept)
         if not state.exists or blocks_after != state.get[1]:  # most keys hear of time alone in most batches
             state.update((VERSION, blocks_after))
         yield pd.DataFrame(out, columns=list(Block._fields))
 
-    def _engine(self) -> Engine:
-        if self.kernel == "python":
-            from headgate.throttle.readable_engine import run_readable  # noqa: PLC0415
 
-            return run_readable
-        from headgate.throttle.array_engine import run_arrays  # noqa: PLC0415  loads the compiler
+@cache
+def loaded_engine(kernel: str) -> Engine:
+    """The engine of that name, compiled or loaded whole, once in a worker's life.
 
-        return run_arrays
+    What the worker has loaded by then is taken out of sight of Python's garbage collector: Spark runs it after every
+    task, and with numba, pandas and pyarrow loaded it takes a tenth of a second of CPU.
+    """
+    if kernel == "python":
+        from headgate.throttle.readable_engine import run_readable as run  # noqa: PLC0415
+    else:
+        from headgate.throttle.array_engine import run_arrays as run  # noqa: PLC0415  loads the compiler
+        from headgate.throttle.array_engine import warm_up  # noqa: PLC0415
+
+        warm_up()
+    gc.freeze()
+    return run
 
 
 def apply_operator(packed: DataFrame, operator: KeyOperator) -> DataFrame:

@@ -8,7 +8,8 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 
-TOPIC = r"^(?:non-)?persistent://[^/]++/[^/]++/[^/]++\z"
+TOPIC = r"^(?:non-)?persistent://[^/]++/[^/]++/(?s:.)"
+"""The local name may contain `/`."""
 MAX_LONG = 2**63 - 1
 KINDS = ("publish",)
 ISO_WITH_ZONE = r"^\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?\s*(Z|[+-]\d{2}(:?\d{2})?)\s*\z"

@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -11,7 +9,7 @@ from pyspark.sql import types as T
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.spark.csv_lines import COLUMNS, split_csv
-from headgate.spark.failures import first_line
+from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.throttle.routing import BLANK_LINE
 
 _TEXT = T.StructType([T.StructField(name, T.StringType()) for name in (*COLUMNS, "_corrupt")])
@@ -40,7 +38,7 @@ def read_raw(
                 f"--input: nothing is at {path}; give a file, a folder or a pattern that exists, readable for Spark"
             )
         return sources[format_](spark, options, path)
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise InputError(f"--input: {path} cannot be read as {format_}: {first_line(error)}{_advice(error)}") from error
 
 
@@ -154,10 +152,10 @@ def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
     """Of the first file; if that is damaged, of all those that are not. Raises what is wrong with the first file."""
     try:
         return spark.read.parquet(path).schema
-    except (PySparkException, Py4JError) as first:
+    except SPARK_ERRORS as first:
         try:
             return spark.read.options(ignoreCorruptFiles=True, mergeSchema=True).parquet(path).schema
-        except (PySparkException, Py4JError):
+        except SPARK_ERRORS:
             raise first from None
 
 

@@ -1,12 +1,10 @@
 """A checkpoint's state, read while no job writes to it or as it was after the last batch that is complete."""
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.errors import StateError
-from headgate.spark.failures import first_line
+from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.throttle.state_report import state_report
 
 
@@ -14,7 +12,7 @@ def read_state(spark: SparkSession, checkpoint: str) -> pa.Table:
     """state_report.REPORT of the throttle job's checkpoint. Raises StateError where there is none."""
     try:
         values = stored(spark, checkpoint).select("value.groupState.version", "value.groupState.blocks").toArrow()
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise StateError(
             f"no state of a throttle job can be read from {checkpoint}: {first_line(error)}. "
             "Give the --checkpoint of a job that has finished a batch"

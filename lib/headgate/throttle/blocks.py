@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+"""State is small pieces, and the other cores have other keys to do."""
+
 
 def encode(table: pa.Table) -> bytes:
     """The table as one block. An empty table keeps its schema."""
@@ -25,7 +28,7 @@ def decode(block: bytes) -> pa.Table:
 def encode_all(tables: list[pa.Table]) -> bytes:
     """Several tables, each a block, one behind the other. Compressed: Spark pickles state, byte by byte."""
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     for table in tables:
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
@@ -36,7 +39,7 @@ def decode_all(blocks: bytes) -> Iterator[pa.Table]:
     """The tables of `encode_all`, in order."""
     source = pa.BufferReader(blocks)
     while source.tell() < source.size():
-        with pa.ipc.open_stream(source) as reader:
+        with pa.ipc.open_stream(source, options=ONE_THREAD) as reader:
             yield reader.read_all()
 
 

@@ -26,7 +26,7 @@ LATEST_US = (2**63 - 1) // 1000
 
 def limit_row(at: datetime, seq: int, row: LimitRow, *, gone: bool = False) -> dict[str, Any]:
     """The control row of a limit of the conf files; `gone`: the policy is no longer there."""
-    return _row(at, seq, LIMIT, CONF) | {
+    return control_row(at, seq, LIMIT, CONF) | {
         "scope": row.scope,
         "name": row.name,
         "messages_per_s": None if gone else row.messages_per_s,
@@ -38,10 +38,11 @@ def tick_row(
     at: datetime, *, finish: bool = False, broker: str | None = None, key: str | None = None
 ) -> dict[str, Any]:
     """Time has come to `at`, on one broker or on all. `finish`: nothing more comes, close what is open."""
-    return _row(at, 0, FINISH if finish else TICK, JOB) | {"broker": broker, "key": key}
+    return control_row(at, 0, FINISH if finish else TICK, JOB) | {"broker": broker, "key": key}
 
 
-def _row(at: datetime, seq: int, kind: str, source: str) -> dict[str, Any]:
+def control_row(at: datetime, seq: int, kind: str, source: str) -> dict[str, Any]:
+    """A row of the job's own, with only what every row has."""
     empty = dict.fromkeys(CONTROL.names)
     return empty | {
         "effective_time": at,

@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from headgate.conf import Conf
 from headgate.errors import StateError
-from headgate.throttle.control import FROM_THE_START, JOB
+from headgate.throttle.control import FROM_THE_START, JOB, control_row
 from headgate.throttle.routing import Routing
-from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION
 from headgate.throttle.step import Rules
 
@@ -75,14 +74,7 @@ def kept_layout(control: pa.Table) -> Layout | None:
 
 def layout_row(layout: Layout, seq: int = 0) -> dict[str, Any]:
     """The layout as a control row; of several the one with the highest `seq` holds."""
-    row = dict.fromkeys(CONTROL.names)
-    return row | {
-        "effective_time": FROM_THE_START,
-        "seq": seq,
-        "kind": LAYOUT,
-        "source": JOB,
-        "name": json.dumps(asdict(layout)),
-    }
+    return control_row(FROM_THE_START, seq, LAYOUT, JOB) | {"name": json.dumps(asdict(layout))}
 
 
 def check_layout(wanted: Layout, kept: Layout) -> None:

@@ -42,15 +42,6 @@ def test_sums_saturate(a, b):
 
 
 @every(signed, signed)
-@example(0, MIN)
-@example(-1, MIN)
-@example(MIN, 1)
-@example(MIN, MIN)
-def test_differences_saturate(a, b):
-    assert sat(a - b) == int128.sat_sub(a, b)
-
-
-@every(signed, signed)
 @example(MIN, MAX)
 def test_the_distance_between_any_two_integers_is_exact(a, b):
     low, high = sorted((a, b))

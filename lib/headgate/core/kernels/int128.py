@@ -37,16 +37,6 @@ def sat_add(a: int64, b: int64) -> int64:
 
 
 @inlined
-def sat_sub(a: int64, b: int64) -> int64:
-    """min(max(a - b, MIN), MAX)."""
-    if b > 0 and a < MIN + b:
-        return MIN
-    if b < 0 and a > MAX + b:
-        return MAX
-    return a - b
-
-
-@inlined
 def distance(low: int64, high: int64) -> uint64:
     """Exact high - low for every pair with low <= high (up to 2**64 - 1)."""
     return uint64(high) - uint64(low)
