@@ -3,21 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from headgate.core.quota.rates import WEIGHT_MAX
-from headgate.errors import InvalidArgument
+from headgate.errors import BadAllocation
 
 BAD_VALUE = "bad_value"
 NEGATIVE_USAGE = "negative_usage"
 BAD_QUOTA = "bad_quota"
 BAD_WEIGHT = "bad_weight"
 DUPLICATE_BROKER = "duplicate_broker"
-
-
-class BadAllocation(InvalidArgument):
-    """An allocation that was refused as a whole. `code` is one of the names above (resource-groups 16)."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(f"{code}: {message}")
 
 
 def check_values(values: Iterable[object], *, unbounded_allowed: bool) -> None:

@@ -35,7 +35,7 @@ class StepParameters:
     """What every evaluation of a job shares; the defaults are those of resource-groups 14.
 
     Percentages are integers from 0 to 100. silent_rounds: A, epochs without a word after which a member counts at its
-    safe share, >= 1. Raises InvalidArgument for anything else.
+    safe share, >= 1. A profile or mode may be given by its name. Raises InvalidArgument for anything else.
     """
 
     profile: Profile = Profile.MAX_MIN
@@ -47,8 +47,8 @@ class StepParameters:
     silent_rounds: int = 8
 
     def __post_init__(self) -> None:
-        named(Profile, self.profile)
-        named(Mode, self.mode)
+        object.__setattr__(self, "profile", named(Profile, self.profile))
+        object.__setattr__(self, "mode", named(Mode, self.mode))
         for name in ("overshoot_percent", "floor_percent", "missing_claim_percent", "dead_band_percent"):
             _between(0, getattr(self, name), 100, name)
         _between(1, self.silent_rounds, 2**31 - 1, "silent_rounds")

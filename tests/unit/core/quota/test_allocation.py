@@ -12,10 +12,9 @@ from headgate.core.quota.allocation import (
     divide,
     pulsar_limit,
 )
-from headgate.core.quota.allocation_input import BadAllocation
 from headgate.core.quota.allocation_tree import Node, allocate_tree
 from headgate.core.quota.rates import RATE_MAX
-from headgate.errors import CoreError, InvalidArgument
+from headgate.errors import BadAllocation, CoreError, InvalidArgument
 
 
 def code_of(call):

@@ -210,6 +210,13 @@ def test_where_nothing_was_read_for_long_every_active_broker_has_its_safe_share(
     assert step(parameters, 1000, 2, present, NOTHING_HEARD).reason == "entry"
 
 
+def test_a_profile_and_a_mode_are_known_by_their_names():
+    named = StepParameters("pulsar", "strict")
+
+    assert named.profile is Profile.PULSAR
+    assert named.mode is Mode.STRICT
+
+
 def test_an_outcome_says_on_what_it_rests():
     seen = view(active(0, None, 500), active(1, 100, 500, behind=9), outside(2, unheard=3))
 
