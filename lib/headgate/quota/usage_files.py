@@ -1,6 +1,6 @@
 """Parquet files of rg_usage: small ones of a cut, sorted ones of an hour. Reading and writing by path.
 
-Ids, sorted rows, delta encoding and zstd in data pages of version 2 make a row of a cut of thousands about 12 bytes.
+Ids, sorted rows, delta encoding and zstd in data pages of version 2 make a row of a cut of thousands about 13 bytes.
 A file has a footer of 2 KB whatever it holds: no schema of Arrow, no statistics but those that the log has anyway.
 """
 
