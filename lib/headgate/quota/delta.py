@@ -21,6 +21,7 @@ from headgate.quota.schemas import EPOCH_PROPERTY, TableSpec
 
 COMMIT_RETRIES = 50
 _CREATE_ATTEMPTS = 5
+_LOG = "_delta_log"
 _WRITER = WriterProperties(compression="ZSTD")
 
 
@@ -53,6 +54,7 @@ class Table:
     def refresh(self) -> int:
         """Take in what others wrote, and return the version."""
         with told(self, "read"):
+            self._check_log()
             self.delta.update_incremental()
         return self.version
 
@@ -139,9 +141,21 @@ class Table:
         """Where a file of the table is, for its file system."""
         return f"{self.root.rstrip('/')}/{relative}"
 
+    def _check_log(self) -> None:
+        """Raise OSError if the log cannot be read: delta-rs then takes the table for unchanged."""
+        try:
+            self.files.open_input_stream(self._commit_path(self.version)).close()
+        except FileNotFoundError:
+            log = self.files.get_file_info(self.path(_LOG))
+            if log.type is not pafs.FileType.Directory:
+                raise
+
+    def _commit_path(self, number: int) -> str:
+        return self.path(f"{_LOG}/{number:020d}.json")
+
     def _commit(self, number: int) -> list[dict[str, Any]] | None:
         try:
-            with self.files.open_input_stream(self.path(f"_delta_log/{number:020d}.json")) as stream:
+            with self.files.open_input_stream(self._commit_path(number)) as stream:
                 lines = stream.read().decode().splitlines()
             actions = [json.loads(line) for line in lines if line]
         except FileNotFoundError:

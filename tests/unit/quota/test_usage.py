@@ -178,6 +178,21 @@ def test_a_table_that_cannot_be_read_loses_no_row(folder):
     assert [(7, 1, 0), (7, 1, 2)] == said(reader.read(NOW_MS))
 
 
+def test_a_table_that_is_away_for_a_while_loses_no_row(folder):
+    quota = tables(folder)
+    reader = quota.usage_reader(version=0)
+    quota.usage.append([cut(1, 2)], SHARDS)
+    away = (folder / "rg_usage").rename(folder / "away")
+
+    with pytest.raises(TableError, match="rg_usage cannot be read"):
+        reader.read(NOW_MS)
+    with pytest.raises(TableError, match="rg_usage cannot be"):
+        quota.usage.append([cut(2, 2)], SHARDS)
+    away.rename(folder / "rg_usage")
+    assert quota.usage.append([cut(2, 2)], SHARDS)
+    assert [(7, 1, 0), (7, 1, 2), (7, 2, 0), (7, 2, 2)] == said(reader.read(NOW_MS))
+
+
 def test_an_append_that_fails_is_made_good_with_the_same_cut(folder):
     quota = tables(folder)
     log = folder / "rg_usage" / "_delta_log"
