@@ -34,6 +34,27 @@ def test_rows_that_come_in_while_it_runs_are_closed_as_well(spark: SparkSession,
     assert 80 == total(output, "publishes")
 
 
+def test_a_run_that_is_stopped_says_that_it_did_not_come_to_the_end(spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(SMALL, tmp_path / "trace", "json")
+    stopped = Run(spark, conf_in(tmp_path / "conf", "[operator]\nslots = 4\n"), tmp_path / "trace", tmp_path / "out")
+    stopped.stop.set()
+    assert not stopped.run.run()
+    to_the_end = Run(spark, conf_in(tmp_path / "conf", "[operator]\nslots = 4\n"), tmp_path / "trace", tmp_path / "out")
+    assert to_the_end.run.run()
+    assert SMALL.events == total(tmp_path / "out", "publishes")
+
+
+def test_an_output_that_is_not_the_checkpoints_is_refused_before_anything_is_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_trace(SMALL, tmp_path / "trace", "json")
+    conf = conf_in(tmp_path / "conf", "[operator]\nslots = 4\n")
+    Run(spark, conf, tmp_path / "trace", tmp_path / "out").to_end()
+    with pytest.raises(StateError, match="has begun, but not with the tables under"):
+        Run(spark, conf, tmp_path / "trace", tmp_path / "mistyped", checkpoint=tmp_path / "out" / "checkpoint")
+    assert not (tmp_path / "mistyped").exists()
+
+
 def test_a_new_checkpoint_on_the_tables_of_a_first_batch_that_broke_off_is_refused(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

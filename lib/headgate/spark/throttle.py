@@ -72,13 +72,16 @@ class ThrottleRun:
         self._refused: InputError | None = None
         self._taken_at = datetime.now(UTC)
         self.clocks = Clocks()
-        read_raw(spark, conf.settings.input, job.input, job.format)  # an input that is not there leaves no trace
+        read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
+        self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
+        if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
+            raise self._not_of_this_checkpoint()
         self.tables = Tables(job.output)
         self._layout = self._prepared()
         self._routing = routing_of(self._layout, conf)
 
-    def run(self) -> None:
-        """Return when the input is used up (`once`) or `stop` is set.
+    def run(self) -> bool:
+        """Return True when the input is used up (`once`), False once `stop` is set.
 
         What comes in meanwhile is taken in as well. When the input was used up, one more batch takes what is there by
         then and closes everything, so that no row is left open.
@@ -92,11 +95,12 @@ class ThrottleRun:
             warm_up()
         if not self._job.once:
             self._to_the_end(processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
-            return
-        self._to_the_end(availableNow=True)
-        if not self._stop.is_set():
-            self.tables.append_control(self._finish_ticks())
-            self._to_the_end(once=True)
+        else:
+            self._to_the_end(availableNow=True)
+            if not self._stop.is_set():
+                self.tables.append_control(self._finish_ticks())
+                self._to_the_end(once=True)
+        return not self._stop.is_set()
 
     def _to_the_end(self, **trigger: Any) -> None:
         failure = self._run_query(trigger)
@@ -155,22 +159,24 @@ class ThrottleRun:
         control = self.tables.read("control")
         wanted, kept = layout_of(self._conf), kept_layout(control)
         rows = []
-        has_begun = path_exists(self._spark, f"{self._job.checkpoint}/offsets")
-        if not has_begun:
+        if not self._has_begun:
             self._refuse_another_checkpoint()
             kept = wanted
             rows.append(layout_row(wanted, seq=len(control)))
         elif kept is None:
-            raise StateError(
-                f"the checkpoint {self._job.checkpoint} has begun, but not with the tables under {self._job.output}: "
-                "give the --output that it belongs to, or a new --checkpoint"
-            )
+            raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         rows += conf_rows(publish_limits(self._conf), control, self._reached())
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
         return kept
+
+    def _not_of_this_checkpoint(self) -> StateError:
+        return StateError(
+            f"the checkpoint {self._job.checkpoint} has begun, but not with the tables under {self._job.output}: "
+            "give the --output that it belongs to, or a new --checkpoint"
+        )
 
     def _refuse_another_checkpoint(self) -> None:
         """A new checkpoint takes the input in from its start, and tables that have it already would have it twice."""

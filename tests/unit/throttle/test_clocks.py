@@ -36,9 +36,7 @@ def due(*domains, is_idle, by_topic=False, now_s=NOW_S):
 @pytest.mark.parametrize(
     ("domains", "is_idle", "expected"),
     [
-        pytest.param(
-            [("k", "b", 990, True)], True, [(None, "b", 998)], id="live, idle: the wall clock less the lag"
-        ),
+        pytest.param([("k", "b", 990, True)], True, [(None, "b", 998)], id="live, idle: the wall clock less the lag"),
         pytest.param([("k", "b", 990, False)], True, [], id="nothing is open"),
         pytest.param([("k", "b", 998, True)], True, [], id="as far as the wall clock less the lag already"),
         pytest.param([("k", "b", 990, True)], False, [], id="input may still come, and no broker is further"),
