@@ -15,6 +15,8 @@ from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_t
 from headgate.throttle.tables import Tables
 
 RECORDED_S = 86_400
+IDLE_S = 120.0
+"""A longer time without a batch was an idle one and says nothing of how fast the next is. The first may take a minute."""
 SHOWN_TOPICS = 8
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
@@ -71,7 +73,9 @@ class ThrottleScreen:
         self._console.print(Text(line), soft_wrap=True)  # a line of a log and a command to copy stay whole
 
     def batch(self, batch: Batch, waiting: int) -> None:
-        """One line a batch with traffic or bad rows: rate, late rows if any, lag of event time, queue entries."""
+        """One line a batch with traffic or bad rows: its rows by the time since the last batch, unless that was an idle
+        one, late rows if any, lag of event time, queue entries.
+        """
         now_s = self._clock()
         took_s, self._last_s = max(now_s - self._last_s, 1e-3), now_s
         self._rows += batch.rows
@@ -81,7 +85,7 @@ class ThrottleScreen:
         fields = {
             "batch": f"{batch.batch_id}",
             "rows": f"{batch.rows:,}",
-            "rows/s": f"{batch.rows / took_s:,.0f}",
+            **({"rows/s": f"{batch.rows / took_s:,.0f}"} if took_s <= IDLE_S else {}),
             **({"late": f"{batch.late:,}"} if batch.late else {}),
             "dead letters": f"{batch.dead_letters:,}",
             "event time": self._reached(batch.event_time_us),
@@ -110,7 +114,7 @@ class ThrottleScreen:
             self._table("Most throttled tenants", "tenant", by_tenant)
             self._table("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
         else:
-            self.say("No publish was throttled: none of the limits in the conf files was reached.")
+            self.say("No publish was throttled: no limit was reached.")
         self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
