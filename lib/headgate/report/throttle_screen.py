@@ -16,7 +16,7 @@ from headgate.throttle.tables import Tables
 
 RECORDED_S = 86_400
 IDLE_S = 120.0
-"""A longer time without a batch was an idle one and says nothing of how fast the next is. The first may take a minute."""
+"""A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
