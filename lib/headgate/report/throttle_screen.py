@@ -18,6 +18,8 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
+"""Names may hold line breaks and what terminals take for commands."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
@@ -102,7 +104,10 @@ class ThrottleScreen:
             return "none"
         reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
         lag_s = (self._now() - reached).total_seconds()
-        lag = f"(lag={lag_s:.1f}s)" if abs(lag_s) < RECORDED_S else "(recorded)"
+        if lag_s <= -RECORDED_S:
+            lag = "(ahead)"
+        else:
+            lag = f"(lag={lag_s:.1f}s)" if lag_s < RECORDED_S else "(recorded)"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}{lag}"
 
     def end(self, tables: Tables, output: str) -> None:
@@ -113,8 +118,10 @@ class ThrottleScreen:
         if any(row.throttled_publishes for row in by_tenant):
             self._table("Most throttled tenants", "tenant", by_tenant)
             self._table("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
-        else:
+        elif by_tenant:
             self.say("No publish was throttled: no limit was reached.")
+        else:
+            self.say("No publish is in the tables yet.")
         self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
@@ -126,7 +133,7 @@ class ThrottleScreen:
         table.add_column("limiter to blame", overflow="fold")
         for row in rows:
             table.add_row(
-                row.name,
+                row.name.translate(CONTROLS),
                 f"{row.publishes:,}",
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",

@@ -74,7 +74,7 @@ def test_late_rows_are_shown_where_there_are_any():
         (NOW_US + 1_000_000, "2026-03-01T12:00:11Z(lag=-1.0s)"),
         (NOW_US - 86_399_000_000, "2026-02-28T12:00:11Z(lag=86399.0s)"),
         (NOW_US - 86_400_000_000, "2026-02-28T12:00:10Z(recorded)"),
-        (NOW_US + 86_400_000_000, "2026-03-02T12:00:10Z(recorded)"),
+        (NOW_US + 86_400_000_000, "2026-03-02T12:00:10Z(ahead)"),
         (None, "none"),
     ],
 )
@@ -160,6 +160,23 @@ def test_the_end_of_a_run_without_throttling_says_so(tmp_path):
 
     assert "\nNo publish was throttled: no limit was reached.\n" in file.getvalue()
     assert "Most throttled" not in file.getvalue()
+
+
+def test_the_end_of_a_run_that_took_nothing_in_speaks_of_no_limit(tmp_path):
+    screen, file = screen_of(1, terminal=False)
+    screen.end(Tables(tmp_path), "out")
+
+    assert "\nNo publish is in the tables yet.\n" in file.getvalue()
+
+
+def test_line_breaks_and_commands_to_terminals_in_names_are_spelled_out(tmp_path):
+    tables = Tables(tmp_path)
+    row = {"topic": "persistent://acme/n/a\nb\x1b[2J", "publishes": 1, "throttled_publishes": 1, "throttled_ns": 1}
+    tables.append("topic_usage", pa.Table.from_pylist([row], TOPIC_USAGE), "query", 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.end(tables, "out")
+
+    assert r"persistent://acme/n/a\x0ab\x1b[2J" in file.getvalue()
 
 
 def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
