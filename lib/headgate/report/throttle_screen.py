@@ -104,11 +104,8 @@ class ThrottleScreen:
             return "none"
         reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
         lag_s = (self._now() - reached).total_seconds()
-        if lag_s <= -RECORDED_S:
-            lag = "(ahead)"
-        else:
-            lag = f"(lag={lag_s:.1f}s)" if lag_s < RECORDED_S else "(recorded)"
-        return f"{reached:%Y-%m-%dT%H:%M:%SZ}{lag}"
+        lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
+        return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
     def end(self, tables: Tables, output: str) -> None:
         """Who was throttled and by which limiter, where the rows are, and a query to try."""
