@@ -19,15 +19,20 @@ from headgate.report.throttle_screen import ThrottleScreen, terminal_console
 from headgate.spark.failures import SPARK_ERRORS, in_words
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.throttle.places import check_places, sole_use
 from headgate.trace import TraceSpec, write_trace
 
 FORMATS = ("json", "csv", "parquet", "delta", "kafka")
 DEFAULT_OUTPUT = "output/throttle"
 DEMO = Path("output/demo")
+STOPPED = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 after the end of the input or a stop, 1 if Spark failed, 2 for wrong options, conf or input."""
+    """Exit status 0 after the end of the input, or a stop without --once; STOPPED for a stop of --once.
+
+    1 if Spark failed, 2 for wrong options, conf or input.
+    """
     stop = Event()
     heed_signals(stop)
     if pid_file := os.environ.get("HEADGATE_PID_FILE"):
@@ -41,20 +46,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             screen.say(f"warning: {warning}")
         job = demo(screen) if options.input is None else given(options, conf)
         screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
-        spark = spark_session("headgate throttle")
-        heed_signals(stop)  # Spark has put its own handler for Ctrl-C in place
-        run = ThrottleRun(spark, job, conf, screen.batch, stop)
-        screen.say(
-            "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
-        )
-        run.run()
-        screen.end(run.tables, job.output)
+        with sole_use(job.checkpoint):
+            spark = spark_session("headgate throttle")
+            heed_signals(stop)  # Spark has put its own handler for Ctrl-C in place
+            run = ThrottleRun(spark, job, conf, screen.batch, stop)
+            screen.say(
+                "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
+            )
+            used_up = run.run()
+            screen.end(run.tables, job.output)
     except HeadgateError as error:
         sys.stderr.write(f"throttle: {error}\n")
         return 2
     except SPARK_ERRORS as error:
         sys.stderr.write(f"throttle: {in_words(error)}\n")
         return 1
+    if job.once and not used_up:
+        screen.say("Stopped before the input was used up: the next start goes on there.")
+        return STOPPED
     return 0
 
 
@@ -78,10 +87,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
-    checkpoint = options.checkpoint or f"{options.output}/checkpoint"
-    return ThrottleJob(
-        options.input, options.format or conf.settings.input.format, options.output, checkpoint, options.once
-    )
+    checkpoint = f"{options.output}/checkpoint" if options.checkpoint is None else options.checkpoint
+    format_ = options.format or conf.settings.input.format
+    check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
+    return ThrottleJob(options.input, format_, options.output, checkpoint, options.once)
 
 
 def demo(screen: ThrottleScreen) -> ThrottleJob:

@@ -118,11 +118,15 @@ def die_with_parent() -> None:
 
 
 def new_log(name: str) -> IO[bytes]:
-    """A log file of this run's own; those of the oldest runs are deleted."""
-    LOGS.mkdir(parents=True, exist_ok=True)
-    for old in sorted(LOGS.glob("*.log"), key=lambda path: path.stat().st_mtime)[: -LOGS_KEPT + 1]:
-        old.unlink(missing_ok=True)
-    return (LOGS / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log").open("wb")
+    """A log file of this run's own; those of the oldest runs are deleted. Where .cache cannot be written: in /tmp."""
+    own = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    try:
+        LOGS.mkdir(parents=True, exist_ok=True)
+        for old in sorted(LOGS.glob("*.log"), key=lambda path: path.stat().st_mtime)[: -LOGS_KEPT + 1]:
+            old.unlink(missing_ok=True)
+        return (LOGS / own).open("wb")
+    except OSError:
+        return (Path(tempfile.gettempdir()) / f"headgate-{own}").open("wb")
 
 
 def report(log: Path, status: int) -> None:

@@ -22,7 +22,8 @@ SPARK_CONF = ROOT / "conf" / "spark-defaults.conf"
 KAFKA_BROKER_VERSION = "4.2.1"
 SPARK_VERSION = "4.2.0"
 
-# The registry lacks version 4.2.0 of this dependency of the connector; this preview has the classes that it needs.
+# A dependency of the connector, which was not to be had in SPARK_VERSION where the project was built (2026-11). This
+# preview has the classes that the connector calls. Prefer SPARK_VERSION where it is to be had.
 KAFKA_SECURITY = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
 KAFKA_SECURITY_VERSION = "4.1.0-preview1"
 

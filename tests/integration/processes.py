@@ -3,8 +3,8 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,15 +78,38 @@ def commits(output: Path) -> int:
     return len(list(output.glob("*/_delta_log/*.json")))
 
 
-def kill_at_commits(output: Path, versions: int, job: str, *arguments: str, log: Path) -> None:
-    """Start, and kill -9 the job's process group when its tables have that many commits; it may have ended before."""
+def kill_at_commits(output: Path, versions: int, job: str, *arguments: str, log: Path, delay_s: float = 0.0) -> bool:
+    """Kill the job when its tables have that many commits; if they have as many at its start, after its first one."""
+    goal = max(versions, commits(output) + 1)
+    return kill_when(lambda: commits(output) >= goal, f"{goal} commits", job, *arguments, log=log, delay_s=delay_s)
+
+
+def kill_when(
+    reached: Callable[[], bool], what: str, job: str, *arguments: str, log: Path, delay_s: float = 0.0
+) -> bool:
+    """Start the job, and kill -9 its process group `delay_s` after `reached` holds; False if the job ended before.
+
+    what: `reached` in words.
+    """
     pid_file = log.with_suffix(".pid")
     pid_file.unlink(missing_ok=True)
     with started(job, *arguments, log=log, HEADGATE_PID_FILE=str(pid_file)) as process:
-        await_that(lambda: process.poll() is not None or commits(output) >= versions, f"{versions} commits", TIMEOUT_S)
-        if process.poll() is None:
-            os.killpg(os.getpgid(int(pid_file.read_text())), signal.SIGKILL)
+        await_that(lambda: process.poll() is not None or (_noted(pid_file) and reached()), what, TIMEOUT_S)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(delay_s)
+        if process.poll() is not None:
+            return False
+        try:
+            os.killpg(os.getpgid(_noted(pid_file)), signal.SIGKILL)
+        except ProcessLookupError:  # its wrapper alone is left
+            return False
         process.wait(TIMEOUT_S)
+    return True
+
+
+def _noted(pid_file: Path) -> int:
+    """The process id that a job has written there; 0 if it has not, or has just begun to."""
+    return int(pid_file.read_text() or 0) if pid_file.exists() else 0
 
 
 class Process(NamedTuple):

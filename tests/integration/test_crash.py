@@ -1,8 +1,9 @@
 """Kill -9 of the whole process at any point, a batch that fails: a restart leaves the tables of an undisturbed run."""
 
 import random
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -10,12 +11,52 @@ from pyspark.sql import SparkSession
 
 from headgate.throttle.tables import Tables
 from headgate.trace import write_trace
-from integration.processes import kill_at_commits, options, run_job
+from integration import processes
+from integration.processes import commits, kill_at_commits, kill_when, options, run_job
 from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, run_once, write_conf
 
 TEXT = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\n"
-FIRST, LAST = 6, 34
-"""Commits to all tables between which a job is killed: from its first batch to its last."""
+FIRST, LEFT = 6, 4
+"""Random kills come at this commit to all tables, which is the last before the first batch, up to so many before the
+last one: those of the closing batch.
+"""
+LATEST_S = 1.5
+"""A kill up to this long after a commit may hit Spark's own commits, of state and of offsets."""
+
+
+class Kill(NamedTuple):
+    """commits: to all tables, or one more than at the start of the job, if it has them by then. delay_s: after it."""
+
+    commits: int
+    delay_s: float = 0.0
+
+
+WAITS = """
+import os, pathlib, signal, sys
+os.setpgid(0, 0)
+pathlib.Path(sys.argv[1], "marks", "_delta_log", "next.json").touch()
+pathlib.Path(os.environ["HEADGATE_PID_FILE"]).write_text(str(os.getpid()))
+signal.pause()
+"""
+"""A job that commits once and then waits for ever."""
+ENDS = """
+import os, pathlib
+pathlib.Path(os.environ["HEADGATE_PID_FILE"]).write_text(str(os.getpid()))
+"""
+
+
+@pytest.mark.parametrize(("program", "killed", "after"), [(WAITS, True, 4), (ENDS, False, 3)], ids=["waits", "ends"])
+@pytest.mark.parametrize("point", [2, 4])
+def test_a_kill_comes_at_a_later_commit_than_the_last_and_says_whether_it_came(
+    program: str, killed: bool, after: int, point: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "marks" / "_delta_log"
+    log.mkdir(parents=True)
+    for version in range(3):
+        (log / f"{version}.json").touch()
+    monkeypatch.setattr(processes, "command", lambda *words: [sys.executable, "-c", program, words[1]])
+    seen = kill_at_commits(tmp_path, point, "throttle", str(tmp_path), log=tmp_path / "screen")
+    assert (killed, after) == (seen, commits(tmp_path))
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +88,23 @@ def finish(scene: Path, output: str) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
-def compare_after_kills(scene: Path, output: str, points: list[int]) -> None:
-    for versions in points:
-        kill_at_commits(scene / output, versions, "throttle", *once(scene, output), log=scene / f"{output}.log")
+def compare_after_kills(scene: Path, output: str, kills: list[Kill]) -> None:
+    for commits_before, delay_s in kills:
+        assert kill_at_commits(
+            scene / output, commits_before, "throttle", *once(scene, output), log=log_of(scene, output), delay_s=delay_s
+        )
+    compare_after_finish(scene, output)
+
+
+def compare_after_finish(scene: Path, output: str) -> None:
     finish(scene, output)
     assert results_of(scene / "calm") == results_of(scene / output)
     assert rows_of(scene / "calm", "dead_letters") == rows_of(scene / output, "dead_letters")
     assert sum(row["rows"] for row in rows_of(scene / output, "batches")) == SMALL.events
+
+
+def log_of(scene: Path, output: str) -> Path:
+    return scene / f"{output}.log"
 
 
 @pytest.mark.parametrize("state_key", ["auto", "topic"])
@@ -79,22 +130,45 @@ def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_sta
 
 
 def test_two_kills_double_and_lose_nothing(scene) -> None:
-    compare_after_kills(scene, "two", [8, 19])
+    compare_after_kills(scene, "two", [Kill(8), Kill(19)])
 
 
 @pytest.mark.long
 def test_twenty_kills_at_random_points_double_and_lose_nothing(scene) -> None:
     seed = random.randrange(2**32)
     for n in range(5):
-        compare_after_kills(scene, f"random-{seed}-{n}", random_points(f"{seed}-{n}", 4))
+        compare_after_kills(scene, f"random-{seed}-{n}", random_kills(f"{seed}-{n}", 4, scene))
 
 
 @pytest.mark.long
 def test_kills_at_random_points_double_and_lose_nothing_where_topics_are_keys(scene_of_topics) -> None:
     seed = random.randrange(2**32)
-    compare_after_kills(scene_of_topics, f"random-{seed}", random_points(f"{seed}", 5))
+    compare_after_kills(scene_of_topics, f"random-{seed}", random_kills(f"{seed}", 5, scene_of_topics))
 
 
-def random_points(seed: str, count: int) -> list[int]:
+@pytest.mark.long
+def test_kills_between_the_last_batch_and_the_closing_one_double_and_lose_nothing(scene) -> None:
+    """Two that come when all rows are in and the closing tick is not, or is in `control` alone."""
+    seed = random.randrange(2**32)
+    output, chosen = f"closing-{seed}", random.Random(seed)
+    job = ("throttle", *once(scene, output))
+    batches = scene / output / "batches" / "_delta_log"
+    assert kill_when(
+        lambda: len(list(batches.glob("*.json"))) > SMALL.files,  # the first creates the table
+        "all rows in",
+        *job,
+        log=log_of(scene, output),
+        delay_s=chosen.uniform(0, LATEST_S),
+    )
+    closing = commits(scene / output) + 2  # the tick of a start, then the closing one
+    assert kill_at_commits(
+        scene / output, closing, *job, log=log_of(scene, output), delay_s=chosen.uniform(0, LATEST_S)
+    )
+    compare_after_finish(scene, output)
+
+
+def random_kills(seed: str, count: int, scene: Path) -> list[Kill]:
+    """At different commits, every other one a moment later. What a start writes anew only makes them come earlier."""
     chosen = random.Random(seed)
-    return sorted(chosen.randrange(FIRST, LAST) for _ in range(count))
+    points = sorted(chosen.sample(range(FIRST, commits(scene / "calm") - LEFT), count))
+    return [Kill(point, chosen.uniform(0, LATEST_S) if n % 2 else 0.0) for n, point in enumerate(points)]

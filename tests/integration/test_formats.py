@@ -4,8 +4,10 @@ import gzip
 import json
 import os
 import re
+import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,9 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
+from headgate.conf import InputSettings
 from headgate.errors import InputError
+from headgate.spark.batch_files import missing_files, unreadable_files
+from headgate.spark.sources import read_raw
 from headgate.trace import SCHEMA, TraceSummary, generate_file, write_trace
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS
 from headgate.trace.lines import CSV_HEADER
@@ -239,6 +245,57 @@ class TestUnreadableFiles:
         assert ["cut.json.gz"] == [
             Path(row["source"]).name for row in rows_of(output, "dead_letters") if not row["raw"]
         ]
+
+    def test_a_file_that_becomes_whole_while_its_batch_runs_has_a_dead_letter(
+        self, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The stream has met the cut file and lost rows of it; the search for damaged files meets the whole one."""
+        lines = lines_of(0, "json", tmp_path / "trace")
+        file = tmp_path / "odd" / "late.json.gz"
+        file.parent.mkdir()
+        packed = gzip.compress("\n".join(lines).encode())
+        file.write_bytes(packed[:-200])
+
+        def search(*arguments: Any) -> pa.Table:
+            file.write_bytes(packed)
+            return unreadable_files(*arguments)
+
+        monkeypatch.setattr("headgate.spark.throttle.unreadable_files", search)
+        output = run_once(spark, conf_in(tmp_path / "conf"), file.parent, tmp_path / "out")
+        taken = total(output, "publishes")
+        assert 0 < taken < len(lines)
+        reason = (
+            "the file changed while it was read, or could not be read for a moment; rows that are not read are lost: "
+            f"{taken} lines or rows were taken, now it has {len(lines)}"
+        )
+        letters = [(row["reason"], Path(row["source"]).name) for row in rows_of(output, "dead_letters")]
+        assert [(reason, file.name)] == letters
+
+    def test_a_file_that_is_gone_when_its_batch_runs_again_has_a_dead_letter(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        write_trace(SMALL, tmp_path / "trace", "json")
+        raw = read_raw(spark, InputSettings(), str(tmp_path / "trace"), "json")
+        letters: list[dict[str, Any]] = []
+        started = threading.Event()
+
+        def sink(batch: DataFrame, _batch_id: int) -> None:
+            started.wait()
+            if not letters and len(batch.toArrow()) == SMALL.events:
+                raise OSError("no space left")
+            letters.extend(missing_files(query).to_pylist())
+
+        writer = raw.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        for gone in (None, tmp_path / "trace" / "part-00003.json"):
+            if gone:
+                gone.unlink()
+            started.clear()
+            query = writer.trigger(availableNow=True).start()
+            started.set()
+            with suppress(StreamingQueryException):
+                query.awaitTermination()
+        reason = "the file cannot be read to its end; rows that are not read are lost: it is gone"
+        assert [(reason, "part-00003.json")] == [(row["reason"], Path(row["source"]).name) for row in letters]
 
     def test_a_folder_without_any_readable_file_is_refused(self, spark: SparkSession, tmp_path: Path) -> None:
         (tmp_path / "trace").mkdir()

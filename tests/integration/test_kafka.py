@@ -47,9 +47,10 @@ def taken(kafka_broker: str, spark_of_all_tests: SparkSession, tmp_path_factory:
     conf = write_conf(folder / "conf", TEXT.format(kafka_broker), groups=GROUPS)
     output = folder / "out"
     arguments = ["--once", *options(format="kafka", input=TOPIC, output=output, conf_dir=conf)]
-    kill_at_commits(output, COMMITS, "throttle", *arguments, log=folder / "screen")
+    killed = kill_at_commits(output, COMMITS, "throttle", *arguments, log=folder / "screen")
     before = commits(output)
     connected(run_job("throttle", *arguments))
+    assert killed, (folder / "screen").read_text()
     return Taken(lines, output, before, from_files)
 
 

@@ -50,6 +50,27 @@ def test_a_release_becomes_visible_though_nobody_publishes_any_more(
     assert [begin + 240_000_000 for begin in began_ns] == released_ns  # 5 below 0, and the target of 1, at 25 a second
 
 
+def test_a_release_becomes_visible_while_another_broker_is_busy(spark: SparkSession, tmp_path: Path) -> None:
+    """Traffic of b1 comes faster than batches end, so the query never waits for input; b2 sends one publish."""
+    trace, out = tmp_path / "trace", tmp_path / "out"
+    trace.mkdir()
+    with Run(spark, conf_in(tmp_path / "conf", LIVE.format("auto")), trace, out, once=False).alongside() as run:
+        await_that(lambda: run.batches, "the first batch")
+        first_s = seconds_after_start(datetime.now(UTC))
+        write_publishes(trace / "quiet.json", [(first_s, "b2", OTHER)], messages=30)
+
+        def busy_and_released() -> bool:
+            now_s = seconds_after_start(datetime.now(UTC))
+            write_publishes(trace / f"{now_s}.json", [(now_s, "b1", TOPIC)], messages=1)
+            return "b2" in {row["broker"] for row in rows_of(out, "marks") if row["action"] == "unmark"}
+
+        await_that(busy_and_released, "the unmark on the quiet broker", 60)
+        latest = max(row["event_time"] for row in rows_of(out, "batches") if row["rows"])
+    released = next(row for row in rows_of(out, "marks") if (row["broker"], row["action"]) == ("b2", "unmark"))
+    assert round(first_s * 1000) + 240 == round(seconds_after_start(released["event_time"]) * 1000)
+    assert latest > released["event_time"]
+
+
 def test_recorded_traffic_is_not_moved_by_the_wall_clock(spark: SparkSession, tmp_path: Path) -> None:
     write_publishes(tmp_path / "trace" / "a.json", every_100_ms(0, 1, "b1", TOPIC))
     conf = conf_in(tmp_path / "conf", LIVE.format("auto"))

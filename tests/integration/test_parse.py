@@ -138,7 +138,15 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "an empty producer": (line(producer=""), NO_NAME.format("producer", "''")),
     "an empty connection": (line(connection=""), NO_NAME.format("connection", "''")),
     "a number for a name": (line(broker=7), {"broker": "7"}),
-    "an object for a name is its text": (line(broker={"id": 7}), {"broker": '{"id":7}'}),
+    "a boolean for a name": (line(producer=True), {"producer": "true"}),
+    "an object for a name": (line(broker={"id": 7}), NO_NAME.format("broker", '{"id":7}')),
+    "an empty object for a name": (line(producer={}), NO_NAME.format("producer", "{}")),
+    "a list for a name": (line(connection=[{"id": 7}, "b"]), NO_NAME.format("connection", '[{"id":7},"b"]')),
+    "an empty list for a name": (line(broker=[]), NO_NAME.format("broker", "[]")),
+    "names in braces": (line(broker="{x}", producer="{"), {"broker": "{x}", "producer": "{"}),
+    "names in brackets": (line(producer="[x]", connection="["), {"producer": "[x]", "connection": "["}),
+    "text of an object for a name": (line(broker='{"id": 7}'), {"broker": '{"id": 7}'}),
+    "text of a list for a name": (line(connection="[7]"), {"connection": "[7]"}),
     "two mistakes": (line(messages=-1, kind=None), f"{NO_KIND.format('null')}; {NO_AMOUNT.format(-1)}"),
     "a value that is longer than is shown": (line(messages="m" * 150), NO_AMOUNT.format("m" * 100)),
     "more columns than are read": (line(region="eu", tags={"a": [1, {"b": 2}]}), {}),
@@ -220,6 +228,18 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
         [(b"b", "b"), (b"a\xff", "broker: got a\ufffd, allowed is UTF-8")],
     ),
     "names as numbers": ("broker", pa.int64(), [(7, "7")]),
+    "names in braces": ("broker", pa.string(), [("{x}", "{x}"), ('{"id": 7}', '{"id": 7}'), ("[x]", "[x]")]),
+    "structs for names": (
+        "broker",
+        pa.struct({"id": pa.int64()}),
+        [({"id": 7}, NO_NAME.format("broker", "{7}")), (None, NO_NAME.format("broker", "null"))],
+    ),
+    "lists for names": ("producer", pa.list_(pa.string()), [(["a"], NO_NAME.format("producer", "[a]"))]),
+    "maps for names": (
+        "connection",
+        pa.map_(pa.string(), pa.int64()),
+        [([("id", 7)], NO_NAME.format("connection", "{id -> 7}"))],
+    ),
 }
 
 

@@ -9,11 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyspark
 import pytest
 
+from headgate.trace import write_trace
+from integration.processes import SMALL_SPARK, options
+from integration.runs import GROUPS, SMALL, results_of, rows_of, write_conf
 from kafka_broker import free_ports
 
 ROOT = Path(__file__).parents[2]
@@ -122,6 +126,31 @@ def test_workers_of_a_cluster_import_headgate_from_the_shipped_zip(tmp_path) -> 
     assert all(Path(archive, "headgate/core/numbers.py") == Path(row["core"]) for row in seen["workers"])
     expected = {"0", "1"}
     assert expected == {row["executor"] for row in seen["workers"]}
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the loopback cluster is tested on Linux")
+def test_the_throttle_job_writes_on_a_cluster_what_it_writes_on_one_machine(tmp_path) -> None:
+    """State and blocks travel between two executors, bad rows and shared limits among them."""
+    trace = replace(SMALL, bad_share=0.05)
+    write_trace(trace, tmp_path / "trace", "json")
+    conf = write_conf(tmp_path / "conf", "[input]\nmax_files_per_trigger = 3\n[operator]\nslots = 4\n", groups=GROUPS)
+
+    def run(output: str, *where: str) -> Path:
+        paths = options(input=tmp_path / "trace", output=tmp_path / output, conf_dir=conf)
+        done = submit(*SMALL_SPARK, *where, "jobs/throttle.py", "--once", "--format", "json", *paths)
+        assert (0, "") == (done.returncode, done.stderr), done.stdout
+        return tmp_path / output
+
+    one_machine = run("one")
+    with cluster(tmp_path) as master:
+        two_executors = run("two", "--master", master, "--executor-memory", "512m")
+    expected = results_of(one_machine)
+    assert expected["marks"]
+    assert expected == results_of(two_executors)
+    assert rows_of(one_machine, "dead_letters") == rows_of(two_executors, "dead_letters")
+    assert trace.events == sum(row["rows"] + row["dead_letters"] for row in rows_of(two_executors, "batches"))
+    assert {"0", "1"} == {folder.name for worker in ("a", "b") for folder in (tmp_path / worker).glob("app-*/*")}
 
 
 @contextmanager

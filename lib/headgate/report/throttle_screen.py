@@ -15,7 +15,11 @@ from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_t
 from headgate.throttle.tables import Tables
 
 RECORDED_S = 86_400
+IDLE_S = 120.0
+"""A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
+"""Names may hold line breaks and what terminals take for commands."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
@@ -71,7 +75,9 @@ class ThrottleScreen:
         self._console.print(Text(line), soft_wrap=True)  # a line of a log and a command to copy stay whole
 
     def batch(self, batch: Batch, waiting: int) -> None:
-        """One line a batch with traffic or bad rows: rate, late rows if any, lag of event time, queue entries."""
+        """One line a batch with traffic or bad rows: its rows by the time since the last batch, unless that was an idle
+        one, late rows if any, lag of event time, queue entries.
+        """
         now_s = self._clock()
         took_s, self._last_s = max(now_s - self._last_s, 1e-3), now_s
         self._rows += batch.rows
@@ -81,7 +87,7 @@ class ThrottleScreen:
         fields = {
             "batch": f"{batch.batch_id}",
             "rows": f"{batch.rows:,}",
-            "rows/s": f"{batch.rows / took_s:,.0f}",
+            **({"rows/s": f"{batch.rows / took_s:,.0f}"} if took_s <= IDLE_S else {}),
             **({"late": f"{batch.late:,}"} if batch.late else {}),
             "dead letters": f"{batch.dead_letters:,}",
             "event time": self._reached(batch.event_time_us),
@@ -98,8 +104,8 @@ class ThrottleScreen:
             return "none"
         reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
         lag_s = (self._now() - reached).total_seconds()
-        lag = f"(lag={lag_s:.1f}s)" if abs(lag_s) < RECORDED_S else "(recorded)"
-        return f"{reached:%Y-%m-%dT%H:%M:%SZ}{lag}"
+        lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
+        return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
     def end(self, tables: Tables, output: str) -> None:
         """Who was throttled and by which limiter, where the rows are, and a query to try."""
@@ -109,8 +115,10 @@ class ThrottleScreen:
         if any(row.throttled_publishes for row in by_tenant):
             self._table("Most throttled tenants", "tenant", by_tenant)
             self._table("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
+        elif by_tenant:
+            self.say("No publish was throttled: no limit was reached.")
         else:
-            self.say("No publish was throttled: none of the limits in the conf files was reached.")
+            self.say("No publish is in the tables yet.")
         self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
@@ -122,7 +130,7 @@ class ThrottleScreen:
         table.add_column("limiter to blame", overflow="fold")
         for row in rows:
             table.add_row(
-                row.name,
+                row.name.translate(CONTROLS),
                 f"{row.publishes:,}",
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",

@@ -1,1 +1,1 @@
-"""Everything that touches Spark: session, schemas, sources, operators, sinks. The core does not import it."""
+"""Everything that touches Spark: session, sources, parser, operator, sink, queries. The core does not import it."""

@@ -1,6 +1,8 @@
-"""The input files of the batch under way: which of them cannot be read, which Spark would count several times.
+"""The input files of the batch under way: which of them cannot be read or are gone, which Spark would count several
+times.
 
-A file that cannot be read is told of in a dead letter, and the stream goes on without it.
+A file that cannot be read is told of in a dead letter, and the stream goes on without it. A batch is never failed for
+one once it is computed: the state that it has written would stay, whatever its next run reads.
 """
 
 import json
@@ -9,14 +11,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.sources import ROWS_BY_FILE
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _CONDITION = "FAILED_READ_FILE"
+_UNREADABLE = "cannot be read to its end"
+_STRICTLY = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 _PATTERN = re.compile(r"[\\{}\[\]*?]")
 
 
@@ -27,27 +33,69 @@ def is_unreadable_file(failure: Exception) -> bool:
 
 def files_that_spark_multiplies(query: StreamingQuery) -> list[str]:
     """Files whose path could be a pattern: with one in a batch, Spark 4.2 takes files of it several times."""
-    planned = [relation.location().rootPaths().mkString("\n").split("\n") for relation in _relations(query)]
+    planned = [_planned(relation) for relation in _relations(query)]
     return [path for paths in planned if len(paths) > 1 for path in paths if _PATTERN.search(path)]
 
 
-def unreadable_files(spark: SparkSession, query: StreamingQuery) -> pa.Table:
-    """Dead letters (schemas.DEAD_LETTERS) of the files that cannot be read to their end.
+def missing_files(query: StreamingQuery) -> pa.Table:
+    """Dead letters (schemas.DEAD_LETTERS) of files that were gone before the batch could be planned.
 
-    Every file is read once more, so this is for runs that have met such a file. The stream itself takes the rows before
-    the damage.
+    Spark is silent about them: a batch that is run again has the files that it had, less those that are gone.
     """
     letters = []
     for relation in _relations(query):
-        schema = T.StructType.fromJson(json.loads(relation.dataSchema().json()))
-        reader = spark.read.format(relation.fileFormat().shortName()).schema(schema)
-        for path in _present(relation):
-            try:
-                reader.load(_PATTERN.sub(r"\\\g<0>", path)).write.format("noop").mode("overwrite").save()
-            except SPARK_ERRORS as error:
-                reason = f"the file cannot be read to its end; rows that are not read are lost: {first_line(error)}"
-                letters.append({"reason": reason, "raw": None, "source": path, "offset": None})
+        files = relation.location().allFiles()
+        present = {files.apply(i).getPath().toString() for i in range(files.size())}
+        letters += [_letter(path, _UNREADABLE, "it is gone") for path in _planned(relation) if path not in present]
     return pa.Table.from_pylist(letters, DEAD_LETTERS)
+
+
+def unreadable_files(spark: SparkSession, query: StreamingQuery) -> pa.Table:
+    """Dead letters (schemas.DEAD_LETTERS) of every file of which the batch may lack a row.
+
+    Those are the files that cannot be read to their end or are gone, and those that can be read now, but not with as
+    many rows as the batch has of them: they were being written, or could not be read for a moment. So every file is
+    read once more, nothing left out. This is for a computed batch of a stream that leaves damage out (sources.read_raw,
+    past_damage), which takes the rows before the damage.
+    """
+    letters = []
+    taken = _rows_taken(spark, query)
+    for relation in _relations(query):
+        schema = T.StructType.fromJson(json.loads(relation.dataSchema().json()))
+        reader = spark.read.format(relation.fileFormat().shortName()).schema(schema).options(**_STRICTLY)
+        for path in _planned(relation):
+            try:
+                rows = _rows(reader.load(_PATTERN.sub(r"\\\g<0>", path)))
+            except SPARK_ERRORS as error:
+                letters.append(_letter(path, _UNREADABLE, first_line(error)))
+                continue
+            if rows != taken.get(path, 0):
+                counts = f"{taken.get(path, 0):,} lines or rows were taken, now it has {rows:,}"
+                letters.append(_letter(path, "changed while it was read, or could not be read for a moment", counts))
+    return pa.Table.from_pylist(letters, DEAD_LETTERS)
+
+
+def _rows(frame: DataFrame) -> int:
+    """Counted while every column is read."""
+    counted = Observation()
+    frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    rows: int = counted.get["rows"]
+    return rows
+
+
+def _rows_taken(spark: SparkSession, query: StreamingQuery) -> dict[str, int]:
+    """Rows by file, as the batch under way has counted them (sources.ROWS_BY_FILE)."""
+    told = query._jsq.streamingQuery().lastExecution().observedMetrics()
+    if not told.contains(ROWS_BY_FILE):
+        return {}
+    files = json.loads(told.apply(ROWS_BY_FILE).json())["files"]
+    paths = spark._jvm.org.apache.spark.paths.SparkPath  # type: ignore[union-attr]
+    return {paths.fromUrlString(file["item"]).toPath().toString(): file["count"] for file in files}
+
+
+def _letter(path: str, what: str, why: str) -> dict[str, Any]:
+    reason = f"the file {what}; rows that are not read are lost: {why}"
+    return {"reason": reason, "raw": None, "source": path, "offset": None}
 
 
 def _relations(query: StreamingQuery) -> Iterator[Any]:
@@ -60,7 +108,7 @@ def _relations(query: StreamingQuery) -> Iterator[Any]:
                 yield relation
 
 
-def _present(relation: Any) -> list[str]:
-    """Without those that are gone since they were planned."""
-    files = relation.location().allFiles()
-    return [files.apply(i).getPath().toString() for i in range(files.size())]
+def _planned(relation: Any) -> list[str]:
+    """The files of the batch, with those that are gone."""
+    paths: list[str] = relation.location().rootPaths().mkString("\0").split("\0")
+    return paths

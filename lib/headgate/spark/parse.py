@@ -44,7 +44,7 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
         *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", "messages", "bytes")),
         *(F.col(name) for name in ("raw", "source", "offset", "defect", *file)),
     )
-    checks = _checks(settings) if is_text else [*_checks(settings), *_checks_of_text()]
+    checks = _checks(settings, types) if is_text else [*_checks(settings, types), *_checks_of_text()]
     is_good = F.col("defect").isNull()
     for wrong, _ in checks:
         is_good &= ~F.coalesce(wrong, F.lit(False))
@@ -60,7 +60,7 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     )
 
 
-def _checks(settings: InputSettings) -> list[Check]:
+def _checks(settings: InputSettings, types: dict[str, T.DataType]) -> list[Check]:
     """In the order of the columns, which is that of the reasons."""
     time, topic = F.col("event_time_us"), F.col("topic")
     span = f"{settings.event_time_from.isoformat()} up to {settings.event_time_until.isoformat()}"
@@ -70,11 +70,11 @@ def _checks(settings: InputSettings) -> list[Check]:
         _fault(time.isNull(), "event_time", "event_time_got", allowed_time),
         _fault(~in_span, "event_time", "event_time_got", f"{span} ([input] in headgate.toml)"),
         _fault(F.col("seq").isNull(), "seq", "seq_got", "a whole number of 64 bits"),
-        _fault(_blank("broker"), "broker", "broker", "a name"),
+        _fault(_no_name("broker", types), "broker", "broker", "a name"),
         _fault(topic.isNull() | ~topic.rlike(TOPIC), "topic", "topic", "persistent://tenant/namespace/topic"),
         _fault(F.col("kind").isNull() | ~F.col("kind").isin(*KINDS), "kind", "kind", " or ".join(KINDS)),
-        _fault(_blank("producer"), "producer", "producer", "a name"),
-        _fault(_blank("connection"), "connection", "connection", "a name"),
+        _fault(_no_name("producer", types), "producer", "producer", "a name"),
+        _fault(_no_name("connection", types), "connection", "connection", "a name"),
         *(
             _fault(
                 F.col(name).isNull() | (F.col(name) < 0), name, f"{name}_got", f"a whole number from 0 to {MAX_LONG}"
@@ -121,8 +121,25 @@ def _integer(name: str, kind: T.DataType) -> Column:
     return F.lit(None).cast("long")
 
 
-def _blank(name: str) -> Column:
-    return F.col(name).isNull() | (F.trim(F.col(name)) == "")
+def _no_name(name: str, types: dict[str, T.DataType]) -> Column:
+    if isinstance(types[name], T.StructType | T.ArrayType | T.MapType | T.VariantType):
+        return F.lit(True)
+    wrong = F.col(name).isNull() | (F.trim(F.col(name)) == "")
+    return wrong | _is_nested(name) if isinstance(types["raw"], T.StringType) else wrong
+
+
+def _is_nested(name: str) -> Column:
+    """Whether the line has an object or a list there, and no string that looks like one: only such lines are parsed
+    once more. Lines of CSV are no JSON, and that parse gives null.
+    """
+
+    def found(kind: T.DataType) -> Column:
+        return F.from_json("raw", T.StructType([T.StructField(name, kind)]))[name].isNotNull()
+
+    value = F.col(name)
+    return F.when(value.startswith("{"), found(T.MapType(T.StringType(), T.StringType()))).when(
+        value.startswith("["), found(T.ArrayType(T.StringType()))
+    )
 
 
 def _fault(wrong: Column, name: str, got: str, allowed: str) -> Check:

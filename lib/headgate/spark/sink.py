@@ -20,9 +20,10 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What one batch brought. progress: schemas.PROGRESS, a row a domain. event_time_us: None without traffic.
+    """What one batch brought. progress: schemas.PROGRESS, a row a domain.
 
-    late: rows that came behind their domain's clock.
+    event_time_us: how far the domains of its rows have come, None without traffic. late: rows that came behind their
+    domain's clock.
     """
 
     batch_id: int
@@ -86,7 +87,7 @@ def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:
         late=pc.sum(progress["late"]).as_py() or 0,
         dead_letters=len(rows["dead_letters"]),
         marks=len(rows["marks"]),
-        event_time_us=pc.max(progress["event_time_us"]).as_py() if taken else None,
+        event_time_us=pc.max(progress.filter(pc.greater(progress["rows"], 0))["event_time_us"]).as_py(),
         progress=progress,
     )
 

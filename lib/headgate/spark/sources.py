@@ -14,6 +14,11 @@ from headgate.throttle.routing import BLANK_LINE
 
 _TEXT = T.StructType([T.StructField(name, T.StringType()) for name in (*COLUMNS, "_corrupt")])
 _WHOLE_FILES = "1t"
+ROWS_BY_FILE = "rows by file"
+"""What a batch that leaves damage out tells on its side: how many rows it has taken of each file, none if it is not
+named. Exact for up to MOST_FILES files a batch.
+"""
+MOST_FILES = 100_000
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"
 
 
@@ -52,6 +57,13 @@ class _Options(NamedTuple):
         damage = {name: str(self.past_damage).lower() for name in ("ignoreCorruptFiles", "ignoreMissingFiles")}
         return {"maxFilesPerTrigger": str(self.settings.max_files_per_trigger)} | damage
 
+    def counted(self, stream: DataFrame) -> DataFrame:
+        """With ROWS_BY_FILE, if what is read may be less than what is there."""
+        if not self.past_damage:
+            return stream
+        by_file = F.expr(f"approx_top_k(_metadata.file_path, {MOST_FILES}, {MOST_FILES})")
+        return stream.observe(ROWS_BY_FILE, by_file.alias("files"))
+
 
 def path_exists(spark: SparkSession, path: str) -> bool:
     """Whether anything is at the path or pattern, on any file system that Spark knows."""
@@ -73,6 +85,7 @@ def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
         spark.readStream.format("text")
         .options(**options.files)
         .load(path)
+        .transform(options.counted)
         .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
     )
 
@@ -145,7 +158,7 @@ def _named(column: str) -> Column:
 def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
     stream = spark.readStream.schema(_parquet_schema(spark, path)).options(**options.files).parquet(path)
-    return _typed(stream, F.col("_metadata.file_path"), F.col("_metadata.row_index"))
+    return _typed(options.counted(stream), F.col("_metadata.file_path"), F.col("_metadata.row_index"))
 
 
 def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:

@@ -3,8 +3,8 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -17,11 +17,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.conf import Conf, publish_limits
 from headgate.errors import InputError, StateError
 from headgate.spark.batch_files import files_that_spark_multiplies, is_unreadable_file, unreadable_files
+from headgate.spark.idle import idle_of
 from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
-from headgate.spark.sink import BatchResult, TableSink
+from headgate.spark.sink import OUTPUT_TABLES, BatchResult, TableSink
 from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
+from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import pack
@@ -35,28 +37,13 @@ STOP_WAIT_S = 30
 
 @dataclass(frozen=True)
 class ThrottleJob:
-    """What the command line says. format: of the input, None for the conf's. once: end when the input is used up."""
+    """What the command line says. once: end when the input is used up."""
 
     input: str
     format: str
     output: str
     checkpoint: str
     once: bool = False
-
-
-@dataclass
-class Clocks:
-    """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open."""
-
-    domains: dict[tuple[str, str], tuple[int, int, bool]] = field(default_factory=dict)
-
-    def take(self, progress: pa.Table) -> None:
-        for row in progress.to_pylist():
-            self.domains[row["key"], row["broker"]] = (row["event_time_us"], row["waiting"], row["is_open"])
-
-    @property
-    def waiting(self) -> int:
-        return sum(waiting for _, waiting, _ in self.domains.values())
 
 
 class ThrottleRun:
@@ -83,14 +70,21 @@ class ThrottleRun:
         self._started = threading.Event()
         self._past_damage = False
         self._refused: InputError | None = None
+        self._taken_at = datetime.now(UTC)
         self.clocks = Clocks()
-        read_raw(spark, conf.settings.input, job.input, job.format)  # an input that is not there leaves no trace
+        read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
+        self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
+        if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
+            raise self._not_of_this_checkpoint()
         self.tables = Tables(job.output)
         self._layout = self._prepared()
         self._routing = routing_of(self._layout, conf)
 
-    def run(self) -> None:
-        """Return when the input is used up (`once`) or `stop` is set.
+    def run(self) -> bool:
+        """Return True when the input is used up (`once`), False once `stop` is set.
+
+        What comes in meanwhile is taken in as well. When the input was used up, one more batch takes what is there by
+        then and closes everything, so that no row is left open.
 
         A file that cannot be read is no failure: the query starts once more, leaves it out and says so in dead letters.
         Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
@@ -99,29 +93,32 @@ class ThrottleRun:
             from headgate.throttle.array_engine import warm_up  # noqa: PLC0415  loads the compiler
 
             warm_up()
-        self._to_the_end()
-        if self._job.once and not self._stop.is_set():
-            self.tables.append_control(self._finish_ticks())
-            self._to_the_end()
+        if not self._job.once:
+            self._to_the_end(processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
+        else:
+            self._to_the_end(availableNow=True)
+            if not self._stop.is_set():
+                self.tables.append_control(self._finish_ticks())
+                self._to_the_end(once=True)
+        return not self._stop.is_set()
 
-    def _to_the_end(self) -> None:
-        failure = self._run_query()
+    def _to_the_end(self, **trigger: Any) -> None:
+        failure = self._run_query(trigger)
         if failure is not None and is_unreadable_file(failure):
             self._past_damage = True
-            failure = self._run_query()
+            failure = self._run_query(trigger)
         if failure is not None:
             raise self._refused or failure
 
-    def _run_query(self) -> StreamingQueryException | None:
+    def _run_query(self, trigger: dict[str, Any]) -> StreamingQueryException | None:
         """Why it failed; None if the input is used up or a stop was asked for."""
-        trigger: dict[str, Any] = {"processingTime": f"{self._conf.settings.trigger.interval_ms} milliseconds"}
         self._started.clear()
         query = (
             self.dataframe()
             .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost))
             .option("checkpointLocation", self._job.checkpoint)
             .queryName("throttle")
-            .trigger(**({"availableNow": True} if self._job.once else trigger))
+            .trigger(**trigger)
             .start()
         )
         self._query: StreamingQuery = query
@@ -162,16 +159,12 @@ class ThrottleRun:
         control = self.tables.read("control")
         wanted, kept = layout_of(self._conf), kept_layout(control)
         rows = []
-        has_begun = path_exists(self._spark, f"{self._job.checkpoint}/offsets")
-        if not has_begun:
+        if not self._has_begun:
             self._refuse_another_checkpoint()
             kept = wanted
             rows.append(layout_row(wanted, seq=len(control)))
         elif kept is None:
-            raise StateError(
-                f"the checkpoint {self._job.checkpoint} has begun, but not with the tables under {self._job.output}: "
-                "give the --output that it belongs to, or a new --checkpoint"
-            )
+            raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         rows += conf_rows(publish_limits(self._conf), control, self._reached())
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
@@ -179,9 +172,15 @@ class ThrottleRun:
         self.tables.append_control(rows)
         return kept
 
+    def _not_of_this_checkpoint(self) -> StateError:
+        return StateError(
+            f"the checkpoint {self._job.checkpoint} has begun, but not with the tables under {self._job.output}: "
+            "give the --output that it belongs to, or a new --checkpoint"
+        )
+
     def _refuse_another_checkpoint(self) -> None:
         """A new checkpoint takes the input in from its start, and tables that have it already would have it twice."""
-        if not self.tables.is_empty("batches"):
+        if not all(self.tables.is_empty(name) for name in (*OUTPUT_TABLES, "batches")):
             raise StateError(
                 f"the tables under {self._job.output} are of another checkpoint than {self._job.checkpoint}, which is "
                 "new: give the --checkpoint that they were written with, or a new --output"
@@ -213,6 +212,8 @@ class ThrottleRun:
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
+        if result.rows:
+            self._taken_at = datetime.now(UTC)
         self._on_batch(result, self.clocks.waiting)
         self._batch_ended.set()
 
@@ -236,40 +237,14 @@ class ThrottleRun:
 
         Ticks that could not be written are due again after the next interval. Raises TableError if that goes on.
         """
-        append = PatientAppend(self.tables.append_control)
-        interval_s = max(self._conf.settings.live.live_lag_ms / 1000, POLL_S)
-        while query.isActive and not self._stop.wait(interval_s):
-            append(self._due_ticks(caught_up=not query.status["isDataAvailable"]))
-
-    def _due_ticks(self, *, caught_up: bool) -> list[dict[str, object]]:
-        """Ticks for what is open and behind: its broker, whose time traffic of other topics does not move where topics
-        are keys; and the wall clock less the lag, if the input is live (conf [live]) and taken in up to its end.
-        """
-        live, now_us = self._conf.settings.live, time.time_ns() // 1000
-        brokers = self._brokers()
-        goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
-        if caught_up and max(goals_us.values(), default=0) > now_us - live.live_within_ms * 1000:
-            goals_us = {broker: max(high_us, now_us - live.live_lag_ms * 1000) for broker, high_us in goals_us.items()}
-        if not self._routing.by_topic:
-            return [
-                tick_row(_moment(goals_us[broker]), broker=broker)
-                for broker, (high_us, is_open) in brokers.items()
-                if is_open and high_us < goals_us[broker]
-            ]
-        return [
-            tick_row(_moment(goals_us[broker]), broker=broker, key=key)
-            for (key, broker), (high_us, _, is_open) in list(self.clocks.domains.items())
-            if is_open and high_us < goals_us[broker]
-        ]
-
-    def _brokers(self) -> dict[str, tuple[int, bool]]:
-        """How far each broker is, and whether anything on it is open."""
-        brokers: dict[str, tuple[int, bool]] = {}
-        for (_, broker), (high_us, _, is_open) in list(self.clocks.domains.items()):
-            before_us, was_open = brokers.get(broker, (high_us, False))
-            brokers[broker] = (max(before_us, high_us), was_open or is_open)
-        return brokers
-
-
-def _moment(time_us: int) -> datetime:
-    return FROM_THE_START + timedelta(microseconds=time_us)
+        live, append = self._conf.settings.live, PatientAppend(self.tables.append_control)
+        interval_s = max(live.live_lag_ms / 1000, POLL_S)
+        due_s = time.monotonic() + interval_s
+        with idle_of(self._spark, query) as idle:
+            while query.isActive and not self._stop.wait(POLL_S):
+                if time.monotonic() < due_s:
+                    continue
+                due_s = time.monotonic() + interval_s
+                is_idle = idle.since(self._taken_at)
+                now_us = time.time_ns() // 1000
+                append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic))

@@ -74,7 +74,7 @@ def test_late_rows_are_shown_where_there_are_any():
         (NOW_US + 1_000_000, "2026-03-01T12:00:11Z(lag=-1.0s)"),
         (NOW_US - 86_399_000_000, "2026-02-28T12:00:11Z(lag=86399.0s)"),
         (NOW_US - 86_400_000_000, "2026-02-28T12:00:10Z(recorded)"),
-        (NOW_US + 86_400_000_000, "2026-03-02T12:00:10Z(recorded)"),
+        (NOW_US + 86_400_000_000, "2026-03-02T12:00:10Z(ahead)"),
         (None, "none"),
     ],
 )
@@ -83,6 +83,17 @@ def test_lag_is_shown_where_traffic_is_near_the_clock(event_time_us, shown):
     screen.batch(batch(event_time_us=event_time_us), 0)
 
     assert f" event_time={shown} " in file.getvalue()
+
+
+def test_a_batch_after_two_idle_minutes_has_no_rate():
+    screen, file = screen_of(1, 121, 241.5, 242, terminal=False)
+    for _ in range(4):
+        screen.batch(batch(rows=6000, dead_letters=0), 0)
+
+    words = [line.split()[1:4] for line in file.getvalue().splitlines()]
+    assert [
+        ["batch=7", "rows=6000", rate] for rate in ("rows/s=6000", "rows/s=50", "dead_letters=0", "rows/s=12000")
+    ] == words
 
 
 def test_rates_are_of_the_time_since_the_last_batch_also_a_silent_one():
@@ -147,8 +158,25 @@ def test_the_end_of_a_run_without_throttling_says_so(tmp_path):
     screen, file = screen_of(1, terminal=False)
     screen.end(tables, "out")
 
-    assert "No publish was throttled: none of the limits in the conf files was reached." in file.getvalue()
+    assert "\nNo publish was throttled: no limit was reached.\n" in file.getvalue()
     assert "Most throttled" not in file.getvalue()
+
+
+def test_the_end_of_a_run_that_took_nothing_in_speaks_of_no_limit(tmp_path):
+    screen, file = screen_of(1, terminal=False)
+    screen.end(Tables(tmp_path), "out")
+
+    assert "\nNo publish is in the tables yet.\n" in file.getvalue()
+
+
+def test_line_breaks_and_commands_to_terminals_in_names_are_spelled_out(tmp_path):
+    tables = Tables(tmp_path)
+    row = {"topic": "persistent://acme/n/a\nb\x1b[2J", "publishes": 1, "throttled_publishes": 1, "throttled_ns": 1}
+    tables.append("topic_usage", pa.Table.from_pylist([row], TOPIC_USAGE), "query", 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.end(tables, "out")
+
+    assert r"persistent://acme/n/a\x0ab\x1b[2J" in file.getvalue()
 
 
 def test_long_names_are_folded_and_no_row_is_lost(tmp_path):

@@ -1,0 +1,64 @@
+"""How far event time has come in each domain, and how it goes on where nothing comes that would move it."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+
+from headgate.conf import LiveSettings
+from headgate.throttle.control import FROM_THE_START, tick_row
+
+
+@dataclass
+class Clocks:
+    """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open."""
+
+    domains: dict[tuple[str, str], tuple[int, int, bool]] = field(default_factory=dict)
+
+    def take(self, progress: pa.Table) -> None:
+        for row in progress.to_pylist():
+            self.domains[row["key"], row["broker"]] = (row["event_time_us"], row["waiting"], row["is_open"])
+
+    @property
+    def waiting(self) -> int:
+        return sum(waiting for _, waiting, _ in self.domains.values())
+
+    def due_ticks(
+        self, live: LiveSettings, now_us: int, *, is_idle: bool, by_topic: bool = False
+    ) -> list[dict[str, object]]:
+        """Ticks for what is open and behind the time that has certainly come there.
+
+        That is the highest event time of its broker, which traffic of other topics does not bring where topics are
+        keys; and in live traffic also, less the lag that rows may have, the highest of all brokers, or the wall clock
+        if nothing more is there to be taken in (`is_idle`). Traffic is live if its newest row is of these minutes (conf
+        [live]): what is recorded, or waits to be taken in, is not moved by the wall clock.
+        """
+        brokers = self._brokers()
+        goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
+        newest_us = max(goals_us.values(), default=0)
+        if newest_us > now_us - live.live_within_ms * 1000:
+            reached_us = (now_us if is_idle else newest_us) - live.live_lag_ms * 1000
+            goals_us = {broker: max(high_us, reached_us) for broker, high_us in goals_us.items()}
+        if not by_topic:
+            return [
+                tick_row(_moment(goals_us[broker]), broker=broker)
+                for broker, (high_us, is_open) in brokers.items()
+                if is_open and high_us < goals_us[broker]
+            ]
+        return [
+            tick_row(_moment(goals_us[broker]), broker=broker, key=key)
+            for (key, broker), (high_us, _, is_open) in list(self.domains.items())
+            if is_open and high_us < goals_us[broker]
+        ]
+
+    def _brokers(self) -> dict[str, tuple[int, bool]]:
+        """How far each broker is, and whether anything on it is open."""
+        brokers: dict[str, tuple[int, bool]] = {}
+        for (_, broker), (high_us, _, is_open) in list(self.domains.items()):
+            before_us, was_open = brokers.get(broker, (high_us, False))
+            brokers[broker] = (max(before_us, high_us), was_open or is_open)
+        return brokers
+
+
+def _moment(time_us: int) -> datetime:
+    return FROM_THE_START + timedelta(microseconds=time_us)

@@ -1,0 +1,54 @@
+"""Where a job reads and writes: what cannot be meant is refused, and a checkpoint has one job at a time."""
+
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headgate.errors import InputError, StateError
+
+
+def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> None:
+    """Raise InputError for an empty name, and for tables or a checkpoint inside the folder that is read (`files`)."""
+    places = {"--input": input_, "--output": output, "--checkpoint": checkpoint}
+    for option, place in places.items():
+        if not place.strip():
+            raise InputError(f"{option}: got an empty name; give a folder" + (" or topic" * (option == "--input")))
+    for option in ("--output", "--checkpoint"):
+        if files and _local(input_) and _local(places[option]) and _holds(input_, places[option]):
+            raise InputError(
+                f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
+                "read as input; give a folder outside of it"
+            )
+
+
+@contextmanager
+def sole_use(checkpoint: str) -> Iterator[None]:
+    """Raise StateError if another job of this user on this machine has the checkpoint in use. On local folders only.
+
+    The lock goes with the process that holds it, however that ends. Its file is where temporary files are: a job that
+    is refused leaves nothing where its tables would be.
+    """
+    if not _local(checkpoint):
+        yield
+        return
+    digest = hashlib.sha256(str(Path(checkpoint).resolve()).encode()).hexdigest()[:16]
+    with (Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}-{digest}.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StateError(
+                f"another job is running on the checkpoint {checkpoint}: stop it first, or give another --output"
+            ) from error
+        yield
+
+
+def _local(place: str) -> bool:
+    return "://" not in place and not place.startswith("file:")
+
+
+def _holds(folder: str, place: str) -> bool:
+    return Path(place).resolve().is_relative_to(Path(folder).resolve())

@@ -1,0 +1,74 @@
+"""When time is told to go on, and up to where."""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from headgate.conf import LiveSettings
+from headgate.throttle.clocks import Clocks
+from headgate.throttle.control import FROM_THE_START
+from headgate.throttle.schemas import PROGRESS
+
+LIVE = LiveSettings(live_within_ms=60_000, live_lag_ms=2000)
+NOW_S = 1000
+
+
+def clocks(*domains):
+    """Of (key, broker, highest event time in s, whether it is open)."""
+    rows = [
+        {"key": key, "broker": broker, "event_time_us": int(high_s * 1e6), "waiting": 0, "is_open": is_open}
+        for key, broker, high_s, is_open in domains
+    ]
+    told = Clocks()
+    told.take(pa.Table.from_pylist(rows, PROGRESS))
+    return told
+
+
+def due(*domains, is_idle, by_topic=False, now_s=NOW_S):
+    """(key, broker, time in s) of each tick."""
+    ticks = clocks(*domains).due_ticks(LIVE, now_s * 1_000_000, is_idle=is_idle, by_topic=by_topic)
+    return [
+        (row["key"], row["broker"], (row["effective_time"] - FROM_THE_START) / timedelta(seconds=1)) for row in ticks
+    ]
+
+
+@pytest.mark.parametrize(
+    ("domains", "is_idle", "expected"),
+    [
+        pytest.param([("k", "b", 990, True)], True, [(None, "b", 998)], id="live, idle: the wall clock less the lag"),
+        pytest.param([("k", "b", 990, False)], True, [], id="nothing is open"),
+        pytest.param([("k", "b", 998, True)], True, [], id="as far as the wall clock less the lag already"),
+        pytest.param([("k", "b", 990, True)], False, [], id="input may still come, and no broker is further"),
+        pytest.param([("k", "b", 940, True)], True, [], id="recorded: nothing is of the last minute"),
+        pytest.param(
+            [("k", "busy", 996, True), ("l", "quiet", 990, True)],
+            False,
+            [(None, "quiet", 994)],
+            id="a quiet broker follows the busy ones",
+        ),
+        pytest.param(
+            [("k", "busy", 970, True), ("l", "quiet", 950, True)],
+            False,
+            [(None, "quiet", 968)],
+            id="behind a backlog as well, whatever the wall clock says",
+        ),
+        pytest.param(
+            [("k", "busy", 900, True), ("l", "quiet", 800, True)], False, [], id="recorded brokers do not follow"
+        ),
+        pytest.param(
+            [("k", "b", 995, False), ("l", "b", 990, True)],
+            True,
+            [(None, "b", 998)],
+            id="one tick a broker, for all its keys",
+        ),
+        pytest.param([], True, [], id="nothing has come yet"),
+    ],
+)
+def test_time_goes_on_where_something_is_open(domains, is_idle, expected):
+    assert expected == due(*domains, is_idle=is_idle)
+
+
+def test_topics_that_are_keys_hear_of_their_brokers_time_though_nothing_is_live():
+    domains = [("t0", "b", 500, True), ("t1", "b", 510, True), ("t2", "b", 505, False)]
+    assert [("t0", "b", 510)] == due(*domains, is_idle=True, by_topic=True)

@@ -1,0 +1,48 @@
+"""Places that cannot be meant, and the lock of a checkpoint."""
+
+import pytest
+
+from headgate.errors import InputError, StateError
+from headgate.throttle.places import check_places, sole_use
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (("", "out", "out/checkpoint"), "--input: got an empty name; give a folder or topic"),
+        (("in", " ", "c"), "--output: got an empty name; give a folder"),
+        (("in", "out", ""), "--checkpoint: got an empty name; give a folder"),
+        (("in", "in", "c"), "--output: got in, which is in the --input in"),
+        (("in", "in/../in/tables", "c"), "--output: got in/../in/tables, which is in the --input in"),
+        (("in", "out", "in/c"), "--checkpoint: got in/c, which is in the --input in"),
+    ],
+)
+def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="^" + said.replace(".", r"\.")):
+        check_places(*places, files=True)
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ("demo/trace", "demo", "demo/checkpoint"),
+        ("in", "in-2", "c"),
+        ("s3://b/in", "s3://b/in/out", "c"),
+    ],
+)
+def test_other_places_are_taken(places):
+    check_places(*places, files=True)
+
+
+def test_the_name_of_a_topic_is_no_folder():
+    check_places("publishes", "publishes", "publishes/checkpoint", files=False)
+
+
+def test_a_checkpoint_has_one_job_at_a_time(tmp_path):
+    checkpoint = str(tmp_path / "out" / "checkpoint")
+    running = pytest.raises(StateError, match="another job is running on the checkpoint")
+    with sole_use(checkpoint), running, sole_use(checkpoint):
+        pass
+    with sole_use(checkpoint), sole_use(str(tmp_path / "out" / "another")):
+        pass
