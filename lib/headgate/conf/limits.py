@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 RATE_MAX: Final = 2**53 - 1
 """The largest rate of a resource group; larger ones count as this (resource-groups.md 1)."""
 
-_LEAST: Final = 1
-
 Scope = Literal["default", "namespace", "topic", "broker", "group"]
 
 
@@ -35,8 +33,7 @@ def publish_limits(conf: "Conf") -> list[LimitRow]:
     """Return one row for everything that the conf files can limit, set or not, so that a new file switches off too.
 
     The order is default, namespaces, topics, broker, groups, each by name: it depends on the settings alone. Group
-    rows hold the quota of the whole cluster, also of groups that nothing is attached to; a group that is blocked in
-    either kind has the least rates that a limiter can have, since 0 is off here.
+    rows hold the quota of the whole cluster, also of groups that nothing is attached to.
     """
     broker = conf.broker
     rows = [LimitRow("default", "", broker.topic_publish_rate_messages_per_s, broker.topic_publish_rate_bytes_per_s)]
@@ -47,8 +44,7 @@ def publish_limits(conf: "Conf") -> list[LimitRow]:
     )
     for name, group in sorted(conf.resource_groups.groups.items()):
         rates = (group.publish_messages_per_s, group.publish_bytes_per_s)
-        limits = [_LEAST, _LEAST] if 0 in rates else [min(rate or 0, RATE_MAX) for rate in rates]
-        rows.append(LimitRow("group", name, *limits))
+        rows.append(LimitRow("group", name, *(min(rate or 0, RATE_MAX) for rate in rates)))
     return rows
 
 

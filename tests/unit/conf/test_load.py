@@ -170,12 +170,7 @@ def test_limit_rows_are_complete_and_in_a_stable_order() -> None:
             topics={"persistent://a/n/t": RatePolicies(publish=PublishRate(7, 0))},
         ),
         resource_groups=ResourceGroups(
-            {
-                "silver": ResourceGroup(8, None),
-                "gold": ResourceGroup(None, 2**60),
-                "free": ResourceGroup(),
-                "shut": ResourceGroup(0, 5),
-            }
+            {"silver": ResourceGroup(8, None), "gold": ResourceGroup(None, 2**60), "free": ResourceGroup()}
         ),
     )
     assert [
@@ -186,7 +181,6 @@ def test_limit_rows_are_complete_and_in_a_stable_order() -> None:
         LimitRow("broker", "", 3, 4),
         LimitRow("group", "free", 0, 0),
         LimitRow("group", "gold", 0, 2**53 - 1),
-        LimitRow("group", "shut", 1, 1),
         LimitRow("group", "silver", 8, 0),
     ] == publish_limits(conf)
 
