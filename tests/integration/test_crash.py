@@ -168,7 +168,8 @@ def test_kills_between_the_last_batch_and_the_closing_one_double_and_lose_nothin
 
 
 def random_kills(seed: str, count: int, scene: Path) -> list[Kill]:
-    """At different commits, every other one a moment later. What a start writes anew only makes them come earlier."""
+    """Every other one a moment after its commit. They are two commits apart: the first of a start is no batch's."""
     chosen = random.Random(seed)
-    points = sorted(chosen.sample(range(FIRST, commits(scene / "calm") - LEFT), count))
+    first, end = FIRST + chosen.randrange(2), commits(scene / "calm") - LEFT
+    points = sorted(chosen.sample(range(first, end, 2), count))
     return [Kill(point, chosen.uniform(0, LATEST_S) if n % 2 else 0.0) for n, point in enumerate(points)]

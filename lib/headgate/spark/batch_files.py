@@ -44,9 +44,10 @@ def missing_files(query: StreamingQuery) -> pa.Table:
     """
     letters = []
     for relation in _relations(query):
-        files = relation.location().allFiles()
-        present = {files.apply(i).getPath().toString() for i in range(files.size())}
-        letters += [_letter(path, _UNREADABLE, "it is gone") for path in _planned(relation) if path not in present]
+        planned, files = _planned(relation), relation.location().allFiles()
+        if files.size() < len(planned):
+            present = {files.apply(i).getPath().toString() for i in range(files.size())}
+            letters += [_letter(path, _UNREADABLE, "it is gone") for path in planned if path not in present]
     return pa.Table.from_pylist(letters, DEAD_LETTERS)
 
 

@@ -16,7 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.conf import Conf, publish_limits
 from headgate.errors import InputError, StateError
-from headgate.spark.batch_files import files_that_spark_multiplies, is_unreadable_file, unreadable_files
+from headgate.spark.batch_files import (
+    files_that_spark_multiplies,
+    is_unreadable_file,
+    missing_files,
+    unreadable_files,
+)
 from headgate.spark.idle import idle_of
 from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
@@ -27,7 +32,6 @@ from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import pack
-from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
 
 PACKED = "key string, kind string, block binary"
@@ -200,7 +204,7 @@ class ThrottleRun:
         query.stop()
 
     def _lost(self) -> pa.Table:
-        """Dead letters of files that the batch under way leaves out; none unless this run has met one."""
+        """Dead letters of files of which the batch under way lacks rows."""
         self._started.wait()
         if odd := files_that_spark_multiplies(self._query):
             self._refused = InputError(
@@ -208,7 +212,7 @@ class ThrottleRun:
                 "times, so nothing of it is counted: rename the file or folder and start with a new --output"
             )
             raise self._refused
-        return unreadable_files(self._spark, self._query) if self._past_damage else DEAD_LETTERS.empty_table()
+        return unreadable_files(self._spark, self._query) if self._past_damage else missing_files(self._query)
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)

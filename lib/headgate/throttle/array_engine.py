@@ -15,9 +15,11 @@ from headgate.core.kernels.domain_types import (
     MARKS,
     NONE,
     QUEUE,
+    SET_LIMIT,
     WITHHELD,
     DomainArrays,
     Ints,
+    Operations,
     Records,
 )
 from headgate.core.kernels.limiter import debt_floors, settle
@@ -44,13 +46,21 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     """See `step.Engine`."""
     arrays = _laid_out(domain, step, rules)
     plan_all(arrays)
-    floors = debt_floors(np.stack([step.operations.messages, step.operations.bytes], axis=1), rules.max_debt_ms)
-    run(arrays, step.operations, floors, step.until_ns, step.finish)
+    run(arrays, step.operations, _floors(step.operations, rules), step.until_ns, step.finish)
     _take_back(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
     columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
     return Result._make(columns)
+
+
+def _floors(operations: Operations, rules: Rules) -> Ints:
+    """Debt bounds of the new rates, by operation; of limit changes only, no other has rates."""
+    floors = np.zeros((len(operations.at_ns), 2), np.int64)
+    changes = np.flatnonzero(operations.kind == SET_LIMIT)
+    rates = np.stack([operations.messages[changes], operations.bytes[changes]], axis=1)
+    floors[changes] = debt_floors(rates, rules.max_debt_ms)
+    return floors
 
 
 def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:

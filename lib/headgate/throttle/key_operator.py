@@ -10,10 +10,18 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.blocks import decode, encode
-from headgate.throttle.limits import Book, LimitChange, changes_of, changes_table, in_order, without_superseded
+from headgate.throttle.limits import (
+    Book,
+    LimitChange,
+    changes_of,
+    changes_table,
+    in_order,
+    said_again,
+    without_superseded,
+)
 from headgate.throttle.schemas import EVENTS, PROGRESS
-from headgate.throttle.state import DomainState, KeyState
-from headgate.throttle.step import Engine, Rules, advance
+from headgate.throttle.state import Clock, DomainState, KeyState
+from headgate.throttle.step import Engine, Rules, advance, moved
 
 HISTORY_US = 3_600_000_000
 """How far behind the others a broker may first appear and still meet every limit change at its time: an hour."""
@@ -45,7 +53,8 @@ class Arrived:
 
     @property
     def brokers(self) -> set[str]:
-        return self.events.keys() | self.high_us.keys() | {change.broker for change in self.changes if change.broker}
+        """Those whose time it tells."""
+        return self.events.keys() | self.high_us.keys()
 
 
 def arrived(blocks: Iterable[Block]) -> Arrived:
@@ -93,19 +102,18 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     out = list(arrival.dead_letters)
     tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": []}
     progress = []
-    for broker in sorted(state.domains.keys() | arrival.brokers):
+    for broker in sorted(state.heard.keys() | arrival.brokers):
         events = arrival.events.get(broker, EVENTS.empty_table())
-        if broker not in state.domains:
-            if not len(events):
-                continue  # time passes on a broker that has nothing here
-            state.domains[broker] = _new_domain(state, broker)
-        domain = state.domains[broker]
         high_us = max(
             pc.max(events["event_time_us"]).as_py() if len(events) else NONE,
             arrival.high_us.get(broker, NONE),
             arrival.everywhere_us,
         )
-        if not len(events) and high_us <= domain.high_us and not arrival.finish and not arrival.changes:
+        if broker not in state.domains and not len(events):
+            state.clocks[broker] = moved(state.clocks.get(broker, Clock()), high_us, rules, finish=arrival.finish)
+            continue
+        domain = state.domains.get(broker) or _begin(state, broker)
+        if not len(events) and high_us <= domain.clock.high_us and not arrival.finish and not arrival.changes:
             progress.append(_progress(key, domain, 0, 0))
             continue
         output = advance(domain, events, high_us, rules, engine, finish=arrival.finish)
@@ -131,17 +139,24 @@ def _take_changes(state: KeyState, changes: list[LimitChange]) -> None:
     """Changes are pending in every domain they hold on, and kept for brokers that are yet to come."""
     if not changes:
         return
-    state.changes = pa.concat_tables([state.changes, changes_table(changes)]).combine_chunks()
+    reached_us = {broker: clock.done_ns // 1000 for broker, clock in state.heard.items()}
+    kept = [*changes, *said_again(state.changes, changes, reached_us)]
+    state.changes = pa.concat_tables([state.changes, changes_table(kept)]).combine_chunks()
     for broker, domain in state.domains.items():
-        domain.pending += [change for change in changes if change.broker in (None, broker)]
+        domain.pending += [change for change in changes if change.holds_on(broker)]
 
 
-def _new_domain(state: KeyState, broker: str) -> DomainState:
-    """Changes up to what is forgotten are in force from the broker's first event on, later ones at their time."""
-    changes = [change for change in changes_of(state.changes) if change.broker in (None, broker)]
+def _begin(state: KeyState, broker: str) -> DomainState:
+    """A new domain, at the time that its broker has reached.
+
+    Changes up to what is forgotten are in force from its first event on, later ones at their time.
+    """
+    changes = [change for change in changes_of(state.changes) if change.holds_on(broker)]
     settled = in_order(change for change in changes if change.effective_us <= state.forgotten_us)
     pending = [change for change in changes if change.effective_us > state.forgotten_us]
-    return DomainState(broker, pending=pending, book=Book.from_changes(settled))
+    clock = state.clocks.pop(broker, Clock())
+    state.domains[broker] = DomainState(broker, clock, pending=pending, book=Book.from_changes(settled))
+    return state.domains[broker]
 
 
 def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
@@ -150,7 +165,7 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
     All slots hear the same times. A broker whose first event is not further behind meets the same limits as if nothing
     had been dropped; one further behind, those in force at the horizon, or the true ones if nothing was dropped yet.
     """
-    heard_us = max(arrival.everywhere_us, *arrival.high_us.values(), *(d.high_us for d in state.domains.values()), NONE)
+    heard_us = max(arrival.everywhere_us, *(clock.high_us for clock in state.heard.values()), NONE)
     horizon_us = max(heard_us - rules.hold_back_ms * 1000 - HISTORY_US, NONE)
     behind = state.changes.filter(pc.less_equal(state.changes["effective_us"], horizon_us))
     names = behind.group_by(["broker", "scope", "name"]).aggregate([])
@@ -165,7 +180,7 @@ def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, 
         "broker": domain.broker,
         "rows": rows,
         "late": late,
-        "event_time_us": domain.high_us,
+        "event_time_us": domain.clock.high_us,
         "waiting": len(domain.entry_limiter),
         "is_open": domain.is_open,
     }

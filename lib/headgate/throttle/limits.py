@@ -1,12 +1,13 @@
 """Limit changes in event time, and the book of limits in force in one domain."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.keys import BROKER_KEY, group_key
 
 Rates = tuple[int, int]
@@ -16,6 +17,7 @@ PARTITION = r"(-partition-\d+)?$"
 _PARTITION = re.compile(r"-partition-[0-9]+\Z")
 IN_NAMESPACE = r"(?s)^(?:non-)?persistent://([^/]+/[^/]+)/.*$"
 _NAMESPACE = re.compile(IN_NAMESPACE)
+_LAST_SEQ = 2**63 - 1
 
 
 class LimitChange(NamedTuple):
@@ -39,6 +41,14 @@ class LimitChange(NamedTuple):
         if self.messages_per_s is None and self.bytes_per_s is None:
             return None
         return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What it sets: of changes with the same place the last holds."""
+        return self.scope, self.name
+
+    def holds_on(self, broker: str) -> bool:
+        return self.broker in {None, broker}
 
     def concerns(self, topic: str) -> bool:
         """Whether it can move a limiter that `topic`, a name without a partition, is charged to."""
@@ -82,8 +92,35 @@ def without_superseded(changes: Sequence[LimitChange], horizon_us: int) -> list[
     From `horizon_us` on they make the same limits as all of them.
     """
     behind = in_order(change for change in changes if change.effective_us <= horizon_us)
-    last = {(change.broker, change.scope, change.name): change for change in behind}
+    last = {(change.broker, change.place): change for change in behind}
     return [*last.values(), *(change for change in changes if change.effective_us > horizon_us)]
+
+
+def said_again(held: pa.Table, new: Sequence[LimitChange], reached_us: Mapping[str, int]) -> Iterator[LimitChange]:
+    """Changes for each broker of `reached_us`, with which the last of `new` that came late hold there by time, too.
+
+    A late change holds on a broker from the time that the broker has reached. By its own time it may stand before one
+    of `held` that says something else: then what it says is said again, at the time reached, for that broker alone.
+    """
+    latest_us = max(reached_us.values(), default=NONE)
+    late = in_order(change for change in new if change.effective_us <= latest_us)
+    if not late:
+        return
+    is_named = pc.is_in(held["name"], value_set=pa.array({change.name for change in late}, pa.string()))
+    is_after = pc.greater_equal(held["effective_us"], late[0].effective_us)
+    earlier = changes_of(held.filter(pc.and_(is_named, is_after)))
+    if not earlier:
+        return
+    by_time = in_order([*earlier, *late])
+    for broker, at_us in reached_us.items():
+        last_to_come, last_by_time = (
+            {change.place: change for change in some if change.holds_on(broker) and change.effective_us <= at_us}
+            for some in (late, by_time)
+        )
+        for place, change in last_to_come.items():
+            last = last_by_time[place]
+            if change.rates != last.rates:
+                yield change._replace(effective_us=at_us, seq=min(last.seq + 1, _LAST_SEQ), broker=broker)
 
 
 class Book:

@@ -6,6 +6,7 @@ not written.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.limits import CHANGES, Book, LimitChange, changes_of, changes_table
 from headgate.throttle.schemas import EVENTS
 
-VERSION = 1
+VERSION = 2
 
 LIMITER_FIELDS = {
     "rate": 2,
@@ -51,16 +52,22 @@ def empty_limiters() -> dict[str, Ints]:
     return {name: np.empty((0, 2) if rows == 2 else 0, np.int64) for name, rows in LIMITER_FIELDS.items()}
 
 
-@dataclass
-class DomainState:
-    """One broker's limiters under one state key. Their positions are their order of registration, which never changes.
+class Clock(NamedTuple):
+    """How far a broker is, the same under every key that hears its ticks.
 
-    clock_ns: time up to which everything is done. high_us: highest event time, ahead of the clock by the hold-back.
+    high_us: highest event time heard of. done_ns: time up to which everything is done, behind by the hold-back.
     """
 
-    broker: str
-    clock_ns: int = NONE
     high_us: int = NONE
+    done_ns: int = NONE
+
+
+@dataclass
+class DomainState:
+    """One broker's limiters under one state key. Their positions are in order of registration, which never changes."""
+
+    broker: str
+    clock: Clock = field(default_factory=Clock)
     keys: pa.StringArray = field(default_factory=no_strings)
     limiters: dict[str, Ints] = field(default_factory=empty_limiters)
     # Queue entries in the order of limiter, then place in its queue.
@@ -88,17 +95,23 @@ class DomainState:
 
 @dataclass
 class KeyState:
-    """State behind one key of the operator: its brokers' domains, and the limit changes for brokers yet to come.
+    """State behind one key of the operator: its brokers' domains, and what those yet to come begin with.
 
-    changes: a table (limits.CHANGES), as most batches have no use for them and there may be many. forgotten_us: up to
-    there `changes` has no longer what was superseded. taken: how many of the changes given to the
-    operator at its start were looked at (state key `topic` only).
+    clocks: of the brokers heard of that have no domain here. changes: a table (limits.CHANGES), as most batches have no
+    use for them and there may be many. forgotten_us: up to there `changes` has no longer what was superseded. taken:
+    how many of the changes given to the operator at its start were looked at (state key `topic` only).
     """
 
     domains: dict[str, DomainState] = field(default_factory=dict)
+    clocks: dict[str, Clock] = field(default_factory=dict)
     changes: pa.Table = field(default_factory=CHANGES.empty_table)
     forgotten_us: int = NONE
     taken: int = 0
+
+    @property
+    def heard(self) -> dict[str, Clock]:
+        """The clock of every broker heard of."""
+        return self.clocks | {broker: domain.clock for broker, domain in self.domains.items()}
 
 
 def _table(kind: str, broker: str, columns: dict[str, object], **numbers: int) -> pa.Table:
@@ -116,7 +129,7 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
             columns[name] = values
         else:
             columns |= {f"messages_{name}": values[:, 0], f"bytes_{name}": values[:, 1]}
-    yield _table("limiters", domain.broker, columns, clock_ns=domain.clock_ns, high_us=domain.high_us)
+    yield _table("limiters", domain.broker, columns, **domain.clock._asdict())
     parts = {
         "entries": {"limiter": domain.entry_limiter, "producer": domain.entry_producer},
         "producers": {
@@ -141,6 +154,10 @@ def encode_state(state: KeyState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back, field for field."""
     metadata = {"kind": "changes", "forgotten_us": str(state.forgotten_us), "taken": str(state.taken)}
     tables = [state.changes.replace_schema_metadata(metadata)]
+    if state.clocks:
+        clocks = zip(*state.clocks.values(), strict=True)
+        columns = {"broker": list(state.clocks)} | dict(zip(Clock._fields, clocks, strict=True))
+        tables.append(pa.table(columns).replace_schema_metadata({"kind": "clocks"}))
     for domain in state.domains.values():
         tables += _domain_tables(domain)
     return encode_all(tables)
@@ -163,6 +180,10 @@ def decode_state(version: int, blocks: bytes) -> KeyState:
             state.changes = table.replace_schema_metadata(None)
             state.forgotten_us, state.taken = int(metadata["forgotten_us"]), int(metadata["taken"])
             continue
+        if metadata["kind"] == "clocks":
+            brokers, *clocks = table.to_pydict().values()
+            state.clocks = {broker: Clock(*clock) for broker, *clock in zip(brokers, *clocks, strict=True)}
+            continue
         broker = metadata["broker"]
         domain = state.domains.setdefault(broker, DomainState(broker))
         _take_table(domain, table, metadata)
@@ -172,7 +193,7 @@ def decode_state(version: int, blocks: bytes) -> KeyState:
 def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) -> None:
     match metadata["kind"]:
         case "limiters":
-            domain.clock_ns, domain.high_us = int(metadata["clock_ns"]), int(metadata["high_us"])
+            domain.clock = Clock(*(int(metadata[name]) for name in Clock._fields))
             domain.keys = strings(table["key"])
             for name, rows in LIMITER_FIELDS.items():
                 domain.limiters[name] = (

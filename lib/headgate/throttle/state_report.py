@@ -62,7 +62,7 @@ def _of_domain(domain: DomainState) -> pa.Table:
         "waiting": np.bincount(domain.entry_limiter, minlength=n),
         "next_drain": _instants(limiters["next_drain_ns"], limiters["next_drain_ns"] != NONE),
         "open_second": _open_second(domain),
-        "clock": _instants(np.full(n, domain.clock_ns), np.full(n, domain.clock_ns != NONE)),
+        "clock": _instants(np.full(n, domain.clock.done_ns), np.full(n, domain.clock.done_ns != NONE)),
     }
     for kind, name in enumerate(("messages", "bytes")):
         balance = limiters["balance"][:, kind]

@@ -11,7 +11,7 @@ from headgate.core.kernels.domain_types import NONE, PUBLISH, SET_LIMIT, Ints, O
 from headgate.throttle.keys import BROKER_KEY
 from headgate.throttle.limits import LimitChange, in_order
 from headgate.throttle.output import marks_table, usage_table
-from headgate.throttle.state import DomainState, encoded, numbers, strings
+from headgate.throttle.state import Clock, DomainState, encoded, numbers, strings
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Rules:
 
 
 class Step(NamedTuple):
-    """What an engine gets for one step. order: the event rows behind the publishes of `operations`, in their order."""
+    """What an engine gets for one step: what to do in its order, each producer's topic, and up to when time comes."""
 
     operations: Operations
     producer_topic: Ints
@@ -68,6 +68,17 @@ class Output(NamedTuple):
     late: int
 
 
+def moved(clock: Clock, high_us: int, rules: Rules, *, finish: bool) -> Clock:
+    """The clock when time has come to `high_us`: it never goes back."""
+    high_us = max(clock.high_us, high_us)
+    return Clock(high_us, max(_bound_us(high_us, rules, finish=finish) * 1000, clock.done_ns))
+
+
+def _bound_us(high_us: int, rules: Rules, *, finish: bool) -> int:
+    """Up to there nothing is held back any longer."""
+    return high_us - rules.hold_back_ms * 1000 - 1 if rules.hold_back_ms > 0 and not finish else high_us
+
+
 def advance(
     domain: DomainState, events: pa.Table, high_us: int, rules: Rules, engine: Engine, *, finish: bool
 ) -> Output:
@@ -77,21 +88,17 @@ def advance(
     reached. With a hold-back, events and time from `high_us - hold_back_ms` on wait in the state, until `finish`: what
     comes that late is still in order, also among rows of one instant.
     """
-    domain.high_us = max(domain.high_us, high_us)
-    bound_us = domain.high_us
-    if rules.hold_back_ms > 0 and not finish:
-        bound_us -= rules.hold_back_ms * 1000 + 1
-    until_ns = max(bound_us * 1000, domain.clock_ns)
-    events = _due_events(domain, events, bound_us)
-    late = int((numbers(events["event_time_us"]) * 1000 < domain.clock_ns).sum())
-    changes = _without_first(domain, events, _due_changes(domain, until_ns // 1000))
+    clock = moved(domain.clock, high_us, rules, finish=finish)
+    events = _due_events(domain, events, _bound_us(clock.high_us, rules, finish=finish))
+    late = int((numbers(events["event_time_us"]) * 1000 < domain.clock.done_ns).sum())
+    changes = _without_first(domain, events, _due_changes(domain, clock.done_ns // 1000))
     order = _order(events)
     positions = _register(domain, events, order, rules)
     producers = _producers(domain, events, positions.topic, rules)
     publishes = _publishes(events, order, positions, producers.of_event)
     operations = _in_order(domain, publishes, _updates(domain, changes))
-    result = engine(domain, Step(operations, producers.topic, until_ns, finish), rules)
-    domain.clock_ns = until_ns
+    result = engine(domain, Step(operations, producers.topic, clock.done_ns, finish), rules)
+    domain.clock = clock
     output = Output(
         marks_table(domain, result, producers.name, producers.connection),
         usage_table(domain, result, offered=rules.offered),
@@ -245,13 +252,16 @@ def _publishes(events: pa.Table, order: Ints, positions: Positions, producer: In
 
 
 def _in_order(domain: DomainState, publishes: Operations, updates: Operations) -> Operations:
-    """Publishes and updates by time in ns: updates before publishes of the same instant, none before the clock."""
-    operations = publishes
-    if len(updates.at_ns):
-        kind = np.repeat([0, 1], [len(updates.at_ns), len(publishes.at_ns)])
-        order = np.lexsort((kind, np.concatenate([updates.at_ns, publishes.at_ns])))
-        operations = Operations(*(np.concatenate(pair)[order] for pair in zip(updates, publishes, strict=True)))
-    return operations._replace(at_ns=np.maximum(operations.at_ns * 1000, domain.clock_ns))
+    """Publishes and updates by time in ns, none before the clock: updates before publishes of the same instant."""
+    publishes, updates = (
+        operations._replace(at_ns=np.maximum(operations.at_ns * 1000, domain.clock.done_ns))
+        for operations in (publishes, updates)
+    )
+    if not len(updates.at_ns):
+        return publishes
+    kind = np.repeat([0, 1], [len(updates.at_ns), len(publishes.at_ns)])
+    order = np.lexsort((kind, np.concatenate([updates.at_ns, publishes.at_ns])))
+    return Operations(*(np.concatenate(pair)[order] for pair in zip(updates, publishes, strict=True)))
 
 
 def _updates(domain: DomainState, changes: list[LimitChange]) -> Operations:

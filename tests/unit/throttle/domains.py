@@ -109,7 +109,7 @@ def _picture_of_domain(domain):
         for topic, second, since_ns, *counts in zip(*columns, strict=True)
     }
     return {
-        "clock": (domain.clock_ns, domain.high_us),
+        "clock": domain.clock,
         "registered": keys,
         "limiters": {name: dict(zip(keys, column.tolist(), strict=True)) for name, column in domain.limiters.items()},
         "queues": queues,

@@ -8,7 +8,7 @@ from headgate.throttle.blocks import encode
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.limits import changes_of
 from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
-from headgate.throttle.state import KeyState
+from headgate.throttle.state import Clock, KeyState
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     BROKER,
@@ -115,10 +115,10 @@ def test_a_tick_at_a_time_that_was_reached_changes_nothing(at_us):
     batch = [TEN_A_SECOND, events_block([event(SECOND_US, messages=15)])]
     before, after = step_through([batch], Rules()), step_through([batch, [tick_block(at_us)]], Rules())
 
-    assert (before.marks, before.usage, before.state.domains[BROKER].clock_ns) == (
+    assert (before.marks, before.usage, before.state.domains[BROKER].clock) == (
         after.marks,
         after.usage,
-        after.state.domains[BROKER].clock_ns,
+        after.state.domains[BROKER].clock,
     )
 
 
@@ -132,8 +132,16 @@ def test_time_passes_on_a_broker_alone_or_on_all():
     assert ["b1", "b2"] == [row["broker"] for row in both.usage]
 
 
-def test_time_on_a_broker_that_has_nothing_here_leaves_no_state():
-    assert {} == step_through([[tick_block(5, broker="b1"), tick_block(5, finish=True)]], Rules()).state.domains
+def test_time_on_a_broker_that_has_nothing_here_leaves_its_clock_alone():
+    batches = [[tick_block(5, broker="b1"), tick_block(7)], [tick_block(6, broker="b1")]]
+    state = step_through(batches, Rules()).state
+
+    assert KeyState(clocks={"b1": Clock(START_US + 7, (START_US + 7) * 1000)}) == state
+
+
+@pytest.mark.parametrize("tick", [tick_block(5), tick_block(5, finish=True), changes_block([limit("broker")])])
+def test_a_broker_of_which_no_time_was_heard_has_no_clock(tick):
+    assert {} == step_through([[tick, changes_block([limit("broker", broker="b1")])]], Rules()).state.heard
 
 
 def test_limits_reach_brokers_that_come_later_but_not_those_of_others():

@@ -3,21 +3,27 @@
 from collections import defaultdict
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain, pairwise
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.throttle import key_operator
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.control import CONF, LIMIT, changes_in, pack_control, tick_row
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.routing import Routing, pack
-from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, TOPIC_USAGE
+from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
+    BROKER,
     GROUP_OF,
+    SCOPED_NAMES,
+    SECOND_US,
     START_US,
     TOPICS,
     all_rules,
@@ -35,6 +41,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PARTITIONED = [*TOPICS[:2], f"{TOPICS[0]}-partition-0", f"{TOPICS[0]}-partition-1"]
 WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS}
 PER_TOPIC = [("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]), ("topic", TOPICS[1])]
+NOT_OF_BROKERS = [place for place in SCOPED_NAMES if place[0] != "broker"]
+MORE_TOPICS = [*TOPICS, *(f"persistent://acme/ns{i % 2}/more-{i}" for i in range(8))]
+TOPIC_GROUPS = {topic: group for topic, group in GROUP_OF.items() if group is not None}
 
 
 def control_table(changes, source=CONF):
@@ -48,10 +57,24 @@ def control_table(changes, source=CONF):
     return pa.Table.from_pylist(rows, CONTROL)
 
 
+class Tick(NamedTuple):
+    at_us: int
+    broker: str | None = None
+    finish: bool = False
+
+
+class Batch(NamedTuple):
+    """What one batch brings: rows of traffic, limit changes that somebody appended, ticks."""
+
+    rows: list
+    changes: list = ()
+    ticks: list = ()
+
+
 class Job:
     """Keys under a routing, stepped batch by batch with their state stored in between."""
 
-    def __init__(self, routing, rules, changes):
+    def __init__(self, routing, rules, changes=()):
         control = control_table(changes)
         self.routing, self.rules = routing, rules
         self.given = tuple(changes_in(control)) if routing.by_topic else ()
@@ -59,14 +82,22 @@ class Job:
         self.out = []
         self.step(pack_control(routing, control.to_batches()))
 
-    def events(self, rows):
-        self.step(pack(self.routing, parsed(rows).to_batches()))
+    def batch(self, batch):
+        control = [control_table(batch.changes, source="admin"), self._ticks(batch.ticks)]
+        packed = [pack_control(self.routing, table.to_batches()) for table in control]
+        self.step(chain(pack(self.routing, parsed(batch.rows).to_batches()), *packed))
 
     def finish(self, at_us):
-        at = EPOCH + timedelta(microseconds=START_US + at_us)
+        self.batch(Batch([], ticks=[Tick(at_us, finish=True)]))
+
+    def _ticks(self, ticks):
         keys = list(self.stored) if self.routing.by_topic else [None]
-        ticks = pa.Table.from_pylist([tick_row(at, finish=True, key=key) for key in keys], CONTROL)
-        self.step(pack_control(self.routing, ticks.to_batches()))
+        rows = [
+            tick_row(EPOCH + timedelta(microseconds=START_US + at_us), finish=finish, broker=broker, key=key)
+            for at_us, broker, finish in ticks
+            for key in keys
+        ]
+        return pa.Table.from_pylist(rows, CONTROL)
 
     def step(self, packed):
         blocks = defaultdict(list)
@@ -82,12 +113,24 @@ class Job:
     def written(self):
         return [sorted(rows_in(self.out, kind, schema), key=str) for kind, schema in WRITTEN.items()]
 
+    @property
+    def late(self):
+        return sum(row["late"] for row in rows_in(self.out, "progress", PROGRESS))
 
-def written_by(routing, rows, changes, rules, places):
-    """What a job writes for `rows` in batches that end at `places`, and a finish."""
+
+def written_by(routing, rows, changes, rules, places, later=()):
+    """What a job writes for `rows` in batches that end at `places`, and a finish.
+
+    changes: of the conf files. later: changes that come with the batches, each in one of those in which it is not late.
+    """
     job = Job(routing, rules, changes)
-    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
-        job.events(rows[start:end])
+    batches = [Batch(rows[start:end], []) for start, end in pairwise([0, *places, len(rows)])]
+    reached_us = [-1, *(rows[place - 1]["event_time_us"] for place in places)]
+    for change in later:
+        in_time = [batch for batch, at_us in zip(batches, reached_us, strict=True) if at_us < change.effective_us]
+        in_time[change.seq % len(in_time)].changes.append(change)
+    for batch in batches:
+        job.batch(batch)
     job.finish(end_us(rows))
     return job.written
 
@@ -102,28 +145,28 @@ batch_ends = st.lists(st.integers(1, 20), max_size=3).map(sorted)
 @given(
     traffic(topics=PARTITIONED, groups=False),
     limit_changes(scoped_names=PER_TOPIC),
+    limit_changes(scoped_names=PER_TOPIC[2:]),
     all_rules(broker_wide=False),
     batch_ends,
 )
-def test_neither_the_number_of_slots_nor_keys_by_topic_change_what_is_written(routing, rows, changes, rules, places):
-    expected = written_by(Routing(slots=1), rows, changes, rules, [])
+def test_neither_the_number_of_slots_nor_keys_by_topic_change_what_is_written(
+    routing, rows, changes, later, rules, places
+):
+    expected = written_by(Routing(slots=1), rows, changes, rules, [], later)
 
-    assert expected == written_by(routing, rows, changes, rules, places)
-
-
-TOPIC_GROUPS = {topic: group for topic, group in GROUP_OF.items() if group is not None}
+    assert expected == written_by(routing, rows, changes, rules, places, later)
 
 
 @pytest.mark.parametrize("broker_wide", [True, False])
 @quick
-@given(traffic(), limit_changes(), all_rules(), batch_ends, st.integers(2, 37))
-def test_shared_limiters_stay_whole_in_any_number_of_slots(broker_wide, rows, changes, rules, places, slots):
+@given(traffic(), limit_changes(), limit_changes(), all_rules(), batch_ends, st.integers(2, 37))
+def test_shared_limiters_stay_whole_in_any_number_of_slots(broker_wide, rows, changes, later, rules, places, slots):
     if not broker_wide:
-        changes = [change for change in changes if change.scope != "broker"]
+        changes, later = ([change for change in some if change.scope != "broker"] for some in (changes, later))
     rules = replace(rules, broker_wide=broker_wide)
     one, several = (Routing(slots=count, broker_wide=broker_wide, topics=TOPIC_GROUPS) for count in (1, slots))
 
-    assert written_by(one, rows, changes, rules, []) == written_by(several, rows, changes, rules, places)
+    assert written_by(one, rows, changes, rules, [], later) == written_by(several, rows, changes, rules, places, later)
 
 
 @pytest.mark.parametrize("routing", [Routing(slots=5), Routing(by_topic=True)], ids=["slots", "topics"])
@@ -136,10 +179,215 @@ def test_a_limit_of_a_topic_holds_for_each_of_its_partitions(routing):
 
 
 def test_a_limit_that_comes_while_the_job_runs_reaches_all_partitions_where_topics_are_keys():
-    job = Job(Routing(by_topic=True), Rules(), [])
-    job.events([event(0, topic, seq=seq) for seq, topic in enumerate(PARTITIONED)])
-    late = control_table([limit("topic", TOPICS[0], 5, at_us=10)], source="admin")
-    job.step(pack_control(job.routing, late.to_batches()))
-    job.events([event(20, topic, seq=10 + seq, messages=8) for seq, topic in enumerate(PARTITIONED)])
+    job = Job(Routing(by_topic=True), Rules())
+    job.batch(Batch([event(0, topic, seq=seq) for seq, topic in enumerate(PARTITIONED)]))
+    job.batch(Batch([], changes=[limit("topic", TOPICS[0], 5, at_us=10)]))
+    job.batch(Batch([event(20, topic, seq=10 + seq, messages=8) for seq, topic in enumerate(PARTITIONED)]))
 
     assert [10, 12, 13] == sorted(mark["seq"] for mark in job.written[0])
+
+
+def stepped(routing, rules, batches):
+    """A job of `routing` after `batches` and a finish a minute later."""
+    job = Job(routing, replace(rules, broker_wide=routing.broker_wide))
+    for batch in batches:
+        job.batch(batch)
+    job.finish(60 * SECOND_US + max(end_us(batch.rows) for batch in batches if batch.rows))
+    return job
+
+
+@st.composite
+def disordered(draw):
+    """Batches with rows of two brokers, of which some come batches later; changes and ticks come in any of them."""
+    rows = draw(traffic(topics=MORE_TOPICS, groups=False))
+    count = draw(st.integers(2, 5))
+    batches = [Batch([], [], []) for _ in range(count)]
+    drawn = st.tuples(st.sampled_from([BROKER, BROKER, "broker-2"]), st.sampled_from([0, 0, 0, 1, 2, 5]))
+    for i, (broker, delay) in enumerate(draw(st.lists(drawn, min_size=len(rows), max_size=len(rows)))):
+        batches[min(i * count // len(rows) + delay, count - 1)].rows.append(rows[i] | {"broker": broker})
+    for change in draw(limit_changes(scoped_names=NOT_OF_BROKERS, most=10)):
+        batches[draw(st.integers(0, count - 1))].changes.append(change)
+    times = st.integers(0, end_us(rows))
+    ticks = st.builds(Tick, times, st.sampled_from([None, BROKER, "broker-2", "broker-3"]), st.booleans())
+    for place, tick in draw(st.lists(st.tuples(st.integers(0, count - 1), ticks), max_size=2)):
+        batches[place].ticks.append(tick)
+    return batches
+
+
+SPLIT = [
+    Routing(slots=4, topics=TOPIC_GROUPS),
+    Routing(slots=32, topics=TOPIC_GROUPS),
+    Routing(slots=5, topics=TOPIC_GROUPS, broker_wide=True),
+]
+
+
+WHOLE = Routing(slots=1, topics=TOPIC_GROUPS)
+
+
+@settings(quick, max_examples=40)
+@given(st.sampled_from(SPLIT), disordered(), all_rules(), st.sampled_from([0, 0, 1, 300, 5000]))
+def test_late_rows_and_late_limits_act_alike_in_any_number_of_slots(routing, batches, rules, hold_back_ms):
+    rules = replace(rules, hold_back_ms=hold_back_ms)
+    one, several = (stepped(each, rules, batches) for each in (WHOLE, routing))
+
+    assert one.written == several.written
+    assert one.late == several.late
+
+
+@quick
+@given(disordered(), all_rules())
+def test_on_the_broker_furthest_on_nobody_can_tell_that_superseded_limits_were_dropped(batches, rules):
+    alone = [
+        Batch(
+            [row | {"broker": BROKER} for row in batch.rows],
+            batch.changes,
+            [tick._replace(broker=BROKER) for tick in batch.ticks],
+        )
+        for batch in batches
+    ]
+    kept = stepped(WHOLE, rules, alone)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_operator, "HISTORY_US", 0)
+        patch.setattr(key_operator, "SPARE_CHANGES", 0)
+        dropped = stepped(SPLIT[0], rules, alone)
+
+    assert kept.written == dropped.written
+
+
+T0, T1, T2 = "persistent://acme/ns0/a", "persistent://acme/ns0/b", "persistent://acme/ns0/c"
+layouts = pytest.mark.parametrize("slots", [1, 32])
+
+
+def marks_of(job):
+    """Marks, without unmarks, as (second after the start, topic)."""
+    return [
+        (mark["at_ns"] / 1e9 - START_US / 1e6, mark["topic"]) for mark in job.written[0] if mark["action"] == "mark"
+    ]
+
+
+@layouts
+@pytest.mark.parametrize(("hold_back_ms", "at_s"), [(0, 100), (10_000, 90 - 1e-6)])
+def test_the_first_row_of_a_topic_acts_at_the_time_that_its_broker_has_reached(slots, hold_back_ms, at_s):
+    batches = [
+        Batch([event(100 * SECOND_US, T0)], [limit("default", messages=3)]),
+        Batch([event(50 * SECOND_US, T1, messages=7)]),
+    ]
+    job = stepped(Routing(slots=slots), Rules(hold_back_ms=hold_back_ms), batches)
+
+    assert ([(pytest.approx(at_s, abs=1e-7), T1)], 1) == (marks_of(job), job.late)
+
+
+@layouts
+@pytest.mark.parametrize(
+    ("tick", "at_s"), [(Tick(80 * SECOND_US, BROKER), 80), (Tick(80 * SECOND_US), 80), (Tick(80 * SECOND_US, "b"), 50)]
+)
+def test_a_tick_brings_time_to_topics_that_are_yet_to_come(slots, tick, at_s):
+    batches = [
+        Batch([event(10 * SECOND_US, T0)], [limit("default", messages=3)]),
+        Batch([], ticks=[tick]),
+        Batch([event(50 * SECOND_US, T1, messages=7)]),
+    ]
+
+    assert [(at_s, T1)] == marks_of(stepped(Routing(slots=slots), Rules(), batches))
+
+
+@layouts
+def test_after_a_finish_the_held_back_time_is_over_also_for_topics_that_are_yet_to_come(slots):
+    batches = [
+        Batch([event(10 * SECOND_US, T0)], [limit("default", messages=3)], [Tick(20 * SECOND_US, finish=True)]),
+        Batch([event(15 * SECOND_US, T1, messages=7)]),
+    ]
+
+    assert [(20, T1)] == marks_of(stepped(Routing(slots=slots), Rules(hold_back_ms=30_000), batches))
+
+
+@layouts
+def test_a_row_later_than_the_hold_back_acts_as_soon_as_it_comes(slots):
+    late = [event((90 - n) * SECOND_US, T1, messages=2, seq=n) for n in range(2)]
+    batches = [
+        Batch([event(100 * SECOND_US, T0)], [limit("default", messages=3)]),
+        *(Batch([row]) for row in late),
+    ]
+    job = stepped(Routing(slots=slots), Rules(hold_back_ms=9_000), batches)
+
+    assert [1] == [mark["seq"] for mark in job.written[0] if mark["action"] == "mark"]
+
+
+@layouts
+def test_the_first_rows_of_a_broker_act_at_their_own_time(slots):
+    batches = [
+        Batch([event(100 * SECOND_US, T0)], [limit("default", messages=3)], [Tick(100 * SECOND_US)]),
+        Batch([event(50 * SECOND_US, topic, messages=7, broker="b") for topic in (T0, T1)]),
+    ]
+
+    assert [(50, T0), (50, T1)] == marks_of(stepped(Routing(slots=slots), Rules(), batches))
+
+
+THOUSAND, THREE, SEVEN = (limit("default", messages=rate) for rate in (1000, 3, 7))
+
+
+def at(change, at_s, seq=0, broker=None):
+    return change._replace(effective_us=START_US + at_s * SECOND_US, seq=seq, broker=broker)
+
+
+@layouts
+@pytest.mark.parametrize(
+    ("late", "throttled"),
+    [
+        ([[at(THREE, 5)]], True),
+        ([[at(THREE, 5, broker=BROKER)]], True),
+        ([[at(THREE, 5, broker="b")]], False),
+        ([[at(THREE, 5), at(THOUSAND, 6)]], False),
+        ([[at(THOUSAND, 5, seq=9), at(THREE, 6, seq=8)]], True),
+        ([[at(THREE, 5), at(SEVEN, 6)], [at(THOUSAND, 4)]], False),
+        ([[at(THREE, 5)], [at(THOUSAND, 4)], [at(THREE, 3)]], True),
+        ([[at(THREE, 5)], [at(THOUSAND, 4, broker=BROKER)], [at(THREE, 3)]], True),
+        ([[at(THREE, 20)]], True),
+        ([[at(THREE, 5, seq=9)], [at(THOUSAND, 20)]], False),
+        ([[at(THREE, 5)], [at(THOUSAND, 22)]], False),
+        ([[at(THOUSAND, 22)], [at(THREE, 5)]], False),
+    ],
+)
+def test_of_limits_that_come_late_the_last_that_came_holds_for_topics_that_are_yet_to_come_too(slots, late, throttled):
+    batches = [
+        Batch([event(20 * SECOND_US, T0)], [at(THOUSAND, 10, seq=5)]),
+        *(Batch([], changes) for changes in late),
+        Batch([event(25 * SECOND_US, T1, messages=10)]),
+    ]
+
+    assert [(25, T1)] * throttled == marks_of(stepped(Routing(slots=slots), Rules(), batches))
+
+
+@layouts
+def test_a_late_limit_comes_before_the_late_row_that_comes_with_it(slots):
+    batches = [
+        Batch([event(20 * SECOND_US, T0)], [at(THOUSAND, 10)]),
+        Batch([event(12 * SECOND_US, topic, messages=10) for topic in (T0, T1)], [at(THREE, 15)]),
+    ]
+
+    assert [(20, T0), (20, T1)] == marks_of(stepped(Routing(slots=slots), Rules(), batches))
+
+
+@layouts
+def test_a_broker_that_was_never_heard_of_meets_late_limits_at_their_own_time(slots):
+    batches = [
+        Batch([event(20 * SECOND_US, T0)], [at(THOUSAND, 10)]),
+        Batch([], [at(THREE, 5)]),
+        Batch(
+            [event(at_s * SECOND_US, topic, messages=10, broker="b") for at_s, topic in ((7, T1), (12, T2), (22, T0))]
+        ),
+    ]
+
+    assert [(7, T1)] == marks_of(stepped(Routing(slots=slots), Rules(), batches))
+
+
+def test_where_topics_are_keys_a_late_row_acts_at_its_own_topics_time():
+    batches = [
+        Batch([event(100 * SECOND_US, T0), event(70 * SECOND_US, T1)]),
+        Batch([event(50 * SECOND_US, topic, messages=7) for topic in (T0, T1, T2)]),
+    ]
+    job = Job(Routing(by_topic=True), Rules(), [limit("default", messages=3)])
+    for batch in batches:
+        job.batch(batch)
+
+    assert [(50, T2), (70, T1), (100, T0)] == sorted(marks_of(job))

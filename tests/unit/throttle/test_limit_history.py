@@ -93,9 +93,10 @@ def test_history_stays_an_hour_and_a_spare_long_however_often_limits_change():
     assert hour_s <= len(state.changes) <= hour_s + SPARE_CHANGES + 600
 
 
-def test_keys_without_a_broker_forget_as_all_others_do():
-    batches = [[default_by_second(0, MANY), tick_block(HISTORY_US + MANY * SECOND_US, broker="elsewhere")]]
-    state = step_through(batches, Rules()).state
+@pytest.mark.parametrize("together", [True, False])
+def test_keys_without_a_broker_forget_as_all_others_do(together):
+    tick, changes = tick_block(HISTORY_US + MANY * SECOND_US, broker="elsewhere"), default_by_second(0, MANY)
+    state = step_through([[tick, changes]] if together else [[tick], [changes]], Rules()).state
 
     assert ({}, 1) == (state.domains, len(state.changes))
 
@@ -116,6 +117,16 @@ def test_a_broker_further_behind_meets_the_limits_of_the_horizon(behind_us):
         [default_by_second(0, MANY + 10), tick_block(HISTORY_US + MANY * SECOND_US)],
     ]
     rate, _ = rate_of_new_broker(batches, MANY * SECOND_US - behind_us, Rules())
+
+    assert 1 + MANY == rate
+
+
+def test_a_new_topic_of_a_broker_heard_of_that_far_behind_meets_the_limits_of_the_horizon():
+    batches = [
+        [events_block([event(0)]), tick_block(0, broker="new")],
+        [default_by_second(0, MANY + 10), tick_block(HISTORY_US + MANY * SECOND_US, broker=BROKER)],
+    ]
+    rate, _ = rate_of_new_broker(batches, 5 * SECOND_US, Rules())
 
     assert 1 + MANY == rate
 

@@ -18,6 +18,7 @@ from headgate.throttle.state import (
     LIMITER_FIELDS,
     VERSION,
     WITHHELD_FIELDS,
+    Clock,
     DomainState,
     KeyState,
     decode_state,
@@ -67,8 +68,7 @@ def full_domain():
     book = Book.from_changes([*CHANGES[:1], limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)])
     return DomainState(
         "b1",
-        clock_ns=17,
-        high_us=18,
+        clock=Clock(high_us=18, done_ns=17),
         keys=pa.array(["persistent://t/n/a", "@group/gold"]),
         limiters={
             name: np.array([[next(count) for _ in range(width)] if width > 1 else next(count) % 2 for _ in range(2)])
@@ -89,7 +89,8 @@ def full_domain():
 
 def test_every_field_comes_back():
     state = KeyState(
-        {"b1": full_domain(), "b2": DomainState("b2", clock_ns=3)},
+        {"b1": full_domain(), "b2": DomainState("b2", Clock(done_ns=3))},
+        clocks={"b3": Clock(high_us=5), "b4": Clock(6, 5000)},
         changes=changes_table(CHANGES),
         forgotten_us=9,
         taken=2,
@@ -100,7 +101,7 @@ def test_every_field_comes_back():
     assert {broker: plain_domain(domain) for broker, domain in state.domains.items()} == {
         broker: plain_domain(domain) for broker, domain in again.domains.items()
     }
-    assert (CHANGES, 9, 2) == (changes_of(again.changes), again.forgotten_us, again.taken)
+    assert (state.clocks, CHANGES, 9, 2) == (again.clocks, changes_of(again.changes), again.forgotten_us, again.taken)
     assert [] == [name for name, value in plain_domain(full_domain()).items() if value == default[name]]
 
 
