@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate import __version__
 from headgate.errors import HeadgateError
+from headgate.quota.groups_parser import add_groups_actions
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -65,4 +66,20 @@ def run_sql(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_conformance, add_sql)
+def add_groups(subcommands: "Subcommands") -> None:
+    """`headgate groups ACTION OUTPUT ...`: look at resource groups and change them, while jobs run or not."""
+    parser = subcommands.add_parser("groups", help="look at resource groups and change them")
+    add_groups_actions(parser)
+    parser.set_defaults(run=run_groups)
+
+
+def run_groups(arguments: argparse.Namespace) -> int:
+    """Print what was found, or what was changed."""
+    from headgate.quota.groups_command import run  # noqa: PLC0415  other subcommands do not need the tables
+
+    for line in run(arguments):
+        print(line)
+    return 0
+
+
+SUBCOMMANDS = (add_conformance, add_sql, add_groups)

@@ -22,6 +22,14 @@ class InvalidArgument(CoreError):
     code = "invalid_argument"
 
 
+class BadAllocation(InvalidArgument):
+    """An allocation that was refused as a whole. `code` is the spec's name of the mistake (resource-groups.md 16)."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(f"{code}: {message}")
+
+
 class Closed(CoreError):
     """An operation on a classic window that was closed (rate-limiters.md 7)."""
 
@@ -51,6 +59,14 @@ class StateError(HeadgateError):
 
 class TableError(HeadgateError):
     """A table under the output folder is missing or is not what headgate wrote."""
+
+
+class AdminError(HeadgateError):
+    """A change of resource groups was refused and nothing changed; `status` is that of the admin API."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        self.status = status
+        super().__init__(reason)
 
 
 class ConformanceError(HeadgateError):

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.conformance.adapters import buckets, connections, dispatch, publishing
+from headgate.conformance.adapters import (
+    buckets,
+    connections,
+    dispatch,
+    publishing,
+    quota_admin,
+    quota_allocation,
+    quota_reports,
+)
+from headgate.conformance.adapters.one_call import replay_call
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import TimedFactory, replay_timed
 from headgate.conformance.vector_file import Vector
@@ -29,4 +38,10 @@ RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connec
 
 KINDS: dict[str, Kind] = {
     **_timed(RATE_LIMITERS),
+    "allocate": Kind(quota_allocation.replay_allocation, quota_allocation.allocation_of),
+    "rounds": Kind(quota_allocation.replay_rounds, quota_allocation.played),
+    "report_decision": Kind(replay_call, quota_reports.report_decision),
+    "usage_map": Kind(replay_call, quota_reports.usage_map),
+    "resolve_group": Kind(replay_call, quota_admin.resolve_group),
+    "admin": Kind(replay_call, quota_admin.admin),
 }

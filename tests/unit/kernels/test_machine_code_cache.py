@@ -62,11 +62,14 @@ def test_a_source_tree_keeps_its_machine_code_beside_itself(tree, no_home):
     assert [file.name for file in kernels.rglob("int128.sat_add-*.nbc")] != []
 
 
-def test_a_change_in_one_file_reaches_compiled_callers_in_others(tree, no_home):
+@pytest.mark.parametrize("package", ["kernels", "quota"])
+def test_a_change_in_one_file_reaches_compiled_callers_in_others(tree, no_home, package):
     kernels = tree / "headgate" / "core" / "kernels"
+    folder = kernels.parent / package
+    folder.mkdir(exist_ok=True)
     (kernels / "caller.py").write_text(
         "from headgate.core.kernels import kernel\n"
-        "from headgate.core.kernels.callee import one\n"
+        f"from headgate.core.{package}.callee import one\n"
         "@kernel\n"
         "def total(a):\n"
         "    return a + one()\n"
@@ -75,6 +78,6 @@ def test_a_change_in_one_file_reaches_compiled_callers_in_others(tree, no_home):
     program = "from headgate.core.kernels.caller import total; print(total(1))"
     printed = []
     for value in (1, 10):
-        (kernels / "callee.py").write_text(callee.format(value))
+        (folder / "callee.py").write_text(callee.format(value))
         printed += run(tree, program, no_home)
     assert printed == ["2", "11"]

@@ -11,8 +11,9 @@ every file's name. Kernels therefore import from the core only.
 
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from numba import njit
@@ -21,11 +22,18 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
 def _digest_of_sources() -> str:
     digest = hashlib.sha256()
-    for package in ("headgate.core", __name__):
-        for source in sorted(resources.files(package).iterdir(), key=lambda entry: entry.name):
-            if source.name.endswith(".py"):
-                digest.update(source.read_bytes())
+    for source in _sources(resources.files("headgate.core")):
+        digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    """The Python files of a package and of the packages in it, in an order of their names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.name.endswith(".py"):
+            yield entry
 
 
 _SOURCES = _digest_of_sources()

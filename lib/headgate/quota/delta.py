@@ -1,0 +1,251 @@
+"""One Delta table through delta-rs: opened or created, read, and its log looked at commit by commit.
+
+Rows are never read through `DeltaTable.to_pyarrow_table` or `to_pyarrow_dataset`: their threads may still be busy when
+the interpreter ends, and then abort the process.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from headgate.errors import TableError
+from headgate.quota.schemas import EPOCH_PROPERTY, TableSpec
+
+COMMIT_RETRIES = 50
+_CREATE_ATTEMPTS = 5
+_LOG = "_delta_log"
+_WRITER = WriterProperties(compression="ZSTD")
+
+
+@dataclass(frozen=True)
+class AddedFile:
+    """A file of new rows, by its path below the table, and the values of its partition as the log writes them."""
+
+    path: str
+    partition: Mapping[str, str | None]
+
+
+class Table:
+    """A table at one place. `delta` is its state as of the last `refresh`, whatever was written since; for one thread.
+
+    Every method raises TableError where the table cannot be read or written.
+    """
+
+    def __init__(self, location: str, spec: TableSpec, delta: DeltaTable) -> None:
+        self.location = location
+        self.spec = spec
+        self.delta = delta
+        self.files, self.root = pafs.FileSystem.from_uri(delta.table_uri)
+
+    @property
+    def version(self) -> int:
+        """The version of `delta`."""
+        version: int = self.delta.version()
+        return version
+
+    def refresh(self) -> int:
+        """Take in what others wrote, and return the version."""
+        with told(self, "read"):
+            self._check_log()
+            self.delta.update_incremental()
+        return self.version
+
+    def transaction_version(self, application: str) -> int | None:
+        """The version of the last transaction of an application that is in the table, as of the last `refresh`."""
+        version: int | None = self.delta.transaction_version(application)
+        return version
+
+    def select(self, where: str = "") -> pa.Table:
+        """The rows as of the last `refresh`, in any order. where: a condition in SQL."""
+        columns = ", ".join(f'"{name}"' for name in self.spec.schema.names)
+        query = f"SELECT {columns} FROM t" + (f" WHERE {where}" if where else "")  # noqa: S608  names of our own
+        try:
+            rows = pa.table(QueryBuilder().register("t", self.delta).execute(query).read_all())
+        except Exception as error:  # what fails while a query runs is raised as a plain Exception
+            raise _failure(self, "read", error) from error
+        return rows.cast(nullable(self.spec.schema))
+
+    def added_since(self, version: int) -> list[AddedFile] | None:
+        """Files with rows that are new in the commits after `version`, in the order of the commits.
+
+        Files that a compaction put in the place of others hold no new rows. None where a commit is gone from the log.
+        """
+        added: list[AddedFile] = []
+        for number in range(version + 1, self.version + 1):
+            commit = self._commit(number)
+            if commit is None:
+                return None
+            added += [
+                AddedFile(unquote(action["path"]), action["partitionValues"])
+                for action in commit
+                if action.get("dataChange", True)
+            ]
+        return added
+
+    def commit_pinned(
+        self, actions: Sequence[Any], transactions: Sequence[Transaction] = (), *, retries: int = 0
+    ) -> bool:
+        """Commit file actions; False, and nothing is done, if the table is not as it was at the last `refresh`.
+
+        retries: how many commits of others may come between, as long as they concern other rows.
+        """
+        properties = CommitProperties(max_commit_retries=retries, app_transactions=list(transactions) or None)
+        with told(self, "written"):
+            try:
+                self.delta.create_write_transaction(
+                    list(actions),
+                    "append",
+                    self.spec.schema,
+                    list(self.spec.partition_by),
+                    commit_properties=properties,
+                )
+            except CommitFailedError:
+                if not self.moved():
+                    raise
+                return False
+        return True
+
+    def append_pinned(self, rows: pa.Table, transactions: Sequence[Transaction] = (), *, retries: int = 0) -> bool:
+        """Append rows as `commit_pinned` commits files."""
+        properties = CommitProperties(max_commit_retries=retries, app_transactions=list(transactions) or None)
+        with told(self, "written"):
+            try:
+                write_deltalake(
+                    self.delta,
+                    rows.cast(self.spec.schema),
+                    mode="append",
+                    commit_properties=properties,
+                    writer_properties=_WRITER,
+                )
+            except CommitFailedError:
+                if not self.moved():
+                    raise
+                return False
+        return True
+
+    def moved(self) -> bool:
+        """Whether somebody wrote since the last `refresh`."""
+        with told(self, "read"):
+            newest: int = DeltaTable(self.location).version()
+        return newest != self.version
+
+    def path(self, relative: str) -> str:
+        """Where a file of the table is, for its file system."""
+        return f"{self.root.rstrip('/')}/{relative}"
+
+    def _check_log(self) -> None:
+        """Raise OSError if the log cannot be read: delta-rs then takes the table for unchanged."""
+        try:
+            self.files.open_input_stream(self._commit_path(self.version)).close()
+        except FileNotFoundError:
+            log = self.files.get_file_info(self.path(_LOG))
+            if log.type is not pafs.FileType.Directory:
+                raise
+
+    def _commit_path(self, number: int) -> str:
+        return self.path(f"{_LOG}/{number:020d}.json")
+
+    def _commit(self, number: int) -> list[dict[str, Any]] | None:
+        try:
+            with self.files.open_input_stream(self._commit_path(number)) as stream:
+                lines = stream.read().decode().splitlines()
+            actions = [json.loads(line) for line in lines if line]
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise _failure(self, "read", error) from error
+        return [action["add"] for action in actions if "add" in action]
+
+
+def opened(location: str, spec: TableSpec, epoch_ms: int | None, properties: Mapping[str, str] | None = None) -> Table:
+    """The table at `location`, which is created where there is none.
+
+    epoch_ms: T, which the table must have been created with; None: whatever it is, and nothing is created.
+    properties: of a new table, beside those of `spec`.
+    Raises TableError for another T, other columns, and where no table can be. Source: resource-groups 5.
+    """
+    table = Table(location, spec, _opened(location, spec, epoch_ms, properties or {}))
+    _check_columns(table)
+    if epoch_ms is not None:
+        _check_epoch(table, epoch_ms)
+    return table
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """`schema`, whose columns may hold null: whatever an engine wrote can be read."""
+    return pa.schema([pa.field(column.name, column.type) for column in schema])
+
+
+@contextmanager
+def told(table: Table, done: str) -> Iterator[None]:
+    """Turn what fails inside into a TableError. done: what the table cannot be, "read" or "written"."""
+    try:
+        yield
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise _failure(table, done, error) from error
+
+
+def _failure(table: Table, done: str, error: Exception) -> TableError:
+    return _refusal(table.location, done, error, "see to it that the table is there and can be read and written")
+
+
+def _refusal(location: str, done: str, error: Exception, remedy: str) -> TableError:
+    lines = str(error).splitlines() or [type(error).__name__]
+    return TableError(f"the table {location} cannot be {done}: {lines[0].rstrip('.')}; {remedy}")
+
+
+def _opened(location: str, spec: TableSpec, epoch_ms: int | None, properties: Mapping[str, str]) -> DeltaTable:
+    remedy = "give a place that can be written: a new one, or that of an earlier run"
+    for attempt in range(1, _CREATE_ATTEMPTS + 1):
+        try:
+            return DeltaTable(location)
+        except TableNotFoundError as error:
+            if epoch_ms is None:
+                absent = "start a job with this output once, which creates its tables, or correct the path"
+                raise _refusal(location, "opened", error, absent) from error
+        except (DeltaError, OSError) as error:
+            raise _refusal(location, "opened", error, remedy) from error
+        try:
+            return DeltaTable.create(
+                location,
+                schema=spec.schema,
+                partition_by=list(spec.partition_by) or None,
+                configuration={EPOCH_PROPERTY: str(epoch_ms), **spec.properties, **properties},
+                raise_if_key_not_exists=False,
+                commit_properties=CommitProperties(max_commit_retries=0),  # a second one would be made over the first
+            )
+        except (DeltaError, OSError) as error:  # somebody else may just have created it
+            if attempt == _CREATE_ATTEMPTS:
+                raise _refusal(location, "created", error, remedy) from error
+    raise AssertionError
+
+
+def _check_columns(table: Table) -> None:
+    found = pa.schema(table.delta.schema().to_arrow())
+    partitions = tuple(table.delta.metadata().partition_columns)
+    if nullable(found) != nullable(table.spec.schema) or partitions != table.spec.partition_by:
+        raise TableError(
+            f"the table {table.location} has the columns {', '.join(found.names)} (partitions: "
+            f"{', '.join(partitions) or 'none'}), which are not those of {table.spec.name}; allowed: "
+            f"{', '.join(table.spec.schema.names)} (partitions: {', '.join(table.spec.partition_by) or 'none'}), with "
+            "the types of docs/resource-groups.md; give another place, or remove the table"
+        )
+
+
+def _check_epoch(table: Table, epoch_ms: int) -> None:
+    stored = table.delta.metadata().configuration.get(EPOCH_PROPERTY)
+    if stored != str(epoch_ms):
+        got = "no table property" if stored is None else f"the table property {EPOCH_PROPERTY} = {stored}"
+        wanted = f"resourceGroupEpochMillis = {epoch_ms}"
+        remedy = f"set {EPOCH_PROPERTY}" if stored is None else f"set resourceGroupEpochMillis={stored}"
+        raise TableError(
+            f"the table {table.location} has {got}; allowed: {epoch_ms}, as of {wanted}; {remedy}, or give new tables"
+        )

@@ -1,0 +1,141 @@
+"""The file resource-groups.json in the tables: what is new in it is written, what is as it was is left alone.
+
+The rule, entry by entry (a group, an attachment), comparing the file with itself at the last start:
+
+* an entry that is new or was changed is written: the file wins over what was set by hand;
+* an entry that is gone is taken back: the group is deleted, the resource detached;
+* an entry that is as it was stays as the tables have it now: what was set by hand since then is kept.
+
+What the file said at the last start is a property of rg_groups, so it belongs to the tables and not to a machine.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+
+from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
+from headgate.core.quota.admin import AdminParameters, decide
+from headgate.core.quota.admin_request import Request
+from headgate.core.quota.attachments import FIELDS
+from headgate.core.quota.config_tables import ConfigRow, ConfigTables
+from headgate.core.quota.groups import RATE_FIELDS, rest_of_rate
+from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import TableError
+from headgate.quota.config_store import ConfigStore
+from headgate.quota.delta import Table
+from headgate.quota.presence import EVERYWHERE
+from headgate.quota.requests import attach, delete_group, local_parameters, put_group
+
+IMPORTED = "headgate.importedConf"
+"""The property of rg_groups with what the file said at the last start, as JSON."""
+_ATTEMPTS = 20
+
+Entries = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """How many rows were written, and lines for the user: what the file says and the tables cannot follow."""
+
+    rows: int
+    warnings: tuple[str, ...] = ()
+
+
+def import_groups(store: ConfigStore, conf: ResourceGroups, settings: QuotaSettings) -> Imported:
+    """Bring the file's groups and attachments into the tables, at a start.
+
+    Jobs that start together may all do it. After a crash on the way the next start does the rest.
+    Raises TableError where the tables cannot be read or written.
+    """
+    now = entries_of(conf)
+    parameters = local_parameters(settings)
+    for _ in range(_ATTEMPTS):
+        tables = store.read()
+        before = _last_import(store.groups)
+        if now == before:
+            return Imported(0)
+        rows, warnings = _changes(tables, before, now, parameters)
+        if (not rows or store.write(rows, tables.version)) and _remember(store.groups, now):
+            return Imported(len(rows), tuple(warnings))
+    raise TableError(
+        f"the table {store.groups.location} cannot be written: in {_ATTEMPTS} attempts others always came before; "
+        "start again"
+    )
+
+
+def entries_of(conf: ResourceGroups) -> Entries:
+    """What the file says, by kind (groups, tenants, namespaces, topics) and name. Rates are those of REST."""
+    attached = {name: dict(getattr(conf, name)) for name in FIELDS.values()}
+    return {"groups": {name: _rates(group) for name, group in conf.groups.items()}, **attached}
+
+
+def _changes(
+    tables: ConfigTables, before: Entries, now: Entries, parameters: AdminParameters
+) -> tuple[list[ConfigRow], list[str]]:
+    """The rows to write, each with the next version, and what was refused."""
+    rows: list[ConfigRow] = []
+    warnings: list[str] = []
+    for request, entry in _requests(before, now):
+        decision = decide(request, tables, EVERYWHERE, parameters)
+        if decision.change is not None:
+            rows.append(decision.change.row)
+            tables = tables.written(decision.change.row)
+        elif decision.response.status == 412:
+            reason = decision.response.json
+            text = reason["reason"] if isinstance(reason, dict) else reason
+            warnings.append(f"resource-groups.json no longer names the {entry}, which stays: {text}")
+    return rows, warnings
+
+
+def _requests(before: Entries, now: Entries) -> list[tuple[Request, str]]:
+    """Groups come first and go last, so that no attachment is without its group on the way."""
+    old, new = before.get("groups", {}), now["groups"]
+    requests = [
+        (put_group(name, rates), f"group {name}") for name, rates in sorted(new.items()) if old.get(name) != rates
+    ]
+    for scope, kind in FIELDS.items():
+        was, is_ = before.get(kind, {}), now[kind]
+        changed = sorted(name for name in was.keys() | is_.keys() if was.get(name) != is_.get(name))
+        requests += [(attach(scope, name, is_.get(name)), f"{scope} {name}") for name in changed]
+    return requests + [(delete_group(name), f"group {name}") for name in sorted(old.keys() - new.keys())]
+
+
+def _rates(group: ResourceGroup) -> dict[str, int]:
+    rates = (
+        group.publish_messages_per_s,
+        group.publish_bytes_per_s,
+        group.dispatch_messages_per_s,
+        group.dispatch_bytes_per_s,
+    )
+    return {field.name: rest_of_rate(rate) for field, rate in zip(RATE_FIELDS, rates, strict=True)}
+
+
+def _last_import(groups: Table) -> Entries:
+    text = groups.delta.metadata().configuration.get(IMPORTED)
+    if text is None:
+        return {}
+    try:
+        entries: Entries = json.loads(text)
+    except ValueError as error:
+        raise TableError(
+            f"the table {groups.location} has a property {IMPORTED} that is not JSON ({error}); remove the property: "
+            "the next start then writes everything in resource-groups.json"
+        ) from error
+    return entries
+
+
+def _remember(groups: Table, entries: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Keep what the file says; False if somebody wrote to the table at the same time."""
+    groups.refresh()
+    try:
+        groups.delta.alter.set_table_properties(
+            {IMPORTED: json.dumps(entries, sort_keys=True)}, raise_if_not_exists=False
+        )
+    except DeltaError as error:
+        if not groups.moved():
+            raise TableError(f"the table {groups.location} cannot be written: {error}; start again") from error
+        return False
+    return True

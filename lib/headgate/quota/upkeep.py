@@ -1,0 +1,122 @@
+"""rg_usage over time: hours that are over become sorted files, old hours go (resource-groups 5.2, 13.4)."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from deltalake import CommitProperties, Transaction
+from deltalake.exceptions import CommitFailedError
+from deltalake.transaction import RemoveAction
+
+from headgate.quota.delta import COMMIT_RETRIES, Table, told
+from headgate.quota.usage_files import COMPACTED, read_usage, write_usage
+from headgate.quota.usage_rows import HOUR_MS
+
+COMPACTION = "headgate-compaction"
+"""The application id of compactions: of two at once Delta refuses one."""
+CLOSED_AFTER_MS = 60_000
+"""An hour is closed so long after its end: what its brokers sent is in then."""
+KEPT_HOURS = 1
+"""How long files stay that no version of now has: readers may be behind."""
+_SORTED = [(name, "ascending") for name in ("group_id", "broker_id", "epoch", "seq", "class")]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was done: hours compacted, hours removed."""
+
+    compacted: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _File:
+    hour: int
+    shard: int
+    path: str
+    size: int
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.path.rpartition("/")[2].startswith(COMPACTED)
+
+
+class UsageUpkeep:
+    """Any number of processes may keep up one table, while brokers write and read it.
+
+    No row changes, and readers by version see none twice. retention_hours: of resourceGroupUsageRetentionHours.
+    Raises TableError where the table cannot be read or written.
+    """
+
+    def __init__(self, table: Table, retention_hours: int) -> None:
+        self._table = table
+        self._retention_hours = retention_hours
+
+    def run(self, now_ms: int) -> Kept:
+        """Compact each closed hour once, remove hours that are too old and the files nobody needs any more.
+
+        now_ms: in event time.
+        """
+        self._table.refresh()
+        oldest = now_ms // HOUR_MS - self._retention_hours
+        hours = self._hours()
+        removed = tuple(hour for hour in hours if hour < oldest)
+        if removed and not self._remove(oldest):
+            removed = ()
+        open_from = (now_ms - CLOSED_AFTER_MS) // HOUR_MS
+        due = [hour for hour in hours if oldest <= hour < open_from and not _is_done(hours[hour])]
+        compacted = tuple(hour for hour in due if self._compact(hour, hours[hour]))
+        if removed or compacted:
+            self._vacuum()
+        return Kept(compacted, removed)
+
+    def _hours(self) -> dict[int, list[_File]]:
+        with told(self._table, "read"):
+            actions = pa.table(self._table.delta.get_add_actions(flatten=True))
+        hours: dict[int, list[_File]] = {}
+        for row in actions.select(["partition.hour", "partition.shard", "path", "size_bytes"]).to_pylist():
+            hours.setdefault(row["partition.hour"], []).append(_File(*row.values()))
+        return dict(sorted(hours.items()))
+
+    def _compact(self, hour: int, files: Iterable[_File]) -> bool:
+        """Put one sorted file a shard in the place of all of an hour, in one commit; False if another did."""
+        by_shard: dict[int, list[_File]] = {}
+        for file in files:
+            by_shard.setdefault(file.shard, []).append(file)
+        actions: list[object] = []
+        at_ms = time.time_ns() // 1_000_000
+        for shard, parts in sorted(by_shard.items()):
+            partition: dict[str, str | None] = {"hour": str(hour), "shard": str(shard)}
+            try:
+                rows = pa.concat_tables([read_usage(self._table, file.path, partition) for file in parts])
+            except FileNotFoundError:
+                return False
+            actions += write_usage(self._table, rows.sort_by(_SORTED), COMPACTED.rstrip("-"), data_change=False)
+            actions += [_replaced(file, partition, at_ms) for file in parts]
+        # delta-rs lets two replace the same files, whose rows were there twice then; it refuses the same transaction.
+        return self._table.commit_pinned(actions, [Transaction(COMPACTION, hour)], retries=COMMIT_RETRIES)
+
+    def _remove(self, oldest: int) -> bool:
+        """Drop the hours before `oldest`; False if somebody else did."""
+        with told(self._table, "written"):
+            try:
+                self._table.delta.delete(
+                    f"hour < {oldest}", commit_properties=CommitProperties(max_commit_retries=COMMIT_RETRIES)
+                )
+            except CommitFailedError:
+                return False
+        return True
+
+    def _vacuum(self) -> None:
+        self._table.refresh()
+        with told(self._table, "written"):
+            self._table.delta.vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False, full=True)
+
+
+def _is_done(files: Iterable[_File]) -> bool:
+    return any(file.is_compacted for file in files)
+
+
+def _replaced(file: _File, partition: Mapping[str, str | None], at_ms: int) -> RemoveAction:
+    return RemoveAction(file.path, False, at_ms, file.size, dict(partition))

@@ -1,0 +1,31 @@
+"""Tables of one test in its folder, and cuts to put into them."""
+
+from headgate.core.quota.cuts import Cut, CutKind, ReportRow
+from headgate.core.quota.reports import ReportReason
+from headgate.core.quota.settings import QuotaSettings
+from headgate.core.quota.usage import Usage
+from headgate.quota.tables import Locations, QuotaTables
+from headgate.quota.usage_rows import Sender, SentCut, usage_rows
+
+SETTINGS = QuotaSettings()
+HOUR = 480_000
+EPOCH = HOUR * 3600
+NOW_MS = (EPOCH + 1) * 1000
+SHARDS = dict.fromkeys(range(1, 100), 0)
+USAGE = Usage((10, 1000), (12, None), (None, 0), (True, False))
+
+
+def tables(folder, **settings):
+    chosen = QuotaSettings(**settings)
+    return QuotaTables(Locations.of(folder, chosen), chosen)
+
+
+def cut(seq, *groups, epoch=EPOCH, broker=7, kind=CutKind.PERIODIC, closes=True, incarnation=1_700_000_000_000):
+    rows = tuple(ReportRow(group, 0, USAGE, ReportReason.FIRST) for group in groups)
+    sent = Cut(seq, epoch, kind, closes, epoch * 1000, 3, rows)
+    return SentCut(Sender(broker, incarnation, 2), sent, NOW_MS, {(group, 0): group for group in groups})
+
+
+def said(read):
+    """What rows say, in short: (broker, seq, group) of each."""
+    return [(row.broker_id, row.seq, row.group_id) for row in usage_rows(read.rows)]

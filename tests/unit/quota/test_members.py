@@ -1,0 +1,71 @@
+"""Members: the id of a name stays, every life is newer than the last, and writers at once lose nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from headgate.core.quota.usage_map import Member
+from headgate.quota.delta import opened
+from headgate.quota.members import MemberRow, MemberTable
+from headgate.quota.schemas import RG_MEMBERS
+from unit.quota.places import tables
+
+
+@pytest.fixture
+def members(tmp_path):
+    return tables(tmp_path).members
+
+
+def test_brokers_that_join_are_up_each_with_its_own_id(members):
+    joined = members.join({"b-1": 2, "b-0": 1}, 1000)
+
+    assert {
+        "b-0": MemberRow(0, "b-0", 1000, 1, "up", 1),
+        "b-1": MemberRow(1, "b-1", 1000, 2, "up", 1),
+    } == joined
+    assert {0: Member(1000, 1), 1: Member(1000, 2)} == members.up()
+
+
+@pytest.mark.parametrize(("clock_ms", "incarnation"), [(2000, 2000), (1000, 1001), (5, 1001)])
+def test_a_restart_keeps_the_id_and_begins_a_newer_life(members, clock_ms, incarnation):
+    members.join({"a": 1, "b": 1}, 1000)
+
+    again = members.join({"b": 5}, clock_ms)["b"]
+    assert (1, incarnation, 5) == (again.broker_id, again.incarnation, again.weight)
+    assert Member(incarnation, 5) == members.up()[1]
+
+
+@pytest.mark.parametrize(("end", "state"), [("leave", "left"), ("lose", "lost")])
+def test_a_broker_that_left_or_was_lost_is_no_member(members, end, state):
+    members.join({"a": 1, "b": 1}, 1000)
+    getattr(members, end)({0: 1000})
+
+    assert {1: Member(1000, 1)} == members.up()
+    assert MemberRow(0, "a", 1000, 1, state, 2) == members.read()[0]
+
+
+def test_who_began_another_life_is_not_taken_for_lost(members):
+    members.join({"a": 1}, 1000)
+    members.join({"a": 1}, 2000)
+    members.lose({0: 1000, 7: 1})
+
+    assert {0: Member(2000, 1)} == members.up()
+
+
+def test_members_that_nobody_changed_are_not_read_again(members):
+    members.join({"a": 1}, 1000)
+
+    assert members.read() is members.read()
+
+
+def test_brokers_that_join_at_once_get_different_ids(tmp_path):
+    tables(tmp_path)
+
+    def join(name):
+        return MemberTable(opened(f"{tmp_path}/rg_members", RG_MEMBERS, None)).join({name: 1}, 1000)[name]
+
+    with ThreadPoolExecutor(4) as pool:
+        joined = list(pool.map(join, "abcd"))
+
+    assert {0, 1, 2, 3} == {row.broker_id for row in joined}
+    assert {1, 2, 3, 4} == {row.version for row in joined}

@@ -1,0 +1,112 @@
+"""Hours that are over become sorted files, old ones go; readers get no row twice and lose none."""
+
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from headgate.quota.delta import opened
+from headgate.quota.schemas import RG_USAGE
+from headgate.quota.upkeep import CLOSED_AFTER_MS, Kept, UsageUpkeep
+from unit.quota.places import EPOCH, HOUR, NOW_MS, SHARDS, cut, said, tables
+
+CLOSED_MS = (HOUR + 1) * 3_600_000 + CLOSED_AFTER_MS
+
+
+def rows_of(folder):
+    table = opened(f"{folder}/rg_usage", RG_USAGE, None)
+    return sorted(map(str, table.select().to_pylist()))
+
+
+def names(folder):
+    return sorted(uri.rpartition("/")[2].partition("-")[0] for uri in DeltaTable(f"{folder}/rg_usage").file_uris())
+
+
+def test_a_closed_hour_becomes_one_sorted_file_a_shard(tmp_path):
+    quota = tables(tmp_path)
+    for seq, epoch in ((1, EPOCH), (2, EPOCH + 1)):
+        for broker in (8, 7):
+            quota.usage.append([cut(seq, 1, 2, 3, epoch=epoch, broker=broker)], {1: 0, 2: 0, 3: 5})
+    before = rows_of(tmp_path)
+
+    assert Kept(compacted=(HOUR,)) == quota.upkeep().run(CLOSED_MS)
+
+    assert before == rows_of(tmp_path)
+    assert ["compacted"] * 3 == names(tmp_path)
+    (path,) = (uri for uri in DeltaTable(f"{tmp_path}/rg_usage").file_uris() if "shard=0" in uri)
+    rows = pq.ParquetFile(path).read(["group_id", "broker_id", "epoch"]).to_pylist()
+    expected = [(group, broker, epoch) for group in (1, 2) for broker in (7, 8) for epoch in (EPOCH, EPOCH + 1)]
+    assert expected == [tuple(row.values()) for row in rows]
+
+
+def test_compaction_is_no_news_to_a_reader(tmp_path):
+    quota = tables(tmp_path)
+    reader = quota.usage_reader(version=0)
+    quota.usage.append([cut(1, 1)], SHARDS)
+    behind = quota.usage_reader(version=0)
+    reader.read(NOW_MS)
+    quota.upkeep().run(CLOSED_MS)
+    quota.usage.append([cut(2, epoch=EPOCH + 3600)], SHARDS)
+
+    assert [[(7, 2, 0)], [(7, 1, 0), (7, 1, 1), (7, 2, 0)]] == [said(one.read(NOW_MS)) for one in (reader, behind)]
+
+
+def test_an_hour_is_compacted_once_and_only_when_it_is_over(tmp_path):
+    quota = tables(tmp_path)
+    quota.usage.append([cut(1)], SHARDS)
+    upkeep = quota.upkeep()
+
+    assert [Kept(), Kept(compacted=(HOUR,)), Kept()] == [upkeep.run(at) for at in (CLOSED_MS - 1, CLOSED_MS, CLOSED_MS)]
+    quota.usage.append([cut(2)], SHARDS)
+    assert Kept() == upkeep.run(CLOSED_MS)
+    assert ["compacted", "cut"] == names(tmp_path)
+
+
+def test_of_two_that_compact_at_once_one_does_it(tmp_path):
+    quota = tables(tmp_path)
+    quota.usage.append([cut(1, 1)], SHARDS)
+    before = rows_of(tmp_path)
+    one, other = (UsageUpkeep(opened(f"{tmp_path}/rg_usage", RG_USAGE, None), 24) for _ in range(2))
+    found = {}
+
+    def meanwhile(hour, files, compact=one._compact):
+        found["other"] = other.run(CLOSED_MS)
+        return compact(hour, files)
+
+    one._compact = meanwhile
+    found["one"] = one.run(CLOSED_MS)
+
+    assert {"other": Kept(compacted=(HOUR,)), "one": Kept()} == found
+    assert before == rows_of(tmp_path)
+
+
+def test_cuts_that_come_while_an_hour_is_compacted_are_kept(tmp_path):
+    quota = tables(tmp_path)
+    quota.usage.append([cut(1, 1)], SHARDS)
+    upkeep = quota.upkeep()
+
+    def meanwhile(hour, files, compact=upkeep._compact):
+        quota.usage.append([cut(2, 1)], SHARDS)
+        return compact(hour, files)
+
+    upkeep._compact = meanwhile
+    assert Kept(compacted=(HOUR,)) == upkeep.run(CLOSED_MS)
+    assert [(7, 1, 0), (7, 1, 1), (7, 2, 0), (7, 2, 1)] == said(quota.usage_reader().read(NOW_MS))
+
+
+def test_hours_before_the_retention_go(tmp_path):
+    quota = tables(tmp_path, usage_retention_hours=2)
+    for seq, hours in enumerate((0, 1, 2, 3), start=1):
+        quota.usage.append([cut(seq, epoch=EPOCH + hours * 3600)], SHARDS)
+
+    kept = quota.upkeep().run((HOUR + 3) * 3_600_000)
+    assert (HOUR,) == kept.removed
+    assert [2, 3, 4] == sorted(row["seq"] for row in quota.usage_reader(version=None)._table.select().to_pylist())
+
+
+def test_files_that_were_replaced_stay_an_hour_for_readers_behind(tmp_path):
+    quota = tables(tmp_path)
+    quota.usage.append([cut(1, 1)], SHARDS)
+    behind = quota.usage_reader(version=0)
+    quota.upkeep().run(CLOSED_MS)
+
+    read = behind.read(NOW_MS)
+    assert (False, [(7, 1, 0), (7, 1, 1)]) == (read.whole, said(read))

@@ -1,0 +1,52 @@
+"""A row of a large cut costs at most 15 bytes (resource-groups 13)."""
+
+import random
+
+import pyarrow.parquet as pq
+
+from headgate.core.quota.cuts import Cut, CutKind, ReportRow
+from headgate.core.quota.reports import ReportReason
+from headgate.core.quota.usage import Usage
+from headgate.quota.usage_rows import Sender, SentCut
+from unit.quota.places import EPOCH, NOW_MS, tables
+
+GROUPS = 5000
+ALL_GROUPS = 100_000
+BYTES_A_ROW = 15
+
+
+def usage(chance):
+    """1 to 1,000 messages a second of 100 to 2,000 bytes; one broker in five is held back by its share."""
+    admitted = int(10 ** chance.uniform(0, 3))
+    size = int(10 ** chance.uniform(2, 3.3))
+    if chance.random() < 0.2:
+        offered = admitted + chance.randrange(admitted)
+        return Usage((admitted, admitted * size), (offered, offered * size), (admitted, None), (True, False))
+    limit = admitted + chance.randrange(2 * admitted)
+    return Usage((admitted, admitted * size), (admitted, admitted * size), (limit, None), (False, False))
+
+
+def large_cut():
+    chance = random.Random(7)
+    groups = sorted(chance.sample(range(1, ALL_GROUPS + 1), GROUPS))
+    rows = tuple(ReportRow(group, 0, usage(chance), ReportReason.CHANGE) for group in groups)
+    topics = {(group, 0): chance.randrange(1, 20) for group in groups}
+    return SentCut(Sender(7, 1_700_000_000_000), Cut(9, EPOCH, CutKind.PERIODIC, True, 0, 3, rows), NOW_MS, topics)
+
+
+def test_a_row_of_a_large_cut_costs_at_most_15_bytes(tmp_path):
+    tables(tmp_path).usage.append([large_cut()], dict.fromkeys(range(1, ALL_GROUPS + 1), 3))
+
+    (path,) = (tmp_path / "rg_usage").rglob("shard=3/*.parquet")
+    assert path.stat().st_size <= BYTES_A_ROW * GROUPS
+
+
+def test_columns_are_delta_encoded_and_compressed_with_zstd(tmp_path):
+    tables(tmp_path).usage.append([large_cut()], dict.fromkeys(range(1, ALL_GROUPS + 1), 3))
+
+    (path,) = (tmp_path / "rg_usage").rglob("shard=3/*.parquet")
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    columns = {group.column(i).path_in_schema: group.column(i) for i in range(group.num_columns)}
+    assert "DELTA_BINARY_PACKED" in columns["group_id"].encodings
+    assert {"ZSTD"} == {column.compression for column in columns.values()}
+    assert not {"hour", "shard"} & columns.keys()
