@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.spark.session import local_builder
-from integration.processes import COMPILE_LIGHTLY, JAVA_OPTIONS
 from kafka_broker import kafka_broker
 
 __all__ = ["kafka_broker"]
@@ -34,7 +33,6 @@ def spark_of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spa
         settings = {
             "spark.sql.shuffle.partitions": 2,
             "spark.driver.memory": "2g",
-            JAVA_OPTIONS: COMPILE_LIGHTLY,
             "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
             "spark.local.dir": tmp_path_factory.mktemp("spark"),
         }

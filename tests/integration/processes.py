@@ -12,16 +12,18 @@ from integration.runs import await_that
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 300
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-COMPILE_LIGHTLY = "-XX:TieredStopAtLevel=1"
-"""A test ends before the code that Java's second compiler would make has paid for itself: half of the CPU time."""
+COMPILE_LIGHTLY = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+"""A test's job ends before what Java's second compiler makes has paid for itself: half of its CPU time.
+
+The session that tests share lives long enough.
+"""
 SMALL_SPARK = (
     "--driver-memory",
     "1g",
     "--conf",
     "spark.sql.shuffle.partitions=2",
     "--conf",
-    f"{JAVA_OPTIONS}={COMPILE_LIGHTLY}",
+    COMPILE_LIGHTLY,
 )
 UNAVAILABLE = 69  # set-up could not fetch something
 
