@@ -38,7 +38,7 @@ RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connec
 
 KINDS: dict[str, Kind] = {
     **_timed(RATE_LIMITERS),
-    "allocate": Kind(quota_allocation.replay_allocation, quota_allocation.allocation_of),
+    "allocate": Kind(replay_call, quota_allocation.allocation_of),
     "rounds": Kind(quota_allocation.replay_rounds, quota_allocation.played),
     "report_decision": Kind(replay_call, quota_reports.report_decision),
     "usage_map": Kind(replay_call, quota_reports.usage_map),

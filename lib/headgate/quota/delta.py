@@ -1,11 +1,7 @@
-"""One Delta table through delta-rs: opened or created, read, and its log looked at commit by commit.
-
-Rows are never read through `DeltaTable.to_pyarrow_table` or `to_pyarrow_dataset`: their threads may still be busy when
-the interpreter ends, and then abort the process.
-"""
+"""One Delta table through delta-rs: opened or created, read, and its log looked at commit by commit."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +9,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
+from headgate.delta_query import query
 from headgate.errors import TableError
 from headgate.quota.schemas import EPOCH_PROPERTY, TableSpec
 
@@ -63,13 +60,18 @@ class Table:
         version: int | None = self.delta.transaction_version(application)
         return version
 
+    def has(self, application: str, version: int) -> bool:
+        """Whether that transaction is in the table, or a later one of its application, as of the last `refresh`."""
+        done = self.transaction_version(application)
+        return done is not None and done >= version
+
     def select(self, where: str = "") -> pa.Table:
         """The rows as of the last `refresh`, in any order. where: a condition in SQL."""
         columns = ", ".join(f'"{name}"' for name in self.spec.schema.names)
-        query = f"SELECT {columns} FROM t" + (f" WHERE {where}" if where else "")  # noqa: S608  names of our own
+        sql = f"SELECT {columns} FROM t" + (f" WHERE {where}" if where else "")  # noqa: S608  names of our own
         try:
-            rows = pa.table(QueryBuilder().register("t", self.delta).execute(query).read_all())
-        except Exception as error:  # what fails while a query runs is raised as a plain Exception
+            rows = query(sql, {"t": self.delta})
+        except Exception as error:  # query raises no other
             raise _failure(self, "read", error) from error
         return rows.cast(nullable(self.spec.schema))
 
@@ -97,34 +99,36 @@ class Table:
 
         retries: how many commits of others may come between, as long as they concern other rows.
         """
-        properties = CommitProperties(max_commit_retries=retries, app_transactions=list(transactions) or None)
-        with told(self, "written"):
-            try:
-                self.delta.create_write_transaction(
-                    list(actions),
-                    "append",
-                    self.spec.schema,
-                    list(self.spec.partition_by),
-                    commit_properties=properties,
-                )
-            except CommitFailedError:
-                if not self.moved():
-                    raise
-                return False
-        return True
+
+        def commit(properties: CommitProperties) -> None:
+            partitions = list(self.spec.partition_by)
+            self.delta.create_write_transaction(
+                list(actions), "append", self.spec.schema, partitions, commit_properties=properties
+            )
+
+        return self._pinned(commit, transactions, retries)
 
     def append_pinned(self, rows: pa.Table, transactions: Sequence[Transaction] = (), *, retries: int = 0) -> bool:
         """Append rows as `commit_pinned` commits files."""
+
+        def append(properties: CommitProperties) -> None:
+            write_deltalake(
+                self.delta,
+                rows.cast(self.spec.schema),
+                mode="append",
+                commit_properties=properties,
+                writer_properties=_WRITER,
+            )
+
+        return self._pinned(append, transactions, retries)
+
+    def _pinned(
+        self, write: Callable[[CommitProperties], None], transactions: Sequence[Transaction], retries: int
+    ) -> bool:
         properties = CommitProperties(max_commit_retries=retries, app_transactions=list(transactions) or None)
         with told(self, "written"):
             try:
-                write_deltalake(
-                    self.delta,
-                    rows.cast(self.spec.schema),
-                    mode="append",
-                    commit_properties=properties,
-                    writer_properties=_WRITER,
-                )
+                write(properties)
             except CommitFailedError:
                 if not self.moved():
                     raise

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import Transaction
 
+from headgate.arrow import table_of
 from headgate.core.quota.step_parameters import Outcome
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES, Table
@@ -40,10 +41,8 @@ class LimitWriter:
         if not rows:
             return False
         self._table.refresh()
-        if transaction is not None:
-            done = self._table.transaction_version(transaction[0])
-            if done is not None and done >= transaction[1]:
-                return False
+        if transaction is not None and self._table.has(*transaction):
+            return False
         transactions = [] if transaction is None else [Transaction(*transaction)]
         if not self._table.append_pinned(self._rows(rows), transactions, retries=COMMIT_RETRIES):
             raise TableError(
@@ -61,6 +60,4 @@ class LimitWriter:
             )
             for row in rows
         ]
-        columns = zip(*flat, strict=True)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, LIMITS, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=LIMITS)
+        return table_of(flat, LIMITS)

@@ -1,11 +1,10 @@
 """rg_members: who is a broker, in which life, and whether it is up (resource-groups 5.3)."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 
-import pyarrow as pa
-
+from headgate.arrow import table_of
 from headgate.core.quota.usage_map import Member
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES, Table
@@ -100,15 +99,9 @@ class MemberTable:
         for _ in range(COMMIT_RETRIES):
             known = self.read()
             rows = change(known, max((row.version for row in known.values()), default=0) + 1)
-            if not rows or self._table.append_pinned(_rows_table(rows)):
+            if not rows or self._table.append_pinned(table_of(map(astuple, rows), MEMBERS)):
                 return rows
         raise TableError(f"the table {self._table.location} cannot be written: others always came before; try again")
-
-
-def _rows_table(rows: Iterable[MemberRow]) -> pa.Table:
-    columns = zip(*map(astuple, rows), strict=True)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, MEMBERS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=MEMBERS)
 
 
 def _in_life(known: Mapping[int, MemberRow], lives: Mapping[int, int]) -> Collection[int]:

@@ -3,14 +3,14 @@
 from collections.abc import Container
 from pathlib import PurePath
 
-import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from headgate.core.quota.admin import Presence
 from headgate.core.quota.attachments import Attachments
 from headgate.core.quota.groups import is_path_name
 from headgate.core.quota.topics import SCHEMES, topic_of
+from headgate.delta_query import query
 from headgate.errors import TableError
 
 
@@ -39,15 +39,15 @@ class _Seen(Container[str]):
 
     def _was_seen(self, name: str) -> bool:
         where = " OR ".join(f"starts_with(topic, '{scheme}://{name}/')" for scheme in SCHEMES)
-        query = f"SELECT topic FROM t WHERE {where} LIMIT 1"  # noqa: S608  a name of plain characters
+        sql = f"SELECT topic FROM t WHERE {where} LIMIT 1"  # noqa: S608  a name of plain characters
         location = f"{self._output}/topic_usage"
         try:
             table = DeltaTable(location)
         except TableNotFoundError:
             return False
         try:
-            return len(pa.table(QueryBuilder().register("t", table).execute(query).read_all())) > 0
-        except Exception as error:  # what fails while a query runs is raised as a plain Exception
+            return len(query(sql, {"t": table})) > 0
+        except Exception as error:  # query raises no other
             raise TableError(f"the table {location} cannot be read: {error}; see to it that it can be") from error
 
 

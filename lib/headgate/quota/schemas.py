@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-TIMESTAMP = pa.timestamp("us", tz="UTC")
+from headgate.arrow import TIMESTAMP
+
 EPOCH_PROPERTY = "headgate.epochMillis"
 """The table property that holds T. resource-groups 5"""
 

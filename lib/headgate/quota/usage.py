@@ -56,8 +56,7 @@ class UsageWriter:
         return True
 
     def _has(self, sent: SentCut) -> bool:
-        done = self._table.transaction_version(sent.sender.application)
-        return done is not None and done >= sent.cut.seq
+        return self._table.has(sent.sender.application, sent.cut.seq)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import table_of
 from headgate.core.quota.cuts import Cut, CutKind
 from headgate.core.quota.groups import HEARTBEAT_GROUP, TrafficClass, UsageKey
 from headgate.core.quota.usage import NOTHING, Usage
@@ -57,15 +58,7 @@ def usage_table(sent: Iterable[SentCut], shards: Mapping[int, int], epoch_ms: in
 
     shards: of every group in the cuts, by id.
     """
-    rows = [row for one in sent for row in _rows(one, shards, epoch_ms)]
-    columns = list(zip(*rows, strict=True)) if rows else [() for _ in USAGE]
-    arrays = [
-        pa.array(values, pa.int64()).cast(column.type) if pa.types.is_timestamp(column.type) else values
-        for values, column in zip(columns, USAGE, strict=True)
-    ]
-    return pa.Table.from_arrays(
-        [pa.array(values, column.type) for values, column in zip(arrays, USAGE, strict=True)], schema=USAGE
-    )
+    return table_of((row for one in sent for row in _rows(one, shards, epoch_ms)), USAGE)
 
 
 def usage_rows(table: pa.Table) -> Iterator[UsageRow]:

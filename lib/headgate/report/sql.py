@@ -5,10 +5,11 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
+from headgate import delta_query
 from headgate.errors import TableError
 from headgate.throttle.tables import SCHEMAS
 
@@ -35,15 +36,13 @@ def query(output: str, sql: str) -> pa.Table:
             f"got {sql.strip()[:60]!r}; allowed is one query, which changes nothing: it begins with SELECT, WITH, "
             "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any"
         )
-    builder = QueryBuilder()
     found = [name for name in SCHEMAS if (Path(output) / name / "_delta_log").is_dir()]
     if not found:
         raise TableError(f"no table is under {output}: give the --output of a job, which holds {', '.join(SCHEMAS)}")
-    for name in found:
-        builder.register(name, DeltaTable(f"{output}/{name}"))
+    tables = {name: DeltaTable(f"{output}/{name}") for name in found}
     try:
-        return pa.table(builder.execute(sql).read_all())
-    except Exception as error:  # what fails while a query runs is raised as a plain Exception
+        return delta_query.query(sql, tables)
+    except Exception as error:  # delta_query raises no other
         said = str(error).rstrip(".")
         raise TableError(f"the query cannot be run: {said}. Tables here: {', '.join(found)}") from error
 

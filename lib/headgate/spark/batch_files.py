@@ -7,8 +7,8 @@ one once it is computed: the state that it has written would stay, whatever its 
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -31,27 +31,41 @@ def is_unreadable_file(failure: Exception) -> bool:
     return _CONDITION in str(failure)
 
 
-def files_that_spark_multiplies(query: StreamingQuery) -> list[str]:
+class PlannedFiles(NamedTuple):
+    """Files of one input in a batch, with those that are gone; `relation` is Spark's own (Java)."""
+
+    relation: Any
+    paths: list[str]
+
+
+def planned_files(query: StreamingQuery) -> list[PlannedFiles]:
+    """What Spark has planned into the batch under way, but for Delta tables, whose files Delta looks after."""
+    return [
+        PlannedFiles(relation, relation.location().rootPaths().mkString("\0").split("\0"))
+        for relation in _relations(query)
+    ]
+
+
+def files_that_spark_multiplies(planned: Iterable[PlannedFiles]) -> list[str]:
     """Files whose path could be a pattern: with one in a batch, Spark 4.2 takes files of it several times."""
-    planned = [_planned(relation) for relation in _relations(query)]
-    return [path for paths in planned if len(paths) > 1 for path in paths if _PATTERN.search(path)]
+    return [path for _, paths in planned if len(paths) > 1 for path in paths if _PATTERN.search(path)]
 
 
-def missing_files(query: StreamingQuery) -> pa.Table:
+def missing_files(planned: Iterable[PlannedFiles]) -> pa.Table:
     """Dead letters (schemas.DEAD_LETTERS) of files that were gone before the batch could be planned.
 
     Spark is silent about them: a batch that is run again has the files that it had, less those that are gone.
     """
     letters = []
-    for relation in _relations(query):
-        planned, files = _planned(relation), relation.location().allFiles()
-        if files.size() < len(planned):
+    for relation, paths in planned:
+        files = relation.location().allFiles()
+        if files.size() < len(paths):
             present = {files.apply(i).getPath().toString() for i in range(files.size())}
-            letters += [_letter(path, _UNREADABLE, "it is gone") for path in planned if path not in present]
+            letters += [_letter(path, _UNREADABLE, "it is gone") for path in paths if path not in present]
     return pa.Table.from_pylist(letters, DEAD_LETTERS)
 
 
-def unreadable_files(spark: SparkSession, query: StreamingQuery) -> pa.Table:
+def unreadable_files(spark: SparkSession, query: StreamingQuery, planned: Iterable[PlannedFiles]) -> pa.Table:
     """Dead letters (schemas.DEAD_LETTERS) of every file of which the batch may lack a row.
 
     Those are the files that cannot be read to their end or are gone, and those that can be read now, but not with as
@@ -61,10 +75,10 @@ def unreadable_files(spark: SparkSession, query: StreamingQuery) -> pa.Table:
     """
     letters = []
     taken = _rows_taken(spark, query)
-    for relation in _relations(query):
+    for relation, paths in planned:
         schema = T.StructType.fromJson(json.loads(relation.dataSchema().json()))
         reader = spark.read.format(relation.fileFormat().shortName()).schema(schema).options(**_STRICTLY)
-        for path in _planned(relation):
+        for path in paths:
             try:
                 rows = _rows(reader.load(_PATTERN.sub(r"\\\g<0>", path)))
             except SPARK_ERRORS as error:
@@ -100,16 +114,9 @@ def _letter(path: str, what: str, why: str) -> dict[str, Any]:
 
 
 def _relations(query: StreamingQuery) -> Iterator[Any]:
-    """What Spark has planned into the batch, but for Delta tables, whose files Delta looks after."""
     leaves = query._jsq.streamingQuery().lastExecution().logical().collectLeaves()
     for leaf in (leaves.apply(i) for i in range(leaves.size())):
         if leaf.getClass().getSimpleName() == "LogicalRelation":
             relation = leaf.relation()
             if "Delta" not in relation.fileFormat().getClass().getSimpleName():
                 yield relation
-
-
-def _planned(relation: Any) -> list[str]:
-    """The files of the batch, with those that are gone."""
-    paths: list[str] = relation.location().rootPaths().mkString("\0").split("\0")
-    return paths

@@ -20,6 +20,7 @@ from headgate.spark.batch_files import (
     files_that_spark_multiplies,
     is_unreadable_file,
     missing_files,
+    planned_files,
     unreadable_files,
 )
 from headgate.spark.idle import idle_of
@@ -206,13 +207,14 @@ class ThrottleRun:
     def _lost(self) -> pa.Table:
         """Dead letters of files of which the batch under way lacks rows."""
         self._started.wait()
-        if odd := files_that_spark_multiplies(self._query):
+        planned = planned_files(self._query)
+        if odd := files_that_spark_multiplies(planned):
             self._refused = InputError(
                 f"--input: the path of {odd[0]} holds one of {{}}[]*?\\, and Spark counts files of its batch several "
                 "times, so nothing of it is counted: rename the file or folder and start with a new --output"
             )
             raise self._refused
-        return unreadable_files(self._spark, self._query) if self._past_damage else missing_files(self._query)
+        return unreadable_files(self._spark, self._query, planned) if self._past_damage else missing_files(planned)
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import table_of
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.keys import BROKER_KEY, group_key
 
@@ -71,10 +72,7 @@ CHANGES = pa.schema(
 
 
 def changes_table(changes: Sequence[LimitChange]) -> pa.Table:
-    columns = zip(*changes, strict=True) if changes else [[] for _ in CHANGES]
-    return pa.table(
-        [pa.array(list(column), field.type) for column, field in zip(columns, CHANGES, strict=True)], CHANGES
-    )
+    return table_of(changes, CHANGES)
 
 
 def changes_of(table: pa.Table) -> list[LimitChange]:

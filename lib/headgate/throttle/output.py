@@ -6,12 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import TIMESTAMP
 from headgate.core.kernels.domain_types import MARK, NONE
 from headgate.core.publish_limiter import Scope
 from headgate.core.publish_limiters import SCOPE_TYPES
 from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
 from headgate.throttle.keys import scopes_and_names
-from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TIMESTAMP, TOPIC_USAGE
+from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TOPIC_USAGE
 
 if TYPE_CHECKING:
     from headgate.throttle.state import DomainState

@@ -2,9 +2,8 @@
 
 import pyarrow as pa
 
+from headgate.arrow import TIMESTAMP
 from headgate.core import usage
-
-TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 EVENTS = pa.schema(
     [

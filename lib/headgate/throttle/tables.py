@@ -5,9 +5,10 @@ from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from headgate.delta_query import query
 from headgate.errors import TableError
 from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, TOPIC_USAGE
 
@@ -90,16 +91,12 @@ class Tables:
             ) from error
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
-        """The rows of the table as it is now, in any order.
-
-        The scan is all Rust: threads of pyarrow's own, which would read through a file system in Python, may still be
-        busy when the interpreter ends, and then abort the process.
-        """
+        """The rows of the table as it is now, in any order."""
         wanted = SCHEMAS[name].names if columns is None else list(columns)
         selected = ", ".join(f'"{column}"' for column in wanted)
-        query = f"SELECT {selected} FROM {name}"  # noqa: S608  names of our own schemas
-        rows = QueryBuilder().register(name, self._current(name)).execute(query).read_all()
-        return pa.table(rows).cast(pa.schema([SCHEMAS[name].field(column) for column in wanted]))
+        sql = f"SELECT {selected} FROM {name}"  # noqa: S608  names of our own schemas
+        rows = query(sql, {name: self._current(name)})
+        return rows.cast(pa.schema([SCHEMAS[name].field(column) for column in wanted]))
 
     def is_empty(self, name: str) -> bool:
         return not self._current(name).file_uris()

@@ -74,17 +74,6 @@ def _nodes(children: list[Any]) -> tuple[Node, ...]:
     )
 
 
-def replay_allocation(factory: Any, vector: Vector) -> list[Mismatch]:
-    """Call `factory(config, inputs)` once and compare. Raises ConformanceError for a malformed vector."""
-    expected = field_of(vector, "expected", dict)
-    config, inputs = field_of(vector, "config", dict), field_of(vector, "inputs", dict)
-    try:
-        got = factory(config, inputs)
-    except Exception as crash:  # noqa: BLE001  one broken call must not hide the other vectors
-        got = {"crash": f"{type(crash).__name__}: {crash}"}
-    return [] if json_equal(expected, got) else [Mismatch("expected", "allocate", expected, got)]
-
-
 def played(config: Mapping[str, Any], inputs: Mapping[str, Any], rounds: list[Any]) -> tuple[Trace, list[PlayedRound]]:
     """The trace of a vector and what came of it."""
     trace = Trace(
