@@ -17,6 +17,7 @@ from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.spark.parse import parse
 from headgate.spark.sources import _typed, read_raw
+from headgate.throttle.faults import dead_letter, faults_of
 
 AT_9 = 1_767_603_600_000_000  # 2026-01-05T09:00:00Z
 TOPIC = "persistent://acme/shop/orders"
@@ -256,7 +257,7 @@ def from_text(spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPat
 
 def letter(row: Row) -> dict[str, Any]:
     """What the dead letter of a bad row has; empty for a good row."""
-    return {} if row.bad is None else json.loads(row.bad)
+    return {} if row.bad is None else dead_letter(faults_of(InputSettings()), json.loads(row.bad))
 
 
 def became(row: Row, *columns: str) -> Any:

@@ -1,4 +1,7 @@
-"""Raw rows to rows that the operator can take, or to a reason why not. Every rule for a traffic row stands here."""
+"""Raw rows to rows that the operator can take, or to what is wrong with them.
+
+Every rule for a traffic row stands here, its words in throttle.faults.
+"""
 
 from datetime import datetime
 
@@ -7,30 +10,26 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
+from headgate.spark.csv_lines import COLUMNS
+from headgate.throttle.faults import KINDS, NAMES, SHOWN_CHARACTERS
 
 TOPIC = r"^(?:non-)?persistent://[^/]++/[^/]++/(?s:.)"
 """The local name may contain `/`."""
-MAX_LONG = 2**63 - 1
-KINDS = ("publish",)
 ISO_WITH_ZONE = r"^\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,9})?\s*(Z|[+-]\d{2}(:?\d{2})?)\s*\z"
 ISO_WITHOUT_SECONDS = r"^(\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(\s*(?:Z|[+-]\d{2}(?::?\d{2})?)\s*)\z"
 """What Java's OffsetDateTime prints on a full minute."""
 INTEGER = r"^\s*[+-]?\d+\s*\z"
-SHOWN_CHARACTERS = 100
 RAW_CHARACTERS = 2**14
 """The most of a row that a dead letter keeps: a batch of such rows has to fit into an Arrow column of 2 GiB."""
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-
-Check = tuple[Column, Column]
-"""Whether a row is wrong, and what the reason then says."""
 
 
 def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     """Rows of sources.read_raw to the columns below.
 
-    `bad` is null for a good row; else it is a JSON object of what a dead letter has: `reason` names every column at
-    fault, `raw` is the row, `source` and `offset` are where it came from. event_time_us, seq, broker, topic, producer,
-    connection, messages, bytes; bad; file where the raw rows have it.
+    `bad` is null for a good row; else it is a JSON object, of which throttle.faults makes the dead letter: what is
+    wrong, what the columns were, `raw` (the row), `source` and `offset` (where it came from). event_time_us, seq,
+    broker, topic, producer, connection, messages, bytes; bad; file where the raw rows have it.
     """
     types = {field.name: field.dataType for field in raw.schema.fields}
     is_text = isinstance(types["raw"], T.StringType)
@@ -44,50 +43,43 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
         *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", "messages", "bytes")),
         *(F.col(name) for name in ("raw", "source", "offset", "defect", *file)),
     )
-    checks = _checks(settings, types) if is_text else [*_checks(settings, types), *_checks_of_text()]
-    is_good = F.col("defect").isNull()
-    for wrong, _ in checks:
-        is_good &= ~F.coalesce(wrong, F.lit(False))
+    faults = F.lit(0)
+    for position, wrong in enumerate(_conditions(settings, types)):
+        faults += F.when(wrong, 1 << position).otherwise(0)
+    frame = frame.withColumn("faults", faults)
     text = F.col("raw") if is_text else _as_json("raw")
     letter = F.struct(
-        F.coalesce("defect", F.concat_ws("; ", *(F.when(wrong, told) for wrong, told in checks))).alias("reason"),
+        "faults",
+        "defect",
         F.substring(text, 1, RAW_CHARACTERS).alias("raw"),
         "source",
         "offset",
+        F.struct(*(_got(name, frame) for name in COLUMNS)).alias("got"),
     )
-    return frame.withColumn("bad", F.when(~is_good, F.to_json(letter))).select(
+    is_bad = F.col("defect").isNotNull() | (F.col("faults") != 0)
+    bad = F.when(is_bad, F.make_valid_utf8(F.to_json(letter)))
+    return frame.withColumn("bad", bad).select(
         "event_time_us", "seq", "broker", "topic", "producer", "connection", "messages", "bytes", "bad", *file
     )
 
 
-def _checks(settings: InputSettings, types: dict[str, T.DataType]) -> list[Check]:
-    """In the order of the columns, which is that of the reasons."""
+def _conditions(settings: InputSettings, types: dict[str, T.DataType]) -> list[Column]:
+    """Whether each fault of `faults_of` holds; null counts as no. Lines of text were looked at for UTF-8 as a whole."""
     time, topic = F.col("event_time_us"), F.col("topic")
-    span = f"{settings.event_time_from.isoformat()} up to {settings.event_time_until.isoformat()}"
     in_span = (time >= _micros(settings.event_time_from)) & (time < _micros(settings.event_time_until))
-    allowed_time = "ISO 8601 with a zone, or whole microseconds since 1970"
-    return [
-        _fault(time.isNull(), "event_time", "event_time_got", allowed_time),
-        _fault(~in_span, "event_time", "event_time_got", f"{span} ([input] in headgate.toml)"),
-        _fault(F.col("seq").isNull(), "seq", "seq_got", "a whole number of 64 bits"),
-        _fault(_no_name("broker", types), "broker", "broker", "a name"),
-        _fault(topic.isNull() | ~topic.rlike(TOPIC), "topic", "topic", "persistent://tenant/namespace/topic"),
-        _fault(F.col("kind").isNull() | ~F.col("kind").isin(*KINDS), "kind", "kind", " or ".join(KINDS)),
-        _fault(_no_name("producer", types), "producer", "producer", "a name"),
-        _fault(_no_name("connection", types), "connection", "connection", "a name"),
-        *(
-            _fault(
-                F.col(name).isNull() | (F.col(name) < 0), name, f"{name}_got", f"a whole number from 0 to {MAX_LONG}"
-            )
-            for name in ("messages", "bytes")
-        ),
+    conditions = [
+        time.isNull(),
+        ~in_span,
+        F.col("seq").isNull(),
+        _no_name("broker", types),
+        topic.isNull() | ~topic.rlike(TOPIC),
+        F.col("kind").isNull() | ~F.col("kind").isin(*KINDS),
+        _no_name("producer", types),
+        _no_name("connection", types),
+        *(F.col(name).isNull() | (F.col(name) < 0) for name in ("messages", "bytes")),
     ]
-
-
-def _checks_of_text() -> list[Check]:
-    """What the lines of text files were looked at for as a whole."""
-    names = ("broker", "topic", "producer", "connection")
-    return [_fault(~F.is_valid_utf8(name), name, name, "UTF-8") for name in names]
+    is_text = isinstance(types["raw"], T.StringType)
+    return conditions if is_text else [*conditions, *(~F.is_valid_utf8(name) for name in NAMES)]
 
 
 def _event_time_us(kind: T.DataType) -> Column:
@@ -142,11 +134,10 @@ def _is_nested(name: str) -> Column:
     )
 
 
-def _fault(wrong: Column, name: str, got: str, allowed: str) -> Check:
-    text = F.make_valid_utf8(F.substring(F.col(got).cast("string"), 1, SHOWN_CHARACTERS))
-    quoted = F.concat(F.lit("'"), text, F.lit("'"))
-    shown = F.when(text.isNull(), "null").when(F.trim(text) == "", quoted).otherwise(text)
-    return wrong, F.concat(F.lit(f"{name}: got "), shown, F.lit(f", allowed is {allowed}"))
+def _got(name: str, frame: DataFrame) -> Column:
+    """The start of what the column was, as text."""
+    got = f"{name}_got" if f"{name}_got" in frame.columns else name
+    return F.substring(F.col(got).cast("string"), 1, SHOWN_CHARACTERS).alias(name)
 
 
 def _as_json(struct: str) -> Column:

@@ -31,6 +31,7 @@ from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
+from headgate.throttle.faults import faults_of
 from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
 from headgate.throttle.routing import pack
 from headgate.throttle.tables import PatientAppend, Tables
@@ -146,7 +147,7 @@ class ThrottleRun:
         traffic = (
             read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
             .transform(parse, settings)
-            .mapInArrow(partial(pack, self._routing), PACKED)
+            .mapInArrow(partial(pack, self._routing, faults_of(settings)), PACKED)
         )
         operator = KeyOperator(rules, self._conf.settings.operator.kernel, given)
         return traffic.unionByName(self._control()).transform(apply_operator, operator)

@@ -8,7 +8,7 @@ for all its partitions: a limit row that names the topic concerns them all.
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
+from headgate.throttle.faults import Fault, dead_letter
 from headgate.throttle.keys import group_key
 from headgate.throttle.limits import IN_NAMESPACE, PARTITION
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
@@ -53,7 +54,7 @@ class Routing:
         return bool(self.tenants or self.namespaces or self.topics)
 
 
-def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Parsed rows (spark.parse) in; a block of events a key, each broker's time for every key, and bad rows out.
 
     Rows with a `file` are its lines, in order, and are counted here: a task reads a file from its start to its end, or
@@ -63,7 +64,7 @@ def pack(routing: Routing, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         bad = np.flatnonzero(rows["bad"].is_valid())
-        letters = [json.loads(letter) for letter in rows["bad"].take(pa.array(bad)).to_pylist()]
+        letters = [dead_letter(faults, json.loads(letter)) for letter in rows["bad"].take(pa.array(bad)).to_pylist()]
         if "file" in rows.column_names:
             letters = _numbered(letters, _line_numbers(rows["file"], lines)[bad])
         good = rows.filter(rows["bad"].is_null()) if len(bad) else rows

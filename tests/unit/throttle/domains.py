@@ -212,9 +212,9 @@ def parsed(rows, *, lines=False):
     return table if lines else table.drop(["file"])
 
 
-def bad_row(raw, reason="no reason", *, source="file", offset=None):
+def bad_row(raw, defect="no reason", *, source="file", offset=None):
     """A row that the parser refused."""
-    letter = {"reason": reason, "raw": raw, "source": source, "offset": offset}
+    letter = {"defect": defect, "faults": 0, "raw": raw, "source": source, "offset": offset}
     return dict.fromkeys(PARSED.names) | {"bad": json.dumps(letter), "file": source}
 
 

@@ -24,7 +24,7 @@ GROUPED = Routing(
 def packed(routing, *batches):
     """Blocks of each kind by key, for tables of parsed rows."""
     blocks = defaultdict(lambda: defaultdict(list))
-    for batch in pack(routing, iter(pa.Table.to_batches(table)[0] for table in batches)):
+    for batch in pack(routing, (), iter(pa.Table.to_batches(table)[0] for table in batches)):
         assert batch.schema == PACKED
         for row in batch.to_pylist():
             blocks[row["kind"]][row["key"]].append(decode(row["block"]))
@@ -233,6 +233,8 @@ def test_each_call_counts_its_lines_anew():
 
 def test_an_empty_batch_gives_an_empty_batch():
     empty = pa.RecordBatch.from_pylist([], parsed([]).schema)
-    batches = list(pack(Routing(slots=2, tenants={"a": "g"}), iter([empty, parsed([bad_row("x")]).to_batches()[0]])))
+    batches = list(
+        pack(Routing(slots=2, tenants={"a": "g"}), (), iter([empty, parsed([bad_row("x")]).to_batches()[0]]))
+    )
 
     assert [0, 1] == [batch.num_rows for batch in batches]
