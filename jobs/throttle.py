@@ -5,27 +5,23 @@ docs/operations.md tells how to start, stop and restart it, docs/tables.md what 
 """
 
 import argparse
-import os
-import shutil
-import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from threading import Event
 
 from headgate.conf import Conf, check_streaming, load_conf
-from headgate.errors import HeadgateError
 from headgate.report.throttle_screen import ThrottleScreen, terminal_console
-from headgate.spark.failures import SPARK_ERRORS, in_words
+from headgate.spark.job import STOPPED, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
+from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.places import check_places, sole_use
-from headgate.trace import TraceSpec, write_trace
+from headgate.trace.demo import DEMO, write_demo
 
 FORMATS = ("json", "csv", "parquet", "delta", "kafka")
 DEFAULT_OUTPUT = "output/throttle"
-DEMO = Path("output/demo")
-STOPPED = 3
+DEMO_JOB = ThrottleJob(f"{DEMO}/trace", "json", str(DEMO), f"{DEMO}/checkpoint", once=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,43 +29,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     1 if Spark failed, 2 for wrong options, conf or input.
     """
-    stop = Event()
-    heed_signals(stop)
-    if pid_file := os.environ.get("HEADGATE_PID_FILE"):
-        Path(pid_file).write_text(str(os.getpid()))
+    stop = stop_asked()
     options = parsed(arguments)
+    return exit_status("throttle", partial(throttle, options, stop))
+
+
+def throttle(options: argparse.Namespace, stop: Event) -> int:
     screen = ThrottleScreen(terminal_console())
-    try:
-        conf = load_conf(options.conf_dir)
-        check_streaming(conf)
-        for warning in conf.warnings:
-            screen.say(f"warning: {warning}")
-        job = demo(screen) if options.input is None else given(options, conf)
+    conf = load_conf(options.conf_dir)
+    check_streaming(conf)
+    for warning in conf.warnings:
+        screen.say(f"warning: {warning}")
+    job = DEMO_JOB if options.input is None else given(options, conf)
+    with sole_use(job.checkpoint):
+        if options.input is None:
+            screen.demo(write_demo(), job.input)
         screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
-        with sole_use(job.checkpoint):
-            spark = spark_session("headgate throttle")
-            heed_signals(stop)  # Spark has put its own handler for Ctrl-C in place
-            run = ThrottleRun(spark, job, conf, screen.batch, stop)
-            screen.say(
-                "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
-            )
-            used_up = run.run()
-            screen.end(run.tables, job.output)
-    except HeadgateError as error:
-        sys.stderr.write(f"throttle: {error}\n")
-        return 2
-    except SPARK_ERRORS as error:
-        sys.stderr.write(f"throttle: {in_words(error)}\n")
-        return 1
+        spark = spark_session("headgate throttle")
+        heed_signals(stop)
+        run = ThrottleRun(spark, job, conf, screen.batch, stop)
+        screen.say(
+            "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
+        )
+        used_up = run.run()
+        screen.end(run.tables, job.output)
+        close_stores(spark)
+    if run.broken_off:
+        screen.say("The batch under way took too long and was broken off: the next start runs it again.")
     if job.once and not used_up:
         screen.say("Stopped before the input was used up: the next start goes on there.")
         return STOPPED
     return 0
-
-
-def heed_signals(stop: Event) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -91,16 +81,6 @@ def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
     format_ = options.format or conf.settings.input.format
     check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
     return ThrottleJob(options.input, format_, options.output, checkpoint, options.once)
-
-
-def demo(screen: ThrottleScreen) -> ThrottleJob:
-    """The bundled trace, made anew with every run."""
-    shutil.rmtree(DEMO, ignore_errors=True)
-    summary = write_trace(TraceSpec(), DEMO / "trace", "json")
-    screen.say(
-        f"throttle: no --input, so a bundled trace, 5 tenants on 3 brokers: {summary.rows:,} publishes in {DEMO}/trace"
-    )
-    return ThrottleJob(str(DEMO / "trace"), "json", str(DEMO), str(DEMO / "checkpoint"), once=True)
 
 
 if __name__ == "__main__":

@@ -54,11 +54,11 @@ class InputError(HeadgateError):
 
 
 class StateError(HeadgateError):
-    """A checkpoint's state cannot be used by this version or with these settings. A new checkpoint is needed."""
+    """A checkpoint cannot be used: its state is of another version or other settings, or another job has it."""
 
 
 class TableError(HeadgateError):
-    """A table under the output folder is missing or is not what headgate wrote."""
+    """A table is missing, is not what headgate wrote, or cannot be read or written; or a query of it is refused."""
 
 
 class AdminError(HeadgateError):

@@ -32,6 +32,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from headgate.conf import load_conf
 from headgate.core.token_bucket import TokenBucket
 from headgate.spark.session import spark_session
+from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 
 EVENTS = 500_000
@@ -106,7 +107,9 @@ def run_headgate(source: Path, work: Path) -> list[float]:
     spark = spark_session("benchmark")
     job = ThrottleJob(f"{source}/*.parquet", "parquet", f"{work}/out", f"{work}/out/checkpoint", once=True)
     ends = Ends()
-    ThrottleRun(spark, job, load_conf(source / "conf"), lambda batch, _: batch.rows and ends.note(), threading.Event()).run()
+    ThrottleRun(
+        spark, job, load_conf(source / "conf"), lambda batch, _: batch.rows and ends.note(), threading.Event()
+    ).run()
     return ends.seconds()
 
 
@@ -179,6 +182,7 @@ def run_side(side: str, source: Path) -> None:
         if side == "headgate":
             state = spark_session("benchmark").read.format("statestore").load(f"{work}/out/checkpoint")
             found["state_bytes"] = state.select(F.sum(F.length("value.groupState.blocks"))).collect()[0][0]
+        close_stores(spark_session("benchmark"))
     print(json.dumps(found))
 
 

@@ -17,16 +17,20 @@ from integration.runs import SMALL, Run, conf_in, every_100_ms, rows_of, total, 
 TOPIC = "persistent://acme/shop/orders"
 
 
-def test_rows_that_come_in_while_it_runs_are_closed_as_well(spark: SparkSession, tmp_path: Path) -> None:
-    """Rows that are held back, and three files that come during the first batch: more than one batch follows."""
+@pytest.mark.parametrize("state_key", ["auto", "topic"])
+def test_rows_that_come_in_while_it_runs_are_closed_as_well(
+    spark: SparkSession, tmp_path: Path, state_key: str
+) -> None:
+    """Rows that are held back, and three files of other topics during the first batch: more than one batch follows."""
     trace, output = tmp_path / "trace", tmp_path / "out"
     text = "[input]\nhold_back_ms = 2000\nmax_files_per_trigger = 1\n[operator]\nslots = 4\n"
+    text += f"state_key = '{state_key}'\n"
     write_publishes(trace / "0.json", every_100_ms(0, 2, "b1", TOPIC))
 
     def more_comes(batch: Any, _waiting: int) -> None:
         if batch.batch_id == 0:
             for i in (1, 2, 3):
-                write_publishes(trace / f"{i}.json", every_100_ms(2 * i, 2 * i + 2, "b1", TOPIC))
+                write_publishes(trace / f"{i}.json", every_100_ms(2 * i, 2 * i + 2, "b1", f"{TOPIC}-{i}"))
 
     job = ThrottleJob(str(trace), "json", str(output), str(output / "checkpoint"), once=True)
     ThrottleRun(spark, job, conf_in(tmp_path / "conf", text), more_comes, threading.Event()).run()

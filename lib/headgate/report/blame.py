@@ -4,10 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from headgate.throttle.tables import Tables
+
+_USAGE = "SELECT topic, sum(publishes), sum(throttled_publishes), sum(throttled_ns) FROM topic_usage GROUP BY topic"
+_MARKS = (
+    "SELECT topic, scope, limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY topic, scope, limiter"
+)
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,9 @@ def tenant_of(topic: str) -> str:
 
 
 def _ranked(tables: Tables, name_of: Callable[[str], str]) -> list[Throttled]:
-    columns = ["publishes", "throttled_publishes", "throttled_ns"]
-    usage = (
-        tables.read("topic_usage", ["topic", *columns]).group_by("topic").aggregate([(name, "sum") for name in columns])
-    )
     sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
-    for row in usage.to_pylist():
-        for i, column in enumerate(columns):
-            sums[name_of(row["topic"])][i] += row[f"{column}_sum"]
+    for topic, *counts in zip(*tables.sums(_USAGE).to_pydict().values(), strict=True):
+        sums[name_of(topic)] = [total + more for total, more in zip(sums[name_of(topic)], counts, strict=True)]
     blame = _blame(tables, name_of)
     ranked = [
         Throttled(name, publishes, throttled, throttled_ns, blame.get(name, "none"))
@@ -56,16 +53,10 @@ def _ranked(tables: Tables, name_of: Callable[[str], str]) -> list[Throttled]:
 
 
 def _blame(tables: Tables, name_of: Callable[[str], str]) -> dict[str, str]:
-    marks = tables.read("marks", ["topic", "scope", "limiter", "action"])
-    counted: pa.Table = (
-        marks.filter(pc.equal(marks["action"], "mark"))
-        .group_by(["topic", "scope", "limiter"])
-        .aggregate([("action", "count")])
-    )
     by_name: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for row in counted.to_pylist():
+    for row in tables.sums(_MARKS).to_pylist():
         limiter = "its own limit" if row["scope"] == "topic" else f"{row['scope']} {row['limiter']}"
-        by_name[name_of(row["topic"])][limiter] += row["action_count"]
+        by_name[name_of(row["topic"])][limiter] += row["marks"]
     blame = {}
     for name, limiters in by_name.items():
         worst, marks_of_worst = max(limiters.items(), key=lambda item: (item[1], item[0]))

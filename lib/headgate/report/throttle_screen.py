@@ -13,6 +13,7 @@ from rich.text import Text
 
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
 from headgate.throttle.tables import Tables
+from headgate.trace.summary import TraceSummary
 
 RECORDED_S = 86_400
 IDLE_S = 120.0
@@ -73,6 +74,12 @@ class ThrottleScreen:
 
     def say(self, line: str) -> None:
         self._console.print(Text(line), soft_wrap=True)  # a line of a log and a command to copy stay whole
+
+    def demo(self, made: TraceSummary, place: str) -> None:
+        """What the bundled trace is."""
+        self.say(
+            f"throttle: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} publishes in {place}"
+        )
 
     def batch(self, batch: Batch, waiting: int) -> None:
         """One line a batch with traffic or bad rows: its rows by the time since the last batch, unless that was an idle

@@ -24,3 +24,12 @@ def stored(spark: SparkSession, checkpoint: str) -> DataFrame:
     """Keys and values as Spark has them after the last batch that is complete, in a session of any age."""
     _ = spark.streams.active  # registers the coordinator of state stores, which a session without streams lacks
     return spark.read.format("statestore").load(checkpoint)
+
+
+def close_stores(spark: SparkSession) -> None:
+    """Close the state stores of this process, which no query uses any more, before it ends.
+
+    Otherwise Java may never end: RocksDB's exit waits for its threads, and one that compacts a large state waits for
+    Java, which stands still by then.
+    """
+    spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()  # type: ignore[union-attr]

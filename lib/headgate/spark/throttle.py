@@ -32,13 +32,23 @@ from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.faults import faults_of
-from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
+from headgate.throttle.layout import (
+    Layout,
+    check_layout,
+    kept_checkpoint,
+    kept_layout,
+    layout_of,
+    layout_row,
+    routing_of,
+    rules_of,
+)
 from headgate.throttle.routing import pack
 from headgate.throttle.tables import PatientAppend, Tables
 
 PACKED = "key string, kind string, block binary"
 POLL_S = 0.1
 STOP_WAIT_S = 30
+CLOSING_BATCHES = 5
 
 
 @dataclass(frozen=True)
@@ -75,6 +85,9 @@ class ThrottleRun:
         self._batch_ended = threading.Event()
         self._started = threading.Event()
         self._past_damage = False
+        self._taken = 0
+        self._ended_batch = -1
+        self.broken_off = False
         self._refused: InputError | None = None
         self._taken_at = datetime.now(UTC)
         self.clocks = Clocks()
@@ -89,8 +102,8 @@ class ThrottleRun:
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
 
-        What comes in meanwhile is taken in as well. When the input was used up, one more batch takes what is there by
-        then and closes everything, so that no row is left open.
+        What comes in meanwhile is taken in as well. When the input was used up, a batch closes everything; where rows
+        came in with it, another one does, up to CLOSING_BATCHES, so that it ends on a source that keeps growing.
 
         A file that cannot be read is no failure: the query starts once more, leaves it out and says so in dead letters.
         Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
@@ -103,10 +116,19 @@ class ThrottleRun:
             self._to_the_end(processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
         else:
             self._to_the_end(availableNow=True)
-            if not self._stop.is_set():
-                self.tables.append_control(self._finish_ticks())
-                self._to_the_end(once=True)
+            self._close()
         return not self._stop.is_set()
+
+    def _close(self) -> None:
+        """Let all that is open end, again as long as rows come in with the batch that does it."""
+        for _ in range(CLOSING_BATCHES):
+            if self._stop.is_set():
+                return
+            taken = self._taken
+            self.tables.append_control(self._finish_ticks())
+            self._to_the_end(once=True)
+            if self._taken == taken:
+                return
 
     def _to_the_end(self, **trigger: Any) -> None:
         failure = self._run_query(trigger)
@@ -166,13 +188,14 @@ class ThrottleRun:
         wanted, kept = layout_of(self._conf), kept_layout(control)
         rows = []
         if not self._has_begun:
-            self._refuse_another_checkpoint()
+            self._refuse_another_checkpoint(control)
             kept = wanted
-            rows.append(layout_row(wanted, seq=len(control)))
+            rows.append(layout_row(wanted, len(control), self._job.checkpoint))
         elif kept is None:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
-        rows += conf_rows(publish_limits(self._conf), control, self._reached())
+        changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
+        rows += conf_rows(publish_limits(self._conf), control, changed_at)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
@@ -184,9 +207,10 @@ class ThrottleRun:
             "give the --output that it belongs to, or a new --checkpoint"
         )
 
-    def _refuse_another_checkpoint(self) -> None:
+    def _refuse_another_checkpoint(self, control: pa.Table) -> None:
         """A new checkpoint takes the input in from its start, and tables that have it already would have it twice."""
-        if not all(self.tables.is_empty(name) for name in (*OUTPUT_TABLES, "batches")):
+        is_new = all(self.tables.is_empty(name) for name in (*OUTPUT_TABLES, "batches"))
+        if not is_new or kept_checkpoint(control) not in {None, self._job.checkpoint}:
             raise StateError(
                 f"the tables under {self._job.output} are of another checkpoint than {self._job.checkpoint}, which is "
                 "new: give the --checkpoint that they were written with, or a new --output"
@@ -198,11 +222,16 @@ class ThrottleRun:
         return FROM_THE_START if reached is None else reached
 
     def _end(self, query: StreamingQuery) -> None:
+        """Stop the query between two batches, or in one that takes longer than STOP_WAIT_S."""
         self._batch_ended.clear()
         deadline_s = time.monotonic() + STOP_WAIT_S
         while self._stop.is_set() and query.isActive and query.status["isTriggerActive"]:
-            if self._batch_ended.wait(POLL_S) or time.monotonic() > deadline_s:
+            if self._batch_ended.is_set() and _is_committed(query, self._ended_batch):
                 break
+            if time.monotonic() > deadline_s:
+                self.broken_off = True
+                break
+            time.sleep(POLL_S)
         query.stop()
 
     def _lost(self) -> pa.Table:
@@ -219,6 +248,8 @@ class ThrottleRun:
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
+        self._taken += result.rows
+        self._ended_batch = result.batch_id
         if result.rows:
             self._taken_at = datetime.now(UTC)
         self._on_batch(result, self.clocks.waiting)
@@ -255,3 +286,9 @@ class ThrottleRun:
                 is_idle = idle.since(self._taken_at)
                 now_us = time.time_ns() // 1000
                 append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic))
+
+
+def _is_committed(query: StreamingQuery, batch_id: int) -> bool:
+    """Whether Spark has noted that the batch is done, and will not run it again at the next start."""
+    progress = query.lastProgress
+    return progress is not None and progress["batchId"] >= batch_id

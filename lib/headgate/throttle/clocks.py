@@ -11,13 +11,19 @@ from headgate.throttle.control import FROM_THE_START, tick_row
 
 @dataclass
 class Clocks:
-    """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open."""
+    """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open.
+
+    delivering: the brokers of the last batch with traffic.
+    """
 
     domains: dict[tuple[str, str], tuple[int, int, bool]] = field(default_factory=dict)
+    delivering: frozenset[str] = frozenset()
 
     def take(self, progress: pa.Table) -> None:
-        for row in progress.to_pylist():
+        rows = progress.to_pylist()
+        for row in rows:
             self.domains[row["key"], row["broker"]] = (row["event_time_us"], row["waiting"], row["is_open"])
+        self.delivering = frozenset(row["broker"] for row in rows if row["rows"]) or self.delivering
 
     @property
     def waiting(self) -> int:
@@ -29,16 +35,19 @@ class Clocks:
         """Ticks for what is open and behind the time that has certainly come there.
 
         That is the highest event time of its broker, which traffic of other topics does not bring where topics are
-        keys; and in live traffic also, less the lag that rows may have, the highest of all brokers, or the wall clock
-        if nothing more is there to be taken in (`is_idle`). Traffic is live if its newest row is of these minutes (conf
-        [live]): what is recorded, or waits to be taken in, is not moved by the wall clock.
+        keys; and in live traffic also, less the lag that rows may have, the wall clock if nothing more is there to be
+        taken in (`is_idle`), else the highest of all brokers, for those that bring nothing. Traffic is live if its
+        newest row is of these minutes (conf [live]): what is recorded, or waits to be taken in, is not moved by the
+        wall clock. A broker that is ahead of the wall clock moves no other.
         """
         brokers = self._brokers()
         goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
-        newest_us = max(goals_us.values(), default=0)
+        lag_us = live.live_lag_ms * 1000
+        newest_us = max((high_us for high_us in goals_us.values() if high_us <= now_us + lag_us), default=0)
         if newest_us > now_us - live.live_within_ms * 1000:
-            reached_us = (now_us if is_idle else newest_us) - live.live_lag_ms * 1000
-            goals_us = {broker: max(high_us, reached_us) for broker, high_us in goals_us.items()}
+            reached_us = (now_us if is_idle else newest_us) - lag_us
+            follow = goals_us.keys() if is_idle else goals_us.keys() - self.delivering
+            goals_us |= {broker: max(goals_us[broker], reached_us) for broker in follow}
         if not by_topic:
             return [
                 tick_row(_moment(goals_us[broker]), broker=broker)

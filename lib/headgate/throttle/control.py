@@ -4,6 +4,7 @@ Anyone may append limit rows; the job appends those of its conf files and ticks.
 operator, so that a wrong one becomes a dead letter and stops nothing. No engine.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,7 @@ CONF, JOB = "conf", "job"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
+_NAMESPACE = re.compile("[^/]+/[^/]+")
 
 
 def limit_row(at: datetime, seq: int, row: LimitRow, *, gone: bool = False) -> dict[str, Any]:
@@ -152,6 +154,8 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     if is_of_job:
         return None
     scope, name = row["scope"], row["name"]
+    if row["broker"] is not None and not row["broker"].strip():
+        return f"broker: got {row['broker']!r}, allowed is a name, or null for all brokers"
     if scope not in SCOPES:
         return f"scope: got {scope}, allowed are {', '.join(SCOPES)}"
     allowed = _allowed_name(scope, name)
@@ -177,7 +181,7 @@ def _allowed_name(scope: str, name: str | None) -> str | None:
     """What the name should be where it can never match anything, else None."""
     if bool(name) == (scope in NAMELESS):
         return f"{'no name' if name else 'a name'} with scope {scope}"
-    if scope == "namespace" and name and name.count("/") != 1:
+    if scope == "namespace" and name and not _NAMESPACE.fullmatch(name):
         return "tenant/namespace with scope namespace"
     if scope == "topic" and name and not namespace_of(name):
         return "persistent://tenant/namespace/topic with scope topic"

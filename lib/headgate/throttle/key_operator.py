@@ -49,7 +49,7 @@ class Arrived:
     everywhere_us: int = NONE
     changes: list[LimitChange] = field(default_factory=list)
     dead_letters: list[Block] = field(default_factory=list)
-    finish: bool = False
+    finish_us: int = NONE
 
     @property
     def brokers(self) -> set[str]:
@@ -66,7 +66,8 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
         result.changes += changes_of(decode(block.block))
     for block in by_kind["ticks"]:
         for broker, event_time_us, finish in zip(*decode(block.block).to_pydict().values(), strict=True):
-            result.finish |= finish
+            if finish:
+                result.finish_us = max(result.finish_us, event_time_us)
             if broker is None:
                 result.everywhere_us = max(result.everywhere_us, event_time_us)
             else:
@@ -93,6 +94,8 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
 ) -> list[Block]:
     """Bring the key's domains forward by what arrived; `state` is changed in place.
 
+    A finish comes before the traffic that arrives with it: wherever batches end, it closes the same.
+
     given: limit changes known from the start of the job, for keys that are topics: no row on the control stream
     reaches all of them. A key takes those that concern its topic.
     """
@@ -109,14 +112,21 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
             arrival.high_us.get(broker, NONE),
             arrival.everywhere_us,
         )
+        is_finish = arrival.finish_us != NONE
+        if is_finish and broker in state.domains:
+            ended = advance(state.domains[broker], EVENTS.empty_table(), arrival.finish_us, rules, engine, finish=True)
+            tables["marks"].append(ended.marks)
+            tables["topic_usage"].append(ended.usage)
+        elif is_finish:
+            state.clocks[broker] = moved(state.clocks.get(broker, Clock()), arrival.finish_us, rules, finish=True)
         if broker not in state.domains and not len(events):
-            state.clocks[broker] = moved(state.clocks.get(broker, Clock()), high_us, rules, finish=arrival.finish)
+            state.clocks[broker] = moved(state.clocks.get(broker, Clock()), high_us, rules)
             continue
         domain = state.domains.get(broker) or _begin(state, broker)
-        if not len(events) and high_us <= domain.clock.high_us and not arrival.finish and not arrival.changes:
+        if not len(events) and high_us <= domain.clock.high_us and not arrival.changes:
             progress.append(_progress(key, domain, 0, 0))
             continue
-        output = advance(domain, events, high_us, rules, engine, finish=arrival.finish)
+        output = advance(domain, events, high_us, rules, engine)
         tables["marks"].append(output.marks)
         tables["topic_usage"].append(output.usage)
         progress.append(_progress(key, domain, len(events), output.late))

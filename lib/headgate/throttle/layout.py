@@ -72,9 +72,15 @@ def kept_layout(control: pa.Table) -> Layout | None:
     return Layout(**kept)
 
 
-def layout_row(layout: Layout, seq: int = 0) -> dict[str, Any]:
-    """The layout as a control row; of several the one with the highest `seq` holds."""
-    return control_row(FROM_THE_START, seq, LAYOUT, JOB) | {"name": json.dumps(asdict(layout))}
+def layout_row(layout: Layout, seq: int = 0, checkpoint: str | None = None) -> dict[str, Any]:
+    """The layout as a control row, and whose it is; of several the one with the highest `seq` holds."""
+    return control_row(FROM_THE_START, seq, LAYOUT, JOB) | {"name": json.dumps(asdict(layout)), "key": checkpoint}
+
+
+def kept_checkpoint(control: pa.Table) -> str | None:
+    """The checkpoint that the tables are written with; None in new ones."""
+    rows = control.filter(pc.equal(control["kind"], LAYOUT)).select(["seq", "key"]).to_pylist()
+    return max(rows, key=lambda row: row["seq"])["key"] if rows else None
 
 
 def check_layout(wanted: Layout, kept: Layout) -> None:

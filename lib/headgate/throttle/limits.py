@@ -16,7 +16,7 @@ OFF: Rates = (0, 0)
 SCOPES = ("default", "namespace", "topic", "broker", "group")
 PARTITION = r"(-partition-\d+)?$"
 _PARTITION = re.compile(r"-partition-[0-9]+\Z")
-IN_NAMESPACE = r"(?s)^(?:non-)?persistent://([^/]+/[^/]+)/.*$"
+IN_NAMESPACE = r"(?s)^(?:non-)?persistent://([^/]+/[^/]+)/.+$"
 _NAMESPACE = re.compile(IN_NAMESPACE)
 _LAST_SEQ = 2**63 - 1
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import TIMESTAMP
-from headgate.core.kernels.domain_types import MARK, NONE
+from headgate.core.kernels.domain_types import MARK
 from headgate.core.publish_limiter import Scope
 from headgate.core.publish_limiters import SCOPE_TYPES
 from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
@@ -40,7 +40,7 @@ def marks_table(
             names,
             _TYPES.take(pc.index_in(scopes, value_set=_SCOPES)),
             np.where(result.mark_action == MARK, "mark", "unmark"),
-            pa.array(result.mark_seq, mask=result.mark_seq == NONE),
+            pa.array(result.mark_seq, mask=result.mark_action != MARK),
         ],
         MARKS,
     )

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
         if not place.strip():
             raise InputError(f"{option}: got an empty name; give a folder" + (" or topic" * (option == "--input")))
     for option in ("--output", "--checkpoint"):
-        if files and _local(input_) and _local(places[option]) and _holds(input_, places[option]):
+        if files and _holds(input_, places[option]):
             raise InputError(
                 f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
                 "read as input; give a folder outside of it"
@@ -32,10 +33,11 @@ def sole_use(checkpoint: str) -> Iterator[None]:
     The lock goes with the process that holds it, however that ends. Its file is where temporary files are: a job that
     is refused leaves nothing where its tables would be.
     """
-    if not _local(checkpoint):
+    place = _path(checkpoint)
+    if place is None:
         yield
         return
-    digest = hashlib.sha256(str(Path(checkpoint).resolve()).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(str(place).encode()).hexdigest()[:16]
     with (Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}-{digest}.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,9 +48,15 @@ def sole_use(checkpoint: str) -> Iterator[None]:
         yield
 
 
-def _local(place: str) -> bool:
-    return "://" not in place and not place.startswith("file:")
+def _path(place: str) -> Path | None:
+    """The folder on this machine, None for one elsewhere."""
+    local = re.sub("^file:(//)?", "", place)
+    return None if re.match("[a-z0-9+.-]+:/", local, re.IGNORECASE) else Path(local).resolve()
 
 
-def _holds(folder: str, place: str) -> bool:
-    return Path(place).resolve().is_relative_to(Path(folder).resolve())
+def _holds(read: str, place: str) -> bool:
+    """Whether `place` is in what is read: a folder, or a pattern of folders."""
+    folder, inside = _path(read), _path(place)
+    if folder is None or inside is None:
+        return False
+    return inside.is_relative_to(folder) or any(part.match(str(folder)) for part in (inside, *inside.parents))

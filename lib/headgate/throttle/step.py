@@ -68,7 +68,7 @@ class Output(NamedTuple):
     late: int
 
 
-def moved(clock: Clock, high_us: int, rules: Rules, *, finish: bool) -> Clock:
+def moved(clock: Clock, high_us: int, rules: Rules, *, finish: bool = False) -> Clock:
     """The clock when time has come to `high_us`: it never goes back."""
     high_us = max(clock.high_us, high_us)
     return Clock(high_us, max(_bound_us(high_us, rules, finish=finish) * 1000, clock.done_ns))
@@ -80,7 +80,7 @@ def _bound_us(high_us: int, rules: Rules, *, finish: bool) -> int:
 
 
 def advance(
-    domain: DomainState, events: pa.Table, high_us: int, rules: Rules, engine: Engine, *, finish: bool
+    domain: DomainState, events: pa.Table, high_us: int, rules: Rules, engine: Engine, *, finish: bool = False
 ) -> Output:
     """Take `events` in, let time come to `high_us`, and return what happened up to there.
 

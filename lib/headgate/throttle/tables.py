@@ -98,6 +98,10 @@ class Tables:
         rows = query(sql, {name: self._current(name)})
         return rows.cast(pa.schema([SCHEMAS[name].field(column) for column in wanted]))
 
+    def sums(self, sql: str) -> pa.Table:
+        """The result of a query of these tables, for what would not fit into memory as rows."""
+        return query(sql, {name: self._current(name) for name in self._tables})
+
     def is_empty(self, name: str) -> bool:
         return not self._current(name).file_uris()
 

@@ -225,5 +225,6 @@ def end_us(rows):
 
 def whole(rows, changes=(), *, finish=True, until_us=None):
     """Everything in one batch, with the clock brought to `until_us` (the last row)."""
-    ending = [tick_block(end_us(rows) if until_us is None else until_us, finish=finish)]
-    return [[events_block(rows), changes_block(list(changes)), *ending]]
+    at_us = end_us(rows) if until_us is None else until_us
+    batches = [[events_block(rows), changes_block(list(changes)), tick_block(at_us)]]
+    return [*batches, [tick_block(at_us, finish=True)]] if finish else batches

@@ -15,9 +15,16 @@ NOW_S = 1000
 
 
 def clocks(*domains):
-    """Of (key, broker, highest event time in s, whether it is open)."""
+    """Of (key, broker, highest event time in s, whether it is open); those of the broker `busy` have just had rows."""
     rows = [
-        {"key": key, "broker": broker, "event_time_us": int(high_s * 1e6), "waiting": 0, "is_open": is_open}
+        {
+            "key": key,
+            "broker": broker,
+            "rows": int(broker == "busy"),
+            "event_time_us": int(high_s * 1e6),
+            "waiting": 0,
+            "is_open": is_open,
+        }
         for key, broker, high_s, is_open in domains
     ]
     told = Clocks()
@@ -63,6 +70,21 @@ def due(*domains, is_idle, by_topic=False, now_s=NOW_S):
             id="one tick a broker, for all its keys",
         ),
         pytest.param([], True, [], id="nothing has come yet"),
+        pytest.param(
+            [("k", "ahead", 9999, True), ("l", "b", 990, True)],
+            False,
+            [],
+            id="a broker that is ahead moves no other",
+        ),
+        pytest.param(
+            [("k", "ahead", 9999, True), ("l", "b", 990, True)], True, [(None, "b", 998)], id="nor holds it back"
+        ),
+        pytest.param(
+            [("k", "other", 999, True), ("l", "busy", 960, True)],
+            False,
+            [],
+            id="who catches up is left alone",
+        ),
     ],
 )
 def test_time_goes_on_where_something_is_open(domains, is_idle, expected):

@@ -193,6 +193,15 @@ PARTITION = f"{TOPICS[0]}-partition-7"
             "name: got 'acme', allowed is tenant/namespace with scope namespace",
         ),
         (
+            TOPIC_ROW | {"scope": "namespace", "name": "acme/"},
+            "name: got 'acme/', allowed is tenant/namespace with scope namespace",
+        ),
+        (
+            TOPIC_ROW | {"name": "persistent://a/b/"},
+            "name: got 'persistent://a/b/', allowed is persistent://tenant/namespace/topic with scope topic",
+        ),
+        (TOPIC_ROW | {"broker": " "}, "broker: got ' ', allowed is a name, or null for all brokers"),
+        (
             TOPIC_ROW | {"name": "acme/ns0/t"},
             "name: got 'acme/ns0/t', allowed is persistent://tenant/namespace/topic with scope topic",
         ),

@@ -70,7 +70,8 @@ def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us
     until_us = end_us(rows) + after_us
     batches = data.draw(cuts(rows))
     batches[0].append(changes_block(changes))
-    batches[-1].append(tick_block(until_us, finish=finish))
+    batches[-1].append(tick_block(until_us))
+    batches += [[tick_block(until_us, finish=True)]] if finish else []
 
     expected = step_through(whole(rows, changes, finish=finish, until_us=until_us), rules, engine, stored=False)
     actual = step_through(batches, rules, engine)

@@ -164,6 +164,21 @@ def test_finish_closes_the_running_second_and_gives_up_the_hold_back():
 
 
 @both_engines
+@pytest.mark.parametrize("hold_back_ms", [0, 1000])
+def test_a_finish_closes_the_same_whether_traffic_comes_with_it_or_after_it(engine, hold_back_ms):
+    """As after a kill between the finish and its batch: the next start has it in one batch with what has come since."""
+    before = [TEN_A_SECOND, events_block([event(at_us * MS_US, seq=at_us, messages=4) for at_us in (0, 300, 600)])]
+    finish = tick_block(600 * MS_US, finish=True)
+    after = events_block([event(at_us * MS_US, seq=at_us, messages=4) for at_us in (500, 900, 700)])
+    end = [tick_block(3 * SECOND_US, finish=True)]
+    rules = Rules(hold_back_ms=hold_back_ms)
+
+    undisturbed = step_through([[*before], [finish], [after], end], rules, engine)
+    disturbed = step_through([[*before], [after, finish], end], rules, engine)
+    assert (undisturbed.marks, undisturbed.usage) == (disturbed.marks, disturbed.usage)
+
+
+@both_engines
 def test_time_never_runs_back_not_even_where_a_hold_back_begins_again_after_a_finish(engine):
     batches = [
         [TEN_A_SECOND, events_block([event(0, seq=0)])],

@@ -39,8 +39,8 @@ def default_by_second(first_s, last_s):
 
 def rate_of_new_broker(batches, at_us, rules):
     """Messages a second that a topic of a broker without earlier events gets at `at_us`, and the state behind it."""
-    last = [events_block([event(at_us, broker="new")]), tick_block(at_us, broker="new", finish=True)]
-    outcome = step_through([*batches, last], rules)
+    last = [[events_block([event(at_us, broker="new")])], [tick_block(at_us, broker="new", finish=True)]]
+    outcome = step_through([*batches, *last], rules)
     return int(outcome.state.domains["new"].limiters["rate"][0, 0]), outcome.state
 
 

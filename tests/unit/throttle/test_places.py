@@ -1,5 +1,7 @@
 """Places that cannot be meant, and the lock of a checkpoint."""
 
+import re
+
 import pytest
 
 from headgate.errors import InputError, StateError
@@ -15,11 +17,16 @@ from headgate.throttle.places import check_places, sole_use
         (("in", "in", "c"), "--output: got in, which is in the --input in"),
         (("in", "in/../in/tables", "c"), "--output: got in/../in/tables, which is in the --input in"),
         (("in", "out", "in/c"), "--checkpoint: got in/c, which is in the --input in"),
+        (("data/*", "data/out", "c"), "--output: got data/out, which is in the --input data/*"),
+        (
+            ("file:///data/in", "/data/in/out", "c"),
+            "--output: got /data/in/out, which is in the --input file:///data/in",
+        ),
     ],
 )
 def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="^" + said.replace(".", r"\.")):
+    with pytest.raises(InputError, match="^" + re.escape(said)):
         check_places(*places, files=True)
 
 
@@ -29,6 +36,7 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
         ("demo/trace", "demo", "demo/checkpoint"),
         ("in", "in-2", "c"),
         ("s3://b/in", "s3://b/in/out", "c"),
+        ("data/*.json", "data/out", "data/c"),
     ],
 )
 def test_other_places_are_taken(places):
@@ -43,6 +51,8 @@ def test_a_checkpoint_has_one_job_at_a_time(tmp_path):
     checkpoint = str(tmp_path / "out" / "checkpoint")
     running = pytest.raises(StateError, match="another job is running on the checkpoint")
     with sole_use(checkpoint), running, sole_use(checkpoint):
+        pass
+    with sole_use(checkpoint), running, sole_use(f"file://{checkpoint}"):
         pass
     with sole_use(checkpoint), sole_use(str(tmp_path / "out" / "another")):
         pass

@@ -1,0 +1,40 @@
+"""What every job has around its work: signals that stop it, errors as one line and an exit status."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+from headgate.errors import HeadgateError
+from headgate.spark.failures import SPARK_ERRORS, in_words
+
+FAILED, WRONG, STOPPED = 1, 2, 3
+
+
+def stop_asked() -> Event:
+    """Set by SIGTERM and Ctrl-C. Whoever started the job finds its process in HEADGATE_PID_FILE."""
+    stop = Event()
+    heed_signals(stop)
+    if pid_file := os.environ.get("HEADGATE_PID_FILE"):
+        Path(pid_file).write_text(str(os.getpid()))
+    return stop
+
+
+def heed_signals(stop: Event) -> None:
+    """Once more after Spark has started, which puts its own handler for Ctrl-C in place."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+
+def exit_status(name: str, work: Callable[[], int]) -> int:
+    """What `work` returns; with a line that says why, WRONG for options, conf or input, FAILED if Spark failed."""
+    try:
+        return work()
+    except HeadgateError as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        return WRONG
+    except SPARK_ERRORS as error:
+        sys.stderr.write(f"{name}: {in_words(error)}\n")
+        return FAILED
