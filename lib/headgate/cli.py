@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from headgate import __version__
 from headgate.errors import HeadgateError
 from headgate.quota.groups_parser import add_groups_actions
+from headgate.quota.usage_parser import add_usage_arguments
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -82,4 +83,20 @@ def run_groups(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_conformance, add_sql, add_groups)
+def add_usage(subcommands: "Subcommands") -> None:
+    """`headgate usage OUTPUT ...`: who uses what of the quotas, who is throttled and by which limit."""
+    parser = subcommands.add_parser("usage", help="who uses what of the quotas, now or in the past")
+    add_usage_arguments(parser)
+    parser.set_defaults(run=run_usage)
+
+
+def run_usage(arguments: argparse.Namespace) -> int:
+    """Print what was asked for."""
+    from headgate.report.usage_command import run  # noqa: PLC0415  other subcommands do not need the tables
+
+    for line in run(arguments):
+        print(line)
+    return 0
+
+
+SUBCOMMANDS = (add_conformance, add_sql, add_groups, add_usage)

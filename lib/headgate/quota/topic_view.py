@@ -1,0 +1,149 @@
+"""Who of those that share a limiter uses most of it, and who is only a victim; no table is read here."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.topics import topic_of
+
+NO_TENANT = "(no tenant)"
+Limiter = tuple[str, str]
+"""Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
+OWN: Limiter = ("topic", "")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSum:
+    """Sums of topic_usage over some seconds, for one topic on one broker.
+
+    messages, bytes: that came. admitted_messages, admitted_bytes: that were let in.
+    """
+
+    topic: str
+    broker: str
+    publishes: int
+    messages: int
+    bytes: int
+    admitted_messages: int
+    admitted_bytes: int
+    throttled: int
+    by_topic: int
+    by_broker: int
+    by_group: int
+    throttled_ns: int
+
+
+@dataclass(slots=True)
+class _Sums:
+    publishes: int = 0
+    messages: int = 0
+    bytes: int = 0
+    admitted_messages: int = 0
+    admitted_bytes: int = 0
+    throttled: int = 0
+    throttled_ns: int = 0
+    by_limiter: dict[Limiter, int] = field(default_factory=lambda: defaultdict(int))
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A tenant or topic with what it did and the group that this is charged to, None for none.
+
+    Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
+    None where nothing was throttled. share: its part of all traffic of that limiter, in messages or bytes, whichever is
+    more. rivals: how many others share the limiter. taker: the one of all that has most of it, and its part.
+    """
+
+    name: str
+    group: str | None
+    publishes: int
+    messages: int
+    bytes: int
+    admitted_messages: int
+    admitted_bytes: int
+    throttled: int
+    throttled_ns: int
+    limiter: Limiter | None = None
+    blame: float = 0.0
+    share: float = 1.0
+    rivals: int = 0
+    taker: tuple[str, float] | None = None
+
+    @property
+    def is_victim(self) -> bool:
+        """Throttled by a limiter of which it has less than an equal part, both of messages and of bytes."""
+        return self.limiter is not None and self.rivals > 0 and self.share * (self.rivals + 1) < 1
+
+
+def tenant_name(topic: str) -> str:
+    """The tenant of a topic, by the rules of resource-groups 3.1."""
+    parsed = topic_of(topic)
+    return NO_TENANT if parsed is None else parsed.tenant
+
+
+def consumers_of(
+    sums: Iterable[TopicSum], config: ConfigTables, name_of: Callable[[str], str], group: str | None = None
+) -> list[Consumer]:
+    """One for each name and group that it is charged to: most throttled time first, then most messages.
+
+    name_of: what a topic counts for. group: only those charged to it; what they share is reckoned over all.
+    """
+    by_key: dict[tuple[str, str | None], _Sums] = defaultdict(_Sums)
+    traffic: dict[Limiter, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for one in sums:
+        topic, name = topic_of(one.topic), name_of(one.topic)
+        charged = None if topic is None else config.resolve(topic).group
+        _add(by_key[name, charged], one, charged)
+        for limiter in (("broker", one.broker), ("group", charged)):
+            if limiter[1] is not None:
+                used = traffic[limiter[0], limiter[1]][name]
+                used[0] += one.messages
+                used[1] += one.bytes
+    consumers = [
+        _consumer(name, charged, added, traffic)
+        for (name, charged), added in by_key.items()
+        if group in {None, charged}
+    ]
+    return sorted(consumers, key=_urgency)
+
+
+def _urgency(one: Consumer) -> tuple[int, int, int, str, str]:
+    return -one.throttled_ns, -one.throttled, -one.messages, one.name, one.group or ""
+
+
+def _add(sums: _Sums, one: TopicSum, group: str | None) -> None:
+    sums.publishes += one.publishes
+    sums.messages += one.messages
+    sums.bytes += one.bytes
+    sums.admitted_messages += one.admitted_messages
+    sums.admitted_bytes += one.admitted_bytes
+    sums.throttled += one.throttled
+    sums.throttled_ns += one.throttled_ns
+    sums.by_limiter[OWN] += one.by_topic
+    sums.by_limiter["broker", one.broker] += one.by_broker
+    sums.by_limiter["group", group or ""] += one.by_group
+
+
+def _consumer(name: str, group: str | None, sums: _Sums, traffic: dict[Limiter, dict[str, list[int]]]) -> Consumer:
+    counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes
+    known = (name, group, *counts, sums.throttled, sums.throttled_ns)
+    limiter, marked = max(sums.by_limiter.items(), key=lambda item: (item[1], item[0]))
+    if not marked:
+        return Consumer(*known)
+    blame = marked / sum(sums.by_limiter.values())
+    shares = _shares(traffic.get(limiter, {}))
+    if name not in shares:
+        return Consumer(*known, limiter, blame)
+    taker = max(shares.items(), key=lambda item: (item[1], item[0]))
+    return Consumer(*known, limiter, blame, shares[name], len(shares) - 1, taker)
+
+
+def _shares(traffic: dict[str, list[int]]) -> dict[str, float]:
+    """The larger of the part of messages and the part of bytes, by name, of those that sent anything."""
+    totals = [sum(used) for used in zip(*traffic.values(), strict=True)]
+    return {
+        name: max(amount / total if total else 0.0 for amount, total in zip(used, totals, strict=True))
+        for name, used in traffic.items()
+        if any(used)
+    }

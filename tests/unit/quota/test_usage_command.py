@@ -1,0 +1,235 @@
+"""`headgate usage`: its page says what it prints, the past is told as it was, and what is missing is said."""
+
+import json
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from headgate.cli import main
+from headgate.core.quota.step_parameters import Reason
+from headgate.quota.usage_parser import instant_ms
+from headgate.report.usage_words import REASONS
+from headgate.throttle.tables import Tables
+from unit.quota.places import EPOCH, cut, tables
+from unit.quota.usage_scene import FIRST, RAISED, write_scene
+
+PAGE = Path(__file__).parents[3] / "docs" / "usage.md"
+TOLD = re.compile(r"```\n(\$ headgate .*?)```", re.DOTALL)
+STEP = re.compile(r"^\$ headgate (.*)\n((?:(?!\$ ).*\n)+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scene")
+    write_scene(folder)
+    return folder
+
+
+@pytest.fixture
+def usage(scene, capsys):
+    """Run `headgate usage` on the scene: its status, and what it printed to either stream."""
+
+    def run(*arguments, output=scene):
+        status = main(["usage", str(output), *arguments])
+        printed = capsys.readouterr()
+        return status, (printed.err if status else printed.out).rstrip("\n")
+
+    return run
+
+
+@pytest.fixture
+def quotas(usage):
+    """The quotas of `--json`, by group, class and unit."""
+
+    def run(*arguments, **options):
+        status, printed = usage("--json", *arguments, **options)
+        assert 0 == status, printed
+        return {(one["group"], one["class"], one["unit"]): one for one in json.loads(printed)["quotas"]}
+
+    return run
+
+
+def test_the_pages_commands_print_what_the_page_says(scene, capsys):
+    steps = [step for block in TOLD.findall(PAGE.read_text()) for step in STEP.findall(block)]
+
+    assert {"--by tenant", "--by broker", "--at", "--json"} <= {
+        option for option in ("--by tenant", "--by broker", "--at", "--json") for line, _ in steps if option in line
+    }
+    for line, expected in steps:
+        main([str(scene) if word == "OUTPUT" else word for word in shlex.split(line)])
+        printed = capsys.readouterr()
+        assert expected == (printed.out + printed.err).replace(str(scene), "OUTPUT"), line
+
+
+def test_a_quota_is_used_by_who_reports_and_is_up(quotas):
+    gold = quotas()["gold", "publish", "messages"]
+
+    assert (1500, 1420, 1900, 2) == tuple(gold[name] for name in ("quota", "admitted", "demand", "throttledBrokers"))
+    assert {"b-0": False, "b-1": True, "b-2": False} == {one["name"]: one["victim"] for one in gold["brokers"]}
+    assert ["target", "gated", "target"] == [one["reason"] for one in gold["brokers"]]
+
+
+@pytest.mark.parametrize(("epoch", "quota", "brokers"), [(RAISED - 1, 1400, 4), (RAISED, 1500, 4), (EPOCH, 1500, 4)])
+def test_the_past_has_the_quota_that_brokers_had_read_by_then(quotas, epoch, quota, brokers):
+    gold = quotas("--at", str(epoch * 1000 + 999))["gold", "publish", "messages"]
+
+    assert (quota, brokers) == (gold["quota"], len(gold["brokers"]))
+
+
+def test_limits_of_the_past_are_those_of_its_epoch(quotas):
+    gold = quotas("--at", str((EPOCH - 5) * 1000))["gold", "publish", "messages"]
+
+    assert [600, 330, 220, 250] == [one["limit"] for one in gold["brokers"]]
+
+
+def test_members_are_as_they_were_where_wall_clock_and_event_time_agree(scene, tmp_path, quotas):
+    """Commits of rg_members that are made to lie in the scene's time: b-3 was lost between two of them."""
+    folder = shutil.copytree(scene, tmp_path / "live")
+    history = sorted(DeltaTable(f"{folder}/rg_members").history(), key=lambda commit: commit["version"])
+    log = folder / "rg_members" / "_delta_log"
+    for commit, epoch in zip(history, (FIRST, FIRST, EPOCH - 3), strict=True):
+        path = log / f"{commit['version']:020d}.json"
+        path.write_text(path.read_text().replace(str(commit["timestamp"]), str(epoch * 1000)))
+
+    def names(epoch):
+        at = quotas("--at", str(epoch * 1000), output=folder)
+        return [one["name"] for one in at["gold", "publish", "messages"]["brokers"]]
+
+    assert (["b-0", "b-1", "b-2", "b-3"], ["b-0", "b-1", "b-2"]) == (names(EPOCH - 4), names(EPOCH - 3))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--group", "silver"], {("silver", "publish", "messages"), ("silver", "dispatch", "messages")}),
+        (["--class", "dispatch"], {("silver", "dispatch", "messages")}),
+        (["--group", "gold", "--class", "dispatch"], set()),
+    ],
+)
+def test_one_group_and_one_class_can_be_picked(quotas, options, expected):
+    whole = quotas()
+    picked = quotas(*options)
+
+    assert expected == picked.keys()
+    assert {key: whole[key] for key in expected} == picked
+
+
+def test_a_row_older_than_twice_the_epochs_is_gone_and_the_broker_said_to_be_unheard(usage, tmp_path):
+    quota = tables(tmp_path)
+    shards = {1: 0}
+    quota.members.join(dict.fromkeys("abcdefgh", 1), 1_700_000_000_000)
+    quota.usage.append([cut(1, 1, epoch=EPOCH - 20, broker=0), cut(1, epoch=EPOCH, broker=1)], shards)
+
+    assert "a heard 20 epochs ago" in usage("--epochs", "11", output=tmp_path)[1]
+    assert "a not heard of lately" in usage("--epochs", "10", output=tmp_path)[1]
+
+
+def test_names_cannot_command_a_terminal(usage, tmp_path):
+    quota = tables(tmp_path)
+    quota.members.join({"b\x1b[2J\n": 1}, 1)
+    quota.usage.append([cut(1, 5, broker=0)], {5: 0})
+    row = {"topic": "persistent://a/n/\x9b2J", "broker": "b", "publishes": 1, "messages": 1, "bytes": 1}
+    row |= dict.fromkeys(["throttled_publishes", "throttled_by_topic", "throttled_by_broker", "throttled_by_group"], 0)
+    topics = Tables(tmp_path)
+    schema = DeltaTable(f"{tmp_path}/topic_usage").schema().to_arrow()
+    rows = [dict.fromkeys(pa.schema(schema).names) | row | {"event_time": EPOCH * 1_000_000, "throttled_ns": 0}]
+    topics.append("topic_usage", pa.Table.from_pylist(rows, pa.schema(schema)), "test", 0)
+
+    for by, shown in [("group", "b\\x1b[2J\\x0a"), ("broker", "b\\x1b[2J\\x0a"), ("topic", "a/n/\\x9b2J")]:
+        status, printed = usage("--by", by, output=tmp_path)
+        assert (0, True, set()) == (status, shown in printed, set(printed) & {"\x1b", "\x9b"})
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--group", "no"], "rg_groups has no group 'no'; there are: gold, silver"),
+        (["--at", "2026-03-01T12:00:00Z"], "rg_usage has no rows of the 60 epochs up to 2026-03-01T12:00:00Z; it has"),
+        (["--at", "1000"], "rg_usage has no rows of the 60 epochs up to 1970-01-01T00:00:01Z"),
+        (["--by", "tenant", "--at", "1000"], "topic_usage has no rows of the 30 s up to 1970-01-01"),
+        (["--by", "tenant", "--class", "dispatch"], "topic_usage has publishes alone; leave out --class dispatch"),
+    ],
+)
+def test_what_the_tables_cannot_tell_is_one_line_and_status_2(usage, options, expected):
+    status, printed = usage(*options)
+
+    assert (2, 1) == (status, len(printed.splitlines()))
+    assert expected in printed
+
+
+@pytest.mark.parametrize("by", ["group", "broker", "tenant", "topic"])
+def test_missing_and_empty_tables_are_one_line_and_status_2(usage, tmp_path, by):
+    status, printed = usage("--by", by, output=tmp_path / "no")
+    assert (2, True) == (status, "start a job with this output once, which creates its tables" in printed)
+
+    tables(tmp_path)
+    Tables(tmp_path)
+    status, printed = usage("--by", by, output=tmp_path)
+    assert (2, 1) == (status, len(printed.splitlines()))
+    assert "has no rows: " in printed
+
+
+def test_a_table_whose_files_are_gone_is_one_line_and_status_2(usage, scene, tmp_path):
+    folder = shutil.copytree(scene, tmp_path / "gone")
+    for file in (folder / "rg_usage").rglob("*.parquet"):
+        file.unlink()
+
+    status, printed = usage(output=folder)
+    assert (2, 1) == (status, len(printed.splitlines()))
+    assert "rg_usage cannot be read: " in printed
+
+
+def test_a_table_without_epoch_length_is_refused(usage, scene, tmp_path):
+    folder = shutil.copytree(scene, tmp_path / "other")
+    old = DeltaTable(f"{folder}/rg_usage")
+    schema, partitions = old.schema(), old.metadata().partition_columns
+    shutil.rmtree(folder / "rg_usage")
+    DeltaTable.create(f"{folder}/rg_usage", schema=schema, partition_by=partitions)
+
+    assert "has None as table property headgate.epochMillis" in usage(output=folder)[1]
+
+
+def test_a_reason_that_this_version_does_not_know_is_refused(usage, scene, tmp_path):
+    folder = shutil.copytree(scene, tmp_path / "newer")
+    limits = DeltaTable(f"{folder}/rg_limits")
+    row = dict.fromkeys(pa.schema(limits.schema().to_arrow()).names, 0) | {"reason": "whim", "epoch": EPOCH}
+    write_deltalake(limits, pa.Table.from_pylist([row], pa.schema(limits.schema().to_arrow())), mode="append")
+
+    assert "rg_limits has the reason 'whim'; allowed: unset, blocked" in usage(output=folder)[1]
+
+
+def test_every_reason_has_words():
+    assert set(Reason) == REASONS.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1772366407000", 1_772_366_407_000),
+        ("2026-03-01T12:00:07Z", 1_772_366_407_000),
+        ("2026-03-01T13:00:07.250+01:00", 1_772_366_407_250),
+    ],
+)
+def test_a_time_is_milliseconds_or_iso_8601(text, expected):
+    assert expected == instant_ms(text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--at", text] for text in ("2026-03-01T12:00:07", "yesterday", "-1", "253402300800000")),
+        ["--at", "1969-12-31T00:00:00Z"],
+        *(["--epochs", text] for text in ("0", "x", "100001")),
+        ["--top", "0"],
+    ],
+)
+def test_an_argument_that_means_nothing_is_refused(capsys, arguments):
+    with pytest.raises(SystemExit) as ended:
+        main(["usage", "out", "=".join(arguments)])
+    assert 2 == ended.value.code
+    assert "allowed: " in capsys.readouterr().err
