@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
-from headgate.core.quota.usage_map import UsageMap
+from headgate.core.quota.usage_map import Member, UsageMap
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
-from headgate.quota.members import MemberRow
+from headgate.quota.members import MemberRow, MemberState
 from headgate.quota.news import News
 from headgate.quota.tables import QuotaTables
 from headgate.quota.usage_rows import usage_rows
@@ -77,8 +77,12 @@ class Readback:
         if not self.lists_members:
             return
         with self._degraded.attempt(Cause.MEMBERS):
-            self.listed = self._tables.members.read()
-            self.usage_map.set_members(self._tables.members.up(), clock_ms)
+            listed = self._tables.members.read()
+            if listed is not self.listed:
+                up = (row for row in listed.values() if row.state == MemberState.UP)
+                members = {row.broker_id: Member(row.incarnation, row.weight) for row in up}
+                self.usage_map.set_members(members, clock_ms)
+            self.listed = listed
 
     def _take(self, rows: Iterable[UsageRow], clock_ms: int) -> None:
         current_epoch = clock_ms // self._settings.epoch_ms

@@ -111,7 +111,7 @@ def everything(world, settings, book, own):
 
 
 @pytest.mark.parametrize("own", [{0: 1, 1: 2, 2: 1}, {1: 2}, {0: 1, 5: 3}], ids=["all", "one", "one not listed"])
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories, settings=chosen)
 def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_gives(own, history, settings):
     world, book, plain = World(settings), LimitBook(), LimitBook()
@@ -125,7 +125,7 @@ def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_giv
         assert list(plain.settle()) == list(book.settle())
 
 
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=30, deadline=None)
 @given(history=histories, settings=chosen, one_job=st.booleans())
 def test_an_early_row_is_evaluated_at_once_as_a_coupled_job_does_it_readably(history, settings, one_job):
     """Coupling looks at both dimensions together; where bytes are not limited it is the readable form of the same."""

@@ -141,7 +141,7 @@ def test_a_restart_begins_with_the_cluster_share_and_tells_only_what_changes(tmp
 def test_when_all_jobs_restart_at_once_they_take_cluster_shares_until_the_first_view(tmp_path):
     quota = Cluster(tmp_path, ["a", "b", "c", "d"], one_job=False)
     write(quota.tables, group(), attached())
-    quota.run(4, a=900, b=20, c=20, d=20)
+    quota.run(3, a=900, b=20, c=20, d=20)
     for name, job in quota.jobs.items():
         job.restart(opened(tmp_path, quota.settings), quota.settings, broker=name)
     clock_ms = quota.epoch * 1000
@@ -152,7 +152,7 @@ def test_when_all_jobs_restart_at_once_they_take_cluster_shares_until_the_first_
 
     assert {"a": 250, "b": 250, "c": 250, "d": 250} == quota.limits()
     quota.epoch += 1
-    quota.run(4, a=900, b=20, c=20, d=20)
+    quota.run(3, a=900, b=20, c=20, d=20)
     assert {"a": 910, "b": 30, "c": 30, "d": 30} == quota.limits()
 
 
