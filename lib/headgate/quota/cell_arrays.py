@@ -121,24 +121,29 @@ class _Columns:
         self._cells.append(cell)
         self._ages.append(active.report_age)
         self._quotas.append(quota)
-        for id_, broker, row, idle, silent in active.rows:
-            usage = row.usage
-            demand = demand_of(
-                idle=idle,
-                admitted=usage.admitted[dimension],
-                offered=usage.offered[dimension],
-                throttled=usage.throttled[dimension],
+        rows = active.rows
+        ids = [row.broker_id for row in rows]
+        usages = [row.row.usage for row in rows]
+        present = [known.get(id_, NEVER_LIMITED) for id_ in ids]
+        self._ids += ids
+        self._weights += [row.broker.weight for row in rows]
+        self._demands += [
+            _of_none(
+                demand_of(
+                    idle=row.idle,
+                    admitted=usage.admitted[dimension],
+                    offered=usage.offered[dimension],
+                    throttled=usage.throttled[dimension],
+                )
             )
-            present = known.get(id_, NEVER_LIMITED)
-            self._ids.append(id_)
-            self._weights.append(broker.weight)
-            self._demands.append(_of_none(demand))
-            self._limits.append(_of_none(usage.limit[dimension]))
-            self._idle_before.append(idle and row.epoch < epoch)
-            self._silent.append(silent)
-            self._present.append(_of_none(present.limit))
-            self._reasons.append(_INDEX.get(present.reason, _ANOTHER_REASON))
-            self._own.append(id_ in self._own_ids)
+            for row, usage in zip(rows, usages, strict=True)
+        ]
+        self._limits += [_of_none(usage.limit[dimension]) for usage in usages]
+        self._idle_before += [row.idle and row.row.epoch < epoch for row in rows]
+        self._silent += [row.silent for row in rows]
+        self._present += [_of_none(limit) for limit, _ in present]
+        self._reasons += [_INDEX.get(reason, _ANOTHER_REASON) for _, reason in present]
+        self._own += [id_ in self._own_ids for id_ in ids]
         self._offsets.append(len(self._ids))
 
     def arrays(self, missing: Collection[int]) -> tuple[Cells, Reports]:

@@ -184,10 +184,8 @@ class QuotaLoop:
 
     def _begin_lives(self, wall_ms: int) -> None:
         """A broker joins when nothing of a life before is pending: that goes first."""
-        waiting = [broker for broker in self._metering.brokers.values() if broker.sender is None]
-        if any(map(self._has_pending, waiting)):
-            self._send()
-        self._lives.begin([broker for broker in waiting if not self._has_pending(broker)], wall_ms)
+        brokers = self._metering.brokers.values()
+        self._lives.begin([broker for broker in brokers if not self._has_pending(broker)], wall_ms)
 
     def _has_pending(self, broker: OwnBroker) -> bool:
         return broker.broker_id is not None and self._outbox.holds(broker.broker_id)

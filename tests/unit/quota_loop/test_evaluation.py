@@ -1,7 +1,7 @@
 """Arrays give what the readable step gives, and evaluating only what changed gives what evaluating all gives."""
 
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -32,10 +32,13 @@ rows = st.builds(
     limit=st.none() | rates,
     throttled=st.booleans(),
     early=st.booleans(),
-    leave=st.sampled_from([False, False, False, True]),
+    kind=st.sampled_from(["busy", "busy", "busy", "idle", "idle", "leave"]),
 )
-beats = st.frozensets(st.integers(0, 2)).map(lambda quiet: {0, 1, 2} - quiet)
-histories = st.lists(st.tuples(st.lists(rows, max_size=4), beats), min_size=1, max_size=12)
+beats = st.sampled_from([{0, 1, 2}, {0, 1, 2}, {0, 2}, {1}, set()])
+phases = st.tuples(st.lists(rows, max_size=4), beats, st.integers(0, 8))
+histories = st.lists(phases, min_size=1, max_size=5).map(
+    lambda phases: [epoch for spoken, heard, rest in phases for epoch in [(spoken, heard), *[([], heard)] * rest]]
+)
 chosen = st.builds(
     QuotaSettings,
     allocation_mode=st.sampled_from(["fast", "strict"]),
@@ -44,6 +47,31 @@ chosen = st.builds(
     dead_band_percent=st.sampled_from([0, 20]),
     overshoot_percent=st.sampled_from([0, 5]),
 )
+
+
+def said(broker, kind="busy", *, offered=0, limit=None):
+    return {
+        "broker": broker,
+        "key": (1, 0),
+        "admitted": 0,
+        "offered": offered,
+        "limit": limit,
+        "throttled": False,
+        "early": False,
+        "kind": kind,
+    }
+
+
+ALL = {0, 1, 2}
+QUIET = [([], ALL)] * 4
+PAUSES = [([said(0, offered=600), said(1, offered=600)], ALL), ([said(1, "idle")], ALL), *QUIET]
+"""A broker pauses and ceases to linger while nobody says anything else."""
+LEFT_OVER = [
+    ([said(1, offered=5, limit=0)], ALL),
+    ([said(0, offered=600, limit=100), said(1, "idle", limit=0), said(2, offered=100, limit=700)], ALL),
+    *QUIET,
+]
+"""What an idle broker may be using is its target from the next epoch on: less is free for a gated raise."""
 
 
 class World:
@@ -56,12 +84,13 @@ class World:
         self.epoch = 10
         self.settings = settings
 
-    def hear(self, said, heartbeats):
+    def hear(self, spoken, heartbeats):
         """Rows of `epoch`, then the clock is at its end."""
         accepted = []
-        for one in said:
+        for one in spoken:
             self.seq += 1
-            early = one["early"] and not one["leave"]
+            leaves, idle = one["kind"] == "leave", one["kind"] == "idle"
+            early = one["early"] and not leaves
             row = UsageRow(
                 one["broker"],
                 1,
@@ -69,11 +98,11 @@ class World:
                 self.epoch + early,
                 (self.epoch + 1) * 1000,
                 *one["key"],
-                CutKind.LEAVE if one["leave"] else CutKind.EVENT if early else CutKind.PERIODIC,
-                (one["admitted"], one["admitted"] // 2),
-                (one["offered"], None),
+                CutKind.LEAVE if leaves else CutKind.EVENT if early else CutKind.PERIODIC,
+                (0, 0) if idle else (one["admitted"], one["admitted"] // 2),
+                (None, None) if idle else (one["offered"], None),
                 (one["limit"], one["limit"]),
-                (one["throttled"], False),
+                (one["throttled"] and not idle, False),
             )
             if self.map.receive(row, (self.epoch + 1) * 1000) is None:
                 accepted.append((row, early))
@@ -113,12 +142,14 @@ def everything(world, settings, book, own):
 @pytest.mark.parametrize("own", [{0: 1, 1: 2, 2: 1}, {1: 2}, {0: 1, 5: 3}], ids=["all", "one", "one not listed"])
 @hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(history=histories, settings=chosen)
+@example(history=PAUSES, settings=QuotaSettings(linger_rounds=2))
+@example(history=LEFT_OVER, settings=QuotaSettings(allocation_mode="strict", overshoot_percent=0))
 def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_gives(own, history, settings):
     world, book, plain = World(settings), LimitBook(), LimitBook()
     evaluation = Evaluation(settings, book, one_job=True)
     evaluation.set_groups(GROUPS)
-    for said, heartbeats in history:
-        noted(evaluation.news, world, world.hear([one | {"early": False} for one in said], heartbeats))
+    for spoken, heartbeats in history:
+        noted(evaluation.news, world, world.hear([one | {"early": False} for one in spoken], heartbeats))
         evaluation.run(world.map, own, world.epoch)
         for (cell, broker), outcome in everything(world, settings, plain, own).items():
             plain.decide(cell, broker, outcome)
@@ -138,8 +169,8 @@ def test_an_early_row_is_evaluated_at_once_as_a_coupled_job_does_it_readably(his
         evaluation = Evaluation(of_form, book, one_job=one_job)
         evaluation.set_groups({1: GROUPS[1]})
         found = []
-        for said, heartbeats in history:
-            noted(evaluation.news, world, world.hear(said, heartbeats))
+        for spoken, heartbeats in history:
+            noted(evaluation.news, world, world.hear(spoken, heartbeats))
             evaluation.run(world.map, {0: 1, 1: 2}, world.epoch)
             found.append(list(book.settle()))
         books.append(found)
