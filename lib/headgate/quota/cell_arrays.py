@@ -1,0 +1,182 @@
+"""Many cells of a usage map as arrays, stepped at once: profile max_min, dimensions not coupled (resource-groups 13.5).
+
+The readable form is a view (`Circle.view`) and `step`; tests hold both equal, outcome by outcome.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from headgate.core.kernels.quota_allocation import NONE, REASONS, Cells, Cluster, Reports, Steps, step_many
+from headgate.core.quota.broker_usage import BrokerUsage
+from headgate.core.quota.cell_view import demand_of, lingers
+from headgate.core.quota.groups import Dimension, RatePair, UsageKey
+from headgate.core.quota.step_parameters import Outcome, Reason, StepParameters
+from headgate.core.quota.usage_history import AcceptedRow
+from headgate.quota.circle import Circle
+from headgate.quota.limit_book import NEVER_LIMITED, Cell, Decided, LimitBook
+
+_INDEX: Mapping[Reason, int] = {reason: index for index, reason in enumerate(REASONS)}
+_ANOTHER_REASON = -1
+
+
+class ActiveRow(NamedTuple):
+    """A member of M, and its row."""
+
+    broker_id: int
+    broker: BrokerUsage
+    row: AcceptedRow
+    idle: bool
+    silent: bool
+
+
+class ActiveRows(NamedTuple):
+    """M of a group and class, by id; how many of C are silent for it, and the age of the oldest report."""
+
+    rows: list[ActiveRow]
+    silent: int
+    report_age: int
+
+
+NOBODY = ActiveRows([], 0, 0)
+
+
+def active_rows(circle: Circle, key: UsageKey, silent_rounds: int) -> ActiveRows:
+    """M as of the circle's epoch. Source: resource-groups 7.3, 9.2."""
+    epoch, linger_rounds = circle.epoch, circle.usage_map.parameters.linger_rounds
+    ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in circle.behind()}
+    silent = {id_ for id_, age in ages.items() if age >= silent_rounds}
+    rows = []
+    for id_, broker in circle.members:
+        entry = broker.as_of(key, epoch)
+        if entry is None:
+            continue
+        idle = entry.row.usage.idle
+        since = entry.idle_since
+        if idle and (since is None or not lingers(broker.newest_covered(key, epoch), since, linger_rounds)):
+            continue
+        rows.append(ActiveRow(id_, broker, entry.row, idle, id_ in silent))
+    return ActiveRows(rows, len(silent), max((0, *ages.values())))
+
+
+class CellArrays:
+    """Cells put in one by one and stepped together. Cells of which as many members are silent share arrays.
+
+    own: the brokers whose outcomes are wanted.
+    """
+
+    def __init__(self, parameters: StepParameters, circle: Circle, own: Collection[int], book: LimitBook) -> None:
+        self._parameters = parameters
+        self._circle = circle
+        self._own = own
+        self._book = book
+        self._by_silent: dict[int, _Columns] = {}
+
+    def put(self, key: UsageKey, quotas: RatePair, active: ActiveRows) -> None:
+        """Both cells of a group and class, those whose quota is neither None nor 0. There is a row at least."""
+        columns = self._by_silent.setdefault(active.silent, _Columns(self._own, self._book))
+        for dimension in Dimension:
+            quota = quotas[dimension]
+            if quota:
+                cell = (*key, int(dimension))
+                columns.put(cell, quota, active, self._circle.epoch)
+
+    def decided(self) -> Iterable[Decided]:
+        """The outcomes of own brokers that differ, in limit or reason, from what the book holds."""
+        for silent, columns in self._by_silent.items():
+            cluster = Cluster(
+                self._circle.size(),
+                self._circle.total_weight(),
+                silent,
+                len(self._circle.missing),
+                self._circle.raises_gated,
+            )
+            steps = step_many(self._parameters, *columns.arrays(self._circle.missing), cluster)
+            yield from columns.changed(steps, cluster)
+
+
+class _Columns:
+    """Rows of cells, column by column, in the order in which cells are put in."""
+
+    def __init__(self, own: Collection[int], book: LimitBook) -> None:
+        self._own_ids = own
+        self._book = book
+        self._cells: list[Cell] = []
+        self._ages: list[int] = []
+        self._quotas: list[int] = []
+        self._offsets: list[int] = [0]
+        self._ids: list[int] = []
+        self._weights: list[int] = []
+        self._demands: list[int] = []
+        self._limits: list[int] = []
+        self._idle_before: list[bool] = []
+        self._silent: list[bool] = []
+        self._present: list[int] = []
+        self._reasons: list[int] = []
+        self._own: list[bool] = []
+
+    def put(self, cell: Cell, quota: int, active: ActiveRows, epoch: int) -> None:
+        dimension, known = cell[2], self._book.of(cell)
+        self._cells.append(cell)
+        self._ages.append(active.report_age)
+        self._quotas.append(quota)
+        rows = active.rows
+        ids = [row.broker_id for row in rows]
+        usages = [row.row.usage for row in rows]
+        present = [known.get(id_, NEVER_LIMITED) for id_ in ids]
+        self._ids += ids
+        self._weights += [row.broker.weight for row in rows]
+        self._demands += [
+            _of_none(
+                demand_of(
+                    idle=row.idle,
+                    admitted=usage.admitted[dimension],
+                    offered=usage.offered[dimension],
+                    throttled=usage.throttled[dimension],
+                )
+            )
+            for row, usage in zip(rows, usages, strict=True)
+        ]
+        self._limits += [_of_none(usage.limit[dimension]) for usage in usages]
+        self._idle_before += [row.idle and row.row.epoch < epoch for row in rows]
+        self._silent += [row.silent for row in rows]
+        self._present += [_of_none(limit) for limit, _ in present]
+        self._reasons += [_INDEX.get(reason, _ANOTHER_REASON) for _, reason in present]
+        self._own += [id_ in self._own_ids for id_ in ids]
+        self._offsets.append(len(self._ids))
+
+    def arrays(self, missing: Collection[int]) -> tuple[Cells, Reports]:
+        def column(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+            return np.array(values, np.int64)
+
+        def flags(values: list[bool]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+            return np.array(values, np.bool_)
+
+        cells = Cells(*map(column, (self._quotas, self._offsets, self._ids, self._weights, self._demands)))
+        return cells, Reports(
+            column(self._limits),
+            flags(self._idle_before),
+            flags(self._silent),
+            flags([id_ in missing for id_ in self._ids]) if missing else np.zeros(len(self._ids), np.bool_),
+            column(self._present),
+        )
+
+    def changed(self, steps: Steps, cluster: Cluster) -> Iterable[Decided]:
+        differs = (steps.limits != np.array(self._present, np.int64)) | (steps.reasons != np.array(self._reasons))
+        rows = np.flatnonzero(differs & np.array(self._own, np.bool_))
+        cells = np.searchsorted(np.array(self._offsets), rows, side="right") - 1
+        of_rows = (column[rows].tolist() for column in (steps.limits, steps.targets, steps.safe_shares, steps.reasons))
+        for row, cell, limit, target, safe, reason in zip(rows.tolist(), cells.tolist(), *of_rows, strict=True):
+            demand = safe if self._silent[row] else _to_none(self._demands[row])
+            counts = (cluster.missing, cluster.silent, self._ages[cell])
+            outcome = Outcome(limit, target, safe, demand, *counts, REASONS[reason])
+            yield Decided(self._ids[row], self._cells[cell], outcome)
+
+
+def _of_none(rate: int | None) -> int:
+    return NONE if rate is None else rate
+
+
+def _to_none(rate: int) -> int | None:
+    return None if rate == NONE else rate

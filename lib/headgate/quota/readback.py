@@ -1,0 +1,111 @@
+"""What all brokers said, read back from the tables into the usage map, in the order that leaves no sender unknown.
+
+resource-groups 5.3, 7.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from headgate.core.quota.cuts import CutKind
+from headgate.core.quota.groups import UsageKey
+from headgate.core.quota.settings import MembershipSource, QuotaSettings
+from headgate.core.quota.usage_map import Member, UsageMap
+from headgate.core.quota.usage_row import UsageRow, is_count
+from headgate.errors import TableError
+from headgate.quota.degraded import Cause, Degraded
+from headgate.quota.members import MemberRow, MemberState
+from headgate.quota.news import News
+from headgate.quota.tables import QuotaTables
+from headgate.quota.usage_rows import usage_rows
+
+
+class Readback:
+    """Every row is judged by the reader's clock as it was when the row could first be seen.
+
+    Time is event time for senders and readers alike, so `publish_time` and the reader's clock are clocks of jobs.
+    Between two reads that clock passes through every instant, and a row is taken at the one at which it was published,
+    not before the last read and not after this one: batches of many epochs, a restart and a table that could not be
+    read for a while make no row stale that the reader was late to read. What a sender published behind that, by a clock
+    that is slow, is.
+
+    So several jobs, one a broker, have to run at one speed, as jobs do on live input. Where they read the same recorded
+    trace each at its own, the rows of the faster are `future` to the slower and those of the slower `stale` to the
+    faster, once they are two epochs apart: replay a trace in one job for all brokers.
+
+    listed: the members as read last; None before the first read, or where no table lists them.
+    """
+
+    listed: Mapping[int, MemberRow] | None
+
+    def __init__(self, tables: QuotaTables, settings: QuotaSettings, degraded: Degraded, news: News) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._degraded = degraded
+        self._news = news
+        self._reader = tables.usage_reader()
+        self._read_ms = 0
+        self.usage_map = UsageMap(settings.map_parameters())
+        self.listed = None
+
+    @property
+    def lists_members(self) -> bool:
+        """Whether a table says who is a member."""
+        return self._settings.membership is MembershipSource.TABLE
+
+    @property
+    def knows_members(self) -> bool:
+        """Whether it was ever read who they are."""
+        return not self.lists_members or self.listed is not None
+
+    def read(self, clock_ms: int) -> bool:
+        """Take in what is new; whether usage could be read. What cannot be read stays as it was.
+
+        Members are read after usage and used before it: who has a row in it was up before.
+        """
+        try:
+            rows = list(usage_rows(self._reader.read(clock_ms).rows))
+        except TableError as error:
+            self._degraded.begin(Cause.USAGE_READ, str(error))
+            self.read_members(clock_ms)
+            return False
+        self._degraded.end(Cause.USAGE_READ)
+        self.read_members(clock_ms)
+        self._take(rows, clock_ms)
+        return True
+
+    def read_members(self, clock_ms: int) -> None:
+        """Take in who is up."""
+        if not self.lists_members:
+            return
+        with self._degraded.attempt(Cause.MEMBERS):
+            listed = self._tables.members.read()
+            if listed is not self.listed:
+                up = (row for row in listed.values() if row.state == MemberState.UP)
+                members = {row.broker_id: Member(row.incarnation, row.weight) for row in up}
+                self.usage_map.set_members(members, clock_ms)
+            self.listed = listed
+
+    def _take(self, rows: Iterable[UsageRow], clock_ms: int) -> None:
+        current_epoch = clock_ms // self._settings.epoch_ms
+        for row in rows:
+            published_ms = row.publish_time_ms if is_count(row.publish_time_ms) else clock_ms
+            at_ms = min(max(published_ms, self._read_ms), clock_ms)
+            left = self._keys_of(row.broker_id) if row.is_leave_all else ()
+            if self.usage_map.receive(row, at_ms) is None:
+                for key in left:
+                    self._news.expect(key, row.epoch)
+                if not (row.is_heartbeat or row.is_leave_all):
+                    self._note(row, early=row.kind == CutKind.EVENT and row.epoch >= current_epoch - 1)
+        self.usage_map.expire(clock_ms)
+        self._read_ms = clock_ms
+
+    def _keys_of(self, broker_id: int) -> tuple[UsageKey, ...]:
+        broker = self.usage_map.members().get(broker_id)
+        return () if broker is None else tuple(broker.histories)
+
+    def _note(self, row: UsageRow, *, early: bool) -> None:
+        """What the row makes due."""
+        idle = not row.is_leave and row.usage().idle
+        self._news.accepted(row, idle=idle, early=early)
+        entry = self.usage_map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
+        if entry is not None and entry.idle_since is not None:
+            self._news.expect_later(row.key, entry.idle_since + self._settings.linger_rounds)

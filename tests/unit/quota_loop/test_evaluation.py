@@ -1,0 +1,178 @@
+"""Arrays give what the readable step gives, and evaluating only what changed gives what evaluating all gives."""
+
+import pytest
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from headgate.core.quota.assessment import assess
+from headgate.core.quota.cuts import CutKind
+from headgate.core.quota.settings import QuotaSettings
+from headgate.core.quota.step import decide
+from headgate.core.quota.usage_map import Member, UsageMap
+from headgate.core.quota.usage_row import UsageRow
+from headgate.core.quota.view import choose_epoch
+from headgate.quota.circle import Circle
+from headgate.quota.evaluation import Evaluation
+from headgate.quota.limit_book import LimitBook
+from unit.quota_loop.rig import group
+
+KEYS = [(1, 0), (2, 0), (2, 1)]
+GROUPS = {
+    1: group("one", id_=1, rates=(1000, None, None, None)),
+    2: group("two", id_=2, rates=(300, 0, 7, None)),
+}
+rates = st.integers(0, 2000)
+rows = st.builds(
+    dict,
+    broker=st.integers(0, 2),
+    key=st.sampled_from(KEYS),
+    admitted=rates,
+    offered=st.none() | rates,
+    limit=st.none() | rates,
+    throttled=st.booleans(),
+    early=st.booleans(),
+    kind=st.sampled_from(["busy", "busy", "busy", "idle", "idle", "leave"]),
+)
+beats = st.sampled_from([{0, 1, 2}, {0, 1, 2}, {0, 2}, {1}, set()])
+phases = st.tuples(st.lists(rows, max_size=4), beats, st.integers(0, 8))
+histories = st.lists(phases, min_size=1, max_size=5).map(
+    lambda phases: [epoch for spoken, heard, rest in phases for epoch in [(spoken, heard), *[([], heard)] * rest]]
+)
+chosen = st.builds(
+    QuotaSettings,
+    allocation_mode=st.sampled_from(["fast", "strict"]),
+    silent_rounds=st.integers(2, 4),
+    linger_rounds=st.integers(0, 3),
+    dead_band_percent=st.sampled_from([0, 20]),
+    overshoot_percent=st.sampled_from([0, 5]),
+)
+
+
+def said(broker, kind="busy", *, offered=0, limit=None):
+    return {
+        "broker": broker,
+        "key": (1, 0),
+        "admitted": 0,
+        "offered": offered,
+        "limit": limit,
+        "throttled": False,
+        "early": False,
+        "kind": kind,
+    }
+
+
+ALL = {0, 1, 2}
+QUIET = [([], ALL)] * 4
+PAUSES = [([said(0, offered=600), said(1, offered=600)], ALL), ([said(1, "idle")], ALL), *QUIET]
+"""A broker pauses and ceases to linger while nobody says anything else."""
+LEFT_OVER = [
+    ([said(1, offered=5, limit=0)], ALL),
+    ([said(0, offered=600, limit=100), said(1, "idle", limit=0), said(2, offered=100, limit=700)], ALL),
+    *QUIET,
+]
+"""What an idle broker may be using is its target from the next epoch on: less is free for a gated raise."""
+
+
+class World:
+    """A usage map that hears a history epoch by epoch, and what is news of it."""
+
+    def __init__(self, settings):
+        self.map = UsageMap(settings.map_parameters())
+        self.map.set_members({0: Member(1), 1: Member(1, 2), 2: Member(1)}, 10_000)
+        self.seq = 0
+        self.epoch = 10
+        self.settings = settings
+
+    def hear(self, spoken, heartbeats):
+        """Rows of `epoch`, then the clock is at its end."""
+        accepted = []
+        for one in spoken:
+            self.seq += 1
+            leaves, idle = one["kind"] == "leave", one["kind"] == "idle"
+            early = one["early"] and not leaves
+            row = UsageRow(
+                one["broker"],
+                1,
+                self.seq,
+                self.epoch + early,
+                (self.epoch + 1) * 1000,
+                *one["key"],
+                CutKind.LEAVE if leaves else CutKind.EVENT if early else CutKind.PERIODIC,
+                (0, 0) if idle else (one["admitted"], one["admitted"] // 2),
+                (None, None) if idle else (one["offered"], None),
+                (one["limit"], one["limit"]),
+                (one["throttled"] and not idle, False),
+            )
+            if self.map.receive(row, (self.epoch + 1) * 1000) is None:
+                accepted.append((row, early))
+        for broker in heartbeats:
+            self.seq += 1
+            row = UsageRow(broker, 1, self.seq, self.epoch, (self.epoch + 1) * 1000, 0)
+            self.map.receive(row, (self.epoch + 1) * 1000)
+        self.epoch += 1
+        return accepted
+
+
+def noted(news, world, accepted):
+    """What the reader of the tables notes of accepted rows."""
+    for row, early in accepted:
+        idle = not row.is_leave and row.usage().idle
+        news.accepted(row, idle=idle, early=early)
+        entry = world.map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
+        if entry is not None and entry.idle_since is not None:
+            news.expect_later(row.key, entry.idle_since + world.settings.linger_rounds)
+
+
+def everything(world, settings, book, own):
+    """Every cell of every broker by the readable step, as of the epoch that it chooses."""
+    parameters = settings.step_parameters()
+    presents = {}
+    for broker in own:
+        as_of = choose_epoch(world.map, broker, world.epoch)
+        circle = Circle.of(world.map, own, as_of, one_job=True)
+        for key in [(group_id, traffic_class) for group_id in GROUPS for traffic_class in (0, 1)]:
+            for dimension in (0, 1):
+                quota, cell = GROUPS[key[0]].quotas(key[1])[dimension], (*key, dimension)
+                assessment = assess(parameters, quota, circle.view(key, dimension))
+                presents[cell, broker] = decide(parameters, assessment, broker, book.present(cell, broker).limit)
+    return presents
+
+
+@pytest.mark.parametrize("own", [{0: 1, 1: 2, 2: 1}, {1: 2}, {0: 1, 5: 3}], ids=["all", "one", "one not listed"])
+@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(history=histories, settings=chosen)
+@example(history=PAUSES, settings=QuotaSettings(linger_rounds=2))
+@example(history=LEFT_OVER, settings=QuotaSettings(allocation_mode="strict", overshoot_percent=0))
+def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_gives(own, history, settings):
+    world, book, plain = World(settings), LimitBook(), LimitBook()
+    evaluation = Evaluation(settings, book, one_job=True)
+    evaluation.set_groups(GROUPS)
+    for spoken, heartbeats in history:
+        noted(evaluation.news, world, world.hear([one | {"early": False} for one in spoken], heartbeats))
+        evaluation.run(world.map, own, world.epoch)
+        for (cell, broker), outcome in everything(world, settings, plain, own).items():
+            plain.decide(cell, broker, outcome)
+        assert list(plain.settle()) == list(book.settle())
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(history=histories, settings=chosen, one_job=st.booleans())
+def test_an_early_row_is_evaluated_at_once_as_a_coupled_job_does_it_readably(history, settings, one_job):
+    """Coupling looks at both dimensions together; where bytes are not limited it is the readable form of the same."""
+    readable = QuotaSettings(
+        **{name: getattr(settings, name) for name in settings.__slots__} | {"couple_dimensions": True}
+    )
+    books = []
+    for of_form in (settings, readable):
+        world, book = World(settings), LimitBook()
+        evaluation = Evaluation(of_form, book, one_job=one_job)
+        evaluation.set_groups({1: GROUPS[1]})
+        found = []
+        for spoken, heartbeats in history:
+            noted(evaluation.news, world, world.hear(spoken, heartbeats))
+            evaluation.run(world.map, {0: 1, 1: 2}, world.epoch)
+            found.append(list(book.settle()))
+        books.append(found)
+
+    assert books[1] == books[0]
