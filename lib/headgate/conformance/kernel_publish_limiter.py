@@ -9,7 +9,7 @@ import numpy as np
 
 from headgate.conformance.adapters.publishing import build_limiters, limiters_operations
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.kernels.domain import drain, enqueue, plan_all, run_due, set_limit
+from headgate.core.kernels.domain import drain, plan_all, run_due, set_limit
 from headgate.core.kernels.domain_types import (
     CLOSED_COLUMNS,
     CLOSED_ROWS,
@@ -30,6 +30,7 @@ from headgate.core.kernels.domain_types import (
 )
 from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, settle
 from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.queues import enqueue
 from headgate.core.kernels.token_bucket import BUCKET, draw
 from headgate.core.names import known
 from headgate.core.numbers import int64

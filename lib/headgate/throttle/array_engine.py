@@ -64,22 +64,30 @@ def _floors(operations: Operations, rules: Rules) -> Ints:
 
 
 def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
-    """Pools are as large as the step can need: a charge marks at most three limiters, a mark is undone at most once."""
+    """Pools are as large as the step can need.
+
+    A publish is charged at most once, and a charge queues its producer at three limiters at most. An arrival of a
+    blocked group queues its producer without a charge: as it comes, and as the producer is released elsewhere. That is
+    one entry at most for each arrival and each entry that was kept or that a charge made: entries of a blocked group
+    are released as it is blocked no longer, or once, as the step begins, where their topics leave it. An entry makes a
+    mark, an unmark and a plan for its queue at most.
+    """
     limiters, producers = len(domain.keys), len(step.producer_topic)
     kept, withheld = len(domain.entry_limiter), len(domain.withheld["at_ns"])
     charges = len(step.operations.at_ns) + withheld
-    marks = 6 * charges + kept
+    queued = 3 * charges + (kept + 4 * charges if _may_hold(domain, step, rules) else 0)
+    marks = 2 * queued + kept
     arrays = DomainArrays(
         buckets=_buckets(domain, rules),
         limiters=np.zeros(limiters, LIMITER),
         counts=np.zeros((limiters, USAGE_COLUMNS), np.int64),
-        entries=np.empty(kept + 3 * charges, ENTRY),
+        entries=np.empty(kept + queued, ENTRY),
         withheld=np.empty(charges, WITHHELD),
         withheld_by=np.empty(producers if rules.offered else 0, QUEUE),
         waits=np.bincount(domain.entry_producer, minlength=producers).astype(np.int64),
         marks=np.empty(marks, MARKED),
         closed=np.empty((marks + 2 * charges + 2 * limiters, CLOSED_COLUMNS), np.int64),
-        agenda=np.empty(limiters + producers + 6 * charges + 1, DUE),
+        agenda=np.empty(limiters + producers + queued + 3 * charges + 1, DUE),
         used=ints(kept, withheld, 0, 0, 0),
         broker=domain.keys.index(BROKER_KEY).as_py(),
         quantum=rules.release_quantum,
@@ -94,6 +102,15 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
     for name in WITHHELD_FIELDS[1:]:
         arrays.withheld[name][:withheld] = domain.withheld[name]
     return arrays
+
+
+def _may_hold(domain: DomainState, step: Step, rules: Rules) -> bool:
+    """Whether a group is blocked at some time of the step, so that arrivals of offered traffic may have to wait."""
+    if not rules.offered:
+        return False
+    changes = step.operations.kind == SET_LIMIT
+    rates = (domain.limiters["rate"], step.operations.messages[changes], step.operations.bytes[changes])
+    return any(bool((of_some < 0).any()) for of_some in rates)
 
 
 def _reprice(domain: DomainState) -> Ints:
@@ -113,6 +130,7 @@ def _buckets(domain: DomainState, rules: Rules) -> Records:
 
 def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: Step) -> None:
     limiters["next_drain_ns"], limiters["born"] = domain.limiters["next_drain_ns"], domain.limiters["born"]
+    limiters["group"] = domain.limiters["group"]
     limiters["reprice"], limiters["second"] = _reprice(domain), NONE
     limiters["waiting"] = np.bincount(step.producer_topic[domain.entry_producer], minlength=len(limiters))
     topic = domain.usage["topic"]
@@ -124,7 +142,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
 def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
     for name in domain.limiters:
         records = arrays.buckets if name in BUCKET_FIELDS else arrays.limiters
-        domain.limiters[name] = records[name].copy()
+        domain.limiters[name] = records[name].astype(np.int64)
     rows, domain.entry_limiter = positions(arrays.entries, arrays.limiters)
     domain.entry_producer = arrays.entries["producer"][rows]
     rows, producer = positions(arrays.withheld, arrays.withheld_by)
@@ -140,9 +158,7 @@ def warm_up() -> None:
     """Compile the kernels (about 20 s, once), or load them from disk, before the first batch needs them."""
     domain = DomainState("warm-up")
     for at_us in (1, 2):
-        events = pa.table(
-            [[at_us], [at_us], ["b"], ["persistent://t/n/t"], [None], ["p"], ["c"], [1], [1]], schema=EVENTS
-        )
+        events = pa.table([[at_us], [at_us], ["b"], ["persistent://t/n/t"], ["p"], ["c"], [1], [1]], schema=EVENTS)
         domain.book.default = (1, 1)
         advance(domain, events, at_us, Rules(), run_arrays, finish=False)
         domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

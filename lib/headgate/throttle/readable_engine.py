@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import MARK, NONE, PUBLISH, UNMARK, Ints
+from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, UNMARK, Ints
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
-from headgate.core.publish_limiter import OnRateChange, PublishLimiter, Scope
+from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.token_bucket import TokenBucket
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.keys import BROKER_KEY, group_key
@@ -17,11 +17,13 @@ from headgate.throttle.step import Result, Rules, Step
 
 def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
     objects = _objects(domain, step, rules)
-    for at_ns, kind, topic, group, producer, messages, bytes_, seq in zip(
+    for at_ns, kind, topic, producer, messages, bytes_, seq in zip(
         *(column.tolist() for column in step.operations), strict=True
     ):
         if kind == PUBLISH:
-            objects.publish(Publish(at_ns, topic, None if group < 0 else group, producer, messages, bytes_, seq))
+            objects.publish(Publish(at_ns, topic, producer, messages, bytes_, seq))
+        elif kind == LEAVE:
+            objects.leave(topic, at_ns)
         else:
             objects.set_limit(topic, messages, bytes_, at_ns)
     objects.advance(step.until_ns, finish=step.finish)
@@ -34,6 +36,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
     objects = PublishDomain(
         limiters=[],
         broker=keys.index(BROKER_KEY) if BROKER_KEY in keys else None,
+        groups={topic: group for topic, group in enumerate(domain.limiters["group"].tolist()) if group >= 0},
         offered=rules.offered,
         timeout_ns=rules.send_timeout_ms * 1_000_000,
         max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
@@ -41,9 +44,8 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
     )
     for position, key in enumerate(keys):
         scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
-        on_rate_change = OnRateChange.REPRICE if scope is Scope.GROUP else OnRateChange.REPLACE
         messages, bytes_ = domain.limiters["rate"][position].tolist()
-        limiter = DomainLimiter(scope, (messages, bytes_), on_rate_change)
+        limiter = DomainLimiter(scope, (messages, bytes_))
         if domain.limiters["born"][position]:
             limiter.made = objects._made(limiter, 0)
             _fill(limiter.made, domain, position)
@@ -56,8 +58,8 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         objects.waits[producer] = objects.waits.get(producer, 0) + 1
         objects.usage.setdefault(topic, TopicUsage()).waiting += 1
     for row in zip(*(domain.withheld[name].tolist() for name in WITHHELD_FIELDS), strict=True):
-        producer, at_ns, topic, group, messages, bytes_, seq = row
-        event = Publish(at_ns, topic, None if group < 0 else group, producer, messages, bytes_, seq)
+        producer, at_ns, topic, messages, bytes_, seq = row
+        event = Publish(at_ns, topic, producer, messages, bytes_, seq)
         objects.withheld.setdefault(producer, deque()).append(event)
     for i, topic in enumerate(domain.usage["topic"].tolist()):
         usage = objects.usage.setdefault(topic, TopicUsage())
@@ -94,7 +96,7 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
     domain.limiters = arrays
     domain.entry_limiter, domain.entry_producer = _columns(entries, 2)
     withheld = [
-        (producer, event.at_ns, event.topic, -1 if event.group is None else event.group, *event[4:])
+        (producer, event.at_ns, event.topic, event.messages, event.bytes, event.seq)
         for producer, held in sorted(objects.withheld.items())
         for event in held
     ]

@@ -11,14 +11,13 @@ EVENTS = pa.schema(
         ("seq", pa.int64()),
         ("broker", pa.string()),
         ("topic", pa.string()),
-        ("group", pa.string()),
         ("producer", pa.string()),
         ("connection", pa.string()),
         ("messages", pa.int64()),
         ("bytes", pa.int64()),
     ]
 )
-"""A publish on its way to the operator. `group`: key of the group limiter that it is charged to, or null."""
+"""A publish on its way to the operator."""
 
 TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
 """Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""
@@ -32,6 +31,7 @@ CONTROL = pa.schema(
         ("broker", pa.string()),
         ("scope", pa.string()),
         ("name", pa.string()),
+        ("group_name", pa.string()),
         ("messages_per_s", pa.int64()),
         ("bytes_per_s", pa.int64()),
         ("source", pa.string()),
