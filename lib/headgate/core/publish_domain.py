@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headgate.core.group_limiter import BLOCKED, GroupLimiter
+from headgate.core.group_waits import WaitLog
 from headgate.core.numbers import MAX, sat
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import (
@@ -81,6 +82,15 @@ class DomainLimiter:
         return BLOCKED in self.rates
 
 
+class Admission(NamedTuple):
+    """An arrival of offered traffic of a topic with a group, let in."""
+
+    at_ns: int
+    topic: int
+    messages: int
+    bytes: int
+
+
 @dataclass
 class TopicUsage:
     """A topic's open second (None: nothing happened yet) and its waiting queue entries.
@@ -102,7 +112,7 @@ class PublishDomain:
     that a topic is charged to, by the topic's; it may change between calls (`leave`). usage: by topic limiter.
     offered: publishes are arrivals; those of a producer that waits are withheld, charged in order at its release, and
     fail 1 ns after they have been withheld for `timeout_ns`. Of a blocked group the first of them waits, too.
-    max_debt_ms, quantum: as in PublishLimiter.
+    max_debt_ms, quantum: as in PublishLimiter. tells: waits for groups, and admissions, are wanted.
     """
 
     limiters: list[DomainLimiter]
@@ -112,11 +122,14 @@ class PublishDomain:
     timeout_ns: int = 0
     max_debt_ms: int | None = None
     quantum: int | None = None
+    tells: bool = False
     usage: dict[int, TopicUsage] = field(default_factory=dict)
     waits: dict[int, int] = field(default_factory=dict)
     withheld: dict[int, deque[Publish]] = field(default_factory=dict)
     marks: list[Mark] = field(default_factory=list)
     closed: list[SecondOfUsage] = field(default_factory=list)
+    group_waits: WaitLog = field(default_factory=WaitLog)
+    admissions: list[Admission] = field(default_factory=list)
 
     def publish(self, event: Publish) -> None:
         """Count an arrival and charge it, or withhold it while its producer waits (offered traffic)."""
@@ -172,10 +185,10 @@ class PublishDomain:
                 continue
             limiter = self.limiters[position]
             made = self._make(limiter, now_ns)
-            if made.causes(event.messages, event.bytes, now_ns):
+            if causes := made.causes(event.messages, event.bytes, now_ns):
                 throttled = True
                 counts[SCOPE_COLUMN[limiter.scope]] += 1
-                self._enqueue(position, made, event, now_ns)
+                self._enqueue(position, made, event, causes, now_ns)
         counts[THROTTLED] += throttled
 
     def _is_held(self, event: Publish, now_ns: int) -> bool:
@@ -186,7 +199,8 @@ class PublishDomain:
         counts = self.usage[event.topic].counts
         counts[BY_GROUP] += 1
         counts[THROTTLED] += 1
-        self._enqueue(position, self._make(self.limiters[position], now_ns), event, now_ns)
+        causes = sum(1 << kind for kind, rate in enumerate(self.limiters[position].rates) if rate == BLOCKED)
+        self._enqueue(position, self._make(self.limiters[position], now_ns), event, causes, now_ns)
         return True
 
     def _make(self, limiter: DomainLimiter, now_ns: int) -> PublishLimiter:
@@ -200,7 +214,9 @@ class PublishDomain:
             return GroupLimiter(*limiter.rates, **options)
         return PublishLimiter(limiter.scope, *limiter.rates, **options)
 
-    def _enqueue(self, position: int, limiter: PublishLimiter, event: Publish, now_ns: int) -> None:
+    def _enqueue(self, position: int, limiter: PublishLimiter, event: Publish, causes: int, now_ns: int) -> None:
+        if self.tells and limiter.scope is Scope.GROUP:
+            self.group_waits.note(position, causes, now_ns)
         self.marks.append(Mark(now_ns, position, event.producer, event.topic, event.seq, marked=True))
         self.waits[event.producer] = self.waits.get(event.producer, 0) + 1
         usage = self.usage[event.topic]
@@ -210,6 +226,9 @@ class PublishDomain:
         limiter.enqueue((event.producer, event.topic), now_ns)
 
     def _released(self, position: int, entries: list[tuple[int, int]], now_ns: int) -> None:
+        made = self.limiters[position].made
+        if made is not None and not made.queue:
+            self.group_waits.end(position, now_ns)
         for producer, topic in entries:
             self.marks.append(Mark(now_ns, position, producer, topic, None, marked=False))
             self.waits[producer] -= 1
@@ -232,6 +251,8 @@ class PublishDomain:
             counts[DELAYED] += 1
             counts[DELAY_NS] = sat(counts[DELAY_NS] + delay_ns)
             counts[MAX_DELAY_NS] = max(counts[MAX_DELAY_NS], delay_ns)
+        if self.tells and event.topic in self.groups:
+            self.admissions.append(Admission(now_ns, event.topic, event.messages, event.bytes))
         self._charge(event, now_ns)
 
     def _fail_due(self, producer: int, due_ns: int) -> None:

@@ -32,7 +32,8 @@ SPARE_CHANGES = 1000
 class Block(NamedTuple):
     """Rows of one kind on their way.
 
-    In: `events`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `dead_letters`, `progress`.
+    In: `events`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `group_usage`, `group_waits`,
+    `dead_letters`, `progress`.
     """
 
     kind: str
@@ -100,7 +101,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
     state.taken = max(state.taken, len(given))
     out = list(arrival.dead_letters)
-    tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": []}
+    tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": [], "group_usage": [], "group_waits": []}
     progress = []
     for broker in sorted(state.heard.keys() | arrival.brokers):
         events = arrival.events.get(broker, EVENTS.empty_table())
@@ -119,6 +120,8 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         output = advance(domain, events, high_us, rules, engine, finish=arrival.finish)
         tables["marks"].append(output.marks)
         tables["topic_usage"].append(output.usage)
+        tables["group_usage"].append(output.group_usage)
+        tables["group_waits"].append(output.group_waits)
         progress.append(_progress(key, domain, len(events), output.late))
     if arrival.changes:
         _forget(state, arrival, rules)

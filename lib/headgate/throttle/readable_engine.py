@@ -5,14 +5,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, UNMARK, Ints
+from headgate.core.group_waits import OpenWait
+from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, TOLD, UNMARK, Ints
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.token_bucket import TokenBucket
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
-from headgate.throttle.step import Result, Rules, Step
+from headgate.throttle.step import Admissions, Result, Rules, Step, Waits
 
 
 def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
@@ -41,11 +42,16 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         timeout_ns=rules.send_timeout_ms * 1_000_000,
         max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
         quantum=rules.release_quantum or None,
+        tells=rules.slot_ms > 0,
     )
     for position, key in enumerate(keys):
         scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
         messages, bytes_ = domain.limiters["rate"][position].tolist()
         limiter = DomainLimiter(scope, (messages, bytes_))
+        cause = int(domain.limiters["cause"][position]) if objects.tells else 0
+        if cause:
+            since_ns = int(domain.limiters["held_ns"][position])
+            objects.group_waits.open[position] = OpenWait(cause & ~TOLD, since_ns, is_told=cause & TOLD != 0)
         if domain.limiters["born"][position]:
             limiter.made = objects._made(limiter, 0)
             _fill(limiter.made, domain, position)
@@ -86,6 +92,9 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
     for position, limiter in enumerate(objects.limiters):
         arrays["rate"][position] = limiter.rates
         arrays["born"][position] = limiter.made is not None
+        wait = objects.group_waits.open.get(position)
+        arrays["cause"][position] = wait.causes + TOLD * wait.is_told if wait else 0
+        arrays["held_ns"][position] = wait.since_ns if wait else 0
         if limiter.made is None:
             continue
         for kind, bucket in enumerate(limiter.made.buckets):
@@ -122,7 +131,11 @@ def _result(objects: PublishDomain) -> Result:
     ]
     closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
     topic, second, *counts = _columns(closed, 2 + USAGE_COLUMNS)
-    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1)])
+    waits, admissions = (
+        Waits._make(_columns(objects.group_waits.told, 4)),
+        Admissions._make(_columns(objects.admissions, 4)),
+    )
+    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions])
 
 
 def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Ints, Operations
 from headgate.throttle.changes import ATTACHMENT, Change, in_order
+from headgate.throttle.group_usage import group_usage, group_waits
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register
-from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.state import Clock, DomainState, numbers
 
 
@@ -22,7 +22,8 @@ class Rules:
     max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3,
     4.5). offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms:
     rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
-    are charged to its broker limiter.
+    are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
+    epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1.
     """
 
     max_debt_ms: int = -1
@@ -31,6 +32,8 @@ class Rules:
     send_timeout_ms: int = 30_000
     hold_back_ms: int = 0
     whole_brokers: bool = False
+    slot_ms: int = 0
+    epoch_ms: int = 1000
 
 
 class Step(NamedTuple):
@@ -42,8 +45,29 @@ class Step(NamedTuple):
     finish: bool
 
 
+class Waits(NamedTuple):
+    """Times in which groups made producers wait, and that ended in a step (domain_types.WAIT)."""
+
+    limiter: Ints
+    from_ns: Ints
+    until_ns: Ints
+    causes: Ints
+
+
+class Admissions(NamedTuple):
+    """Arrivals of offered traffic of topics with a group that were let in (domain_types.ADMISSION)."""
+
+    at_ns: Ints
+    topic: Ints
+    messages: Ints
+    bytes: Ints
+
+
 class Result(NamedTuple):
-    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types)."""
+    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types).
+
+    waits, admissions: empty unless Rules.slot_ms is set.
+    """
 
     mark_at_ns: Ints
     mark_limiter: Ints
@@ -54,6 +78,8 @@ class Result(NamedTuple):
     closed_topic: Ints
     closed_second: Ints
     closed_counts: Ints
+    waits: Waits
+    admissions: Admissions
 
 
 class Engine(Protocol):
@@ -67,6 +93,8 @@ class Output(NamedTuple):
 
     marks: pa.Table
     usage: pa.Table
+    group_usage: pa.Table
+    group_waits: pa.Table
     late: int
 
 
@@ -97,10 +125,8 @@ def advance(
     parts = _parts(domain, events, changes, clock.done_ns)
     outputs = [_run(domain, part, rules, engine, finish=finish and part is parts[-1]) for part in parts]
     domain.clock = clock
-    marks, usage = zip(*outputs, strict=True)
-    return Output(
-        pa.concat_tables([MARKS.empty_table(), *marks]), pa.concat_tables([TOPIC_USAGE.empty_table(), *usage]), late
-    )
+    marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
+    return Output(marks, usage, used, waited, late)
 
 
 class Part(NamedTuple):
@@ -135,8 +161,8 @@ def _parts(domain: DomainState, events: pa.Table, changes: list[Change], until_n
     return parts[1:] if is_idle else parts
 
 
-def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, pa.Table]:
-    """Marks and usage of one part."""
+def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
+    """What one part brings, in the order of Output."""
     left = reattach(domain, part.attachments)
     order = _order(part.events)
     topic = register(domain, part.events, order, broker=rules.whole_brokers)
@@ -148,6 +174,8 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     tables = (
         marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
+        group_usage(domain, operations, result, rules),
+        group_waits(domain, result, part.until_ns, rules),
     )
     keep_waiting(domain, known)
     return tables

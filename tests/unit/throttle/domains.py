@@ -12,7 +12,7 @@ from headgate.throttle.blocks import encode, gather
 from headgate.throttle.changes import ATTACHMENT, Change, changes_table
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import EVENTS, MARKS, TICKS, TOPIC_USAGE
+from headgate.throttle.schemas import EVENTS, GROUP_USAGE, GROUP_WAITS, MARKS, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 
@@ -22,6 +22,7 @@ SECOND_US = 1_000_000
 BROKER = "broker-1"
 TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
 GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
+WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS}
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
 
@@ -72,6 +73,8 @@ class Outcome:
 
     marks: list[dict]
     usage: list[dict]
+    group_usage: list[dict]
+    group_waits: list[dict]
     state: KeyState
 
     @property
@@ -87,7 +90,28 @@ def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
         out += step_key("key", state, blocks, rules, engine, given)
         if stored:
             state = decode_state(VERSION, encode_state(state))
-    return Outcome(rows_in(out, "marks", MARKS), rows_in(out, "topic_usage", TOPIC_USAGE), state)
+    return Outcome(*(rows_in(out, kind, schema) for kind, schema in WRITTEN.items()), state)
+
+
+def merged_usage(outcome):
+    """Sums of group usage by group and slot."""
+    sums = {}
+    for row in outcome.group_usage:
+        place, amounts = tuple(row.values())[:4], tuple(row.values())[4:]
+        sums[place] = tuple(map(sum, zip(amounts, sums.get(place, (0,) * len(amounts)), strict=True)))
+    return sums
+
+
+def merged_waits(outcome):
+    """Waits of groups for the same causes that meet, or overlap by what was rounded, as one."""
+    merged = {}
+    for row in sorted(outcome.group_waits, key=lambda row: (row["from_ms"], row["until_ms"])):
+        spans = merged.setdefault((row["group"], row["throttled_msgs"], row["throttled_bytes"]), [])
+        if spans and row["from_ms"] <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], row["until_ms"])
+        else:
+            spans.append([row["from_ms"], row["until_ms"]])
+    return merged
 
 
 def rows_in(blocks, kind, schema):
@@ -122,6 +146,7 @@ def _picture_of_domain(domain):
         "queues": queues,
         "withheld": withheld,
         "usage": usage,
+        "seen": (domain.seen_epoch, domain.seen_topic.tolist(), domain.seen_group.tolist()),
         "held": domain.held.to_pylist(),
         "pending": domain.pending,
         "book": domain.book.changes(),
@@ -217,6 +242,7 @@ def all_rules(draw, **fixed):
         "offered": draw(st.booleans()),
         "send_timeout_ms": draw(st.sampled_from([0, 50, 1000, 30_000])),
         "whole_brokers": draw(st.booleans()),
+        "slot_ms": draw(st.sampled_from([0, 250])),
     }
     return Rules(**drawn | fixed)
 
@@ -245,3 +271,18 @@ def whole(rows, changes=(), *, finish=True, until_us=None):
     """Everything in one batch, with the clock brought to `until_us` (the last row)."""
     ending = [tick_block(end_us(rows) if until_us is None else until_us, finish=finish)]
     return [[events_block(rows), changes_block(list(changes)), *ending]]
+
+
+@st.composite
+def cuts(draw, rows):
+    """The rows in batches, with ticks in between that are not ahead of the next row."""
+    places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
+    batches = []
+    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
+        blocks = [events_block(rows[start:end])] if end > start else []
+        if end < len(rows) and draw(st.booleans()):
+            last_us = rows[end - 1]["event_time_us"] - START_US if end else 0
+            next_us = rows[end]["event_time_us"] - START_US
+            blocks.append(tick_block(draw(st.integers(last_us, max(last_us, next_us)))))
+        batches.append(blocks)
+    return batches

@@ -14,9 +14,9 @@ from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     SECOND_US,
-    START_US,
     all_rules,
     changes_block,
+    cuts,
     end_us,
     event,
     events_block,
@@ -44,22 +44,9 @@ def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_b
 
     assert readable.marks == arrays.marks
     assert readable.usage == arrays.usage
+    assert readable.group_usage == arrays.group_usage
+    assert readable.group_waits == arrays.group_waits
     assert encode_state(readable.state) == encode_state(arrays.state)
-
-
-@st.composite
-def cuts(draw, rows):
-    """The rows in batches, with ticks in between that are not ahead of the next row."""
-    places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
-    batches = []
-    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
-        blocks = [events_block(rows[start:end])] if end > start else []
-        if end < len(rows) and draw(st.booleans()):
-            last_us = rows[end - 1]["event_time_us"] - START_US if end else 0
-            next_us = rows[end]["event_time_us"] - START_US
-            blocks.append(tick_block(draw(st.integers(last_us, max(last_us, next_us)))))
-        batches.append(blocks)
-    return batches
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)

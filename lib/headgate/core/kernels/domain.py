@@ -15,6 +15,7 @@ from numpy import int64
 from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.agenda import pop, push
 from headgate.core.kernels.domain_types import (
+    ADMISSION_ROWS,
     DUES,
     LEAVE,
     NONE,
@@ -34,7 +35,7 @@ from headgate.core.kernels.limiter import (
     set_rate_of,
     wake_time_ns,
 )
-from headgate.core.kernels.queues import close_second, enqueue, let_go, plan_drain, touch
+from headgate.core.kernels.queues import close_second, end_wait, enqueue, let_go, plan_drain, touch
 from headgate.core.usage import (
     ADMITTED,
     ADMITTED_BYTES,
@@ -63,10 +64,13 @@ def charge(
     throttled = False
     for scope in range(3):
         i = topic if scope == 0 else (domain.broker if scope == 1 else int64(domain.limiters[topic].group))
-        if i >= 0 and charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns) != 0:
+        if i < 0:
+            continue
+        causes = charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns)
+        if causes != 0:
             throttled = True
             domain.counts[topic, BY_TOPIC + scope] += 1
-            enqueue(domain, i, producer, topic, seq, now_ns)
+            enqueue(domain, i, producer, topic, seq, causes, now_ns)
     if throttled:
         domain.counts[topic, THROTTLED] += 1
 
@@ -78,12 +82,13 @@ def hold_blocked(domain: DomainArrays, producer: int64, topic: int64, seq: int64
     The arrival is not admitted, and so not charged: it stays withheld.
     """
     i = int64(domain.limiters[topic].group)
-    if i < 0 or blocking(domain.buckets, i) == 0:
+    causes = blocking(domain.buckets, i) if i >= 0 else 0
+    if causes == 0:
         return False
     bear(domain.limiters[i], domain.buckets, i, now_ns)
     domain.counts[topic, BY_GROUP] += 1
     domain.counts[topic, THROTTLED] += 1
-    enqueue(domain, i, producer, topic, seq, now_ns)
+    enqueue(domain, i, producer, topic, seq, causes, now_ns)
     return True
 
 
@@ -109,6 +114,11 @@ def admit(
         counts[topic, DELAYED] += 1
         counts[topic, DELAY_NS] = sat_add(counts[topic, DELAY_NS], delay_ns)
         counts[topic, MAX_DELAY_NS] = max(counts[topic, MAX_DELAY_NS], delay_ns)
+    if domain.tells and domain.limiters[topic].group >= 0:
+        n = domain.used[ADMISSION_ROWS]
+        row = domain.admissions[n]
+        row.at_ns, row.topic, row.messages, row.bytes = now_ns, topic, messages, bytes_
+        domain.used[ADMISSION_ROWS] = n + 1
     charge(domain, producer, topic, messages, bytes_, seq, now_ns)
 
 
@@ -203,6 +213,7 @@ def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
         let_go(domain, i, n, now_ns)
     if limiter.head == NONE:
         limiter.next_drain_ns = NONE
+        end_wait(domain, i, now_ns)
     elif pause_ns > 0:
         plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
     else:
@@ -240,6 +251,7 @@ def leave(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     limiter.tail = last
     if limiter.head == NONE:
         limiter.next_drain_ns = NONE
+        end_wait(domain, i, now_ns)
     if domain.offered:
         resume_all(domain, first, released, now_ns)
 

@@ -13,7 +13,9 @@ from headgate.core.kernels.domain_types import (
     MARK,
     MARKS,
     NONE,
+    TOLD,
     UNMARK,
+    WAIT_ROWS,
     DomainArrays,
 )
 from headgate.core.kernels.int128 import MAX
@@ -65,9 +67,47 @@ def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: 
 
 
 @kernel
-def enqueue(domain: DomainArrays, i: int64, producer: int64, topic: int64, seq: int64, now_ns: int64) -> None:
+def tell_wait(domain: DomainArrays, i: int64, until_ns: int64) -> None:
+    """Tell the wait of a group up to `until_ns`; one without a length only if nothing of it was told before."""
+    limiter = domain.limiters[i]
+    if limiter.held_ns == until_ns and (limiter.cause & TOLD) != 0:
+        return
+    n = domain.used[WAIT_ROWS]
+    row = domain.group_waits[n]
+    row.limiter, row.from_ns, row.until_ns, row.causes = i, limiter.held_ns, until_ns, limiter.cause & ~TOLD
+    domain.used[WAIT_ROWS] = n + 1
+
+
+@kernel
+def note_cause(domain: DomainArrays, i: int64, causes: int64, now_ns: int64) -> None:
+    """A group makes somebody wait for `causes`: a wait begins, or goes on, or goes on for more causes."""
+    limiter = domain.limiters[i]
+    if limiter.cause != 0:
+        if (limiter.cause | causes) == limiter.cause:
+            return
+        tell_wait(domain, i, now_ns)
+    limiter.cause = (limiter.cause & ~TOLD) | causes
+    limiter.held_ns = now_ns
+
+
+@kernel
+def end_wait(domain: DomainArrays, i: int64, now_ns: int64) -> None:
+    """The queue of a limiter is empty: if it told of a wait, that ends."""
+    limiter = domain.limiters[i]
+    if limiter.cause != 0:
+        tell_wait(domain, i, now_ns)
+        limiter.cause = 0
+        limiter.held_ns = 0
+
+
+@kernel
+def enqueue(
+    domain: DomainArrays, i: int64, producer: int64, topic: int64, seq: int64, causes: int64, now_ns: int64
+) -> None:
     """Mark the producer's connection and append it to the queue of limiter `i` (rate-limiters 4.2)."""
     limiter, of_topic = domain.limiters[i], domain.limiters[topic]
+    if domain.tells and limiter.reprice != 0:
+        note_cause(domain, i, causes, now_ns)
     emit(domain, now_ns, i, producer, topic, seq, MARK)
     n = domain.used[ENTRIES]
     domain.used[ENTRIES] = n + 1
