@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 PUBLISH_CLASS = 0
 _MS_NS = 1_000_000
-_LARGE = 2.0**62
+_EXACT = 2.0**52
+"""Sums of whole numbers below this are exact as floating-point numbers."""
+_CLOSE = 8
 
 
 def group_usage(domain: "DomainState", operations: Operations, result: "Result", rules: "Rules") -> pa.Table:
@@ -43,8 +45,8 @@ def group_usage(domain: "DomainState", operations: Operations, result: "Result",
     if not len(at_ns):
         return GROUP_USAGE.empty_table()
     at_ms = at_ns // _MS_NS
-    slots, of_slot = np.unique(at_ms // rules.slot_ms, return_inverse=True)
-    cells, of_cell = np.unique(group_of[topic] * len(slots) + of_slot, return_inverse=True)
+    slots, of_slot = _distinct(at_ms // rules.slot_ms)
+    cells, of_cell = _distinct(group_of[topic] * len(slots) + of_slot)
     is_first = _firsts(domain, at_ms, topic, rules.epoch_ms)
     came = slice(0, arrived.shape[1])
     admitted = slice(arrived.shape[1], None) if rules.offered else came
@@ -59,10 +61,11 @@ def group_usage(domain: "DomainState", operations: Operations, result: "Result",
 def _firsts(domain: "DomainState", at_ms: Ints, topic: Ints, epoch_ms: int) -> Ints:
     """1 where a topic has its first traffic in an epoch for the group that it has now, else 0; remembers the newest."""
     group_of, count = domain.limiters["group"], len(domain.keys)
-    epochs, of_epoch = np.unique(at_ms // epoch_ms, return_inverse=True)
-    order = np.lexsort((at_ms, of_epoch * count + topic))
-    pairs = (of_epoch * count + topic)[order]
-    first = order[np.flatnonzero(np.diff(pairs, prepend=-1))]
+    order = np.argsort(at_ms, kind="stable")
+    epochs, of_epoch = _distinct(at_ms // epoch_ms)
+    pairs, of_pair = _distinct(of_epoch * count + topic)
+    first = np.empty(len(pairs), np.int64)
+    first[of_pair[order[::-1]]] = order[::-1]  # of several the last that is written stays
     places = topic[first] * count + group_of[topic[first]]
     seen = domain.seen_topic * count + domain.seen_group
     is_new = (epochs[of_epoch[first]] != domain.seen_epoch) | ~np.isin(places, seen)
@@ -77,12 +80,25 @@ def _firsts(domain: "DomainState", at_ms: Ints, topic: Ints, epoch_ms: int) -> I
 
 def _sums(amounts: Ints, of_cell: Ints, cells: int) -> Ints:
     """Sums of amounts from 0 by cell, which stop at the largest 64-bit number."""
-    sums = np.zeros(cells, np.int64)
-    np.add.at(sums, of_cell, amounts)
     about = np.bincount(of_cell, weights=amounts, minlength=cells)
-    for cell in np.flatnonzero(about > _LARGE):
-        sums[cell] = min(sum(amounts[of_cell == cell].tolist()), MAX)
-    return sums
+    if about.max(initial=0) < _EXACT:
+        return about.astype(np.int64)
+    exact = [0] * cells
+    for cell, amount in zip(of_cell.tolist(), amounts.tolist(), strict=True):
+        exact[cell] += amount
+    return np.array([min(amount, MAX) for amount in exact], np.int64)
+
+
+def _distinct(values: Ints) -> tuple[Ints, Ints]:
+    """Distinct values in order, and each value's place among them; without sorting where they lie close together."""
+    low = int(values.min())
+    span = int(values.max()) - low + 1
+    if span > _CLOSE * len(values):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return distinct, codes.astype(np.int64)
+    is_there = np.zeros(span, np.bool_)
+    is_there[values - low] = True
+    return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[values - low]
 
 
 def group_waits(domain: "DomainState", result: "Result", until_ns: int, rules: "Rules") -> pa.Table:
