@@ -80,7 +80,7 @@ WRONG = [
     control_row(effective_time=at(3), scope="topic", messages_per_s=1),
     control_row(scope="topic", name=ONE, messages_per_s=1),
     control_row(effective_time=at(3), kind="stop"),
-    control_row(effective_time=at(3), scope="broker", messages_per_s=1),
+    control_row(effective_time=at(3), kind="attachment", scope="broker", group_name="gold"),
 ]
 
 
@@ -102,9 +102,9 @@ class TestRowsInTheControlTable:
         expected = [
             "effective_time: got null",
             "effective_time: got null",
-            "kind: got stop, allowed is limit",
+            "kind: got stop, allowed are limit, attachment",
             "name: got None, allowed is a name with scope topic",
-            "scope: got broker, but the state of this checkpoint is split finer than brokers",
+            "scope: got broker, allowed are tenant, namespace, topic",
             "scope: got nonsense, allowed are default, namespace, topic, broker, group",
         ]
         letters = rows_of(live, "dead_letters")

@@ -2,7 +2,7 @@
 
 from headgate.conf.broker import BROKER_KEYS, BrokerConf
 from headgate.conf.checks import check_streaming
-from headgate.conf.limits import LimitRow, publish_limits
+from headgate.conf.limits import AttachmentRow, LimitRow, group_attachments, publish_limits
 from headgate.conf.load import Conf, load_conf
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
@@ -17,6 +17,7 @@ from headgate.conf.settings import (
 
 __all__ = [
     "BROKER_KEYS",
+    "AttachmentRow",
     "BrokerConf",
     "Conf",
     "DispatchRate",
@@ -34,6 +35,7 @@ __all__ = [
     "SubscribeRate",
     "TriggerSettings",
     "check_streaming",
+    "group_attachments",
     "load_conf",
     "publish_limits",
 ]

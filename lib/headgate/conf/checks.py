@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from headgate.conf.broker import BROKER_KEYS
 from headgate.conf.findings import Findings, Place
 from headgate.conf.json_file import dotted
+from headgate.conf.limits import group_attachments
 from headgate.errors import ConfError
 
 if TYPE_CHECKING:
@@ -22,15 +23,16 @@ _BROKER_WIDE = (
 def check_state_key(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
     """Refuse state_key = "topic" where topics share a limiter: a key of its own per topic would divide it.
 
-    Limits of groups count whether or not anything is attached to them; an attachment may follow while a job runs.
+    Limits of groups count whether or not anything is attached to them, and attachments whether or not their group has a
+    limit: either may change.
     """
-    shared = [*_broker_wide_limits(conf), *_group_limits(conf)]
+    shared = [*_broker_wide_limits(conf), *_group_limits(conf), *_attachments(conf)]
     if conf.settings.operator.state_key == "topic" and shared:
         findings.mistake(
             Place(files["headgate.toml"], "operator.state_key"),
-            f"'topic' with limits that topics share: {', '.join(shared)}",
+            f"'topic' with limits and groups that topics share: {', '.join(shared)}",
             "auto",
-            'write state_key = "auto", or remove these limits',
+            'write state_key = "auto", or remove them',
         )
 
 
@@ -50,6 +52,10 @@ def _group_limits(conf: "Conf") -> Iterable[str]:
         )
         if any(rate is not None for rate in rates):
             yield dotted(("resourcegroups", name))
+
+
+def _attachments(conf: "Conf") -> Iterable[str]:
+    yield from (dotted((f"{row.scope}s", row.name)) for row in group_attachments(conf))
 
 
 def check_classic_periods(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:

@@ -1,4 +1,4 @@
-"""The publish limits of the conf files as flat rows, which a job writes into its ordered stream."""
+"""Publish limits and attachments of the conf files as flat rows, which a job writes into its ordered stream."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Scope = Literal["default", "namespace", "topic", "broker", "group"]
 
 @dataclass(frozen=True, slots=True)
 class LimitRow:
-    """The publish limit of one scope; a rate is a whole number from 0, and 0 is off.
+    """The publish limit of one scope; a rate is a whole number from 0, and 0 is off. Of a group 0 blocks, None is off.
 
     `name` is the namespace, full topic name or group, and empty for `default` (every topic without a policy) and
     `broker`. A namespace or topic row of (0, 0) lifts the wider limits of a topic; no row means that they hold.
@@ -25,8 +25,17 @@ class LimitRow:
 
     scope: Scope
     name: str
-    messages_per_s: int
-    bytes_per_s: int
+    messages_per_s: int | None
+    bytes_per_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentRow:
+    """The group that a tenant, a namespace (tenant/namespace) or a topic (its full name) is attached to."""
+
+    scope: Literal["tenant", "namespace", "topic"]
+    name: str
+    group: str
 
 
 def publish_limits(conf: "Conf") -> list[LimitRow]:
@@ -44,8 +53,16 @@ def publish_limits(conf: "Conf") -> list[LimitRow]:
     )
     for name, group in sorted(conf.resource_groups.groups.items()):
         rates = (group.publish_messages_per_s, group.publish_bytes_per_s)
-        rows.append(LimitRow("group", name, *(min(rate or 0, RATE_MAX) for rate in rates)))
+        rows.append(LimitRow("group", name, *(None if rate is None else min(rate, RATE_MAX) for rate in rates)))
     return rows
+
+
+def group_attachments(conf: "Conf") -> list[AttachmentRow]:
+    """Return one row for everything that a group is attached to: tenants, namespaces, topics, each by name."""
+    groups = conf.resource_groups
+    rows = [AttachmentRow("tenant", name, group) for name, group in sorted(groups.tenants.items())]
+    rows += [AttachmentRow("namespace", name, group) for name, group in sorted(groups.namespaces.items())]
+    return rows + [AttachmentRow("topic", name, group) for name, group in sorted(groups.topics.items())]
 
 
 def _policy_rows(scope: Scope, policies: Mapping[str, RatePolicies]) -> list[LimitRow]:

@@ -31,7 +31,7 @@ _REPLICATION_KEYS: Final = ("replicationDispatchRateInMsgs", "replicationDispatc
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Quotas of one group for the whole cluster, from 1; None is not limited (resource-groups.md 2)."""
+    """Quotas of one group for the whole cluster; 0 blocks, None is not limited (resource-groups.md 1, 2)."""
 
     publish_messages_per_s: int | None = None
     publish_bytes_per_s: int | None = None
@@ -123,15 +123,10 @@ def _group(source: JsonFile, path: Path, value: object) -> ResourceGroup:
 
 
 def _quota(source: JsonFile, path: Path, value: object, high: int) -> int | None:
-    """Return a quota, None where it is not limited.
-
-    0 would block everything, which the rates of limit rows, where 0 is off, cannot say; so that it never turns into
-    "not limited", it is refused.
-    """
+    """Return a quota, None where it is not limited."""
     if value is None or (value == _NOT_LIMITED and not isinstance(value, float)):
         return None
-    remedy = "write -1 or null for not limited"
-    return source.integer(path, value, 1, high, remedy)
+    return source.integer(path, value, 0, high, "write -1 or null for not limited, 0 to block")
 
 
 def _is_attachable(source: JsonFile, path: Path, group: object, declared: set[str]) -> bool:

@@ -9,8 +9,9 @@ import numpy as np
 
 from headgate.conformance.adapters.publishing import build_limiters, limiters_operations
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.kernels.domain import drain, enqueue, plan_all, run_due, set_limit
+from headgate.core.kernels.domain import drain, plan_all, run_due, set_limit
 from headgate.core.kernels.domain_types import (
+    ADMISSION,
     CLOSED_COLUMNS,
     CLOSED_ROWS,
     DUE,
@@ -22,7 +23,9 @@ from headgate.core.kernels.domain_types import (
     MARKED,
     MARKS,
     NONE,
+    POOLS,
     QUEUE,
+    WAIT,
     WITHHELD,
     DomainArrays,
     Ints,
@@ -30,6 +33,7 @@ from headgate.core.kernels.domain_types import (
 )
 from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, settle
 from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.queues import enqueue
 from headgate.core.kernels.token_bucket import BUCKET, draw
 from headgate.core.names import known
 from headgate.core.numbers import int64
@@ -84,8 +88,9 @@ class ArrayLimiters(PublishLimiters):
         for name in sorted(publisher.limiters, key=self._charge_order):
             i = self._names.index(name)
             domain = self._domain
-            if charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, at_ns):
-                enqueue(domain, i, self._producer_names.index(producer), 0, 0, at_ns)
+            causes = charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, at_ns)
+            if causes:
+                enqueue(domain, i, self._producer_names.index(producer), 0, 0, causes, at_ns)
                 self._limiters[name].throttled_publishes += 1
                 throttling.append(name)
         self._take_marks()
@@ -181,12 +186,15 @@ class ArrayLimiters(PublishLimiters):
             waits=waits,
             marks=np.empty(size, MARKED),
             closed=np.empty((size, CLOSED_COLUMNS), np.int64),
+            group_waits=np.empty(0, WAIT),
+            admissions=np.empty(0, ADMISSION),
             agenda=np.empty(size, DUE),
-            used=np.array([kept, 0, 0, 0, 0]),
+            used=np.array([kept] + [0] * (POOLS - 1)),
             broker=-1,
             quantum=self.release_quantum or 0,
             offered=False,
             timeout_ns=0,
+            tells=False,
         )
         plan_all(domain)
         return domain

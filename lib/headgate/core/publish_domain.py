@@ -6,14 +6,17 @@ The array form of the same rules is `headgate.core.kernels.domain`; tests hold t
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from headgate.core.group_limiter import BLOCKED, GroupLimiter
+from headgate.core.group_waits import WaitLog
 from headgate.core.numbers import MAX, sat
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import (
     ADMITTED,
     ADMITTED_BYTES,
     ADMITTED_MESSAGES,
+    BY_GROUP,
     BY_TOPIC,
     BYTES,
     DELAY_NS,
@@ -34,11 +37,10 @@ SCOPE_COLUMN = {scope: BY_TOPIC + position for position, scope in enumerate(Scop
 
 
 class Publish(NamedTuple):
-    """One publish. topic, group and producer are positions; group is None without one."""
+    """One publish. topic and producer are positions."""
 
     at_ns: int
     topic: int
-    group: int | None
     producer: int
     messages: int
     bytes: int
@@ -66,12 +68,27 @@ class SecondOfUsage(NamedTuple):
 
 @dataclass
 class DomainLimiter:
-    """A limiter that is made, full, at the first publish charged to it; before that a limit only sets its rates."""
+    """A limiter that is made, full, at the first publish charged to it; before that a limit only sets its rates.
+
+    Groups' limiters are repriced, and a rate of BLOCKED (core.group_limiter) lets nothing of theirs pass.
+    """
 
     scope: Scope
     rates: tuple[int, int]
-    on_rate_change: str
     made: PublishLimiter | None = None
+
+    @property
+    def is_blocked(self) -> bool:
+        return BLOCKED in self.rates
+
+
+class Admission(NamedTuple):
+    """An arrival of offered traffic of a topic with a group, let in."""
+
+    at_ns: int
+    topic: int
+    messages: int
+    bytes: int
 
 
 @dataclass
@@ -91,22 +108,28 @@ class TopicUsage:
 class PublishDomain:
     """Limiters do not look at one another: what ties topics together is a limiter they share (design 4).
 
-    limiters: by position, in order of registration. broker: position of the broker's limiter. usage: by topic limiter.
+    limiters: by position, in order of registration. broker: position of the broker's limiter. groups: that of the group
+    that a topic is charged to, by the topic's; it may change between calls (`leave`). usage: by topic limiter.
     offered: publishes are arrivals; those of a producer that waits are withheld, charged in order at its release, and
-    fail 1 ns after they have been withheld for `timeout_ns`. max_debt_ms, quantum: as in PublishLimiter.
+    fail 1 ns after they have been withheld for `timeout_ns`. Of a blocked group the first of them waits, too.
+    max_debt_ms, quantum: as in PublishLimiter. tells: waits for groups, and admissions, are wanted.
     """
 
     limiters: list[DomainLimiter]
     broker: int | None = None
+    groups: dict[int, int] = field(default_factory=dict)
     offered: bool = False
     timeout_ns: int = 0
     max_debt_ms: int | None = None
     quantum: int | None = None
+    tells: bool = False
     usage: dict[int, TopicUsage] = field(default_factory=dict)
     waits: dict[int, int] = field(default_factory=dict)
     withheld: dict[int, deque[Publish]] = field(default_factory=dict)
     marks: list[Mark] = field(default_factory=list)
     closed: list[SecondOfUsage] = field(default_factory=list)
+    group_waits: WaitLog = field(default_factory=WaitLog)
+    admissions: list[Admission] = field(default_factory=list)
 
     def publish(self, event: Publish) -> None:
         """Count an arrival and charge it, or withhold it while its producer waits (offered traffic)."""
@@ -117,7 +140,7 @@ class PublishDomain:
         counts[BYTES] = sat(counts[BYTES] + event.bytes)
         if not self.offered:
             self._charge(event, event.at_ns)
-        elif self.waits.get(event.producer) or self.withheld.get(event.producer):
+        elif self.waits.get(event.producer) or self.withheld.get(event.producer) or self._is_held(event, event.at_ns):
             self.withheld.setdefault(event.producer, deque()).append(event)
         else:
             self._admit(event, event.at_ns)
@@ -129,6 +152,18 @@ class PublishDomain:
         limiter.rates = (messages_per_s, bytes_per_s)
         if limiter.made is not None:
             self._released(position, limiter.made.update(messages_per_s, bytes_per_s, now_ns), now_ns)
+
+    def leave(self, position: int, now_ns: int) -> None:
+        """Release, out of turn, who waits at a group's limiter for a topic that is another's by now, or nobody's."""
+        self._run_due(now_ns)
+        limiter = self.limiters[position].made
+        if limiter is None:
+            return
+        entries = list(limiter.queue)
+        limiter.queue = deque(entry for entry in entries if self.groups.get(entry[1]) == position)
+        if not limiter.queue:
+            limiter.next_drain_ns = None
+        self._released(position, [entry for entry in entries if self.groups.get(entry[1]) != position], now_ns)
 
     def advance(self, until_ns: int, *, finish: bool) -> None:
         """Run what is due by `until_ns` and close the seconds that have ended; `finish` closes the running ones too."""
@@ -145,29 +180,43 @@ class PublishDomain:
     def _charge(self, event: Publish, now_ns: int) -> None:
         throttled = False
         counts = self.usage[event.topic].counts
-        for position in (event.topic, self.broker, event.group):
+        for position in (event.topic, self.broker, self.groups.get(event.topic)):
             if position is None:
                 continue
             limiter = self.limiters[position]
-            if limiter.made is None:
-                limiter.made = self._made(limiter, now_ns)
-            if limiter.made.charge(event.messages, event.bytes, now_ns):
+            made = self._make(limiter, now_ns)
+            if causes := made.causes(event.messages, event.bytes, now_ns):
                 throttled = True
                 counts[SCOPE_COLUMN[limiter.scope]] += 1
-                self._enqueue(position, limiter.made, event, now_ns)
+                self._enqueue(position, made, event, causes, now_ns)
         counts[THROTTLED] += throttled
 
-    def _made(self, limiter: DomainLimiter, now_ns: int) -> PublishLimiter:
-        return PublishLimiter(
-            limiter.scope,
-            *limiter.rates,
-            created_ns=now_ns,
-            max_debt_ms=self.max_debt_ms,
-            release_quantum=self.quantum,
-            on_rate_change=limiter.on_rate_change,
-        )
+    def _is_held(self, event: Publish, now_ns: int) -> bool:
+        """Queue the producer of an arrival whose group is blocked: it is not admitted, and so not charged."""
+        position = self.groups.get(event.topic)
+        if position is None or not self.limiters[position].is_blocked:
+            return False
+        counts = self.usage[event.topic].counts
+        counts[BY_GROUP] += 1
+        counts[THROTTLED] += 1
+        causes = sum(1 << kind for kind, rate in enumerate(self.limiters[position].rates) if rate == BLOCKED)
+        self._enqueue(position, self._make(self.limiters[position], now_ns), event, causes, now_ns)
+        return True
 
-    def _enqueue(self, position: int, limiter: PublishLimiter, event: Publish, now_ns: int) -> None:
+    def _make(self, limiter: DomainLimiter, now_ns: int) -> PublishLimiter:
+        if limiter.made is None:
+            limiter.made = self._made(limiter, now_ns)
+        return limiter.made
+
+    def _made(self, limiter: DomainLimiter, now_ns: int) -> PublishLimiter:
+        options: Any = {"created_ns": now_ns, "max_debt_ms": self.max_debt_ms, "release_quantum": self.quantum}
+        if limiter.scope is Scope.GROUP:
+            return GroupLimiter(*limiter.rates, **options)
+        return PublishLimiter(limiter.scope, *limiter.rates, **options)
+
+    def _enqueue(self, position: int, limiter: PublishLimiter, event: Publish, causes: int, now_ns: int) -> None:
+        if self.tells and limiter.scope is Scope.GROUP:
+            self.group_waits.note(position, causes, now_ns)
         self.marks.append(Mark(now_ns, position, event.producer, event.topic, event.seq, marked=True))
         self.waits[event.producer] = self.waits.get(event.producer, 0) + 1
         usage = self.usage[event.topic]
@@ -177,6 +226,9 @@ class PublishDomain:
         limiter.enqueue((event.producer, event.topic), now_ns)
 
     def _released(self, position: int, entries: list[tuple[int, int]], now_ns: int) -> None:
+        made = self.limiters[position].made
+        if made is not None and not made.queue:
+            self.group_waits.end(position, now_ns)
         for producer, topic in entries:
             self.marks.append(Mark(now_ns, position, producer, topic, None, marked=False))
             self.waits[producer] -= 1
@@ -186,7 +238,7 @@ class PublishDomain:
                 usage.counts[THROTTLED_NS] += now_ns - usage.since_ns
         for producer, _ in entries:
             held = self.withheld.get(producer)
-            while held and not self.waits[producer]:
+            while held and not self.waits[producer] and not self._is_held(held[0], now_ns):
                 self._admit(held.popleft(), now_ns)
 
     def _admit(self, event: Publish, now_ns: int) -> None:
@@ -199,6 +251,8 @@ class PublishDomain:
             counts[DELAYED] += 1
             counts[DELAY_NS] = sat(counts[DELAY_NS] + delay_ns)
             counts[MAX_DELAY_NS] = max(counts[MAX_DELAY_NS], delay_ns)
+        if self.tells and event.topic in self.groups:
+            self.admissions.append(Admission(now_ns, event.topic, event.messages, event.bytes))
         self._charge(event, now_ns)
 
     def _fail_due(self, producer: int, due_ns: int) -> None:

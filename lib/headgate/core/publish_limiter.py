@@ -84,14 +84,19 @@ class PublishLimiter:
         `messages` and `bytes_` are >= 0; 0 still checks the balance. A throttled publish is counted in
         `throttled_publishes`; the caller marks the connection and calls `enqueue`. rate-limiters 4.2
         """
+        return self.causes(messages, bytes_, now_ns) != 0
+
+    def causes(self, messages: int, bytes_: int, now_ns: int) -> int:
+        """Charge as `charge` does, and return the dimensions without tokens left as bits: 1 messages, 2 bytes."""
         check_amounts(messages, bytes_)
         message_bucket, byte_bucket = self.buckets
-        messages_left = message_bucket is None or message_bucket.consume_check(messages, now_ns)
-        bytes_left = byte_bucket is None or byte_bucket.consume_check(bytes_, now_ns)
-        if messages_left and bytes_left:
-            return False
-        self.throttled_publishes += 1
-        return True
+        causes = 0
+        if message_bucket is not None and not message_bucket.consume_check(messages, now_ns):
+            causes |= 1
+        if byte_bucket is not None and not byte_bucket.consume_check(bytes_, now_ns):
+            causes |= 2
+        self.throttled_publishes += causes != 0
+        return causes
 
     def enqueue(self, producer: Any, now_ns: int) -> None:
         """Append `producer` (plain data) to the queue; the first one plans the drain. rate-limiters 4.2"""

@@ -10,8 +10,8 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from headgate.throttle.changes import Change
 from headgate.throttle.key_operator import Block, step_key
-from headgate.throttle.limits import LimitChange
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Engine, Rules
 
@@ -23,12 +23,12 @@ OUTPUT = "kind string, rows long, block binary"
 class KeyOperator:
     """What runs on the workers, for one key and batch at a time. Pickled by reference to this module.
 
-    given: limit changes known at the start, for keys that the control stream does not reach (state key `topic`).
+    given: changes known at the start, for keys that the control stream does not reach (state key `topic`).
     """
 
     rules: Rules
     kernel: str = "numba"
-    given: tuple[LimitChange, ...] = field(default=())
+    given: tuple[Change, ...] = field(default=())
 
     def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         blocks = [

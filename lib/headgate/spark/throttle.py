@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, publish_limits
+from headgate.conf import Conf, group_attachments, publish_limits
 from headgate.errors import InputError, StateError
 from headgate.spark.batch_files import (
     files_that_spark_multiplies,
@@ -30,7 +30,7 @@ from headgate.spark.sink import OUTPUT_TABLES, BatchResult, TableSink
 from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
-from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
+from headgate.throttle.control import FROM_THE_START, ConfRow, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.faults import faults_of
 from headgate.throttle.layout import (
     Layout,
@@ -97,7 +97,7 @@ class ThrottleRun:
             raise self._not_of_this_checkpoint()
         self.tables = Tables(job.output)
         self._layout = self._prepared()
-        self._routing = routing_of(self._layout, conf)
+        self._routing = routing_of(self._layout)
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
@@ -195,7 +195,8 @@ class ThrottleRun:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
-        rows += conf_rows(publish_limits(self._conf), control, changed_at)
+        of_conf: list[ConfRow] = [*publish_limits(self._conf), *group_attachments(self._conf)]
+        rows += conf_rows(of_conf, control, changed_at)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)

@@ -3,6 +3,8 @@ import pyarrow as pa
 
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
+    ADMISSION,
+    ADMISSION_ROWS,
     CLOSED_COLUMNS,
     CLOSED_COUNTS,
     CLOSED_ROWS,
@@ -14,8 +16,11 @@ from headgate.core.kernels.domain_types import (
     MARKED,
     MARKS,
     NONE,
+    POOLS,
     QUEUE,
     SET_LIMIT,
+    WAIT,
+    WAIT_ROWS,
     WITHHELD,
     DomainArrays,
     Ints,
@@ -39,7 +44,7 @@ from headgate.throttle.state import (
     encode_state,
     ints,
 )
-from headgate.throttle.step import Result, Rules, Step, advance
+from headgate.throttle.step import Admissions, Result, Rules, Step, Waits, advance
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
@@ -51,7 +56,15 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
     columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
-    return Result._make(columns)
+    waits = arrays.group_waits[: arrays.used[WAIT_ROWS]]
+    admissions = arrays.admissions[: arrays.used[ADMISSION_ROWS]]
+    return Result._make(
+        [
+            *columns,
+            Waits._make(waits[name].copy() for name in Waits._fields),
+            Admissions._make(admissions[name].copy() for name in Admissions._fields),
+        ]
+    )
 
 
 def _floors(operations: Operations, rules: Rules) -> Ints:
@@ -64,29 +77,41 @@ def _floors(operations: Operations, rules: Rules) -> Ints:
 
 
 def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
-    """Pools are as large as the step can need: a charge marks at most three limiters, a mark is undone at most once."""
+    """Pools are as large as the step can need.
+
+    A publish is charged at most once, and a charge queues its producer at three limiters at most. An arrival of a
+    blocked group queues its producer without a charge: as it comes, and as the producer is released elsewhere. That is
+    one entry at most for each arrival and each entry that was kept or that a charge made: entries of a blocked group
+    are released as it is blocked no longer, or once, as the step begins, where their topics leave it. An entry makes a
+    mark, an unmark and a plan for its queue at most. A wait of a group is told as it ends or as its causes grow, each
+    of which an entry brings about, or it was on as the step began.
+    """
     limiters, producers = len(domain.keys), len(step.producer_topic)
     kept, withheld = len(domain.entry_limiter), len(domain.withheld["at_ns"])
     charges = len(step.operations.at_ns) + withheld
-    marks = 6 * charges + kept
+    queued = 3 * charges + (kept + 4 * charges if _may_hold(domain, step, rules) else 0)
+    marks, tells = 2 * queued + kept, rules.slot_ms > 0
     arrays = DomainArrays(
         buckets=_buckets(domain, rules),
         limiters=np.zeros(limiters, LIMITER),
         counts=np.zeros((limiters, USAGE_COLUMNS), np.int64),
-        entries=np.empty(kept + 3 * charges, ENTRY),
+        entries=np.empty(kept + queued, ENTRY),
         withheld=np.empty(charges, WITHHELD),
         withheld_by=np.empty(producers if rules.offered else 0, QUEUE),
         waits=np.bincount(domain.entry_producer, minlength=producers).astype(np.int64),
         marks=np.empty(marks, MARKED),
         closed=np.empty((marks + 2 * charges + 2 * limiters, CLOSED_COLUMNS), np.int64),
-        agenda=np.empty(limiters + producers + 6 * charges + 1, DUE),
-        used=ints(kept, withheld, 0, 0, 0),
+        group_waits=np.empty(queued + limiters if tells else 0, WAIT),
+        admissions=np.empty(charges if tells and rules.offered else 0, ADMISSION),
+        agenda=np.empty(limiters + producers + queued + 3 * charges + 1, DUE),
+        used=ints(kept, withheld, *[0] * (POOLS - 2)),
         broker=domain.keys.index(BROKER_KEY).as_py(),
         quantum=rules.release_quantum,
         offered=rules.offered,
         timeout_ns=rules.send_timeout_ms * 1_000_000,
+        tells=tells,
     )
-    _lay_limiters(arrays.limiters, arrays.counts, domain, step)
+    _lay_limiters(arrays.limiters, arrays.counts, domain, step, tells=tells)
     chain(domain.entry_limiter, arrays.entries, arrays.limiters)
     chain(domain.withheld["producer"], arrays.withheld, arrays.withheld_by)
     arrays.entries["producer"][:kept] = domain.entry_producer
@@ -94,6 +119,15 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
     for name in WITHHELD_FIELDS[1:]:
         arrays.withheld[name][:withheld] = domain.withheld[name]
     return arrays
+
+
+def _may_hold(domain: DomainState, step: Step, rules: Rules) -> bool:
+    """Whether a group is blocked at some time of the step, so that arrivals of offered traffic may have to wait."""
+    if not rules.offered:
+        return False
+    changes = step.operations.kind == SET_LIMIT
+    rates = (domain.limiters["rate"], step.operations.messages[changes], step.operations.bytes[changes])
+    return any(bool((of_some < 0).any()) for of_some in rates)
 
 
 def _reprice(domain: DomainState) -> Ints:
@@ -111,8 +145,11 @@ def _buckets(domain: DomainState, rules: Rules) -> Records:
     return buckets
 
 
-def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: Step) -> None:
+def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: Step, *, tells: bool) -> None:
     limiters["next_drain_ns"], limiters["born"] = domain.limiters["next_drain_ns"], domain.limiters["born"]
+    limiters["group"] = domain.limiters["group"]
+    if tells:
+        limiters["cause"], limiters["held_ns"] = domain.limiters["cause"], domain.limiters["held_ns"]
     limiters["reprice"], limiters["second"] = _reprice(domain), NONE
     limiters["waiting"] = np.bincount(step.producer_topic[domain.entry_producer], minlength=len(limiters))
     topic = domain.usage["topic"]
@@ -124,7 +161,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
 def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
     for name in domain.limiters:
         records = arrays.buckets if name in BUCKET_FIELDS else arrays.limiters
-        domain.limiters[name] = records[name].copy()
+        domain.limiters[name] = records[name].astype(np.int64)
     rows, domain.entry_limiter = positions(arrays.entries, arrays.limiters)
     domain.entry_producer = arrays.entries["producer"][rows]
     rows, producer = positions(arrays.withheld, arrays.withheld_by)
@@ -140,9 +177,7 @@ def warm_up() -> None:
     """Compile the kernels (about 20 s, once), or load them from disk, before the first batch needs them."""
     domain = DomainState("warm-up")
     for at_us in (1, 2):
-        events = pa.table(
-            [[at_us], [at_us], ["b"], ["persistent://t/n/t"], [None], ["p"], ["c"], [1], [1]], schema=EVENTS
-        )
+        events = pa.table([[at_us], [at_us], ["b"], ["persistent://t/n/t"], ["p"], ["c"], [1], [1]], schema=EVENTS)
         domain.book.default = (1, 1)
         advance(domain, events, at_us, Rules(), run_arrays, finish=False)
         domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

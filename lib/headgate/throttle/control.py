@@ -1,7 +1,7 @@
-"""The control table: limits with the time from which they hold, and ticks. One ordered stream with the traffic.
+"""The control table: limits and attachments with their time, and ticks. One ordered stream with the traffic.
 
-Anyone may append limit rows; the job appends those of its conf files and ticks. Rows are checked on their way to the
-operator, so that a wrong one becomes a dead letter and stops nothing. No engine.
+Anyone may append rows of both kinds; the job appends those of its conf files and ticks. Rows are checked on their way
+to the operator, so that a wrong one becomes a dead letter and stops nothing. No engine.
 """
 
 import re
@@ -12,28 +12,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import LimitRow
+from headgate.conf import AttachmentRow, LimitRow
+from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
-from headgate.throttle.limits import SCOPES, LimitChange, changes_table, namespace_of, without_partition
+from headgate.throttle.changes import ATTACHMENT, LIMIT, SCOPES, Change, changes_table
+from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
 
-LIMIT, TICK, FINISH = "limit", "tick", "finish"
+TICK, FINISH = "tick", "finish"
 CONF, JOB = "conf", "job"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 _NAMESPACE = re.compile("[^/]+/[^/]+")
+ConfRow = LimitRow | AttachmentRow
 
 
-def limit_row(at: datetime, seq: int, row: LimitRow, *, gone: bool = False) -> dict[str, Any]:
-    """The control row of a limit of the conf files; `gone`: the policy is no longer there."""
-    return control_row(at, seq, LIMIT, CONF) | {
-        "scope": row.scope,
-        "name": row.name,
-        "messages_per_s": None if gone else row.messages_per_s,
-        "bytes_per_s": None if gone else row.bytes_per_s,
-    }
+def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dict[str, Any]:
+    """The control row of a limit or an attachment of the conf files; `gone`: it is no longer there."""
+    place = {"scope": row.scope, "name": row.name}
+    if isinstance(row, AttachmentRow):
+        return control_row(at, seq, ATTACHMENT, CONF) | place | {"group_name": None if gone else row.group}
+    rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
+    return control_row(at, seq, LIMIT, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
 
 
 def tick_row(
@@ -55,35 +57,38 @@ def control_row(at: datetime, seq: int, kind: str, source: str) -> dict[str, Any
     }
 
 
-def conf_rows(wanted: Sequence[LimitRow], control: pa.Table, at: datetime) -> list[dict[str, Any]]:
-    """The rows that bring the conf limits of `control` to `wanted`; a restart with the same files gives none.
+def conf_rows(
+    wanted: Sequence[ConfRow], control: pa.Table, at: datetime, *, groups: bool = True
+) -> list[dict[str, Any]]:
+    """The rows that bring the conf rows of `control` to `wanted`; a restart with the same files gives none.
 
-    In a table without conf limits that is all of them, from the start of time; else what has changed, from `at` on.
+    In a table without conf rows that is all of them, from the start of time; else what has changed, from `at` on.
+    groups: False leaves limits of groups and attachments as they are: they come from elsewhere.
     """
-    known: dict[tuple[str, str], LimitRow | None] = {}
-    last_seq = -1
-    for row in _conf_limits(control):
-        last_seq = row["seq"]
-        rates = (row["messages_per_s"], row["bytes_per_s"])
-        known[row["scope"], row["name"]] = None if None in rates else LimitRow(row["scope"], row["name"], *rates)
-    if not known:
-        at = FROM_THE_START
-    new = {(row.scope, row.name): row for row in wanted}
-    changed = [(row, False) for place, row in new.items() if known.get(place) != row]
-    gone = [(row, True) for place, row in known.items() if row is not None and place not in new]
-    return [limit_row(at, last_seq + 1 + i, row, gone=is_gone) for i, (row, is_gone) in enumerate([*changed, *gone])]
+    said = changes_in(control)
+    known = {change.place: change for change in said}
+    at = at if known else FROM_THE_START
+    new = {_change(row).place: row for row in (conf_row(at, 0, row) for row in wanted)}
+    gone = {
+        place: control_row(at, 0, change.kind, CONF) | {"scope": change.scope, "name": change.name}
+        for place, change in known.items()
+        if place not in new
+    }
+    rows = [
+        row
+        for place, row in (new | gone).items()
+        if _change(row).says != (known[place].says if place in known else None)
+        and (groups or (row["kind"] == LIMIT and row["scope"] != "group"))
+    ]
+    last_seq = max((change.seq for change in said), default=-1)
+    return [row | {"seq": last_seq + 1 + i} for i, row in enumerate(rows)]
 
 
-def changes_in(control: pa.Table) -> list[LimitChange]:
-    """The limit changes of the conf files in `control`, in the order in which they were appended."""
-    return [_change(row) for row in _conf_limits(control)]
-
-
-def _conf_limits(control: pa.Table) -> list[dict[str, Any]]:
-    """Rows of the conf files in the order in which they were appended; Delta gives a table's rows in any order."""
-    limits = pc.and_(pc.equal(control["kind"], LIMIT), pc.equal(control["source"], CONF))
-    numbered = pc.and_(limits, pc.is_valid(control["seq"]))
-    return sorted(_plain(control.filter(numbered)), key=lambda row: int(row["seq"]))
+def changes_in(control: pa.Table) -> list[Change]:
+    """The changes of the conf files in `control` as they were appended; Delta gives a table's rows in any order."""
+    from_conf = pc.and_(pc.is_in(control["kind"], value_set=pa.array(list(SCOPES))), pc.equal(control["source"], CONF))
+    numbered = control.filter(pc.and_(from_conf, pc.is_valid(control["seq"])))
+    return sorted(map(_change, _plain(numbered)), key=lambda change: change.seq)
 
 
 def _plain(rows: pa.Table) -> list[dict[str, Any]]:
@@ -93,8 +98,8 @@ def _plain(rows: pa.Table) -> list[dict[str, Any]]:
     return rows.to_pylist()  # type: ignore[no-any-return]
 
 
-def _change(row: dict[str, Any]) -> LimitChange:
-    return LimitChange(
+def _change(row: dict[str, Any]) -> Change:
+    return Change(
         row["effective_time"],
         row["seq"] or 0,
         row["broker"],
@@ -102,6 +107,8 @@ def _change(row: dict[str, Any]) -> LimitChange:
         row["name"] or "",
         row["messages_per_s"],
         row["bytes_per_s"],
+        row["kind"],
+        row["group_name"],
     )
 
 
@@ -109,13 +116,13 @@ def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterato
     """Control rows in; a block of changes and one of ticks for every key that they concern, and wrong rows out."""
     for batch in batches:
         packed: list[tuple[str, str, bytes]] = []
-        changes: list[LimitChange] = []
+        changes: list[Change] = []
         ticks: list[dict[str, Any]] = []
         for row in _plain(pa.Table.from_batches([batch])):
             fault = _fault(routing, row)
             if fault:
                 packed.append((DEAD_LETTER_KEY, "dead_letters", encode(_dead_letter(row, fault))))
-            elif row["kind"] != LIMIT:
+            elif row["kind"] not in SCOPES:
                 tick = {"broker": row["broker"], "event_time_us": row["effective_time"]}
                 ticks.append(tick | {"finish": row["kind"] == FINISH, "key": row["key"]})
             elif not (routing.by_topic and row["source"] == CONF):  # those the operator was given
@@ -125,7 +132,7 @@ def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterato
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, entry, strict=True)) for entry in packed], PACKED)
 
 
-def _changes_by_key(routing: Routing, changes: list[LimitChange]) -> Iterator[tuple[str, str, bytes]]:
+def _changes_by_key(routing: Routing, changes: list[Change]) -> Iterator[tuple[str, str, bytes]]:
     if not changes:
         return
     if routing.by_topic:
@@ -145,34 +152,53 @@ def _ticks_by_key(routing: Routing, ticks: list[dict[str, Any]]) -> Iterator[tup
 def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     """Why the row cannot be carried out, or None."""
     is_of_job = row["kind"] in {TICK, FINISH} and row["source"] == JOB
-    if row["kind"] != LIMIT and not is_of_job:
-        return f"kind: got {row['kind']}, allowed is {LIMIT}"
+    if row["kind"] not in SCOPES and not is_of_job:
+        return f"kind: got {row['kind']}, allowed are {', '.join(SCOPES)}"
     if row["effective_time"] is None:
         return "effective_time: got null, allowed is a timestamp"
     if not 0 <= row["effective_time"] <= LATEST_US:
         return f"effective_time: got {row['effective_time']} us, allowed is a time from 1970 to 2262"
     if is_of_job:
         return None
-    scope, name = row["scope"], row["name"]
     if row["broker"] is not None and not row["broker"].strip():
         return f"broker: got {row['broker']!r}, allowed is a name, or null for all brokers"
-    if scope not in SCOPES:
-        return f"scope: got {scope}, allowed are {', '.join(SCOPES)}"
+    scopes, scope, name = SCOPES[row["kind"]], row["scope"], row["name"]
+    if scope not in scopes:
+        return f"scope: got {scope}, allowed are {', '.join(scopes)}"
     allowed = _allowed_name(scope, name)
     if allowed:
         return f"name: got {name!r}, allowed is {allowed}"
+    return _fault_of_attachment(routing, row) if row["kind"] == ATTACHMENT else _fault_of_limit(routing, row)
+
+
+def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
     for rate in ("messages_per_s", "bytes_per_s"):
         if row[rate] is not None and row[rate] < 0:
-            return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off"
-    if routing.by_topic and scope != "topic" and row["source"] != CONF:
+            return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
+    if routing.by_topic and row["scope"] != "topic" and row["source"] != CONF:
         return (
-            f"scope: got {scope}, allowed is topic while state_key is topic; put wider limits in the conf files and "
-            "restart"
+            f"scope: got {row['scope']}, allowed is topic while state_key is topic; put wider limits in the conf files "
+            "and restart"
         )
-    if scope == "broker" and not routing.broker_wide and max(row["messages_per_s"] or 0, row["bytes_per_s"] or 0) > 0:
+    is_set = max(row["messages_per_s"] or 0, row["bytes_per_s"] or 0) > 0
+    if row["scope"] == "broker" and is_set and not routing.whole_brokers:
         return (
             "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
             "broker.conf and start with a new --output"
+        )
+    return None
+
+
+def _fault_of_attachment(routing: Routing, row: dict[str, Any]) -> str | None:
+    group = row["group_name"]
+    if group is not None and not is_group(group):
+        return f"group_name: got {group!r}, allowed is null or 1 to 250 of A-Z a-z 0-9 _ - = : ."
+    if routing.by_topic:
+        return f"kind: got {ATTACHMENT}, allowed is {LIMIT} while state_key is topic: topics then share no limiter"
+    if group is not None and not routing.whole_brokers:
+        return (
+            f"kind: got {ATTACHMENT}, but the state of this checkpoint is split finer than brokers: attach a group in "
+            "resource-groups.json and start with a new --output"
         )
     return None
 
@@ -181,12 +207,14 @@ def _allowed_name(scope: str, name: str | None) -> str | None:
     """What the name should be where it can never match anything, else None."""
     if bool(name) == (scope in NAMELESS):
         return f"{'no name' if name else 'a name'} with scope {scope}"
+    if scope == "tenant" and name and "/" in name:
+        return "a tenant with scope tenant"
     if scope == "namespace" and name and not _NAMESPACE.fullmatch(name):
         return "tenant/namespace with scope namespace"
     if scope == "topic" and name and not namespace_of(name):
         return "persistent://tenant/namespace/topic with scope topic"
     if scope == "topic" and name and name != without_partition(name):
-        return f"{without_partition(name)} with scope topic: its limit holds for each partition"
+        return f"{without_partition(name)} with scope topic: it holds for each partition"
     return None
 
 

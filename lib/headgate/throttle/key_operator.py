@@ -10,29 +10,30 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.blocks import decode, encode
-from headgate.throttle.limits import (
-    Book,
-    LimitChange,
+from headgate.throttle.changes import (
+    Change,
     changes_of,
     changes_table,
     in_order,
     said_again,
     without_superseded,
 )
+from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS, PROGRESS
 from headgate.throttle.state import Clock, DomainState, KeyState
 from headgate.throttle.step import Engine, Rules, advance, moved
 
 HISTORY_US = 3_600_000_000
-"""How far behind the others a broker may first appear and still meet every limit change at its time: an hour."""
+"""How far behind the others a broker may first appear and still meet every change at its time: an hour."""
 SPARE_CHANGES = 1000
-"""Superseded limit changes that a key keeps in any case, whatever their age."""
+"""Superseded changes that a key keeps in any case, whatever their age."""
 
 
 class Block(NamedTuple):
     """Rows of one kind on their way.
 
-    In: `events`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `dead_letters`, `progress`.
+    In: `events`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `group_usage`, `group_waits`,
+    `dead_letters`, `progress`.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class Arrived:
     events: dict[str, pa.Table] = field(default_factory=dict)
     high_us: dict[str, int] = field(default_factory=dict)
     everywhere_us: int = NONE
-    changes: list[LimitChange] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
     dead_letters: list[Block] = field(default_factory=list)
     finish_us: int = NONE
 
@@ -90,20 +91,20 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     blocks: Iterable[Block],
     rules: Rules,
     engine: Engine,
-    given: tuple[LimitChange, ...] = (),
+    given: tuple[Change, ...] = (),
 ) -> list[Block]:
     """Bring the key's domains forward by what arrived; `state` is changed in place.
 
     A finish comes before the traffic that arrives with it: wherever batches end, it closes the same.
 
-    given: limit changes known from the start of the job, for keys that are topics: no row on the control stream
+    given: changes known from the start of the job, for keys that are topics: no row on the control stream
     reaches all of them. A key takes those that concern its topic.
     """
     arrival = arrived(blocks)
     _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
     state.taken = max(state.taken, len(given))
     out = list(arrival.dead_letters)
-    tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": []}
+    tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": [], "group_usage": [], "group_waits": []}
     progress = []
     for broker in sorted(state.heard.keys() | arrival.brokers):
         events = arrival.events.get(broker, EVENTS.empty_table())
@@ -117,6 +118,8 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
             ended = advance(state.domains[broker], EVENTS.empty_table(), arrival.finish_us, rules, engine, finish=True)
             tables["marks"].append(ended.marks)
             tables["topic_usage"].append(ended.usage)
+            tables["group_usage"].append(ended.group_usage)
+            tables["group_waits"].append(ended.group_waits)
         elif is_finish:
             state.clocks[broker] = moved(state.clocks.get(broker, Clock()), arrival.finish_us, rules, finish=True)
         if broker not in state.domains and not len(events):
@@ -129,6 +132,8 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         output = advance(domain, events, high_us, rules, engine)
         tables["marks"].append(output.marks)
         tables["topic_usage"].append(output.usage)
+        tables["group_usage"].append(output.group_usage)
+        tables["group_waits"].append(output.group_waits)
         progress.append(_progress(key, domain, len(events), output.late))
     if arrival.changes:
         _forget(state, arrival, rules)
@@ -145,7 +150,7 @@ def _without_nulls(table: pa.Table) -> pa.Table:
     return table.select([name for name in table.column_names if table[name].null_count < len(table)])
 
 
-def _take_changes(state: KeyState, changes: list[LimitChange]) -> None:
+def _take_changes(state: KeyState, changes: list[Change]) -> None:
     """Changes are pending in every domain they hold on, and kept for brokers that are yet to come."""
     if not changes:
         return
@@ -178,7 +183,7 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
     heard_us = max(arrival.everywhere_us, *(clock.high_us for clock in state.heard.values()), NONE)
     horizon_us = max(heard_us - rules.hold_back_ms * 1000 - HISTORY_US, NONE)
     behind = state.changes.filter(pc.less_equal(state.changes["effective_us"], horizon_us))
-    names = behind.group_by(["broker", "scope", "name"]).aggregate([])
+    names = behind.group_by(["broker", "kind", "scope", "name"]).aggregate([])
     if len(behind) - len(names) > SPARE_CHANGES:
         state.changes = changes_table(without_superseded(changes_of(state.changes), horizon_us))
         state.forgotten_us = max(state.forgotten_us, horizon_us)

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from headgate.core.publish_limiter import Scope
 
+_SHARED_PREFIX = "@"
 BROKER_KEY = "@broker"
 _GROUP_PREFIX = "@group/"
 
@@ -18,6 +19,10 @@ def group_key(group: str) -> str:
 
 def are_groups(keys: pa.StringArray) -> pa.BooleanArray:
     return pc.starts_with(keys, _GROUP_PREFIX)
+
+
+def are_shared(keys: pa.StringArray) -> pa.BooleanArray:
+    return pc.starts_with(keys, _SHARED_PREFIX)
 
 
 def scopes_and_names(keys: pa.StringArray, broker: str) -> tuple[pa.StringArray, pa.StringArray]:

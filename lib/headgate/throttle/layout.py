@@ -1,6 +1,5 @@
 """What a checkpoint's state depends on: chosen at the first start, kept in the control table, the same ever after."""
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import Conf
+from headgate.conf import Conf, group_attachments
 from headgate.errors import StateError
 from headgate.throttle.control import FROM_THE_START, JOB, control_row
 from headgate.throttle.routing import Routing
@@ -25,37 +24,29 @@ class Layout:
     version: int
     state_key: str
     slots: int
-    broker_wide: bool
+    whole_brokers: bool
     traffic: str
     max_debt_ms: int
     release_quantum: int
     send_timeout_ms: int
     hold_back_ms: int
-    attachments: str
 
 
-def layout_of(conf: Conf) -> Layout:
+def layout_of(conf: Conf, *, whole_brokers: bool = False) -> Layout:
+    """The layout that `conf` wants. A broker stays whole if its topics share a limiter, or if the caller says so."""
     broker, operator = conf.broker, conf.settings.operator
     limited = broker.broker_publish_rate_messages_per_s > 0 or broker.broker_publish_rate_bytes_per_s > 0
     return Layout(
         version=VERSION,
         state_key=operator.state_key,
         slots=operator.slots,
-        broker_wide=limited,
+        whole_brokers=whole_brokers or limited or bool(group_attachments(conf)),
         traffic=operator.traffic,
         max_debt_ms=-1 if broker.max_debt_ms is None else broker.max_debt_ms,
         release_quantum=broker.release_quantum_producers or 0,
         send_timeout_ms=operator.send_timeout_ms,
         hold_back_ms=conf.settings.input.hold_back_ms,
-        attachments=_digest_of_attachments(conf),
     )
-
-
-def _digest_of_attachments(conf: Conf) -> str:
-    """A topic's group decides where its state is, so what is attached to what cannot change under a checkpoint."""
-    groups = conf.resource_groups
-    attached = [sorted(names.items()) for names in (groups.tenants, groups.namespaces, groups.topics)]
-    return hashlib.sha256(json.dumps(attached).encode()).hexdigest()[:16]
 
 
 def kept_layout(control: pa.Table) -> Layout | None:
@@ -84,11 +75,11 @@ def kept_checkpoint(control: pa.Table) -> str | None:
 
 
 def check_layout(wanted: Layout, kept: Layout) -> None:
-    """Raise StateError if the settings want another layout than the state has. A broker limit may be gone, though."""
+    """Raise StateError if the settings want another layout than the state has. Shared limiters may be gone, though."""
     differences = [
         f"{name}: the checkpoint has {was}, the conf files say {now}"
         for (name, now), was in zip(asdict(wanted).items(), asdict(kept).values(), strict=True)
-        if now != was and not (name == "broker_wide" and was)
+        if now != was and not (name == "whole_brokers" and was)
     ]
     if differences:
         raise StateError(
@@ -98,15 +89,11 @@ def check_layout(wanted: Layout, kept: Layout) -> None:
         )
 
 
-def routing_of(layout: Layout, conf: Conf) -> Routing:
-    groups = conf.resource_groups
+def routing_of(layout: Layout) -> Routing:
     return Routing(
         slots=layout.slots,
         by_topic=layout.state_key == "topic",
-        broker_wide=layout.broker_wide,
-        tenants=dict(groups.tenants),
-        namespaces=dict(groups.namespaces),
-        topics=dict(groups.topics),
+        whole_brokers=layout.whole_brokers,
     )
 
 
@@ -117,5 +104,5 @@ def rules_of(layout: Layout) -> Rules:
         offered=layout.traffic == "offered",
         send_timeout_ms=layout.send_timeout_ms,
         hold_back_ms=layout.hold_back_ms,
-        broker_wide=layout.broker_wide,
+        whole_brokers=layout.whole_brokers,
     )

@@ -5,23 +5,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import MARK, NONE, PUBLISH, UNMARK, Ints
+from headgate.core.group_waits import OpenWait
+from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, TOLD, UNMARK, Ints
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
-from headgate.core.publish_limiter import OnRateChange, PublishLimiter, Scope
+from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.token_bucket import TokenBucket
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
-from headgate.throttle.step import Result, Rules, Step
+from headgate.throttle.step import Admissions, Result, Rules, Step, Waits
 
 
 def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
     objects = _objects(domain, step, rules)
-    for at_ns, kind, topic, group, producer, messages, bytes_, seq in zip(
+    for at_ns, kind, topic, producer, messages, bytes_, seq in zip(
         *(column.tolist() for column in step.operations), strict=True
     ):
         if kind == PUBLISH:
-            objects.publish(Publish(at_ns, topic, None if group < 0 else group, producer, messages, bytes_, seq))
+            objects.publish(Publish(at_ns, topic, producer, messages, bytes_, seq))
+        elif kind == LEAVE:
+            objects.leave(topic, at_ns)
         else:
             objects.set_limit(topic, messages, bytes_, at_ns)
     objects.advance(step.until_ns, finish=step.finish)
@@ -34,16 +37,21 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
     objects = PublishDomain(
         limiters=[],
         broker=keys.index(BROKER_KEY) if BROKER_KEY in keys else None,
+        groups={topic: group for topic, group in enumerate(domain.limiters["group"].tolist()) if group >= 0},
         offered=rules.offered,
         timeout_ns=rules.send_timeout_ms * 1_000_000,
         max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
         quantum=rules.release_quantum or None,
+        tells=rules.slot_ms > 0,
     )
     for position, key in enumerate(keys):
         scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
-        on_rate_change = OnRateChange.REPRICE if scope is Scope.GROUP else OnRateChange.REPLACE
         messages, bytes_ = domain.limiters["rate"][position].tolist()
-        limiter = DomainLimiter(scope, (messages, bytes_), on_rate_change)
+        limiter = DomainLimiter(scope, (messages, bytes_))
+        cause = int(domain.limiters["cause"][position]) if objects.tells else 0
+        if cause:
+            since_ns = int(domain.limiters["held_ns"][position])
+            objects.group_waits.open[position] = OpenWait(cause & ~TOLD, since_ns, is_told=cause & TOLD != 0)
         if domain.limiters["born"][position]:
             limiter.made = objects._made(limiter, 0)
             _fill(limiter.made, domain, position)
@@ -56,8 +64,8 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         objects.waits[producer] = objects.waits.get(producer, 0) + 1
         objects.usage.setdefault(topic, TopicUsage()).waiting += 1
     for row in zip(*(domain.withheld[name].tolist() for name in WITHHELD_FIELDS), strict=True):
-        producer, at_ns, topic, group, messages, bytes_, seq = row
-        event = Publish(at_ns, topic, None if group < 0 else group, producer, messages, bytes_, seq)
+        producer, at_ns, topic, messages, bytes_, seq = row
+        event = Publish(at_ns, topic, producer, messages, bytes_, seq)
         objects.withheld.setdefault(producer, deque()).append(event)
     for i, topic in enumerate(domain.usage["topic"].tolist()):
         usage = objects.usage.setdefault(topic, TopicUsage())
@@ -84,6 +92,9 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
     for position, limiter in enumerate(objects.limiters):
         arrays["rate"][position] = limiter.rates
         arrays["born"][position] = limiter.made is not None
+        wait = objects.group_waits.open.get(position)
+        arrays["cause"][position] = wait.causes + TOLD * wait.is_told if wait else 0
+        arrays["held_ns"][position] = wait.since_ns if wait else 0
         if limiter.made is None:
             continue
         for kind, bucket in enumerate(limiter.made.buckets):
@@ -94,7 +105,7 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
     domain.limiters = arrays
     domain.entry_limiter, domain.entry_producer = _columns(entries, 2)
     withheld = [
-        (producer, event.at_ns, event.topic, -1 if event.group is None else event.group, *event[4:])
+        (producer, event.at_ns, event.topic, event.messages, event.bytes, event.seq)
         for producer, held in sorted(objects.withheld.items())
         for event in held
     ]
@@ -120,7 +131,11 @@ def _result(objects: PublishDomain) -> Result:
     ]
     closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
     topic, second, *counts = _columns(closed, 2 + USAGE_COLUMNS)
-    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1)])
+    waits, admissions = (
+        Waits._make(_columns(objects.group_waits.told, 4)),
+        Admissions._make(_columns(objects.admissions, 4)),
+    )
+    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions])
 
 
 def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:

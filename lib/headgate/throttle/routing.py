@@ -1,33 +1,32 @@
 """Which key's state an event belongs to, and packing events into one block a key. No engine: Arrow in, Arrow out.
 
-Limiters that share events must share a key. The layout is the finest split that allows it (design: state_key `auto`):
-the broker if a broker limit is set, else (broker, group), topics without a group by hash. Keys are slots, a fixed
-number of them, so that a row of the control stream can be sent to all. With state_key `topic`, the key is the topic,
-for all its partitions: a limit row that names the topic concerns them all.
+Limiters that share events must share a key. With state_key `auto` that is the broker where topics can share a limiter,
+the broker's or a group's: what a topic is attached to may change, and no state ever moves from key to key. Where they
+share none, a broker's topics are split by hash. Keys are slots, a fixed number of them, so that a row of the control
+stream can be sent to all. With state_key `topic`, the key is the topic, for all its partitions: a limit row that names
+the topic concerns them all.
 """
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
 from headgate.throttle.faults import Fault, dead_letter
-from headgate.throttle.keys import group_key
-from headgate.throttle.limits import IN_NAMESPACE, PARTITION
+from headgate.throttle.names import without_partitions
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
 from headgate.throttle.slots import place_of, slot_keys
 from headgate.throttle.state import encoded
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
-"""Slots that the ungrouped topics of one broker are spread over: enough for the cores, few for hundreds of brokers."""
+"""Slots that the topics of a broker are split over: enough for the cores, few for hundreds of brokers."""
 DEAD_LETTER_KEY = "dead letters"
 BLANK_LINE = "blank line"
 """The reason of a row that is no row: it is counted as a line of its file, and then left out."""
@@ -35,23 +34,16 @@ BLANK_LINE = "blank line"
 
 @dataclass(frozen=True)
 class Routing:
-    """The state layout of a job, fixed by its first start, and the groups that topics are attached to."""
+    """The state layout of a job, fixed by its first start. whole_brokers: one key has all of a broker's topics."""
 
     slots: int = 32
     by_topic: bool = False
-    broker_wide: bool = False
-    tenants: Mapping[str, str] = field(default_factory=dict)
-    namespaces: Mapping[str, str] = field(default_factory=dict)
-    topics: Mapping[str, str] = field(default_factory=dict)
+    whole_brokers: bool = False
 
     @property
     def keys(self) -> list[str]:
         """Every key that exists before a row has come: the slots, none by topic."""
         return [] if self.by_topic else list(slot_keys(self.slots))
-
-    @property
-    def has_groups(self) -> bool:
-        return bool(self.tenants or self.namespaces or self.topics)
 
 
 def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -99,14 +91,12 @@ def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]
     if not len(rows):
         return
     topics, of_topic = encoded(rows["topic"])
-    groups = _groups(routing, topics)
-    rows = rows.append_column("group", groups.take(pa.array(of_topic)))
     if routing.by_topic:
-        keys = _without_partitions(topics).dictionary_encode()
+        keys = without_partitions(topics).dictionary_encode()
         names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)[of_topic]
     else:
         names = routing.keys
-        codes = (_places(rows["broker"]) + _spread(routing, topics, groups)[of_topic]) % routing.slots
+        codes = (_places(rows["broker"]) + _spread(routing, topics)[of_topic]) % routing.slots
     order = np.argsort(codes, kind="stable")
     events = rows.select(EVENTS.names).cast(EVENTS).take(order).combine_chunks()
     present, starts = np.unique(codes[order], return_index=True)
@@ -125,26 +115,6 @@ def _ticks(rows: pa.Table) -> pa.Table:
     )
 
 
-def _groups(routing: Routing, topics: pa.StringArray) -> pa.StringArray:
-    """Key of the group limiter that each topic is attached to: by topic, else namespace, else tenant; null without."""
-    if not routing.has_groups:
-        return pa.nulls(len(topics), pa.string())
-    namespaces = pc.replace_substring_regex(topics, IN_NAMESPACE, r"\1").dictionary_encode()
-    of_namespace = [
-        routing.namespaces.get(name, routing.tenants.get(name.partition("/")[0]))
-        for name in namespaces.dictionary.to_pylist()
-    ]
-    groups = pa.array(of_namespace, pa.string()).take(namespaces.indices)
-    if routing.topics:
-        own = pc.index_in(_without_partitions(topics), value_set=pa.array(list(routing.topics), pa.string()))
-        groups = pc.coalesce(pa.array(list(routing.topics.values()), pa.string()).take(own), groups)
-    return pc.binary_join_element_wise(group_key(""), groups, "")
-
-
-def _without_partitions(topics: Any) -> Any:
-    return pc.replace_substring_regex(topics, PARTITION, "")
-
-
 def _places(column: pa.ChunkedArray) -> Ints:
     """The slot that each row's broker begins with, before it is brought into the number of slots."""
     brokers, codes = encoded(column)
@@ -152,12 +122,11 @@ def _places(column: pa.ChunkedArray) -> Ints:
     return places
 
 
-def _spread(routing: Routing, topics: pa.StringArray, groups: pa.StringArray) -> Ints:
-    """How many slots each topic lies behind its broker's: its group's own distance, else one of SPREAD."""
-    if routing.broker_wide:
+def _spread(routing: Routing, topics: pa.StringArray) -> Ints:
+    """How many slots each topic lies behind its broker's."""
+    if routing.whole_brokers:
         return np.zeros(len(topics), np.int64)
-    pairs = zip(topics.to_pylist(), groups.to_pylist(), strict=True)
-    return np.array([_hash(topic) % SPREAD if group is None else _hash(group) for topic, group in pairs], np.int64)
+    return np.array([_hash(topic) % SPREAD for topic in topics.to_pylist()], np.int64)
 
 
 def _hash(name: str) -> int:

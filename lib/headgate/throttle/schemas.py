@@ -11,14 +11,13 @@ EVENTS = pa.schema(
         ("seq", pa.int64()),
         ("broker", pa.string()),
         ("topic", pa.string()),
-        ("group", pa.string()),
         ("producer", pa.string()),
         ("connection", pa.string()),
         ("messages", pa.int64()),
         ("bytes", pa.int64()),
     ]
 )
-"""A publish on its way to the operator. `group`: key of the group limiter that it is charged to, or null."""
+"""A publish on its way to the operator."""
 
 TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
 """Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""
@@ -32,6 +31,7 @@ CONTROL = pa.schema(
         ("broker", pa.string()),
         ("scope", pa.string()),
         ("name", pa.string()),
+        ("group_name", pa.string()),
         ("messages_per_s", pa.int64()),
         ("bytes_per_s", pa.int64()),
         ("source", pa.string()),
@@ -80,6 +80,31 @@ TOPIC_USAGE = pa.schema(
     [("event_time", TIMESTAMP), ("broker", pa.string()), ("topic", pa.string())]
     + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
 )
+
+GROUP_USAGE = pa.schema(
+    [("broker", pa.string()), ("group", pa.string()), ("class", pa.int8())]
+    + [
+        (name, pa.int64())
+        for name in ("at_ms", "admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes", "topics")
+    ]
+)
+"""What a group's traffic was in the slot of time (Rules.slot_ms) that begins at `at_ms`; rows of one slot add up.
+
+class: 0 publish. topics: of the group, whose first traffic in their epoch (Rules.epoch_ms) lies in the slot.
+"""
+
+GROUP_WAITS = pa.schema(
+    [
+        ("broker", pa.string()),
+        ("group", pa.string()),
+        ("class", pa.int8()),
+        ("from_ms", pa.int64()),
+        ("until_ms", pa.int64()),
+        ("throttled_msgs", pa.bool_()),
+        ("throttled_bytes", pa.bool_()),
+    ]
+)
+"""A time in which producers waited at a group's limiter, and for want of what: rounded outwards, and it may go on."""
 
 DEAD_LETTERS = pa.schema(
     [

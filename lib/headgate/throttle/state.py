@@ -15,10 +15,11 @@ from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.limits import CHANGES, Book, LimitChange, changes_of, changes_table
+from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
+from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS
 
-VERSION = 2
+VERSION = 3
 
 LIMITER_FIELDS = {
     "rate": 2,
@@ -27,10 +28,15 @@ LIMITER_FIELDS = {
     "remainder_ns": 2,
     "next_drain_ns": 1,
     "born": 1,
+    "group": 1,
+    "cause": 1,
+    "held_ns": 1,
 }
 """Columns stored for each limiter, and how many dimensions they have. Floors follow from rates; queues are apart."""
+STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8}
+"""Columns stored with fewer bits than they have in memory."""
 BUCKET_FIELDS = tuple(name for name, dimensions in LIMITER_FIELDS.items() if dimensions == 2)
-WITHHELD_FIELDS = ("producer", "at_ns", "topic", "group", "messages", "bytes", "seq")
+WITHHELD_FIELDS = ("producer", "at_ns", "topic", "messages", "bytes", "seq")
 COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
 KEYS_OF_USAGE = ("topic", "second", "since_ns")
 USAGE_FIELDS = (*KEYS_OF_USAGE, *COUNT_FIELDS)
@@ -81,8 +87,12 @@ class DomainState:
     withheld: dict[str, Ints] = field(default_factory=lambda: {name: no_ints() for name in WITHHELD_FIELDS})
     # Usage of the open second of the topics that have one or that are throttled: columns of USAGE_FIELDS.
     usage: dict[str, Ints] = field(default_factory=lambda: {name: no_ints() for name in USAGE_FIELDS})
+    # Topics, each with its group then, that had traffic in the newest epoch with traffic of any group.
+    seen_epoch: int = NONE
+    seen_topic: Ints = field(default_factory=no_ints)
+    seen_group: Ints = field(default_factory=no_ints)
     held: pa.Table = field(default_factory=EVENTS.empty_table)
-    pending: list[LimitChange] = field(default_factory=list)
+    pending: list[Change] = field(default_factory=list)
     book: Book = field(default_factory=Book)
 
     @property
@@ -123,10 +133,8 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
     columns: dict[str, object] = {"key": domain.keys}
     for name, rows in LIMITER_FIELDS.items():
         values = domain.limiters[name]
-        if name == "born":
-            columns[name] = values.astype(np.int8)
-        elif rows == 1:
-            columns[name] = values
+        if rows == 1:
+            columns[name] = values.astype(STORED_AS.get(name, np.int64), copy=False)
         else:
             columns |= {f"messages_{name}": values[:, 0], f"bytes_{name}": values[:, 1]}
     yield _table("limiters", domain.broker, columns, **domain.clock._asdict())
@@ -140,6 +148,9 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         "withheld": domain.withheld,
         "usage": {name: column for name, column in domain.usage.items() if name in KEYS_OF_USAGE or column.any()},
     }
+    if len(domain.seen_topic):
+        seen: dict[str, object] = {"topic": domain.seen_topic, "group": domain.seen_group}
+        yield _table("seen", domain.broker, seen, epoch=domain.seen_epoch)
     for kind, part in parts.items():
         if len(next(iter(part.values()))):
             yield _table(kind, domain.broker, part)
@@ -213,6 +224,9 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.usage = {
                 name: numbers(table[name]) if name in table.schema.names else zeros for name in USAGE_FIELDS
             }
+        case "seen":
+            domain.seen_epoch = int(metadata["epoch"])
+            domain.seen_topic, domain.seen_group = numbers(table["topic"]), numbers(table["group"])
         case "held":
             domain.held = table.replace_schema_metadata(None)
         case "pending":

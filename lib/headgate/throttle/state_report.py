@@ -33,7 +33,8 @@ REPORT = pa.schema(
         ("clock", _INSTANT),
     ]
 )
-"""Rates per second, 0 is off. Balances are as of the last refill; null without a bucket. debt: tokens below 0, from 0.
+"""Rates per second, 0 is off, -1 blocks (of groups). Balances are as of the last refill; null without a bucket. debt:
+tokens below 0, from 0.
 
 remainder_ns: elapsed time not yet turned into tokens. waiting: entries in the limiter's queue; next_drain: when it is
 looked at again. open_second: the second whose usage of the topic is not written yet. clock: the time up to which
@@ -66,7 +67,7 @@ def _of_domain(domain: DomainState) -> pa.Table:
     }
     for kind, name in enumerate(("messages", "bytes")):
         balance = limiters["balance"][:, kind]
-        has_bucket = (limiters["rate"][:, kind] > 0) & (limiters["born"] != 0)
+        has_bucket = (limiters["rate"][:, kind] != 0) & (limiters["born"] != 0)
         columns |= {
             f"{name}_per_s": pa.array(limiters["rate"][:, kind]),
             f"{name}_balance": pa.array(balance, mask=~has_bucket),

@@ -7,11 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import NONE, PUBLISH, SET_LIMIT, Ints, Operations
-from headgate.throttle.keys import BROKER_KEY
-from headgate.throttle.limits import LimitChange, in_order
+from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Ints, Operations
+from headgate.throttle.changes import ATTACHMENT, Change, in_order
+from headgate.throttle.group_usage import group_usage, group_waits
 from headgate.throttle.output import marks_table, usage_table
-from headgate.throttle.state import Clock, DomainState, encoded, numbers, strings
+from headgate.throttle.registration import keep_waiting, producers, reattach, register
+from headgate.throttle.state import Clock, DomainState, numbers
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,9 @@ class Rules:
 
     max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3,
     4.5). offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms:
-    rows wait this long for earlier ones. broker_wide: a broker's publishes share its broker limiter in this layout.
+    rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
+    are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
+    epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1.
     """
 
     max_debt_ms: int = -1
@@ -28,7 +31,9 @@ class Rules:
     offered: bool = False
     send_timeout_ms: int = 30_000
     hold_back_ms: int = 0
-    broker_wide: bool = False
+    whole_brokers: bool = False
+    slot_ms: int = 0
+    epoch_ms: int = 1000
 
 
 class Step(NamedTuple):
@@ -40,8 +45,29 @@ class Step(NamedTuple):
     finish: bool
 
 
+class Waits(NamedTuple):
+    """Times in which groups made producers wait, and that ended in a step (domain_types.WAIT)."""
+
+    limiter: Ints
+    from_ns: Ints
+    until_ns: Ints
+    causes: Ints
+
+
+class Admissions(NamedTuple):
+    """Arrivals of offered traffic of topics with a group that were let in (domain_types.ADMISSION)."""
+
+    at_ns: Ints
+    topic: Ints
+    messages: Ints
+    bytes: Ints
+
+
 class Result(NamedTuple):
-    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types)."""
+    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types).
+
+    waits, admissions: empty unless Rules.slot_ms is set.
+    """
 
     mark_at_ns: Ints
     mark_limiter: Ints
@@ -52,6 +78,8 @@ class Result(NamedTuple):
     closed_topic: Ints
     closed_second: Ints
     closed_counts: Ints
+    waits: Waits
+    admissions: Admissions
 
 
 class Engine(Protocol):
@@ -65,6 +93,8 @@ class Output(NamedTuple):
 
     marks: pa.Table
     usage: pa.Table
+    group_usage: pa.Table
+    group_waits: pa.Table
     late: int
 
 
@@ -92,20 +122,63 @@ def advance(
     events = _due_events(domain, events, _bound_us(clock.high_us, rules, finish=finish))
     late = int((numbers(events["event_time_us"]) * 1000 < domain.clock.done_ns).sum())
     changes = _without_first(domain, events, _due_changes(domain, clock.done_ns // 1000))
-    order = _order(events)
-    positions = _register(domain, events, order, rules)
-    producers = _producers(domain, events, positions.topic, rules)
-    publishes = _publishes(events, order, positions, producers.of_event)
-    operations = _in_order(domain, publishes, _updates(domain, changes))
-    result = engine(domain, Step(operations, producers.topic, clock.done_ns, finish), rules)
+    parts = _parts(domain, events, changes, clock.done_ns)
+    outputs = [_run(domain, part, rules, engine, finish=finish and part is parts[-1]) for part in parts]
     domain.clock = clock
-    output = Output(
-        marks_table(domain, result, producers.name, producers.connection),
+    marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
+    return Output(marks, usage, used, waited, late)
+
+
+class Part(NamedTuple):
+    """A time in which every topic has one group: what is attached at its start, and then happens up to `until_ns`."""
+
+    attachments: list[Change]
+    limits: list[Change]
+    events: pa.Table
+    until_ns: int
+
+
+def _parts(domain: DomainState, events: pa.Table, changes: list[Change], until_ns: int) -> list[Part]:
+    """The step, cut at the times of attachments. At such a time limits come before the cut, and traffic after it."""
+    done_ns = domain.clock.done_ns
+    limits = [change for change in changes if change.kind != ATTACHMENT]
+    by_time: dict[int, list[Change]] = {}
+    for change in changes:
+        if change.kind == ATTACHMENT:
+            by_time.setdefault(max(change.effective_us * 1000, done_ns), []).append(change)
+    if not by_time:
+        return [Part([], limits, events, until_ns)]
+    cuts_ns = np.array(sorted(by_time), np.int64)
+    of_event = np.searchsorted(cuts_ns, np.maximum(numbers(events["event_time_us"]) * 1000, done_ns), side="right")
+    at_ns = [max(change.effective_us * 1000, done_ns) for change in limits]
+    of_limit = np.searchsorted(cuts_ns, np.array(at_ns, np.int64), side="left").tolist()
+    parts = []
+    for i, end_ns in enumerate([*cuts_ns.tolist(), until_ns]):
+        of_part = [change for change, part in zip(limits, of_limit, strict=True) if part == i]
+        here = events.filter(pa.array(of_event == i))
+        parts.append(Part(by_time[int(cuts_ns[i - 1])] if i else [], of_part, here, end_ns))
+    is_idle = not parts[0].limits and not len(parts[0].events) and parts[0].until_ns == done_ns
+    return parts[1:] if is_idle else parts
+
+
+def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
+    """What one part brings, in the order of Output."""
+    left = reattach(domain, part.attachments)
+    order = _order(part.events)
+    topic = register(domain, part.events, order, broker=rules.whole_brokers)
+    known = producers(domain, part.events, topic, offered=rules.offered)
+    publishes = _publishes(part.events, order, topic, known.of_event)
+    operations = _in_order(domain, publishes, _leaves(left), _updates(domain, part.limits))
+    result = engine(domain, Step(operations, known.topic, part.until_ns, finish), rules)
+    domain.clock = domain.clock._replace(done_ns=part.until_ns)
+    tables = (
+        marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
-        late,
+        group_usage(domain, operations, result, rules),
+        group_waits(domain, result, part.until_ns, rules),
     )
-    _keep_waiting(domain, producers)
-    return output
+    keep_waiting(domain, known)
+    return tables
 
 
 def _due_events(domain: DomainState, events: pa.Table, bound_us: int) -> pa.Table:
@@ -133,7 +206,7 @@ def _order(events: pa.Table) -> Ints:
     return by_all.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _due_changes(domain: DomainState, bound_us: int) -> list[LimitChange]:
+def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
     """Take the changes that hold by `bound_us` out of the pending ones, in their order."""
     pending = in_order(domain.pending)
     due = [change for change in pending if change.effective_us <= bound_us]
@@ -141,8 +214,8 @@ def _due_changes(domain: DomainState, bound_us: int) -> list[LimitChange]:
     return due
 
 
-def _without_first(domain: DomainState, events: pa.Table, changes: list[LimitChange]) -> list[LimitChange]:
-    """Write the limits that hold before a domain's first event into its book: no limiter is there to hear of them.
+def _without_first(domain: DomainState, events: pa.Table, changes: list[Change]) -> list[Change]:
+    """Write what holds before a domain's first event into its book: no limiter is there to hear of it.
 
     A job's first batch brings all limits of its conf files, and each would be looked for among all topics.
     """
@@ -155,95 +228,12 @@ def _without_first(domain: DomainState, events: pa.Table, changes: list[LimitCha
     return changes[len(early) :]
 
 
-class Positions(NamedTuple):
-    """Limiter positions by event row; -1 is none."""
-
-    topic: Ints
-    group: Ints
-
-
-def _register(domain: DomainState, events: pa.Table, order: Ints, rules: Rules) -> Positions:
-    """Positions of the events' limiters.
-
-    New ones are registered in the order topic, broker, group of the first event that reaches them.
-    """
-    n = len(events)
-    rank = np.empty(n, np.int64)
-    rank[order] = np.arange(n)
-    topics, topic_codes = encoded(events["topic"])
-    groups, group_codes = encoded(events["group"])
-    shared = pa.array([BROKER_KEY] if rules.broker_wide and n else [], pa.string())
-    wanted = pa.concat_arrays([topics, shared, groups])
-    first = np.concatenate(
-        [
-            _first_rank(topic_codes, rank, len(topics)) * 3,
-            np.ones(len(shared), np.int64),
-            _first_rank(group_codes, rank, len(groups)) * 3 + 2,
-        ]
-    )
-    found = pc.index_in(wanted, value_set=domain.keys).fill_null(-1).to_numpy().astype(np.int64)
-    new = np.flatnonzero(found < 0)
-    new = new[np.argsort(first[new], kind="stable")]
-    found[new] = len(domain.keys) + np.arange(len(new))
-    _append_limiters(domain, wanted.take(pa.array(new)))
-    at = np.append(found, -1)
-    return Positions(at[topic_codes], np.where(group_codes < 0, -1, at[len(topics) + len(shared) + group_codes]))
-
-
-def _first_rank(codes: Ints, rank: Ints, size: int) -> Ints:
-    first = np.full(size, np.iinfo(np.int64).max // 4)
-    present = codes >= 0
-    np.minimum.at(first, codes[present], rank[present])
-    return first
-
-
-def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
-    if not len(keys):
-        return
-    domain.keys = pa.concat_arrays([domain.keys, keys])
-    rates = np.array([domain.book.rates_of(key) for key in keys.to_pylist()], np.int64)
-    start = {"rate": rates, "next_drain_ns": np.full(len(keys), NONE)}
-    for name, values in domain.limiters.items():
-        added = start.get(name, np.zeros((len(keys), *values.shape[1:]), np.int64))
-        domain.limiters[name] = np.concatenate([values, added])
-
-
-class Producers(NamedTuple):
-    """Producers of the state (first) and of the events: topic, name, connection; and each event's producer."""
-
-    topic: Ints
-    name: pa.StringArray
-    connection: pa.StringArray
-    of_event: Ints
-
-
-def _producers(domain: DomainState, events: pa.Table, topic: Ints, rules: Rules) -> Producers:
-    """In admitted traffic every event counts as a producer of its own: producers have no state but queue entries."""
-    kept = len(domain.producer_topic)
-    topics = np.concatenate([domain.producer_topic, topic])
-    names = pa.concat_arrays([domain.producer_name, strings(events["producer"])])
-    connections = pa.concat_arrays([domain.producer_connection, strings(events["connection"])])
-    if not rules.offered:
-        return Producers(topics, names, connections, kept + np.arange(len(events)))
-    _, name_codes = encoded(pa.chunked_array([names]))
-    _, connection_codes = encoded(pa.chunked_array([connections]))
-    _, first, inverse = np.unique(
-        np.stack([topics, name_codes, connection_codes]), axis=1, return_index=True, return_inverse=True
-    )
-    place = np.empty(len(first), np.int64)
-    by_first = np.argsort(first)
-    place[by_first] = np.arange(len(first))
-    rows = first[by_first]
-    return Producers(topics[rows], names.take(rows), connections.take(rows), place[inverse.ravel()][kept:])
-
-
-def _publishes(events: pa.Table, order: Ints, positions: Positions, producer: Ints) -> Operations:
+def _publishes(events: pa.Table, order: Ints, topic: Ints, producer: Ints) -> Operations:
     """The events in their order, with their times still in microseconds."""
     return Operations(
         numbers(events["event_time_us"])[order],
         np.full(len(order), PUBLISH),
-        positions.topic[order],
-        positions.group[order],
+        topic[order],
         producer[order],
         numbers(events["messages"])[order],
         numbers(events["bytes"])[order],
@@ -251,36 +241,37 @@ def _publishes(events: pa.Table, order: Ints, positions: Positions, producer: In
     )
 
 
-def _in_order(domain: DomainState, publishes: Operations, updates: Operations) -> Operations:
-    """Publishes and updates by time in ns, none before the clock: updates before publishes of the same instant."""
-    publishes, updates = (
+def _in_order(domain: DomainState, publishes: Operations, *others: Operations) -> Operations:
+    """Operations by time in ns, none before the clock; of one instant `others` in their order, then publishes."""
+    groups = [
         operations._replace(at_ns=np.maximum(operations.at_ns * 1000, domain.clock.done_ns))
-        for operations in (publishes, updates)
-    )
-    if not len(updates.at_ns):
-        return publishes
-    kind = np.repeat([0, 1], [len(updates.at_ns), len(publishes.at_ns)])
-    order = np.lexsort((kind, np.concatenate([updates.at_ns, publishes.at_ns])))
-    return Operations(*(np.concatenate(pair)[order] for pair in zip(updates, publishes, strict=True)))
+        for operations in (*others, publishes)
+        if len(operations.at_ns)
+    ]
+    if len(groups) < 2:
+        return groups[0] if groups else publishes
+    kind = np.repeat(np.arange(len(groups)), [len(operations.at_ns) for operations in groups])
+    order = np.lexsort((kind, np.concatenate([operations.at_ns for operations in groups])))
+    return Operations(*(np.concatenate(columns)[order] for columns in zip(*groups, strict=True)))
 
 
-def _updates(domain: DomainState, changes: list[LimitChange]) -> Operations:
+def _leaves(limiters: Ints) -> Operations:
+    """Groups whose queues have lost topics let them go, before anything else happens: their time is long past."""
+    rows: list[tuple[int, ...]] = [(0, LEAVE, limiter, -1, 0, 0, NONE) for limiter in limiters.tolist()]
+    return _operations(rows)
+
+
+def _updates(domain: DomainState, changes: list[Change]) -> Operations:
     """One operation for each limiter that a change moves, with its time still in microseconds."""
     rows: list[tuple[int, ...]] = []
     for change in changes:
         domain.book.apply(change)
         for position in domain.book.limiters_under(change, domain.keys):
             messages_per_s, bytes_per_s = domain.book.rates_of(domain.keys[position].as_py())
-            rows.append((change.effective_us, SET_LIMIT, position, -1, -1, messages_per_s, bytes_per_s, NONE))
+            rows.append((change.effective_us, SET_LIMIT, position, -1, messages_per_s, bytes_per_s, NONE))
+    return _operations(rows)
+
+
+def _operations(rows: list[tuple[int, ...]]) -> Operations:
     columns = np.array(rows, np.int64).reshape(-1, len(Operations._fields)).T
     return Operations(*np.ascontiguousarray(columns))
-
-
-def _keep_waiting(domain: DomainState, producers: Producers) -> None:
-    """Keep the producers that still wait, numbered anew in the order in which they were known."""
-    waiting = np.unique(np.concatenate([domain.entry_producer, domain.withheld["producer"]]))
-    domain.entry_producer = np.searchsorted(waiting, domain.entry_producer)
-    domain.withheld["producer"] = np.searchsorted(waiting, domain.withheld["producer"])
-    domain.producer_topic = producers.topic[waiting]
-    domain.producer_name = producers.name.take(waiting)
-    domain.producer_connection = producers.connection.take(waiting)

@@ -9,6 +9,7 @@ import pytest
 
 from headgate.conf import (
     BROKER_KEYS,
+    AttachmentRow,
     BrokerConf,
     Conf,
     LimitRow,
@@ -19,6 +20,7 @@ from headgate.conf import (
     ResourceGroups,
     Settings,
     check_streaming,
+    group_attachments,
     load_conf,
     publish_limits,
 )
@@ -102,19 +104,19 @@ def test_conf_is_frozen_and_survives_pickling(conf_dir: Path) -> None:
     assert conf == pickle.loads(pickle.dumps(conf))
 
 
-SHARED = 'write state_key = "auto", or remove these limits'
+SHARED = 'write state_key = "auto", or remove them'
 
 
 def test_state_by_topic_is_refused_where_topics_share_a_limit(conf_dir: Path) -> None:
     (conf_dir / "headgate.toml").write_text('[operator]\nstate_key = "topic"\n')
     (conf_dir / "broker.conf").write_text("brokerPublisherThrottlingMaxByteRate=5\ndispatchThrottlingRateInMsg=6\n")
     (conf_dir / "resource-groups.json").write_text(
-        '{"resourcegroups": {"gold": {"dispatchRateInMsgs": 7}, "free": {}}}'
+        '{"resourcegroups": {"gold": {"dispatchRateInMsgs": 7}, "free": {}}, "tenants": {"acme": "free"}}'
     )
     assert (
         (
-            "conf/headgate.toml: operator.state_key: got 'topic' with limits that topics share: "
-            "brokerPublisherThrottlingMaxByteRate=5, dispatchThrottlingRateInMsg=6, resourcegroups.gold; "
+            "conf/headgate.toml: operator.state_key: got 'topic' with limits and groups that topics share: "
+            "brokerPublisherThrottlingMaxByteRate=5, dispatchThrottlingRateInMsg=6, resourcegroups.gold, tenants.acme; "
             f"allowed: auto; {SHARED}"
         ),
     ) == mistakes_of(conf_dir)
@@ -170,7 +172,7 @@ def test_limit_rows_are_complete_and_in_a_stable_order() -> None:
             topics={"persistent://a/n/t": RatePolicies(publish=PublishRate(7, 0))},
         ),
         resource_groups=ResourceGroups(
-            {"silver": ResourceGroup(8, None), "gold": ResourceGroup(None, 2**60), "free": ResourceGroup()}
+            {"silver": ResourceGroup(8, 0), "gold": ResourceGroup(None, 2**60), "free": ResourceGroup()}
         ),
     )
     assert [
@@ -179,10 +181,20 @@ def test_limit_rows_are_complete_and_in_a_stable_order() -> None:
         LimitRow("namespace", "b/n", 5, 6),
         LimitRow("topic", "persistent://a/n/t", 7, 0),
         LimitRow("broker", "", 3, 4),
-        LimitRow("group", "free", 0, 0),
-        LimitRow("group", "gold", 0, 2**53 - 1),
+        LimitRow("group", "free", None, None),
+        LimitRow("group", "gold", None, 2**53 - 1),
         LimitRow("group", "silver", 8, 0),
     ] == publish_limits(conf)
+
+
+def test_attachments_are_rows_by_scope_and_name() -> None:
+    conf = Conf(resource_groups=ResourceGroups({}, {"t": "g", "a": "h"}, {"t/n": "g"}, {"persistent://t/n/x": "g"}))
+    assert [
+        AttachmentRow("tenant", "a", "h"),
+        AttachmentRow("tenant", "t", "g"),
+        AttachmentRow("namespace", "t/n", "g"),
+        AttachmentRow("topic", "persistent://t/n/x", "g"),
+    ] == group_attachments(conf)
 
 
 def test_without_files_the_default_and_the_broker_are_off() -> None:

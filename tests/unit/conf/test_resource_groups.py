@@ -32,6 +32,7 @@ def read(value: object) -> tuple[ResourceGroups, Findings]:
             ResourceGroup(),
         ),
         ({"publishRateInMsgs": None}, ResourceGroup()),
+        ({"publishRateInMsgs": 0, "dispatchRateInBytes": 0}, ResourceGroup(0, None, None, 0)),
         (
             {"publishRateInMsgs": 1, "publishRateInBytes": 2, "dispatchRateInMsgs": 3, "dispatchRateInBytes": 4},
             ResourceGroup(1, 2, 3, 4),
@@ -114,31 +115,24 @@ def test_attachments_are_plain_dictionaries_by_full_name() -> None:
             'resourcegroups."go ld": got this name; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : .; correct the name',
         ),
         (
-            {"resourcegroups": {"gold": {"publishRateInMsgs": 0}}},
-            (
-                "resourcegroups.gold.publishRateInMsgs: got 0; allowed: an integer from 1 to 2147483647; "
-                "write -1 or null for not limited"
-            ),
-        ),
-        (
             {"resourcegroups": {"gold": {"publishRateInMsgs": -1.0}}},
             (
-                "resourcegroups.gold.publishRateInMsgs: got -1.0; allowed: an integer from 1 to 2147483647; "
-                "write -1 or null for not limited"
+                "resourcegroups.gold.publishRateInMsgs: got -1.0; allowed: an integer from 0 to 2147483647; "
+                "write -1 or null for not limited, 0 to block"
             ),
         ),
         (
             {"resourcegroups": {"gold": {"dispatchRateInMsgs": 2147483648}}},
             (
-                "resourcegroups.gold.dispatchRateInMsgs: got 2147483648; allowed: an integer from 1 to 2147483647; "
-                "write -1 or null for not limited"
+                "resourcegroups.gold.dispatchRateInMsgs: got 2147483648; allowed: an integer from 0 to 2147483647; "
+                "write -1 or null for not limited, 0 to block"
             ),
         ),
         (
             {"resourcegroups": {"gold": {"publishRateInBytes": -2}}},
             (
-                f"resourcegroups.gold.publishRateInBytes: got -2; allowed: an integer from 1 to {INT64_MAX}; "
-                "write -1 or null for not limited"
+                f"resourcegroups.gold.publishRateInBytes: got -2; allowed: an integer from 0 to {INT64_MAX}; "
+                "write -1 or null for not limited, 0 to block"
             ),
         ),
         (
@@ -162,7 +156,7 @@ def test_a_mistake_names_the_path_and_the_nearest_name(value: object, expected: 
 
 
 def test_the_attachments_of_a_group_with_a_mistake_are_not_reported_again() -> None:
-    groups = {"gold": {"publishRateInMsgs": 0}, "go ld": {}}
+    groups = {"gold": {"publishRateInMsgs": -2}, "go ld": {}}
     assert len(read({"resourcegroups": groups, "tenants": {"a": "gold", "b": "go ld"}})[1].mistakes) == 2
 
 

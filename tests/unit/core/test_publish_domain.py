@@ -4,7 +4,7 @@ import pytest
 
 from headgate.core import usage as columns
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain
-from headgate.core.publish_limiter import OnRateChange, Scope
+from headgate.core.publish_limiter import Scope
 
 SECOND = 1_000_000_000
 MS = 1_000_000
@@ -12,14 +12,16 @@ TEN_A_SECOND = ("topic", 10, 0)
 
 
 def domain_of(*limits, broker=None, **options):
-    limiters = [
-        DomainLimiter(Scope(scope), (messages, bytes_), OnRateChange.REPLACE) for scope, messages, bytes_ in limits
-    ]
+    limiters = [DomainLimiter(Scope(scope), (messages, bytes_)) for scope, messages, bytes_ in limits]
     return PublishDomain(limiters, broker, **options)
 
 
 def publish(domain, at_ms, messages, *, topic=0, group=None, producer=0, seq=0):
-    domain.publish(Publish(at_ms * MS, topic, group, producer, messages, 0, seq))
+    """The topic belongs to `group` from now on."""
+    domain.groups.pop(topic, None)
+    if group is not None:
+        domain.groups[topic] = group
+    domain.publish(Publish(at_ms * MS, topic, producer, messages, 0, seq))
 
 
 def marks(domain):

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
+from headgate.throttle.changes import ATTACHMENT, Change, changes_table
 from headgate.throttle.key_operator import Block, step_key
-from headgate.throttle.keys import group_key
-from headgate.throttle.limits import LimitChange, changes_table
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import EVENTS, MARKS, TICKS, TOPIC_USAGE
+from headgate.throttle.schemas import EVENTS, GROUP_USAGE, GROUP_WAITS, MARKS, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 
@@ -23,17 +22,17 @@ SECOND_US = 1_000_000
 BROKER = "broker-1"
 TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
 GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
+WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS}
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
 
-def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", group=None, broker=BROKER):
+def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", broker=BROKER):
     """A row of schemas.EVENTS at `at_us` after START_US; its connection is named after the producer."""
     return {
         "event_time_us": START_US + at_us,
         "seq": seq,
         "broker": broker,
         "topic": topic,
-        "group": None if group is None else group_key(group),
         "producer": producer,
         "connection": f"connection-{producer[-1]}",
         "messages": messages,
@@ -43,7 +42,16 @@ def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", 
 
 def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
-    return LimitChange(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
+    return Change(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
+
+
+def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
+    """An attachment at `at_us` after START_US, or in force from the start of time; `group` None detaches."""
+    at_us = 0 if at_us is None else START_US + at_us
+    return Change(at_us, seq, broker, scope, name, kind=ATTACHMENT, group_name=group)
+
+
+ATTACHED = [attach(topic, group) for topic, group in GROUP_OF.items() if group is not None]
 
 
 def events_block(rows):
@@ -65,6 +73,8 @@ class Outcome:
 
     marks: list[dict]
     usage: list[dict]
+    group_usage: list[dict]
+    group_waits: list[dict]
     state: KeyState
 
     @property
@@ -80,7 +90,28 @@ def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
         out += step_key("key", state, blocks, rules, engine, given)
         if stored:
             state = decode_state(VERSION, encode_state(state))
-    return Outcome(rows_in(out, "marks", MARKS), rows_in(out, "topic_usage", TOPIC_USAGE), state)
+    return Outcome(*(rows_in(out, kind, schema) for kind, schema in WRITTEN.items()), state)
+
+
+def merged_usage(outcome):
+    """Sums of group usage by group and slot."""
+    sums = {}
+    for row in outcome.group_usage:
+        place, amounts = tuple(row.values())[:4], tuple(row.values())[4:]
+        sums[place] = tuple(map(sum, zip(amounts, sums.get(place, (0,) * len(amounts)), strict=True)))
+    return sums
+
+
+def merged_waits(outcome):
+    """Waits of groups for the same causes that meet, or overlap by what was rounded, as one."""
+    merged = {}
+    for row in sorted(outcome.group_waits, key=lambda row: (row["from_ms"], row["until_ms"])):
+        spans = merged.setdefault((row["group"], row["throttled_msgs"], row["throttled_bytes"]), [])
+        if spans and row["from_ms"] <= spans[-1][1]:
+            spans[-1][1] = max(spans[-1][1], row["until_ms"])
+        else:
+            spans.append([row["from_ms"], row["until_ms"]])
+    return merged
 
 
 def rows_in(blocks, kind, schema):
@@ -115,6 +146,7 @@ def _picture_of_domain(domain):
         "queues": queues,
         "withheld": withheld,
         "usage": usage,
+        "seen": (domain.seen_epoch, domain.seen_topic.tolist(), domain.seen_group.tolist()),
         "held": domain.held.to_pylist(),
         "pending": domain.pending,
         "book": domain.book.changes(),
@@ -142,6 +174,8 @@ STEPS_US = [
 STEPS_US += [SECOND_US - 1, SECOND_US, SECOND_US + 1, 3 * SECOND_US]
 rates = st.sampled_from([0, 1, 3, 10, 45, 1000])
 byte_rates = st.sampled_from([0, 0, 100, 4000])
+group_rates = st.sampled_from([None, 0, 1, 3, 10, 45, 1000])
+group_byte_rates = st.sampled_from([None, None, None, 0, 100, 4000])
 SCOPED_NAMES = [
     ("default", ""),
     ("broker", ""),
@@ -158,7 +192,7 @@ AMOUNTS = [(messages, bytes_) for bytes_ in (0, 7, 450) for messages in range(21
 
 
 @st.composite
-def traffic(draw, *, topics=TOPICS, groups=True):
+def traffic(draw, *, topics=TOPICS):
     """Rows in their order, at cumulated steps of time. Few draws a row: they take most of the time of a test."""
     kinds = st.integers(0, len(AMOUNTS) * 2 * len(topics) - 1)
     drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=20, max_size=50))
@@ -168,24 +202,35 @@ def traffic(draw, *, topics=TOPICS, groups=True):
         sender, place = divmod(kind, len(topics))
         producer, amounts = divmod(sender, len(AMOUNTS))
         messages, bytes_ = AMOUNTS[amounts]
-        group = GROUP_OF[topics[place]] if groups else None
-        rows.append(
-            event(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, producer=f"p{producer}", group=group)
-        )
+        rows.append(event(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, producer=f"p{producer}"))
     return rows
 
 
+RESOURCES = [("tenant", "acme"), ("namespace", "acme/ns0"), ("namespace", "acme/ns1"), *(("topic", t) for t in TOPICS)]
+
+
 @st.composite
-def limit_changes(draw, *, scoped_names=tuple(SCOPED_NAMES), most=5):
-    """Limits of every scope from the start of time, and changes while the traffic runs."""
-    first = [limit(scope, name, draw(rates), draw(byte_rates)) for scope, name in scoped_names if draw(st.booleans())]
+def limit_changes(draw, *, scoped_names=tuple(SCOPED_NAMES), most=5, groups=True, moves=0):
+    """Limits of every scope from the start of time, and changes while the traffic runs.
+
+    groups: topics are attached to those of GROUP_OF. moves: how many attachments change at most.
+    """
+
+    def drawn(scope, name, **options):
+        amounts = (group_rates, group_byte_rates) if scope == "group" else (rates, byte_rates)
+        return limit(scope, name, *map(draw, amounts), **options)
+
+    first = [drawn(scope, name) for scope, name in scoped_names if draw(st.booleans())]
+    times, brokers = st.integers(0, 8 * SECOND_US), st.sampled_from([None, BROKER, "broker-2"])
     later = []
     for _ in range(draw(st.integers(0, most))):
         scope, name = draw(st.sampled_from(scoped_names))
-        gone = draw(st.integers(0, 4)) == 0
-        at_us = draw(st.integers(0, 8 * SECOND_US))
-        limits = (None, None) if gone else (draw(rates), draw(byte_rates))
-        later.append(limit(scope, name, *limits, at_us=at_us, broker=draw(st.sampled_from([None, BROKER, "broker-2"]))))
+        options = {"at_us": draw(times), "broker": draw(brokers)}
+        later.append(limit(scope, name, **options) if draw(st.integers(0, 4)) == 0 else drawn(scope, name, **options))
+    for _ in range(draw(st.integers(0, moves))):
+        (scope, name), group = draw(st.sampled_from(RESOURCES)), draw(st.sampled_from([None, "gold", "iron", "lead"]))
+        later.append(attach(name, group, scope, at_us=draw(times), broker=draw(brokers)))
+    first += ATTACHED if groups else []
     return [change._replace(seq=seq) for seq, change in enumerate([*first, *later])]
 
 
@@ -196,14 +241,13 @@ def all_rules(draw, **fixed):
         "release_quantum": draw(st.sampled_from([0, 0, 1, 2])),
         "offered": draw(st.booleans()),
         "send_timeout_ms": draw(st.sampled_from([0, 50, 1000, 30_000])),
-        "broker_wide": draw(st.booleans()),
+        "whole_brokers": draw(st.booleans()),
+        "slot_ms": draw(st.sampled_from([0, 250])),
     }
     return Rules(**drawn | fixed)
 
 
-PARSED = pa.schema(
-    [EVENTS.field(name) for name in EVENTS.names if name != "group"] + [("bad", pa.string()), ("file", pa.string())]
-)
+PARSED = pa.schema([EVENTS.field(name) for name in EVENTS.names] + [("bad", pa.string()), ("file", pa.string())])
 
 
 def parsed(rows, *, lines=False):
@@ -228,3 +272,18 @@ def whole(rows, changes=(), *, finish=True, until_us=None):
     at_us = end_us(rows) if until_us is None else until_us
     batches = [[events_block(rows), changes_block(list(changes)), tick_block(at_us)]]
     return [*batches, [tick_block(at_us, finish=True)]] if finish else batches
+
+
+@st.composite
+def cuts(draw, rows):
+    """The rows in batches, with ticks in between that are not ahead of the next row."""
+    places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
+    batches = []
+    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
+        blocks = [events_block(rows[start:end])] if end > start else []
+        if end < len(rows) and draw(st.booleans()):
+            last_us = rows[end - 1]["event_time_us"] - START_US if end else 0
+            next_us = rows[end]["event_time_us"] - START_US
+            blocks.append(tick_block(draw(st.integers(last_us, max(last_us, next_us)))))
+        batches.append(blocks)
+    return batches

@@ -5,18 +5,17 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from headgate.conf import LimitRow
+from headgate.conf import AttachmentRow, LimitRow
 from headgate.throttle.blocks import decode
+from headgate.throttle.changes import ATTACHMENT, LIMIT, Change, changes_of
 from headgate.throttle.control import (
     FROM_THE_START,
-    LIMIT,
     changes_in,
+    conf_row,
     conf_rows,
-    limit_row,
     pack_control,
     tick_row,
 )
-from headgate.throttle.limits import LimitChange, changes_of
 from headgate.throttle.routing import DEAD_LETTER_KEY, Routing
 from headgate.throttle.schemas import CONTROL
 from unit.throttle.domains import TOPICS
@@ -25,12 +24,15 @@ AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 AT_US = 1_767_268_800_250_000
 YEAR_10000_US = 253_402_300_800_000_000
 SLOTS = Routing(slots=3)
-BROKER_WIDE = Routing(slots=3, broker_wide=True)
+WHOLE = Routing(slots=3, whole_brokers=True)
 BY_TOPIC = Routing(by_topic=True)
 DEFAULT = LimitRow("default", "", 10, 1000)
 TENFOLD = LimitRow("default", "", 100, 1000)
 GOLD = LimitRow("group", "gold", 50, 0)
-IRON = LimitRow("group", "iron", 5, 0)
+IRON = LimitRow("group", "iron", 5, None)
+FREE = LimitRow("group", "free", None, None)
+ACME = AttachmentRow("tenant", "acme", "gold")
+SHOP = AttachmentRow("namespace", "acme/shop", "iron")
 
 
 def table(rows):
@@ -58,7 +60,7 @@ def test_limits_of_the_first_start_hold_from_the_start_of_time():
 
 
 def test_rows_of_others_do_not_make_a_table_that_is_not_new():
-    foreign = limit_row(AT, 7, GOLD) | {"source": "admin"}
+    foreign = conf_row(AT, 7, GOLD) | {"source": "admin"}
     rows = conf_rows([DEFAULT, GOLD], table([foreign, tick_row(AT)]), AT)
 
     assert [(FROM_THE_START, 0), (FROM_THE_START, 1)] == [(row["effective_time"], row["seq"]) for row in rows]
@@ -73,11 +75,14 @@ RESTARTS = {
     "all three": (
         [[DEFAULT, GOLD]],
         [TENFOLD, IRON],
-        [(AT, "default", "", 100, 1000), (AT, "group", "iron", 5, 0), (AT, "group", "gold", None, None)],
+        [(AT, "default", "", 100, 1000), (AT, "group", "iron", 5, None), (AT, "group", "gold", None, None)],
     ),
     "still gone": ([[DEFAULT, GOLD], [DEFAULT]], [DEFAULT], []),
     "back": ([[DEFAULT, GOLD], [DEFAULT]], [DEFAULT, GOLD], [(AT, "group", "gold", 50, 0)]),
     "still changed": ([[DEFAULT], [TENFOLD]], [TENFOLD], []),
+    "a group without limits": ([[DEFAULT]], [DEFAULT, FREE], []),
+    "a group's limits lifted": ([[GOLD]], [LimitRow("group", "gold", None, None)], [(AT, "group", "gold", None, None)]),
+    "a group blocked": ([[GOLD]], [LimitRow("group", "gold", 50, None)], [(AT, "group", "gold", 50, None)]),
     "changed back": ([[DEFAULT], [TENFOLD]], [DEFAULT], [(AT, "default", "", 10, 1000)]),
 }
 
@@ -85,6 +90,35 @@ RESTARTS = {
 @pytest.mark.parametrize(("starts", "wanted", "rows"), RESTARTS.values(), ids=RESTARTS)
 def test_a_restart_appends_what_the_conf_files_have_changed_since_the_last(starts, wanted, rows):
     assert rows == brief(conf_rows(wanted, table(appended(*starts)), AT))
+
+
+@pytest.mark.parametrize(
+    ("starts", "wanted", "rows"),
+    [
+        (
+            [],
+            [ACME, SHOP],
+            [(FROM_THE_START, "tenant", "acme", "gold"), (FROM_THE_START, "namespace", "acme/shop", "iron")],
+        ),
+        ([[ACME, SHOP]], [SHOP, ACME], []),
+        ([[ACME]], [AttachmentRow("tenant", "acme", "iron")], [(AT, "tenant", "acme", "iron")]),
+        ([[ACME, SHOP]], [SHOP], [(AT, "tenant", "acme", None)]),
+        ([[ACME, SHOP], [SHOP]], [SHOP], []),
+        ([[DEFAULT, ACME]], [DEFAULT, ACME, SHOP], [(AT, "namespace", "acme/shop", "iron")]),
+    ],
+)
+def test_a_restart_appends_what_the_conf_files_attach_and_no_longer_attach(starts, wanted, rows):
+    found = conf_rows(wanted, table(appended(*starts)), AT)
+
+    assert {ATTACHMENT} >= {row["kind"] for row in found}
+    assert rows == [(row["effective_time"], row["scope"], row["name"], row["group_name"]) for row in found]
+
+
+@pytest.mark.parametrize("before", [[], [DEFAULT, GOLD, ACME]])
+def test_limits_of_groups_and_attachments_can_be_left_to_others(before):
+    rows = conf_rows([TENFOLD, IRON, SHOP], table(appended(before)), AT, groups=False)
+
+    assert [("default", "", 100)] == [(row["scope"], row["name"], row["messages_per_s"]) for row in rows]
 
 
 def test_conf_rows_are_numbered_on_so_that_their_changes_are_in_the_order_of_appending():
@@ -105,30 +139,34 @@ def pack(routing, *rows):
     return keys, blocks
 
 
-def test_limits_go_to_every_slot_in_one_block():
+def test_limits_and_attachments_go_to_every_slot_in_one_block():
     rows = [
-        limit_row(AT, 4, GOLD) | {"broker": "b1"},
-        limit_row(AT, 5, GOLD, gone=True),
-        limit_row(AT, 6, DEFAULT) | {"name": None, "source": "admin"},
+        conf_row(AT, 4, GOLD) | {"broker": "b1"},
+        conf_row(AT, 5, GOLD, gone=True),
+        conf_row(AT, 6, DEFAULT) | {"name": None, "source": "admin"},
+        conf_row(AT, 7, SHOP),
+        conf_row(AT, 8, SHOP, gone=True),
     ]
-    keys, blocks = pack(SLOTS, *rows)
+    keys, blocks = pack(WHOLE, *rows)
 
-    assert {"changes": SLOTS.keys} == keys
+    assert {"changes": WHOLE.keys} == keys
     assert [
-        LimitChange(AT_US, 4, "b1", "group", "gold", 50, 0),
-        LimitChange(AT_US, 5, None, "group", "gold", None, None),
-        LimitChange(AT_US, 6, None, "default", "", 10, 1000),
+        Change(AT_US, 4, "b1", "group", "gold", 50, 0),
+        Change(AT_US, 5, None, "group", "gold", None, None),
+        Change(AT_US, 6, None, "default", "", 10, 1000),
+        Change(AT_US, 7, None, "namespace", "acme/shop", kind=ATTACHMENT, group_name="iron"),
+        Change(AT_US, 8, None, "namespace", "acme/shop", kind=ATTACHMENT, group_name=None),
     ] == changes_of(blocks["changes"])
 
 
 def test_a_limit_of_a_topic_goes_to_its_key_where_topics_are_keys():
-    rows = [limit_row(AT, 4, LimitRow("topic", topic, 1, 0)) | {"source": "admin"} for topic in TOPICS[:2]]
+    rows = [conf_row(AT, 4, LimitRow("topic", topic, 1, 0)) | {"source": "admin"} for topic in TOPICS[:2]]
 
     assert {"changes": TOPICS[:2]} == pack(BY_TOPIC, *rows)[0]
 
 
 def test_limits_of_conf_files_are_given_to_topics_at_the_start_and_not_sent():
-    assert ({}, {}) == pack(BY_TOPIC, limit_row(AT, 4, DEFAULT), limit_row(AT, 5, LimitRow("topic", TOPICS[0], 1, 0)))
+    assert ({}, {}) == pack(BY_TOPIC, conf_row(AT, 4, DEFAULT), conf_row(AT, 5, LimitRow("topic", TOPICS[0], 1, 0)))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +193,8 @@ def test_a_batch_without_rows_gives_one_without_rows():
     assert [0] == [batch.num_rows for batch in pack_control(SLOTS, empty)]
 
 
-TOPIC_ROW = limit_row(AT, 1, LimitRow("topic", TOPICS[0], 1, 0)) | {"source": "admin"}
+TOPIC_ROW = conf_row(AT, 1, LimitRow("topic", TOPICS[0], 1, 0)) | {"source": "admin"}
+ATTACHMENT_ROW = conf_row(AT, 1, ACME) | {"source": "admin"}
 BROKER_ROW = TOPIC_ROW | {"scope": "broker", "name": ""}
 
 
@@ -166,8 +205,8 @@ PARTITION = f"{TOPICS[0]}-partition-7"
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (TOPIC_ROW | {"kind": "limits"}, "kind: got limits, allowed is limit"),
-        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed is limit"),
+        (TOPIC_ROW | {"kind": "limits"}, "kind: got limits, allowed are limit, attachment"),
+        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed are limit, attachment"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (
@@ -180,11 +219,25 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             TOPIC_ROW | {"bytes_per_s": -1},
-            "bytes_per_s: got -1, allowed is a whole number from 0, which is off",
+            "bytes_per_s: got -1, allowed is a whole number from 0, which is off (of a group it blocks)",
         ),
-        (tick_row(AT, finish=True) | {"source": "admin"}, "kind: got finish, allowed is limit"),
+        (tick_row(AT, finish=True) | {"source": "admin"}, "kind: got finish, allowed are limit, attachment"),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
+        (ATTACHMENT_ROW | {"scope": "group"}, "scope: got group, allowed are tenant, namespace, topic"),
+        (ATTACHMENT_ROW | {"name": "a/b"}, "name: got 'a/b', allowed is a tenant with scope tenant"),
+        (ATTACHMENT_ROW | {"name": None}, "name: got None, allowed is a name with scope tenant"),
+        (
+            ATTACHMENT_ROW | {"group_name": ""},
+            "group_name: got '', allowed is null or 1 to 250 of A-Z a-z 0-9 _ - = : .",
+        ),
+        (
+            ATTACHMENT_ROW,
+            (
+                "kind: got attachment, but the state of this checkpoint is split finer than brokers: attach a group in "
+                "resource-groups.json and start with a new --output"
+            ),
+        ),
         (TOPIC_ROW | {"name": None}, "name: got None, allowed is a name with scope topic"),
         (TOPIC_ROW | {"scope": "group", "name": ""}, "name: got '', allowed is a name with scope group"),
         (TOPIC_ROW | {"scope": "default", "name": "x"}, "name: got 'x', allowed is no name with scope default"),
@@ -207,7 +260,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             TOPIC_ROW | {"name": PARTITION},
-            f"name: got '{PARTITION}', allowed is {TOPICS[0]} with scope topic: its limit holds for each partition",
+            f"name: got '{PARTITION}', allowed is {TOPICS[0]} with scope topic: it holds for each partition",
         ),
         (
             BROKER_ROW,
@@ -245,10 +298,21 @@ def test_a_limit_wider_than_a_topic_is_refused_where_topics_are_keys():
     ]
 
 
+@pytest.mark.parametrize("group", ["gold", None])
+def test_an_attachment_is_refused_where_topics_are_keys(group):
+    _, blocks = pack(BY_TOPIC, ATTACHMENT_ROW | {"group_name": group})
+
+    assert blocks["dead_letters"]["reason"].to_pylist() == [
+        "kind: got attachment, allowed is limit while state_key is topic: topics then share no limiter"
+    ]
+
+
 @pytest.mark.parametrize(
     ("routing", "row"),
     [
-        (BROKER_WIDE, BROKER_ROW),
+        (WHOLE, BROKER_ROW),
+        (WHOLE, ATTACHMENT_ROW),
+        (SLOTS, ATTACHMENT_ROW | {"group_name": None}),
         (SLOTS, BROKER_ROW | {"messages_per_s": 0, "bytes_per_s": None}),
         (SLOTS, TOPIC_ROW | {"messages_per_s": None, "bytes_per_s": None}),
         (SLOTS, TOPIC_ROW | {"name": "non-persistent://acme/ns0/a/b"}),
@@ -257,4 +321,4 @@ def test_a_limit_wider_than_a_topic_is_refused_where_topics_are_keys():
 )
 def test_a_row_that_can_be_carried_out_is_no_dead_letter(routing, row):
     assert {"changes": routing.keys} == pack(routing, row)[0]
-    assert LIMIT == row["kind"]
+    assert row["kind"] in {LIMIT, ATTACHMENT}

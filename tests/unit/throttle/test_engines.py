@@ -14,9 +14,9 @@ from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     SECOND_US,
-    START_US,
     all_rules,
     changes_block,
+    cuts,
     end_us,
     event,
     events_block,
@@ -35,7 +35,7 @@ endings_us = st.sampled_from([0, 0, 1, SECOND_US, 40 * SECOND_US])
 
 
 @settings(quick, max_examples=60)
-@given(traffic(), limit_changes(), all_rules(), endings_us, st.booleans())
+@given(traffic(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
 def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_bytes(
     rows, changes, rules, after_us, finish
 ):
@@ -44,27 +44,14 @@ def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_b
 
     assert readable.marks == arrays.marks
     assert readable.usage == arrays.usage
+    assert readable.group_usage == arrays.group_usage
+    assert readable.group_waits == arrays.group_waits
     assert encode_state(readable.state) == encode_state(arrays.state)
-
-
-@st.composite
-def cuts(draw, rows):
-    """The rows in batches, with ticks in between that are not ahead of the next row."""
-    places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
-    batches = []
-    for start, end in zip([0, *places], [*places, len(rows)], strict=True):
-        blocks = [events_block(rows[start:end])] if end > start else []
-        if end < len(rows) and draw(st.booleans()):
-            last_us = rows[end - 1]["event_time_us"] - START_US if end else 0
-            next_us = rows[end]["event_time_us"] - START_US
-            blocks.append(tick_block(draw(st.integers(last_us, max(last_us, next_us)))))
-        batches.append(blocks)
-    return batches
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @settings(quick, max_examples=30)
-@given(st.data(), limit_changes(), all_rules(), endings_us, st.booleans())
+@given(st.data(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
 def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us, finish):
     rows = data.draw(traffic())
     until_us = end_us(rows) + after_us
@@ -81,7 +68,7 @@ def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us
     assert picture(expected.state) == picture(actual.state)
 
 
-@given(traffic(), limit_changes(), all_rules(), st.data())
+@given(traffic(), limit_changes(moves=4), all_rules(), st.data())
 @quick
 def test_a_change_may_come_any_time_before_it_holds(rows, changes, rules, data):
     place = data.draw(st.integers(1, len(rows)))
@@ -97,7 +84,7 @@ def test_a_change_may_come_any_time_before_it_holds(rows, changes, rules, data):
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @quick
-@given(st.data(), limit_changes(), all_rules())
+@given(st.data(), limit_changes(moves=4), all_rules())
 def test_a_hold_back_puts_disordered_rows_in_order(engine, data, changes, rules):
     rows = data.draw(traffic())
     delays_us = data.draw(
@@ -135,7 +122,7 @@ def test_a_row_that_is_late_by_the_whole_hold_back_is_in_order_among_rows_of_its
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 @quick
-@given(traffic(), limit_changes(), all_rules())
+@given(traffic(), limit_changes(moves=4), all_rules())
 def test_a_step_from_the_same_bytes_gives_the_same_again(engine, rows, changes, rules):
     half = len(rows) // 2
     first = step_through([[events_block(rows[:half]), changes_block(changes)]], rules, engine)

@@ -5,8 +5,8 @@ import pytest
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode
+from headgate.throttle.changes import changes_of
 from headgate.throttle.key_operator import Block, step_key
-from headgate.throttle.limits import changes_of
 from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
 from headgate.throttle.state import Clock, KeyState
 from headgate.throttle.step import Rules
@@ -16,6 +16,7 @@ from unit.throttle.domains import (
     SECOND_US,
     START_US,
     TOPICS,
+    attach,
     changes_block,
     event,
     events_block,
@@ -193,9 +194,12 @@ def test_time_never_runs_back_not_even_where_a_hold_back_begins_again_after_a_fi
 
 
 def test_limiters_are_registered_as_events_reach_them_topic_before_broker_before_group():
-    rows = [event(20, TOPICS[3], seq=0), event(10, TOPICS[1], seq=1, group="gold"), event(10, TOPICS[2], seq=2)]
-    rows += [event(30, TOPICS[0], seq=3, group="iron")]
-    keys = step_through([[events_block(rows)]], Rules(broker_wide=True)).state.domains[BROKER].keys.to_pylist()
+    rows = [event(20, TOPICS[3], seq=0), event(10, TOPICS[1], seq=1), event(10, TOPICS[2], seq=2)]
+    rows += [event(30, TOPICS[0], seq=3)]
+    groups = changes_block([attach(TOPICS[1], "gold"), attach(TOPICS[0], "iron")])
+    keys = (
+        step_through([[groups, events_block(rows)]], Rules(whole_brokers=True)).state.domains[BROKER].keys.to_pylist()
+    )
 
     assert [TOPICS[1], "@broker", "@group/gold", TOPICS[2], TOPICS[3], TOPICS[0], "@group/iron"] == keys
 
@@ -272,10 +276,11 @@ def test_limits_given_at_the_start_are_taken_once_and_new_ones_at_a_restart():
 def test_a_limiter_is_born_at_its_first_publish_whenever_its_limit_came():
     batches = [
         [events_block([event(0, TOPICS[0])]), TEN_A_SECOND],
-        [events_block([event(7 * SECOND_US, TOPICS[1], messages=10, group="gold")])],
+        [changes_block([attach(TOPICS[1], "gold", at_us=1)])],
+        [events_block([event(7 * SECOND_US, TOPICS[1], messages=10)])],
         [changes_block([limit("group", "gold", 3, at_us=8 * SECOND_US)]), tick_block(8 * SECOND_US)],
     ]
-    limiters = step_through(batches, Rules(broker_wide=True)).state.domains[BROKER].limiters
+    limiters = step_through(batches, Rules(whole_brokers=True)).state.domains[BROKER].limiters
 
     assert [1, 1, 1, 1] == limiters["born"].tolist()
     assert [[10, 0], [0, 0], [10, 0], [3, 0]] == limiters["rate"].tolist()

@@ -38,32 +38,45 @@ def test_a_layout_is_what_the_conf_files_say():
         "version": VERSION,
         "state_key": "auto",
         "slots": 5,
-        "broker_wide": True,
+        "whole_brokers": True,
         "traffic": "offered",
         "max_debt_ms": 500,
         "release_quantum": 3,
         "send_timeout_ms": 7000,
         "hold_back_ms": 250,
-        "attachments": LAYOUT.attachments,
     } == asdict(LAYOUT)
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        Conf(broker=BrokerConf(broker_publish_rate_messages_per_s=1)),
+        *(
+            Conf(resource_groups=ResourceGroups({"g": ResourceGroup()}, **{scope: {"name": "g"}}))
+            for scope in ("tenants", "namespaces", "topics")
+        ),
+    ],
+)
+def test_a_broker_stays_whole_where_its_topics_can_share_a_limiter(conf):
+    assert layout_of(conf).whole_brokers
+
+
+def test_a_broker_stays_whole_where_the_caller_says_so_and_groups_alone_are_no_reason():
+    conf = Conf(resource_groups=ResourceGroups({"g": ResourceGroup(1, 1)}))
+
+    assert [False, True] == [layout_of(conf, whole_brokers=whole).whole_brokers for whole in (False, True)]
 
 
 def test_settings_that_are_not_there_stand_for_no_bound_no_quantum_and_no_broker_limit():
     layout = layout_of(Conf())
 
-    assert (-1, 0, False) == (layout.max_debt_ms, layout.release_quantum, layout.broker_wide)
+    assert (-1, 0, False) == (layout.max_debt_ms, layout.release_quantum, layout.whole_brokers)
 
 
-def test_rules_and_routing_follow_the_layout_and_the_conf_files():
-    assert Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, broker_wide=True) == rules_of(LAYOUT)
-    assert Routing(
-        slots=5,
-        broker_wide=True,
-        tenants={"t": "g"},
-        namespaces={"t/n": "g"},
-        topics={"persistent://t/n/a": "g"},
-    ) == routing_of(LAYOUT, CONF)
-    assert routing_of(replace(LAYOUT, state_key="topic"), CONF).by_topic
+def test_rules_and_routing_follow_the_layout():
+    assert Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, whole_brokers=True) == rules_of(LAYOUT)
+    assert Routing(slots=5, whole_brokers=True) == routing_of(LAYOUT)
+    assert routing_of(replace(LAYOUT, state_key="topic")).by_topic
 
 
 def test_the_kept_layout_comes_back_from_the_control_table():
@@ -79,14 +92,14 @@ def test_a_layout_with_other_fields_is_of_another_version():
         kept_layout(control(row))
 
 
-@pytest.mark.parametrize("same", [LAYOUT, replace(LAYOUT, broker_wide=False)])
-def test_the_same_settings_fit_also_without_the_broker_limit(same):
+@pytest.mark.parametrize("same", [LAYOUT, replace(LAYOUT, whole_brokers=False)])
+def test_the_same_settings_fit_also_without_the_shared_limits(same):
     check_layout(same, LAYOUT)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Layout)])
 def test_a_setting_that_the_state_depends_on_cannot_change(name):
-    kept = replace(LAYOUT, broker_wide=False)
+    kept = replace(LAYOUT, whole_brokers=False)
     was = getattr(kept, name)
     now = f"not {was}" if isinstance(was, str) else was + 1
 
@@ -96,14 +109,14 @@ def test_a_setting_that_the_state_depends_on_cannot_change(name):
     assert f"{name}: the checkpoint has {was}, the conf files say {now}." in str(refused.value)
 
 
-def test_a_broker_limit_cannot_come_later_and_all_differences_are_told():
-    kept = replace(LAYOUT, broker_wide=False, slots=9)
+def test_shared_limits_cannot_come_later_and_all_differences_are_told():
+    kept = replace(LAYOUT, whole_brokers=False, slots=9)
 
     with pytest.raises(StateError) as refused:
         check_layout(LAYOUT, kept)
 
     assert str(refused.value) == (
         "the settings do not fit the state of this checkpoint: slots: the checkpoint has 9, the conf files say 5; "
-        "broker_wide: the checkpoint has False, the conf files say True. Restore them, or start with a new --output "
+        "whole_brokers: the checkpoint has False, the conf files say True. Restore them, or start with a new --output "
         "and --checkpoint"
     )

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from headgate.throttle import key_operator
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.control import CONF, LIMIT, changes_in, pack_control, tick_row
+from headgate.throttle.changes import ATTACHMENT
+from headgate.throttle.control import CONF, changes_in, pack_control, tick_row
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
@@ -21,7 +22,6 @@ from headgate.throttle.state import VERSION, KeyState, decode_state, encode_stat
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     BROKER,
-    GROUP_OF,
     SCOPED_NAMES,
     SECOND_US,
     START_US,
@@ -43,15 +43,14 @@ WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETT
 PER_TOPIC = [("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]), ("topic", TOPICS[1])]
 NOT_OF_BROKERS = [place for place in SCOPED_NAMES if place[0] != "broker"]
 MORE_TOPICS = [*TOPICS, *(f"persistent://acme/ns{i % 2}/more-{i}" for i in range(8))]
-TOPIC_GROUPS = {topic: group for topic, group in GROUP_OF.items() if group is not None}
 
 
 def control_table(changes, source=CONF):
     """The control table with a row for each of `changes`."""
-    columns = ("seq", "broker", "scope", "name", "messages_per_s", "bytes_per_s")
+    columns = ("seq", "broker", "kind", "scope", "name", "messages_per_s", "bytes_per_s", "group_name")
     rows = [
         {column: getattr(change, column) for column in columns}
-        | {"effective_time": EPOCH + timedelta(microseconds=change.effective_us), "kind": LIMIT, "source": source}
+        | {"effective_time": EPOCH + timedelta(microseconds=change.effective_us), "source": source}
         for change in changes
     ]
     return pa.Table.from_pylist(rows, CONTROL)
@@ -143,10 +142,10 @@ batch_ends = st.lists(st.integers(1, 20), max_size=3).map(sorted)
 )
 @quick
 @given(
-    traffic(topics=PARTITIONED, groups=False),
-    limit_changes(scoped_names=PER_TOPIC),
-    limit_changes(scoped_names=PER_TOPIC[2:]),
-    all_rules(broker_wide=False),
+    traffic(topics=PARTITIONED),
+    limit_changes(scoped_names=PER_TOPIC, groups=False),
+    limit_changes(scoped_names=PER_TOPIC[2:], groups=False),
+    all_rules(whole_brokers=False),
     batch_ends,
 )
 def test_neither_the_number_of_slots_nor_keys_by_topic_change_what_is_written(
@@ -157,14 +156,11 @@ def test_neither_the_number_of_slots_nor_keys_by_topic_change_what_is_written(
     assert expected == written_by(routing, rows, changes, rules, places, later)
 
 
-@pytest.mark.parametrize("broker_wide", [True, False])
 @quick
-@given(traffic(), limit_changes(), limit_changes(), all_rules(), batch_ends, st.integers(2, 37))
-def test_shared_limiters_stay_whole_in_any_number_of_slots(broker_wide, rows, changes, later, rules, places, slots):
-    if not broker_wide:
-        changes, later = ([change for change in some if change.scope != "broker"] for some in (changes, later))
-    rules = replace(rules, broker_wide=broker_wide)
-    one, several = (Routing(slots=count, broker_wide=broker_wide, topics=TOPIC_GROUPS) for count in (1, slots))
+@given(traffic(), limit_changes(), limit_changes(groups=False, moves=3), all_rules(), batch_ends, st.integers(2, 37))
+def test_shared_limiters_stay_whole_in_any_number_of_slots(rows, changes, later, rules, places, slots):
+    rules = replace(rules, whole_brokers=True)
+    one, several = (Routing(slots=count, whole_brokers=True) for count in (1, slots))
 
     assert written_by(one, rows, changes, rules, [], later) == written_by(several, rows, changes, rules, places, later)
 
@@ -189,7 +185,7 @@ def test_a_limit_that_comes_while_the_job_runs_reaches_all_partitions_where_topi
 
 def stepped(routing, rules, batches):
     """A job of `routing` after `batches` and a finish a minute later."""
-    job = Job(routing, replace(rules, broker_wide=routing.broker_wide))
+    job = Job(routing, replace(rules, whole_brokers=routing.whole_brokers))
     for batch in batches:
         job.batch(batch)
     job.finish(60 * SECOND_US + max(end_us(batch.rows) for batch in batches if batch.rows))
@@ -199,13 +195,13 @@ def stepped(routing, rules, batches):
 @st.composite
 def disordered(draw):
     """Batches with rows of two brokers, of which some come batches later; changes and ticks come in any of them."""
-    rows = draw(traffic(topics=MORE_TOPICS, groups=False))
+    rows = draw(traffic(topics=MORE_TOPICS))
     count = draw(st.integers(2, 5))
     batches = [Batch([], [], []) for _ in range(count)]
     drawn = st.tuples(st.sampled_from([BROKER, BROKER, "broker-2"]), st.sampled_from([0, 0, 0, 1, 2, 5]))
     for i, (broker, delay) in enumerate(draw(st.lists(drawn, min_size=len(rows), max_size=len(rows)))):
         batches[min(i * count // len(rows) + delay, count - 1)].rows.append(rows[i] | {"broker": broker})
-    for change in draw(limit_changes(scoped_names=NOT_OF_BROKERS, most=10)):
+    for change in draw(limit_changes(scoped_names=NOT_OF_BROKERS, most=10, moves=5)):
         batches[draw(st.integers(0, count - 1))].changes.append(change)
     times = st.integers(0, end_us(rows))
     ticks = st.builds(Tick, times, st.sampled_from([None, BROKER, "broker-2", "broker-3"]), st.booleans())
@@ -214,21 +210,33 @@ def disordered(draw):
     return batches
 
 
-SPLIT = [
-    Routing(slots=4, topics=TOPIC_GROUPS),
-    Routing(slots=32, topics=TOPIC_GROUPS),
-    Routing(slots=5, topics=TOPIC_GROUPS, broker_wide=True),
-]
+def without_groups(batches):
+    return [
+        batch._replace(changes=[change for change in batch.changes if change.kind != ATTACHMENT]) for batch in batches
+    ]
 
 
-WHOLE = Routing(slots=1, topics=TOPIC_GROUPS)
+SPLIT = [Routing(slots=4), Routing(slots=32)]
+WHOLE = Routing(slots=1, whole_brokers=True)
 
 
 @settings(quick, max_examples=40)
 @given(st.sampled_from(SPLIT), disordered(), all_rules(), st.sampled_from([0, 0, 1, 300, 5000]))
 def test_late_rows_and_late_limits_act_alike_in_any_number_of_slots(routing, batches, rules, hold_back_ms):
+    rules, batches = replace(rules, hold_back_ms=hold_back_ms), without_groups(batches)
+    one, several = (stepped(each, rules, batches) for each in (Routing(slots=1), routing))
+
+    assert one.written == several.written
+    assert one.late == several.late
+
+
+@settings(quick, max_examples=40)
+@given(disordered(), all_rules(), st.sampled_from([0, 0, 1, 300, 5000]))
+def test_late_rows_limits_and_attachments_act_alike_on_whole_brokers_in_any_number_of_slots(
+    batches, rules, hold_back_ms
+):
     rules = replace(rules, hold_back_ms=hold_back_ms)
-    one, several = (stepped(each, rules, batches) for each in (WHOLE, routing))
+    one, several = (stepped(each, rules, batches) for each in (WHOLE, replace(WHOLE, slots=5)))
 
     assert one.written == several.written
     assert one.late == several.late
@@ -236,7 +244,7 @@ def test_late_rows_and_late_limits_act_alike_in_any_number_of_slots(routing, bat
 
 @quick
 @given(disordered(), all_rules())
-def test_on_the_broker_furthest_on_nobody_can_tell_that_superseded_limits_were_dropped(batches, rules):
+def test_on_the_broker_furthest_on_nobody_can_tell_that_superseded_changes_were_dropped(batches, rules):
     alone = [
         Batch(
             [row | {"broker": BROKER} for row in batch.rows],
@@ -249,7 +257,7 @@ def test_on_the_broker_furthest_on_nobody_can_tell_that_superseded_limits_were_d
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(key_operator, "HISTORY_US", 0)
         patch.setattr(key_operator, "SPARE_CHANGES", 0)
-        dropped = stepped(SPLIT[0], rules, alone)
+        dropped = stepped(replace(WHOLE, slots=4), rules, alone)
 
     assert kept.written == dropped.written
 

@@ -5,16 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.throttle.changes import OFF, Change, changes_of, changes_table
 from headgate.throttle.keys import BROKER_KEY, group_key
-from headgate.throttle.limits import (
-    OFF,
-    Book,
-    LimitChange,
-    changes_of,
-    changes_table,
-    namespace_of,
-    without_partition,
-)
+from headgate.throttle.limits import Book
+from headgate.throttle.names import namespace_of, without_partition
 from unit.throttle.domains import limit, quick
 
 TOPIC = "persistent://acme/ns0/a"
@@ -137,7 +131,7 @@ def test_a_book_is_built_again_from_its_changes():
     assert changes == Book.from_changes(book.changes()).changes()
 
 
-@pytest.mark.parametrize("changes", [[], [LimitChange(1, 2, "b", "topic", TOPIC, None, 2**63 - 1), limit("default")]])
+@pytest.mark.parametrize("changes", [[], [Change(1, 2, "b", "topic", TOPIC, None, 2**63 - 1), limit("default")]])
 def test_changes_come_back_from_their_table(changes):
     assert changes == changes_of(changes_table(changes))
 

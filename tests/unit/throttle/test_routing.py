@@ -4,21 +4,11 @@ from collections import defaultdict
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.blocks import decode
 from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
 from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
-from unit.throttle.domains import START_US, bad_row, event, parsed, quick
-
-GROUPED = Routing(
-    slots=8,
-    tenants={"acme": "of-tenant"},
-    namespaces={"acme/ns1": "of-namespace"},
-    topics={"persistent://acme/ns1/own": "of-topic", "persistent://acme/ns1/x+y.z": "of-special"},
-)
+from unit.throttle.domains import START_US, bad_row, event, parsed
 
 
 def packed(routing, *batches):
@@ -36,18 +26,6 @@ def events_of(blocks):
     return {
         seq: key for key, tables in blocks["events"].items() for table in tables for seq in table["seq"].to_pylist()
     }
-
-
-def groups_of(blocks):
-    return [
-        group
-        for _, group in sorted(
-            pair
-            for tables in blocks["events"].values()
-            for table in tables
-            for pair in zip(table["seq"].to_pylist(), table["group"].to_pylist(), strict=True)
-        )
-    ]
 
 
 def rows_of(*topics, broker="b1"):
@@ -82,18 +60,8 @@ def test_a_topic_stays_in_its_slot(slots):
     assert set(first.values()) <= set(routing.keys)
 
 
-def test_a_group_stays_together_on_a_broker_and_apart_across_brokers():
-    topics = [f"persistent://acme/ns0/{i}" for i in range(50)]
-    keys = [
-        set(events_of(packed(GROUPED, parsed(rows_of(*topics, broker=broker)))).values()) for broker in ("b1", "b2")
-    ]
-
-    assert [1, 1] == [len(of_broker) for of_broker in keys]
-    assert keys[0] != keys[1]
-
-
-def test_a_broker_stays_together_where_it_has_a_limit():
-    routing = Routing(slots=64, broker_wide=True, tenants={"acme": "g"})
+def test_a_whole_broker_has_one_slot():
+    routing = Routing(slots=64, whole_brokers=True)
     topics = [f"persistent://{tenant}/n/{i}" for tenant in ("acme", "else") for i in range(30)]
 
     assert len(set(events_of(packed(routing, parsed(rows_of(*topics)))).values())) == 1
@@ -113,46 +81,6 @@ def test_where_topics_are_keys_a_partition_has_the_key_of_its_topic():
         dict(sorted(events_of(blocks).items())).values()
     )
     assert {} == blocks["ticks"]
-
-
-@pytest.mark.parametrize(
-    ("topic", "group"),
-    [
-        ("persistent://acme/ns0/a", "@group/of-tenant"),
-        ("persistent://acme/ns1/a", "@group/of-namespace"),
-        ("persistent://acme/ns1/own", "@group/of-topic"),
-        ("persistent://acme/ns1/own-partition-3", "@group/of-topic"),
-        ("persistent://acme/ns1/own-partition-3x", "@group/of-namespace"),
-        ("persistent://acme/ns1/own2", "@group/of-namespace"),
-        ("persistent://acme/ns1/x+y.z", "@group/of-special"),
-        ("persistent://acme/ns1/xxy.z", "@group/of-namespace"),
-        ("non-persistent://acme/ns1/own", "@group/of-namespace"),
-        ("persistent://acme2/ns1/own", None),
-    ],
-)
-def test_a_topic_is_charged_to_its_own_group_else_its_namespaces_else_its_tenants(topic, group):
-    assert [group] == groups_of(packed(GROUPED, parsed(rows_of(topic))))
-
-
-names = st.sampled_from(["a", "b", "a.b", "a-b"])
-groups = st.sampled_from(["g", "h"])
-topic_names = st.builds("persistent://{}/{}/{}".format, names, names, names)
-suffixes = st.sampled_from(["", "-partition-0", "-partition-17"])
-
-
-@quick
-@given(
-    st.dictionaries(names, groups),
-    st.dictionaries(st.builds("{}/{}".format, names, names), groups),
-    st.dictionaries(topic_names, groups),
-    st.lists(st.builds("{}{}".format, topic_names, suffixes), min_size=1, max_size=20),
-)
-def test_groups_are_those_of_the_conf_files(tenants, namespaces, topics, used):
-    conf = ResourceGroups({name: ResourceGroup() for name in "gh"}, tenants, namespaces, topics)
-    routing = Routing(tenants=tenants, namespaces=namespaces, topics=topics)
-    expected = [None if (group := conf.group_of(topic)) is None else f"@group/{group}" for topic in used]
-
-    assert expected == groups_of(packed(routing, parsed(rows_of(*used))))
 
 
 def test_every_slot_hears_the_highest_time_of_each_broker():
@@ -233,8 +161,6 @@ def test_each_call_counts_its_lines_anew():
 
 def test_an_empty_batch_gives_an_empty_batch():
     empty = pa.RecordBatch.from_pylist([], parsed([]).schema)
-    batches = list(
-        pack(Routing(slots=2, tenants={"a": "g"}), (), iter([empty, parsed([bad_row("x")]).to_batches()[0]]))
-    )
+    batches = list(pack(Routing(slots=2), (), iter([empty, parsed([bad_row("x")]).to_batches()[0]])))
 
     assert [0, 1] == [batch.num_rows for batch in batches]

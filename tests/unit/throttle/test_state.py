@@ -11,7 +11,8 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.limits import Book, LimitChange, changes_of, changes_table
+from headgate.throttle.changes import ATTACHMENT, Change, changes_of, changes_table
+from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -41,9 +42,10 @@ from unit.throttle.domains import (
 )
 
 CHANGES = [
-    LimitChange(5, 1, None, "default", "", 10, 1000),
-    LimitChange(6, 2, "b1", "group", "gold", None, None),
-    LimitChange(7, 3, "b1", "broker", "", 0, 2**62),
+    Change(5, 1, None, "default", "", 10, 1000),
+    Change(6, 2, "b1", "group", "gold", None, None),
+    Change(7, 3, "b1", "broker", "", 0, 2**62),
+    Change(8, 4, None, "tenant", "t", kind=ATTACHMENT, group_name="gold"),
 ]
 
 
@@ -65,7 +67,9 @@ def plain_domain(domain):
 def full_domain():
     """A domain in which no field has its default value."""
     count = iter(range(1, 1000))
-    book = Book.from_changes([*CHANGES[:1], limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)])
+    book = Book.from_changes(
+        [*CHANGES[:1], *CHANGES[3:], limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)]
+    )
     return DomainState(
         "b1",
         clock=Clock(high_us=18, done_ns=17),
@@ -81,7 +85,10 @@ def full_domain():
         producer_connection=pa.array(["c", "d"]),
         withheld={name: np.array([0, next(count)]) for name in WITHHELD_FIELDS},
         usage={name: np.array([next(count)]) for name in ("topic", "second", "since_ns", *COUNT_FIELDS)},
-        held=pa.Table.from_pylist([event(3, seq=4, group="gold"), event(5)], EVENTS),
+        seen_epoch=next(count),
+        seen_topic=np.array([0]),
+        seen_group=np.array([1]),
+        held=pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
         pending=CHANGES[1:],
         book=book,
     )

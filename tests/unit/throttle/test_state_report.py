@@ -15,6 +15,7 @@ from unit.throttle.domains import (
     SECOND_US,
     START_US,
     TOPICS,
+    attach,
     changes_block,
     event,
     events_block,
@@ -28,6 +29,7 @@ LIMITS = [
     limit("broker", "", 100, seq=1),
     limit("group", "gold", None, 500, seq=2),
     limit("topic", TOPICS[1], seq=3, messages=0),
+    attach(TOPICS[0], "gold"),
 ]
 
 
@@ -35,11 +37,11 @@ LIMITS = [
 def report() -> pa.Table:
     """Topic 0 overdraws its messages by 15 and has two entries in its queue; topic 1 has no limit of its own."""
     rows = [
-        event(0, TOPICS[0], messages=25, bytes_=100, group="gold", producer="p1"),
-        event(1, TOPICS[0], messages=0, bytes_=0, group="gold", seq=1, producer="p2"),
+        event(0, TOPICS[0], messages=25, bytes_=100, producer="p1"),
+        event(1, TOPICS[0], messages=0, bytes_=0, seq=1, producer="p2"),
         event(SECOND_US + SECOND_US // 2, TOPICS[1], messages=1, bytes_=1, seq=2),
     ]
-    state = step_through([[changes_block(LIMITS), events_block(rows)]], Rules(broker_wide=True)).state
+    state = step_through([[changes_block(LIMITS), events_block(rows)]], Rules(whole_brokers=True)).state
     return state_report([(VERSION, encode_state(state)), (VERSION, encode_state(KeyState()))])
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.limits import LimitChange
+from headgate.throttle.changes import ATTACHMENT, Change
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState
@@ -14,15 +14,16 @@ from headgate.throttle.step import Rules, advance
 
 AT_US = 1_767_268_800_000_000
 ROWS = [
-    (AT_US, 0, "b", "persistent://t/n/x", "@group/g", producer, "c", messages, 0)
+    (AT_US, 0, "b", "persistent://t/n/x", producer, "c", messages, 0)
     for producer, messages in (("p", 9), ("q", 4), ("q", 5))
 ]
-CHANGES = [LimitChange(AT_US, 0, None, "group", "g", rate, 0) for rate in (5, 7)]
+CHANGES = [Change(AT_US, 0, None, "group", "g", rate, 0) for rate in (5, 7)]
 
 
 def step(rows, changes, engine):
     domain = DomainState("b", pending=list(changes))
     domain.book.groups["g"] = (10, 0)
+    domain.book.apply(Change(0, 0, None, "tenant", "t", kind=ATTACHMENT, group_name="g"))
     events = pa.table([list(column) for column in zip(*rows, strict=True)], schema=EVENTS)
     output = advance(domain, events, AT_US + 5_000_000, Rules(), engine, finish=True)
     return output.marks.to_pylist(), output.usage.to_pylist()

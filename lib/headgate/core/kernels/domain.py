@@ -15,30 +15,32 @@ from numpy import int64
 from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.agenda import pop, push
 from headgate.core.kernels.domain_types import (
-    CLOSED_COUNTS,
-    CLOSED_ROWS,
-    CLOSED_SECOND,
-    CLOSED_TOPIC,
+    ADMISSION_ROWS,
     DUES,
-    ENTRIES,
-    MARK,
-    MARKS,
+    LEAVE,
     NONE,
     RESOLUTION_NS,
     SET_LIMIT,
-    UNMARK,
     WITHHELD_ROWS,
     DomainArrays,
     Ints,
     Operations,
 )
 from headgate.core.kernels.int128 import MAX, sat_add
-from headgate.core.kernels.limiter import bucket_pause_ns, change_rate, charge_limiter, fill, wake_time_ns
-from headgate.core.kernels.token_bucket import draw
+from headgate.core.kernels.limiter import (
+    bear,
+    blocking,
+    charge_limiter,
+    limiter_pause_ns,
+    set_rate_of,
+    wake_time_ns,
+)
+from headgate.core.kernels.queues import close_second, end_wait, enqueue, let_go, plan_drain, touch
 from headgate.core.usage import (
     ADMITTED,
     ADMITTED_BYTES,
     ADMITTED_MESSAGES,
+    BY_GROUP,
     BY_TOPIC,
     BYTES,
     DELAY_NS,
@@ -51,97 +53,43 @@ from headgate.core.usage import (
     PUBLISHES,
     SECOND_NS,
     THROTTLED,
-    THROTTLED_NS,
-    USAGE_COLUMNS,
 )
-
-
-@kernel
-def plan_drain(domain: DomainArrays, i: int64, due_ns: int64) -> None:
-    domain.limiters[i].next_drain_ns = due_ns
-    if due_ns != MAX:
-        push(domain.agenda, domain.used, due_ns, i)
-
-
-@kernel
-def close_second(domain: DomainArrays, topic: int64, until_ns: int64) -> None:
-    """Append the topic's open second to the closed ones, with the time throttled up to `until_ns`, and start afresh."""
-    of_topic, counts, closed = domain.limiters[topic], domain.counts, domain.closed
-    if of_topic.waiting > 0:
-        counts[topic, THROTTLED_NS] += until_ns - of_topic.since_ns
-        of_topic.since_ns = until_ns
-    n = domain.used[CLOSED_ROWS]
-    closed[n, CLOSED_TOPIC], closed[n, CLOSED_SECOND] = topic, of_topic.second
-    for column in range(USAGE_COLUMNS):
-        closed[n, CLOSED_COUNTS + column] = counts[topic, column]
-        counts[topic, column] = 0
-    domain.used[CLOSED_ROWS] = n + 1
-    of_topic.second = NONE
-
-
-@inlined
-def touch(domain: DomainArrays, topic: int64, now_ns: int64) -> None:
-    """Make the second of `now_ns` the topic's open one."""
-    second, of_topic = now_ns // SECOND_NS, domain.limiters[topic]
-    if of_topic.second == second:
-        return
-    if of_topic.second != NONE:
-        close_second(domain, topic, (of_topic.second + 1) * SECOND_NS)
-    of_topic.second = second
-
-
-@kernel
-def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int) -> None:
-    n = domain.used[MARKS]
-    mark = domain.marks[n]
-    mark.at_ns, mark.limiter, mark.producer, mark.topic = now_ns, i, producer, topic
-    mark.seq, mark.action = seq, action
-    domain.used[MARKS] = n + 1
-
-
-@kernel
-def enqueue(domain: DomainArrays, i: int64, producer: int64, topic: int64, seq: int64, now_ns: int64) -> None:
-    """Mark the producer's connection and append it to the queue of limiter `i` (rate-limiters 4.2)."""
-    limiter, of_topic = domain.limiters[i], domain.limiters[topic]
-    emit(domain, now_ns, i, producer, topic, seq, MARK)
-    n = domain.used[ENTRIES]
-    domain.used[ENTRIES] = n + 1
-    entry = domain.entries[n]
-    entry.next, entry.producer, entry.topic = NONE, producer, topic
-    domain.waits[producer] += 1
-    if of_topic.waiting == 0:
-        of_topic.since_ns = now_ns
-    of_topic.waiting += 1
-    if limiter.head == NONE:
-        limiter.head = n
-        limiter.tail = n
-        plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
-    else:
-        domain.entries[limiter.tail].next = n
-        limiter.tail = n
 
 
 @inlined
 def charge(
-    domain: DomainArrays,
-    producer: int64,
-    topic: int64,
-    group: int64,
-    messages: int64,
-    bytes_: int64,
-    seq: int64,
-    now_ns: int64,
+    domain: DomainArrays, producer: int64, topic: int64, messages: int64, bytes_: int64, seq: int64, now_ns: int64
 ) -> None:
     """Charge topic, broker and group, without short-circuit; queue the producer where one throttles (4.2)."""
     throttled = False
     for scope in range(3):
-        i = topic if scope == 0 else (domain.broker if scope == 1 else group)
-        if i >= 0 and charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns):
+        i = topic if scope == 0 else (domain.broker if scope == 1 else int64(domain.limiters[topic].group))
+        if i < 0:
+            continue
+        causes = charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns)
+        if causes != 0:
             throttled = True
             domain.counts[topic, BY_TOPIC + scope] += 1
-            enqueue(domain, i, producer, topic, seq, now_ns)
+            enqueue(domain, i, producer, topic, seq, causes, now_ns)
     if throttled:
         domain.counts[topic, THROTTLED] += 1
+
+
+@kernel
+def hold_blocked(domain: DomainArrays, producer: int64, topic: int64, seq: int64, now_ns: int64) -> bool:
+    """Queue the producer of an arrival whose group is blocked; False if it is not.
+
+    The arrival is not admitted, and so not charged: it stays withheld.
+    """
+    i = int64(domain.limiters[topic].group)
+    causes = blocking(domain.buckets, i) if i >= 0 else 0
+    if causes == 0:
+        return False
+    bear(domain.limiters[i], domain.buckets, i, now_ns)
+    domain.counts[topic, BY_GROUP] += 1
+    domain.counts[topic, THROTTLED] += 1
+    enqueue(domain, i, producer, topic, seq, causes, now_ns)
+    return True
 
 
 @kernel
@@ -150,7 +98,6 @@ def admit(
     arrival_ns: int64,
     producer: int64,
     topic: int64,
-    group: int64,
     messages: int64,
     bytes_: int64,
     seq: int64,
@@ -167,7 +114,12 @@ def admit(
         counts[topic, DELAYED] += 1
         counts[topic, DELAY_NS] = sat_add(counts[topic, DELAY_NS], delay_ns)
         counts[topic, MAX_DELAY_NS] = max(counts[topic, MAX_DELAY_NS], delay_ns)
-    charge(domain, producer, topic, group, messages, bytes_, seq, now_ns)
+    if domain.tells and domain.limiters[topic].group >= 0:
+        n = domain.used[ADMISSION_ROWS]
+        row = domain.admissions[n]
+        row.at_ns, row.topic, row.messages, row.bytes = now_ns, topic, messages, bytes_
+        domain.used[ADMISSION_ROWS] = n + 1
+    charge(domain, producer, topic, messages, bytes_, seq, now_ns)
 
 
 @kernel
@@ -177,7 +129,7 @@ def withhold(domain: DomainArrays, ops: Operations, e: int, now_ns: int64) -> No
     n = domain.used[WITHHELD_ROWS]
     domain.used[WITHHELD_ROWS] = n + 1
     row = domain.withheld[n]
-    row.next, row.at_ns, row.topic, row.group = NONE, now_ns, ops.topic[e], ops.group[e]
+    row.next, row.at_ns, row.topic = NONE, now_ns, ops.topic[e]
     row.messages, row.bytes, row.seq = ops.messages[e], ops.bytes[e], ops.seq[e]
     if queue.head == NONE:
         queue.head = n
@@ -229,45 +181,79 @@ def resume(domain: DomainArrays, producer: int64, now_ns: int64) -> None:
     moved = False
     while domain.waits[producer] == 0 and queue.head != NONE:
         row = domain.withheld[queue.head]
+        if hold_blocked(domain, producer, row.topic, row.seq, now_ns):
+            break
         queue.head = row.next
         moved = True
-        admit(domain, row.at_ns, producer, row.topic, row.group, row.messages, row.bytes, row.seq, now_ns)
+        admit(domain, row.at_ns, producer, row.topic, row.messages, row.bytes, row.seq, now_ns)
     if moved:
         plan_timeout(domain, producer)
+
+
+@kernel
+def resume_all(domain: DomainArrays, first: int64, released: int64, now_ns: int64) -> None:
+    """`resume` the producers of `released` linked entries, the first of which is `first` (offered traffic)."""
+    n = first
+    for _ in range(released):
+        entry = domain.entries[n]
+        n = entry.next
+        resume(domain, entry.producer, now_ns)
 
 
 @kernel
 def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     """Release waiting producers if nothing needs a pause and plan the next drain (rate-limiters 4.3)."""
     limiter = domain.limiters[i]
-    pause_ns = int64(0)
-    for kind in range(2):
-        if domain.buckets[i, kind].rate > 0:
-            pause_ns = max(pause_ns, bucket_pause_ns(domain.buckets[i, kind], now_ns))
+    pause_ns = limiter_pause_ns(domain.buckets, i, now_ns)
     first, released = limiter.head, 0
     while pause_ns == 0 and limiter.head != NONE and (domain.quantum == 0 or released < domain.quantum):
-        entry = domain.entries[limiter.head]
-        limiter.head = entry.next
+        n = limiter.head
+        limiter.head = domain.entries[n].next
         released += 1
-        domain.waits[entry.producer] -= 1
-        touch(domain, entry.topic, now_ns)
-        of_topic = domain.limiters[entry.topic]
-        of_topic.waiting -= 1
-        if of_topic.waiting == 0:
-            domain.counts[entry.topic, THROTTLED_NS] += now_ns - of_topic.since_ns
-        emit(domain, now_ns, i, entry.producer, entry.topic, NONE, UNMARK)
+        let_go(domain, i, n, now_ns)
     if limiter.head == NONE:
         limiter.next_drain_ns = NONE
+        end_wait(domain, i, now_ns)
     elif pause_ns > 0:
         plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
     else:
         plan_drain(domain, i, sat_add(now_ns, RESOLUTION_NS))
     if domain.offered:
-        n = first
-        for _ in range(released):
-            entry = domain.entries[n]
-            n = entry.next
-            resume(domain, entry.producer, now_ns)
+        resume_all(domain, first, released, now_ns)
+
+
+@kernel
+def leave(domain: DomainArrays, i: int64, now_ns: int64) -> None:
+    """Release, out of turn, the entries in the queue of group `i` of topics that are another's by now, or nobody's."""
+    limiter = domain.limiters[i]
+    n, last = limiter.head, int64(NONE)
+    first, last_released, released = int64(NONE), int64(NONE), 0
+    limiter.head = NONE
+    while n != NONE:
+        entry = domain.entries[n]
+        after = entry.next
+        entry.next = NONE
+        if domain.limiters[entry.topic].group == i:
+            if last == NONE:
+                limiter.head = n
+            else:
+                domain.entries[last].next = n
+            last = n
+        else:
+            if first == NONE:
+                first = n
+            else:
+                domain.entries[last_released].next = n
+            last_released = n
+            released += 1
+            let_go(domain, i, n, now_ns)
+        n = after
+    limiter.tail = last
+    if limiter.head == NONE:
+        limiter.next_drain_ns = NONE
+        end_wait(domain, i, now_ns)
+    if domain.offered:
+        resume_all(domain, first, released, now_ns)
 
 
 @kernel
@@ -293,20 +279,14 @@ def set_limit(
 ) -> None:
     """Change a limiter's rates; before its first publish that only sets them (rate-limiters 4.4)."""
     limiter = domain.limiters[i]
-    changed = False
+    born, changed = limiter.born != 0, False
     for kind in range(2):
         bucket = domain.buckets[i, kind]
         rate = messages_per_s if kind == 0 else bytes_per_s
-        if bucket.rate == rate:
-            continue
-        changed = True
-        keeps = limiter.reprice != 0 and bucket.rate > 0 and rate > 0
-        if keeps and limiter.born != 0:
-            draw(bucket, int64(0), now_ns)
-        change_rate(bucket, rate, floor[kind])
-        if not keeps and limiter.born != 0:
-            fill(bucket, now_ns)
-    if changed and limiter.born != 0:
+        if bucket.rate != rate:
+            changed = True
+            set_rate_of(bucket, rate, floor[kind], now_ns, born, limiter.reprice != 0)
+    if changed and born:
         drain(domain, i, now_ns)
 
 
@@ -325,17 +305,24 @@ def run(domain: DomainArrays, ops: Operations, floors: Ints, until_ns: int64, fi
         if ops.kind[e] == SET_LIMIT:
             set_limit(domain, ops.topic[e], ops.messages[e], ops.bytes[e], floors[e], now_ns)
             continue
+        if ops.kind[e] == LEAVE:
+            leave(domain, ops.topic[e], now_ns)
+            continue
         topic, producer = ops.topic[e], ops.producer[e]
         touch(domain, topic, now_ns)
         counts[topic, PUBLISHES] += 1
         counts[topic, MESSAGES] = sat_add(counts[topic, MESSAGES], ops.messages[e])
         counts[topic, BYTES] = sat_add(counts[topic, BYTES], ops.bytes[e])
         if not domain.offered:
-            charge(domain, producer, topic, ops.group[e], ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
-        elif domain.waits[producer] > 0 or domain.withheld_by[producer].head != NONE:
+            charge(domain, producer, topic, ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
+        elif (
+            domain.waits[producer] > 0
+            or domain.withheld_by[producer].head != NONE
+            or hold_blocked(domain, producer, topic, ops.seq[e], now_ns)
+        ):
             withhold(domain, ops, e, now_ns)
         else:
-            admit(domain, now_ns, producer, topic, ops.group[e], ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
+            admit(domain, now_ns, producer, topic, ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
     run_due(domain, until_ns)
     close_ended(domain, until_ns, finish)
 

@@ -10,7 +10,7 @@ from numpy import int64
 
 from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS, Ints, Records
-from headgate.core.kernels.int128 import MIN, sat_add, wait_ns
+from headgate.core.kernels.int128 import MAX, MIN, sat_add, wait_ns
 from headgate.core.kernels.token_bucket import draw, pause_of, set_due, set_gate, target_of
 
 
@@ -36,11 +36,27 @@ def change_rate(bucket: Any, rate: int64, floor: int64) -> None:
 
 @kernel
 def fill(bucket: Any, now_ns: int64) -> None:
-    """A new full bucket; where there is none, zeros, so that equal limiters have equal state."""
-    bucket.balance = bucket.rate
+    """A new full bucket, an empty one if blocked; where there is none, zeros: equal limiters have equal state."""
+    bucket.balance = max(bucket.rate, int64(0))
     bucket.last_ns = now_ns if bucket.rate > 0 else int64(0)
     bucket.remainder_ns = 0
     set_due(bucket)
+
+
+@kernel
+def set_rate_of(bucket: Any, rate: int64, floor: int64, now_ns: int64, born: bool, reprice: bool) -> None:
+    """Give a bucket another rate (rate-limiters 4.4); before its limiter's first publish that only sets it.
+
+    A group's balance, debt and remainder stay, also through a time in which it is blocked and earns nothing.
+    """
+    keeps = reprice and bucket.rate != 0 and rate != 0
+    if keeps and born and bucket.rate > 0:
+        draw(bucket, int64(0), now_ns)
+    elif keeps and born:
+        bucket.last_ns = now_ns
+    change_rate(bucket, rate, floor)
+    if not keeps and born:
+        fill(bucket, now_ns)
 
 
 @kernel
@@ -48,9 +64,29 @@ def bucket_pause_ns(bucket: Any, now_ns: int64) -> int64:
     return pause_of(bucket, now_ns, target_of(bucket))
 
 
+@inlined
+def blocking(buckets: Records, i: int64) -> int:
+    """The blocked dimensions of a limiter as bits: 1 messages, 2 bytes."""
+    return (buckets[i, 0].rate < 0) + 2 * (buckets[i, 1].rate < 0)
+
+
+@kernel
+def limiter_pause_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
+    """Rate-limiters 4.3; MAX where a dimension is blocked, and then nothing is refilled."""
+    if blocking(buckets, i) != 0:
+        return int64(MAX)
+    pause_ns = int64(0)
+    for kind in range(2):
+        if buckets[i, kind].rate > 0:
+            pause_ns = max(pause_ns, bucket_pause_ns(buckets[i, kind], now_ns))
+    return pause_ns
+
+
 @kernel
 def wake_time_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
-    """Rate-limiters 4.3, with the buckets just read at `now_ns`."""
+    """Rate-limiters 4.3, with the buckets just read at `now_ns`; MAX where a dimension is blocked."""
+    if blocking(buckets, i) != 0:
+        return int64(MAX)
     wake_ns = now_ns
     for kind in range(2):
         bucket = buckets[i, kind]
@@ -62,20 +98,33 @@ def wake_time_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
 
 
 @inlined
-def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> bool:
-    """Charge both dimensions of one limiter, which is made full at its first publish; True if it throttles."""
+def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> int:
+    """Charge both dimensions of one limiter, which is made full at its first publish.
+
+    Returns the dimensions for which it throttles as bits: 1 messages, 2 bytes. From a blocked one nothing is drawn.
+    """
     born = limiter.born != 0
     limiter.born = 1
-    left = True
+    causes = 0
     for kind in range(2):
         bucket = buckets[i, kind]
         if bucket.rate == 0:
             continue
         if not born:
             fill(bucket, now_ns)
-        if draw(bucket, messages if kind == 0 else bytes_, now_ns) <= 0:
-            left = False
-    return not left
+        if bucket.rate < 0 or draw(bucket, messages if kind == 0 else bytes_, now_ns) <= 0:
+            causes |= 1 << kind
+    return causes
+
+
+@kernel
+def bear(limiter: Any, buckets: Records, i: int64, now_ns: int64) -> None:
+    """Make a limiter that nothing was charged to yet."""
+    if limiter.born != 0:
+        return
+    limiter.born = 1
+    for kind in range(2):
+        fill(buckets[i, kind], now_ns)
 
 
 @kernel

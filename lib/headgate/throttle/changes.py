@@ -1,0 +1,149 @@
+"""Changes with the time from which they hold: limits, and what is attached to which resource group."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import table_of
+from headgate.core.group_limiter import BLOCKED
+from headgate.core.kernels.domain_types import NONE
+from headgate.throttle.names import namespace_of, tenant_of
+
+LIMIT, ATTACHMENT = "limit", "attachment"
+SCOPES = {
+    LIMIT: ("default", "namespace", "topic", "broker", "group"),
+    ATTACHMENT: ("tenant", "namespace", "topic"),
+}
+"""Scopes of the changes of each kind."""
+Rates = tuple[int, int]
+OFF: Rates = (0, 0)
+_LAST_SEQ = 2**63 - 1
+
+
+class Change(NamedTuple):
+    """From `effective_us` on, `name` of `scope` has these rates per second, or is attached to `group_name`.
+
+    Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
+    holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
+    `broker`. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
+
+    broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
+    limits come first, then attachments, then traffic.
+    """
+
+    effective_us: int
+    seq: int
+    broker: str | None
+    scope: str
+    name: str
+    messages_per_s: int | None = None
+    bytes_per_s: int | None = None
+    kind: str = LIMIT
+    group_name: str | None = None
+
+    @property
+    def rates(self) -> Rates | None:
+        """What limiters take: 0 is off, BLOCKED blocks. None: the policy is gone."""
+        if self.messages_per_s is None and self.bytes_per_s is None:
+            return None
+        if self.scope == "group":
+            return _rate_of_group(self.messages_per_s), _rate_of_group(self.bytes_per_s)
+        return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
+
+    @property
+    def says(self) -> Rates | str | None:
+        """What it says about its place; None takes back what was said."""
+        return self.group_name if self.kind == ATTACHMENT else self.rates
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """What it sets: of changes with the same place the last holds."""
+        return self.kind, self.scope, self.name
+
+    def holds_on(self, broker: str) -> bool:
+        return self.broker in {None, broker}
+
+    def concerns(self, topic: str) -> bool:
+        """Whether it can move a limiter that `topic`, a name without a partition, is charged to."""
+        if self.scope == "namespace":
+            return self.name == namespace_of(topic)
+        if self.scope == "tenant":
+            return self.name == tenant_of(topic)
+        return self.scope != "topic" or self.name == topic
+
+
+CHANGES = pa.schema(
+    [
+        ("effective_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("scope", pa.string()),
+        ("name", pa.string()),
+        ("messages_per_s", pa.int64()),
+        ("bytes_per_s", pa.int64()),
+        ("kind", pa.string()),
+        ("group_name", pa.string()),
+    ]
+)
+
+
+def limit_of_group(name: str, rates: Rates) -> Change:
+    """The change that says `rates`, as limiters take them, of a group; in force from the start of time."""
+    messages_per_s, bytes_per_s = (None if rate == 0 else max(rate, 0) for rate in rates)
+    return Change(0, 0, None, "group", name, messages_per_s, bytes_per_s)
+
+
+def _rate_of_group(rate: int | None) -> int:
+    return 0 if rate is None else rate if rate > 0 else BLOCKED
+
+
+def changes_table(changes: Sequence[Change]) -> pa.Table:
+    return table_of(changes, CHANGES)
+
+
+def changes_of(table: pa.Table) -> list[Change]:
+    return [Change(*row) for row in zip(*(table[name].to_pylist() for name in CHANGES.names), strict=True)]
+
+
+def in_order(changes: Iterable[Change]) -> list[Change]:
+    """The changes as they apply: by (effective_us, seq), those equal in both by what they say."""
+    return sorted(changes, key=lambda change: (*change[:2], repr(change)))
+
+
+def without_superseded(changes: Sequence[Change], horizon_us: int) -> list[Change]:
+    """The changes without those that another one of the same broker and place replaces by `horizon_us`.
+
+    From `horizon_us` on they say the same as all of them.
+    """
+    behind = in_order(change for change in changes if change.effective_us <= horizon_us)
+    last = {(change.broker, change.place): change for change in behind}
+    return [*last.values(), *(change for change in changes if change.effective_us > horizon_us)]
+
+
+def said_again(held: pa.Table, new: Sequence[Change], reached_us: Mapping[str, int]) -> Iterator[Change]:
+    """Changes for each broker of `reached_us`, with which the last of `new` that came late hold there by time, too.
+
+    A late change holds on a broker from the time that the broker has reached. By its own time it may stand before one
+    of `held` that says something else: then what it says is said again, at the time reached, for that broker alone.
+    """
+    latest_us = max(reached_us.values(), default=NONE)
+    late = in_order(change for change in new if change.effective_us <= latest_us)
+    if not late:
+        return
+    is_named = pc.is_in(held["name"], value_set=pa.array({change.name for change in late}, pa.string()))
+    is_after = pc.greater_equal(held["effective_us"], late[0].effective_us)
+    earlier = changes_of(held.filter(pc.and_(is_named, is_after)))
+    if not earlier:
+        return
+    by_time = in_order([*earlier, *late])
+    for broker, at_us in reached_us.items():
+        last_to_come, last_by_time = (
+            {change.place: change for change in some if change.holds_on(broker) and change.effective_us <= at_us}
+            for some in (late, by_time)
+        )
+        for place, change in last_to_come.items():
+            last = last_by_time[place]
+            if change.says != last.says:
+                yield change._replace(effective_us=at_us, seq=min(last.seq + 1, _LAST_SEQ), broker=broker)

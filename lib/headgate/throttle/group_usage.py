@@ -1,0 +1,130 @@
+"""Usage of resource groups by slot of time, and the times in which their limiters made producers wait.
+
+Both are told as far as a step has come; what the steps tell, added up, does not depend on how the input was cut.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Ints, Operations
+from headgate.core.numbers import MAX
+from headgate.throttle.keys import scopes_and_names
+from headgate.throttle.schemas import GROUP_USAGE, GROUP_WAITS
+
+if TYPE_CHECKING:
+    from headgate.throttle.state import DomainState
+    from headgate.throttle.step import Result, Rules
+
+PUBLISH_CLASS = 0
+_MS_NS = 1_000_000
+_EXACT = 2.0**52
+"""Sums of whole numbers below this are exact as floating-point numbers."""
+_CLOSE = 8
+
+
+def group_usage(domain: "DomainState", operations: Operations, result: "Result", rules: "Rules") -> pa.Table:
+    """A row for each group and slot with traffic.
+
+    Offered is what arrived, admitted what was let in: the same in admitted traffic. topics: those of the group whose
+    first traffic in their epoch lies in the slot.
+    """
+    group_of = domain.limiters["group"]
+    if rules.slot_ms == 0 or not (group_of >= 0).any():
+        return GROUP_USAGE.empty_table()
+    of_group = np.flatnonzero((operations.kind == PUBLISH) & (group_of[operations.topic] >= 0))
+    arrived = np.stack(
+        [column[of_group] for column in (operations.at_ns, operations.topic, operations.messages, operations.bytes)]
+    )
+    let_in = arrived[:, :0]
+    if rules.offered:
+        let_in = np.stack(result.admissions)
+    at_ns, topic, messages, bytes_ = np.concatenate([arrived, let_in], axis=1)
+    if not len(at_ns):
+        return GROUP_USAGE.empty_table()
+    at_ms = at_ns // _MS_NS
+    slots, of_slot = _distinct(at_ms // rules.slot_ms)
+    cells, of_cell = _distinct(group_of[topic] * len(slots) + of_slot)
+    is_first = _firsts(domain, at_ms, topic, rules.epoch_ms)
+    came = slice(0, arrived.shape[1])
+    admitted = slice(arrived.shape[1], None) if rules.offered else came
+    sums = [
+        _sums(amounts[part], of_cell[part], len(cells)) for part in (admitted, came) for amounts in (messages, bytes_)
+    ]
+    topics = np.bincount(of_cell, weights=is_first, minlength=len(cells)).astype(np.int64)
+    columns = [slots[cells % len(slots)] * rules.slot_ms, *sums, topics]
+    return pa.table([*_group_columns(domain, cells // len(slots)), *columns], GROUP_USAGE)
+
+
+def _firsts(domain: "DomainState", at_ms: Ints, topic: Ints, epoch_ms: int) -> Ints:
+    """1 where a topic has its first traffic in an epoch for the group that it has now, else 0; remembers the newest."""
+    group_of, count = domain.limiters["group"], len(domain.keys)
+    order = np.argsort(at_ms, kind="stable")
+    epochs, of_epoch = _distinct(at_ms // epoch_ms)
+    pairs, of_pair = _distinct(of_epoch * count + topic)
+    first = np.empty(len(pairs), np.int64)
+    first[of_pair[order[::-1]]] = order[::-1]  # of several the last that is written stays
+    places = topic[first] * count + group_of[topic[first]]
+    seen = domain.seen_topic * count + domain.seen_group
+    is_new = (epochs[of_epoch[first]] != domain.seen_epoch) | ~np.isin(places, seen)
+    newest = int(epochs[-1])
+    kept = [seen] if newest == domain.seen_epoch else []
+    newly = np.unique(np.concatenate([*kept, places[epochs[of_epoch[first]] == newest]]))
+    domain.seen_epoch, domain.seen_topic, domain.seen_group = newest, newly // count, newly % count
+    firsts = np.zeros(len(topic), np.int64)
+    firsts[first[is_new]] = 1
+    return firsts
+
+
+def _sums(amounts: Ints, of_cell: Ints, cells: int) -> Ints:
+    """Sums of amounts from 0 by cell, which stop at the largest 64-bit number."""
+    about = np.bincount(of_cell, weights=amounts, minlength=cells)
+    if about.max(initial=0) < _EXACT:
+        return about.astype(np.int64)
+    exact = [0] * cells
+    for cell, amount in zip(of_cell.tolist(), amounts.tolist(), strict=True):
+        exact[cell] += amount
+    return np.array([min(amount, MAX) for amount in exact], np.int64)
+
+
+def _distinct(values: Ints) -> tuple[Ints, Ints]:
+    """Distinct values in order, and each value's place among them; without sorting where they lie close together."""
+    low = int(values.min())
+    span = int(values.max()) - low + 1
+    if span > _CLOSE * len(values):
+        distinct, codes = np.unique(values, return_inverse=True)
+        return distinct, codes.astype(np.int64)
+    is_there = np.zeros(span, np.bool_)
+    is_there[values - low] = True
+    return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[values - low]
+
+
+def group_waits(domain: "DomainState", result: "Result", until_ns: int, rules: "Rules") -> pa.Table:
+    """The waits that ended, or changed their causes, in the step, and those that go on, as far as `until_ns`."""
+    if rules.slot_ms == 0:
+        return GROUP_WAITS.empty_table()
+    cause, held_ns = domain.limiters["cause"], domain.limiters["held_ns"]
+    on = np.flatnonzero((cause != 0) & (held_ns < until_ns))
+    limiter, from_ns, until, causes = (
+        np.concatenate(pair)
+        for pair in zip(result.waits, (on, held_ns[on], np.full(len(on), until_ns), cause[on]), strict=True)
+    )
+    cause[on] |= TOLD
+    held_ns[on] = until_ns
+    from_ms = from_ns // _MS_NS
+    until_ms = np.maximum(-(-until // _MS_NS), from_ms + 1)
+    flags = [pa.array((causes & bit) != 0) for bit in (BY_MESSAGES, BY_BYTES)]
+    return pa.table([*_group_columns(domain, limiter), from_ms, until_ms, *flags], GROUP_WAITS)
+
+
+def _group_columns(domain: "DomainState", limiters: Ints) -> list[pa.Array]:
+    """Broker, group and class of rows about `limiters`."""
+    _, names = scopes_and_names(domain.keys.take(pa.array(limiters, pa.int64())), domain.broker)
+    count = len(limiters)
+    return [
+        pa.repeat(domain.broker, count),
+        pc.cast(names, pa.string()),
+        pa.repeat(pa.scalar(PUBLISH_CLASS, pa.int8()), count),
+    ]
