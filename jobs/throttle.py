@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from threading import Event
+from urllib.parse import quote
 
 from headgate.conf import Conf, check_streaming, load_conf
 from headgate.report.throttle_screen import ThrottleScreen, terminal_console
@@ -48,6 +49,8 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         spark = spark_session("headgate throttle")
         heed_signals(stop)
         run = ThrottleRun(spark, job, conf, screen.batch, stop)
+        for warning in run.warnings:
+            screen.say(f"warning: {warning}")
         screen.say(
             "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
         )
@@ -69,18 +72,22 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"tables; default {DEFAULT_OUTPUT}")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
+    parser.add_argument("--broker", metavar="NAME", help="take in this broker alone; quotas are shared with other jobs")
     parser.add_argument("--once", action="store_true", help="use up what is there and end")
     options = parser.parse_args(arguments)
-    if options.input is None and (options.format or options.checkpoint or options.output != DEFAULT_OUTPUT):
-        parser.error("--format, --output and --checkpoint need --input: without it the bundled trace runs")
+    others = options.format or options.checkpoint or options.broker or options.output != DEFAULT_OUTPUT
+    if options.input is None and others:
+        parser.error("--format, --output, --checkpoint and --broker need --input: without it the bundled trace runs")
     return options
 
 
 def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
-    checkpoint = f"{options.output}/checkpoint" if options.checkpoint is None else options.checkpoint
+    """The tables of a job of one broker are under `brokers` of the output, whose rg_ tables all such jobs share."""
+    output = options.output if options.broker is None else f"{options.output}/brokers/{quote(options.broker, safe='')}"
+    checkpoint = f"{output}/checkpoint" if options.checkpoint is None else options.checkpoint
     format_ = options.format or conf.settings.input.format
     check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
-    return ThrottleJob(options.input, format_, options.output, checkpoint, options.once)
+    return ThrottleJob(options.input, format_, output, checkpoint, options.once, options.broker, options.output)
 
 
 if __name__ == "__main__":

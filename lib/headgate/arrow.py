@@ -13,3 +13,29 @@ def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [() for _ in schema]
     arrays = [pa.array(values, column.type) for values, column in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+GROUP_USAGE = pa.schema(
+    [("broker", pa.string()), ("group", pa.string()), ("class", pa.int8())]
+    + [
+        (name, pa.int64())
+        for name in ("at_ms", "admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes", "topics")
+    ]
+)
+"""What a group's traffic was in the slot of time (Rules.slot_ms) that begins at `at_ms`; rows of one slot add up.
+
+class: 0 publish. topics: of the group, whose first traffic in their epoch (Rules.epoch_ms) lies in the slot.
+"""
+
+GROUP_WAITS = pa.schema(
+    [
+        ("broker", pa.string()),
+        ("group", pa.string()),
+        ("class", pa.int8()),
+        ("from_ms", pa.int64()),
+        ("until_ms", pa.int64()),
+        ("throttled_msgs", pa.bool_()),
+        ("throttled_bytes", pa.bool_()),
+    ]
+)
+"""A time in which producers waited at a group's limiter, and for want of what: rounded outwards, and it may go on."""

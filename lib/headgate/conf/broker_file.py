@@ -6,14 +6,18 @@ from typing import Any, Final
 from headgate.conf.broker import BROKER_KEYS, UNUSED_KEYS, BrokerConf, BrokerKey
 from headgate.conf.findings import Findings, Place, nearest, shown
 from headgate.conf.properties import Entry, read_properties
+from headgate.conf.quota_keys import is_quota_key, quota_settings
+from headgate.core.quota.settings import QuotaSettings
 
 _OWN_PREFIX: Final = "headgate"
 # Keys of Pulsar that headgate does not read stay below 0.8; old and misspelt names of those it reads lie above 0.9.
 _TYPING_MISTAKE: Final = 0.88
 
 
-def read_broker_conf(content: bytes, file: str, findings: Findings) -> BrokerConf:
-    """Return the settings in a broker.conf; what is wrong goes to `findings`, and its key keeps the default.
+def read_broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:
+    """Return the settings in a broker.conf, and those of quota sharing in it.
+
+    What is wrong goes to `findings`, and its key keeps the default.
 
     Keys that headgate does not read are ignored, except that one beginning with `headgate` is a mistake and one that
     looks like a typing mistake is a warning. A blank value is the default; for
@@ -23,6 +27,8 @@ def read_broker_conf(content: bytes, file: str, findings: Findings) -> BrokerCon
     values: dict[str, Any] = {}
     wrong: set[str] = set()
     for name, entry in entries.items():
+        if is_quota_key(name):
+            continue
         key = BROKER_KEYS.get(name)
         if key is None:
             _unknown(name, Place(file, name, entry.line), findings)
@@ -37,7 +43,7 @@ def read_broker_conf(content: bytes, file: str, findings: Findings) -> BrokerCon
             findings.mistake(Place(file, name, entry.line), shown(text), key.allowed, _remedy(key))
     conf = BrokerConf(**values)
     _check_together(conf, entries, wrong, file, findings)
-    return conf
+    return conf, quota_settings(entries, file, findings)
 
 
 def _remedy(key: BrokerKey) -> str:

@@ -13,6 +13,7 @@ from headgate.conf.policies import Policies, read_policies
 from headgate.conf.resource_groups import ResourceGroups, read_resource_groups
 from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
+from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import ConfError
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
@@ -31,6 +32,7 @@ class Conf:
     broker: BrokerConf = field(default_factory=BrokerConf)
     policies: Policies = field(default_factory=Policies)
     resource_groups: ResourceGroups = field(default_factory=ResourceGroups)
+    quota: QuotaSettings = field(default_factory=QuotaSettings)
     warnings: tuple[str, ...] = ()
 
 
@@ -52,10 +54,10 @@ def load_conf(conf_dir: str | Path) -> Conf:
         return default if content is None else parse(content, files[name], findings)
 
     settings = read("headgate.toml", _decoded(read_settings, Settings()), Settings())
-    broker = read("broker.conf", read_broker_conf, BrokerConf())
+    broker, quota = read("broker.conf", read_broker_conf, (BrokerConf(), QuotaSettings()))
     policies = read("policies.json", _decoded(read_policies, Policies()), Policies())
     groups = read("resource-groups.json", _decoded(read_resource_groups, ResourceGroups()), ResourceGroups())
-    conf = Conf(settings, broker, policies, groups, tuple(findings.warnings))
+    conf = Conf(settings, broker, policies, groups, quota, tuple(findings.warnings))
     check_state_key(conf, files, findings)
     check_classic_periods(conf, files, findings)
     if findings.mistakes:

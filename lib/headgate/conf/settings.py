@@ -134,6 +134,7 @@ class OperatorSettings(Section):
     slots: Annotated[int, Field(ge=1, le=4096, description="an integer from 1 to 4096")] = 32
     traffic: Annotated[Literal["admitted", "offered"], Field(description="admitted or offered")] = "admitted"
     send_timeout_ms: Milliseconds = 30_000
+    group_limits: Annotated[Literal["shared", "each_broker"], Field(description="shared or each_broker")] = "shared"
     kernel: Annotated[Literal["numba", "python"], Field(description="numba or python")] = "numba"
 
 

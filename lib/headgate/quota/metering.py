@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.cuts import MeterParameters
 from headgate.core.quota.groups import UNLIMITED, FlagPair, RatePair, UsageKey
 from headgate.quota.control_rows import GroupLimit, LimitKey
 from headgate.quota.outbox import Outbox
 from headgate.quota.own_broker import MeasuredCut, OwnBroker
-from headgate.quota.schemas import GROUP_USAGE, GROUP_WAITS
 
 Row = tuple[Any, ...]
 

@@ -93,36 +93,6 @@ LIMITS = pa.schema(
     ]
 )
 
-GROUP_USAGE = pa.schema(
-    [
-        pa.field("broker", pa.string(), nullable=False),
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("class", pa.int8(), nullable=False),
-        pa.field("at_ms", pa.int64(), nullable=False),
-        pa.field("admitted_msgs", pa.int64(), nullable=False),
-        pa.field("admitted_bytes", pa.int64(), nullable=False),
-        pa.field("offered_msgs", pa.int64(), nullable=False),
-        pa.field("offered_bytes", pa.int64(), nullable=False),
-        pa.field("topics", pa.int64(), nullable=False),
-    ]
-)
-"""What a batch counted by broker, group and class, one row a slot: `at_ms` is the start of a slot, which is
-`MeterParameters.slot_ms` long; counts are of the slot. topics: those whose first traffic in their epoch lies in it.
-"""
-
-GROUP_WAITS = pa.schema(
-    [
-        pa.field("broker", pa.string(), nullable=False),
-        pa.field("group", pa.string(), nullable=False),
-        pa.field("class", pa.int8(), nullable=False),
-        pa.field("from_ms", pa.int64(), nullable=False),
-        pa.field("until_ms", pa.int64(), nullable=False),
-        pa.field("throttled_msgs", pa.bool_(), nullable=False),
-        pa.field("throttled_bytes", pa.bool_(), nullable=False),
-    ]
-)
-"""What was held back in a batch: from when until when, and for want of what; arguments of `UsageMeter.hold_back`."""
-
 STATE = pa.schema(
     [
         pa.field("query_id", pa.string(), nullable=False),

@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.errors import StateError
 from headgate.throttle.blocks import gather
 from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 
 OUTPUT_TABLES = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS}
+KINDS = {**OUTPUT_TABLES, "group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "progress": PROGRESS}
 QUERY_ID = "sql.streaming.queryId"
 
 
@@ -35,6 +37,15 @@ class BatchResult:
     progress: pa.Table
 
 
+@dataclass(frozen=True)
+class GroupCounts:
+    """What a batch says of groups (arrow.GROUP_USAGE, GROUP_WAITS), and how far its domains are (schemas.PROGRESS)."""
+
+    usage: pa.Table
+    waits: pa.Table
+    progress: pa.Table
+
+
 class TableSink:
     """Exactly once: each table takes a batch in one transaction (query id, batch id).
 
@@ -42,7 +53,7 @@ class TableSink:
     skipped. `batches` comes last.
 
     on_batch is called after a batch is in its tables, again when it is run again. lost: dead letters of the batch under
-    way that did not come through the operator.
+    way that did not come through the operator. share: takes what the batch says of groups, before `batches`.
     """
 
     def __init__(
@@ -50,7 +61,9 @@ class TableSink:
         tables: Tables,
         on_batch: Callable[[BatchResult], None],
         lost: Callable[[], pa.Table] = DEAD_LETTERS.empty_table,
+        share: Callable[[GroupCounts, str, int], None] | None = None,
     ) -> None:
+        self._share = share
         self._tables = tables
         self._on_batch = on_batch
         self._lost = lost
@@ -66,6 +79,9 @@ class TableSink:
         for name in OUTPUT_TABLES:
             self._tables.append(name, rows[name], query_id, batch_id)
         result = _result(batch_id, rows)
+        if self._share is not None:
+            counts = GroupCounts(rows["group_usage"], rows["group_waits"], rows["progress"])
+            self._share(counts, query_id, batch_id)
         if any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows:
             self._tables.append("batches", _batch_row(result, len(rows["topic_usage"])), query_id, batch_id)
         self._on_batch(result)
@@ -75,7 +91,7 @@ def _by_kind(output: pa.Table) -> dict[str, pa.Table]:
     blocks: dict[str, list[bytes]] = defaultdict(list)
     for kind, block in zip(output["kind"].to_pylist(), output["block"].to_pylist(), strict=True):
         blocks[kind].append(block)
-    return {name: gather(schema, blocks[name]) for name, schema in {**OUTPUT_TABLES, "progress": PROGRESS}.items()}
+    return {name: gather(schema, blocks[name]) for name, schema in KINDS.items()}
 
 
 def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from headgate.spark.batch_files import (
 from headgate.spark.idle import idle_of
 from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
+from headgate.spark.sharing import Sharing
 from headgate.spark.sink import OUTPUT_TABLES, BatchResult, TableSink
 from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
@@ -53,13 +54,19 @@ CLOSING_BATCHES = 5
 
 @dataclass(frozen=True)
 class ThrottleJob:
-    """What the command line says. once: end when the input is used up."""
+    """What the command line says. once: end when the input is used up.
+
+    broker: the one whose rows count, None: every one. shared: the output whose rg_ tables the jobs of all brokers use,
+    None: the job's own.
+    """
 
     input: str
     format: str
     output: str
     checkpoint: str
     once: bool = False
+    broker: str | None = None
+    shared: str | None = None
 
 
 class ThrottleRun:
@@ -96,8 +103,11 @@ class ThrottleRun:
         if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
             raise self._not_of_this_checkpoint()
         self.tables = Tables(job.output)
+        self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
         self._layout = self._prepared()
-        self._routing = routing_of(self._layout)
+        self._routing = replace(routing_of(self._layout), broker=job.broker)
+        if self.sharing is not None:
+            self.sharing.begin(self._reached(), is_new=not self._has_begun)
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
@@ -115,9 +125,31 @@ class ThrottleRun:
         if not self._job.once:
             self._to_the_end(processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
         else:
-            self._to_the_end(availableNow=True)
+            self._to_the_end(**self._draining())
             self._close()
+        if self.sharing is not None:
+            self.sharing.end()
         return not self._stop.is_set()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the files say and the tables cannot follow."""
+        return () if self.sharing is None else self.sharing.warnings
+
+    def _sharing(self) -> Sharing | None:
+        """None where topics are keys: they share no limiter."""
+        if self._conf.settings.operator.state_key == "topic":
+            return None
+        shared = self._job.shared or self._job.output
+        return Sharing(self.tables, self._conf, shared, self._job.output, self._job.broker)
+
+    def _draining(self) -> dict[str, Any]:
+        """The trigger that uses the input up. With availableNow no control row of the run itself would be seen before
+        its end, and what brokers use would not change what they may; so where quotas are shared, it is idleness.
+        """
+        if self.sharing is not None and self.sharing.is_in_use:
+            return {"processingTime": "0 seconds"}
+        return {"availableNow": True}
 
     def _close(self) -> None:
         """Let all that is open end, again as long as rows come in with the batch that does it."""
@@ -143,7 +175,7 @@ class ThrottleRun:
         self._started.clear()
         query = (
             self.dataframe()
-            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost))
+            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing))
             .option("checkpointLocation", self._job.checkpoint)
             .queryName("throttle")
             .trigger(**trigger)
@@ -152,11 +184,13 @@ class ThrottleRun:
         self._query: StreamingQuery = query
         self._started.set()
         try:
-            if self._job.once:
+            if not self._job.once:
+                self._follow(query)
+            elif "processingTime" in trigger:
+                self._until_idle(query)
+            else:
                 while query.isActive and not self._stop.wait(POLL_S):
                     pass
-            else:
-                self._follow(query)
         finally:
             self._end(query)
         return None if self._stop.is_set() else query.exception()
@@ -164,7 +198,7 @@ class ThrottleRun:
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
         settings = self._conf.settings.input
-        rules = rules_of(self._layout)
+        rules = rules_of(self._layout, None if self.sharing is None else self.sharing.meter)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
         traffic = (
             read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
@@ -185,7 +219,8 @@ class ThrottleRun:
     def _prepared(self) -> Layout:
         """Bring the control table up to the conf files; a restart finds the layout that the first start chose."""
         control = self.tables.read("control")
-        wanted, kept = layout_of(self._conf), kept_layout(control)
+        is_shared = self.sharing is not None and self.sharing.is_in_use
+        wanted, kept = layout_of(self._conf, whole_brokers=is_shared), kept_layout(control)
         rows = []
         if not self._has_begun:
             self._refuse_another_checkpoint(control)
@@ -196,7 +231,7 @@ class ThrottleRun:
         check_layout(wanted, kept)
         changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
         of_conf: list[ConfRow] = [*publish_limits(self._conf), *group_attachments(self._conf)]
-        rows += conf_rows(of_conf, control, changed_at)
+        rows += conf_rows(of_conf, control, changed_at, groups=self.sharing is None)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
@@ -270,6 +305,12 @@ class ThrottleRun:
             return [None]
         state = stored(self._spark, self._job.checkpoint)
         return sorted(row["key"] for row in state.select("key.key").collect())
+
+    def _until_idle(self, query: StreamingQuery) -> None:
+        """Go on until nothing is there to be taken in."""
+        with idle_of(self._spark, query) as idle:
+            while query.isActive and not self._stop.wait(POLL_S) and not idle.since(self._taken_at):
+                pass
 
     def _follow(self, query: StreamingQuery) -> None:
         """Go on until a stop, and let time go on where nothing comes that would move it.

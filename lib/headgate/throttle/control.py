@@ -21,7 +21,7 @@ from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
 
 TICK, FINISH = "tick", "finish"
-CONF, JOB = "conf", "job"
+CONF, JOB, QUOTA = "conf", "job", "quota"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
@@ -36,6 +36,23 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
         return control_row(at, seq, ATTACHMENT, CONF) | place | {"group_name": None if gone else row.group}
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     return control_row(at, seq, LIMIT, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
+
+
+def group_limit_row(
+    at: datetime, seq: int, broker: str | None, group: str, rates: Sequence[int | None]
+) -> dict[str, Any]:
+    """A group's limit on a broker, None: on all, as it was worked out.
+
+    rates: messages and bytes a second; None: not limited, 0: nothing passes.
+    """
+    place = {"broker": broker, "scope": "group", "name": group}
+    named = dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
+    return control_row(at, seq, LIMIT, QUOTA) | place | named
+
+
+def attachment_row(at: datetime, seq: int, scope: str, resource: str, group: str | None) -> dict[str, Any]:
+    """What a tenant, namespace or topic is attached to, None: nothing."""
+    return control_row(at, seq, ATTACHMENT, QUOTA) | {"scope": scope, "name": resource, "group_name": group}
 
 
 def tick_row(

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Ints, Operations
 from headgate.core.numbers import MAX
 from headgate.throttle.keys import scopes_and_names
-from headgate.throttle.schemas import GROUP_USAGE, GROUP_WAITS
 
 if TYPE_CHECKING:
     from headgate.throttle.state import DomainState

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.conf import Conf, group_attachments
+from headgate.core.quota.cuts import MeterParameters
 from headgate.errors import StateError
 from headgate.throttle.control import FROM_THE_START, JOB, control_row
 from headgate.throttle.routing import Routing
@@ -97,8 +98,11 @@ def routing_of(layout: Layout) -> Routing:
     )
 
 
-def rules_of(layout: Layout) -> Rules:
+def rules_of(layout: Layout, meter: MeterParameters | None = None) -> Rules:
+    """meter: what the usage of groups is told for, None: it is not."""
     return Rules(
+        slot_ms=0 if meter is None else meter.slot_ms,
+        epoch_ms=Rules.epoch_ms if meter is None else meter.epoch_ms,
         max_debt_ms=layout.max_debt_ms,
         release_quantum=layout.release_quantum,
         offered=layout.traffic == "offered",

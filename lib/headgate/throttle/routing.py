@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
@@ -34,11 +35,15 @@ BLANK_LINE = "blank line"
 
 @dataclass(frozen=True)
 class Routing:
-    """The state layout of a job, fixed by its first start. whole_brokers: one key has all of a broker's topics."""
+    """The state layout of a job, fixed by its first start. whole_brokers: one key has all of a broker's topics.
+
+    broker: the one whose rows are taken in, None: every one.
+    """
 
     slots: int = 32
     by_topic: bool = False
     whole_brokers: bool = False
+    broker: str | None = None
 
     @property
     def keys(self) -> list[str]:
@@ -60,6 +65,8 @@ def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordB
         if "file" in rows.column_names:
             letters = _numbered(letters, _line_numbers(rows["file"], lines)[bad])
         good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
+        if routing.broker is not None:
+            good = good.filter(pc.equal(good["broker"], routing.broker))
         packed = [*_dead_letters(letters), *_events(routing, good)]
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
 

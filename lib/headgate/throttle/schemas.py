@@ -81,31 +81,6 @@ TOPIC_USAGE = pa.schema(
     + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
 )
 
-GROUP_USAGE = pa.schema(
-    [("broker", pa.string()), ("group", pa.string()), ("class", pa.int8())]
-    + [
-        (name, pa.int64())
-        for name in ("at_ms", "admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes", "topics")
-    ]
-)
-"""What a group's traffic was in the slot of time (Rules.slot_ms) that begins at `at_ms`; rows of one slot add up.
-
-class: 0 publish. topics: of the group, whose first traffic in their epoch (Rules.epoch_ms) lies in the slot.
-"""
-
-GROUP_WAITS = pa.schema(
-    [
-        ("broker", pa.string()),
-        ("group", pa.string()),
-        ("class", pa.int8()),
-        ("from_ms", pa.int64()),
-        ("until_ms", pa.int64()),
-        ("throttled_msgs", pa.bool_()),
-        ("throttled_bytes", pa.bool_()),
-    ]
-)
-"""A time in which producers waited at a group's limiter, and for want of what: rounded outwards, and it may go on."""
-
 DEAD_LETTERS = pa.schema(
     [
         ("reason", pa.string()),

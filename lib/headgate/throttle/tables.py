@@ -72,17 +72,21 @@ class Tables:
         )
         return True
 
-    def append_control(self, rows: list[dict[str, Any]]) -> None:
-        """Append rows to `control`; others may append at the same time. Raises TableError if that fails."""
+    def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
+        """Append rows to `control`, once under a transaction; others may append, too. Raises TableError."""
         if not rows:
             return
-        table = self._tables["control"]
+        table = self._current("control")
+        if transaction is not None and (table.transaction_version(transaction[0]) or -1) >= transaction[1]:
+            return
         try:
             write_deltalake(
                 table,
                 pa.Table.from_pylist(rows, CONTROL),
                 mode="append",
-                commit_properties=CommitProperties(max_commit_retries=50),
+                commit_properties=CommitProperties(
+                    app_transactions=[] if transaction is None else [Transaction(*transaction)], max_commit_retries=50
+                ),
             )
         except (DeltaError, OSError) as error:
             raise TableError(

@@ -7,12 +7,13 @@ import pyarrow as pa
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.changes import ATTACHMENT, Change, changes_table
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import EVENTS, GROUP_USAGE, GROUP_WAITS, MARKS, TICKS, TOPIC_USAGE
+from headgate.throttle.schemas import EVENTS, MARKS, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 

@@ -1,0 +1,121 @@
+"""Quota sharing in a throttle job: what foreachBatch does with what the operator counted of groups."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow.compute as pc
+
+from headgate.conf import Conf
+from headgate.core.quota.settings import QuotaSettings
+from headgate.quota.control_rows import ControlRows
+from headgate.quota.delta import opened
+from headgate.quota.import_conf import import_groups
+from headgate.quota.loop import QuotaLoop
+from headgate.quota.loop_state import LoopStateStore
+from headgate.quota.schemas import QUOTA_STATE
+from headgate.quota.tables import Locations, QuotaTables
+from headgate.spark.sink import GroupCounts
+from headgate.throttle.control import FROM_THE_START, attachment_row, group_limit_row
+from headgate.throttle.tables import Tables
+
+
+class Sharing:
+    """Counts of a batch become usage that all brokers read, and what they all used becomes limits of the next batch.
+
+    A batch is measured once, however often it is run (`quota_state`); limits come back as rows of `control`, which hold
+    from the job's clock on. Raises ConfError for settings that lack something, TableError where the job's own tables
+    cannot be written; troubles of shared tables stop nothing (resource-groups 10).
+
+    shared: the output under which the tables are that all jobs know. broker: the one that the job is for, None: all.
+    """
+
+    def __init__(self, tables: Tables, conf: Conf, shared: str, own: str, broker: str | None) -> None:
+        settings = settings_of(conf, shared, broker)
+        self._control = tables
+        self._is_offered = conf.settings.operator.traffic == "offered"
+        self.meter = settings.meter_parameters(demand_visible=self._is_offered)
+        self.tables = QuotaTables(Locations.of(shared, settings), settings)
+        self.warnings = import_groups(self.tables.config, conf.resource_groups, settings).warnings
+        self._store = LoopStateStore(opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms))
+        self._loop = QuotaLoop(
+            self.tables, settings, demand_visible=self._is_offered, broker=broker, state=self._store.load()
+        )
+        self._clock_ms = 0
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anything is attached to a group."""
+        attachments = self.tables.config.read().attachments
+        return bool(attachments.tenants or attachments.namespaces or attachments.topics)
+
+    def begin(self, reached: datetime, *, is_new: bool) -> None:
+        """Before the first batch of a start: attachments, and limits for who is known.
+
+        In a new job nobody is: until it is told better, a broker has no more of a group than its quota.
+        """
+        if is_new:
+            groups = self.tables.config.read().groups.values()
+            ceilings = [group_limit_row(FROM_THE_START, 0, None, group.name, group.rates[:2]) for group in groups]
+            self._control.append_control(ceilings)
+        self._exchange(int(reached.timestamp() * 1000))
+
+    def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
+        progress = counts.progress
+        reached_us = pc.max(progress["event_time_us"]).as_py()
+        self._clock_ms = max(self._clock_ms, 0 if reached_us is None else reached_us // 1000)
+        if not self._store.has(query_id, batch_id):
+            brokers = progress["broker"].unique().to_pylist()
+            self._loop.measure(counts.usage, counts.waits, brokers, self._clock_ms, _wall_ms())
+            self._store.save(self._loop.state(), query_id, batch_id)
+        self._exchange(self._clock_ms)
+
+    def end(self) -> None:
+        """Others are told that this job's brokers use nothing any more."""
+        self._loop.close()
+
+    def _exchange(self, clock_ms: int) -> None:
+        rows = self._loop.exchange(max(clock_ms, 0), _wall_ms())
+        self._control.append_control(control_rows(rows), rows.transaction)
+
+
+def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
+    """The settings of conf; a job of one broker finds the others under `shared` where they name no tables.
+
+    With resourceGroupBrokerCount and no usage table it goes without (resource-groups 10).
+    """
+    settings = conf.quota
+    if broker is None or (settings.broker_count is not None and settings.usage_table is None):
+        return settings
+    places = Locations.of(shared, settings)
+    return replace(
+        settings,
+        group_table=places.groups,
+        attachment_table=places.attachments,
+        member_table=places.members,
+        usage_table=places.usage,
+        limit_table=places.limits,
+    )
+
+
+def control_rows(rows: ControlRows) -> list[dict[str, Any]]:
+    """What the loop says, for the operator. Only publishes are limited there."""
+    limits = [
+        group_limit_row(_moment(row.effective_ms), seq, row.broker, row.group, (row.messages_per_s, row.bytes_per_s))
+        for seq, row in enumerate(rows.limits, 1)
+        if row.traffic_class == 0
+    ]
+    attachments = [
+        attachment_row(_moment(row.effective_ms), seq, str(row.scope), row.resource, row.group)
+        for seq, row in enumerate(rows.attachments, 1)
+    ]
+    return limits + attachments
+
+
+def _moment(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
