@@ -203,9 +203,9 @@ def print_tables(records: Sequence[Record]) -> None:
         if record["record"] == "target":
             numbers = [number(record[key]) for key in ("median", "min", "max")]
             targets.add_row(record["name"], bound_of(record), *numbers, "met" if record["met"] else "not met")
-    if measurements.row_count:
-        console.print(measurements)
-    console.print(targets)
+    for table in (measurements, targets):
+        if table.row_count:
+            console.print(table)
     for record in records:
         if record["record"] == "table":
             shown = Table(*record["columns"], title=record["title"])

@@ -190,7 +190,7 @@ def _in_order(reads: Sequence[Read], broker: int) -> bool:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    return statistics.quantiles(values, n=100)[percent - 1]
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
 def main() -> int:
