@@ -76,12 +76,15 @@ class Task(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One trace of a cell. limits_sum: the largest sum of limits in a round, in quotas. target_gap: as `Played`."""
+    """One trace of a cell. target_gap: as `Played`.
+
+    limits_sum: the largest sum of limits in a round before the event, and from it on, in quotas.
+    """
 
     cell: Cell
     seed: int
     measures: Measures
-    limits_sum: float
+    limits_sum: tuple[float, float]
     target_gap: int
 
 
@@ -97,7 +100,7 @@ class Row:
     useful: float
     jain: float
     jaggedness: float
-    limits_sum: float
+    limits_sum: tuple[float, float]
 
     @classmethod
     def of(cls, cell: Cell, trials: Sequence[Trial]) -> "Row":
@@ -111,7 +114,7 @@ class Row:
             statistics.fmean(one.useful_share for one in measures),
             min(one.jain_end for one in measures),
             statistics.fmean(one.jaggedness for one in measures),
-            max(trial.limits_sum for trial in trials),
+            (max(trial.limits_sum[0] for trial in trials), max(trial.limits_sum[1] for trial in trials)),
         )
 
     def values(self) -> dict[str, Any]:
@@ -147,7 +150,7 @@ def trials(task: Task) -> list[Trial]:
             played = Played(rounds.play(trace, parameters), 0) if few else play(trace, parameters)
             measures = measure(played.rounds, [1] * task.brokers, EVENT_ROUND)
             cell = Cell(name, task.brokers, task.loss, staleness, profile, mode)
-            found.append(Trial(cell, task.seed, measures, _limits_sum(played.rounds), played.target_gap))
+            found.append(Trial(cell, task.seed, measures, _limits_sums(played.rounds), played.target_gap))
     return found
 
 
@@ -173,9 +176,12 @@ def _rounds(value: int | None) -> int:
     return NOT_REACHED if value is None else value
 
 
-def _limits_sum(played: Sequence[PlayedRound]) -> float:
-    sums = [sum(limit for limit in one.limits if limit not in {None, GONE}) / one.quota for one in played if one.quota]
-    return max(sums, default=0.0)
+def _limits_sums(played: Sequence[PlayedRound]) -> tuple[float, float]:
+    sums = [
+        sum(limit for limit in one.limits if limit not in {None, GONE}) / one.quota if one.quota else 0.0
+        for one in played
+    ]
+    return max(sums[:EVENT_ROUND]), max(sums[EVENT_ROUND:])
 
 
 class Rows:
@@ -223,9 +229,9 @@ def report_targets(results: Results, rows: Rows) -> None:
     for rule in OURS:
         crashed = [row.rounds_to_1 for row in rows.named("crash", loss=0) if row.cell.rule == rule]
         results.target(f"7: crash, no loss, {rule[1]}: rounds to 1 %, worst cell", "rounds", [max(crashed)], at_most=1)
-    for loss in LOSS_PERCENTS:
-        largest = max(row.limits_sum for row in rows.named("partition", loss=loss))
-        name = f"8: partition, {loss} % loss, both modes: largest sum of limits in a round"
+    for loss, (part, when) in itertools.product(LOSS_PERCENTS, enumerate(("before the event", "from the event on"))):
+        largest = max(row.limits_sum[part] for row in rows.named("partition", loss=loss))
+        name = f"8: partition, {loss} % loss, both modes: largest sum of limits in a round {when}"
         results.target(name, "Q", [largest], at_most=1.05)
     for loss, bound in ((0, 99), (30, 97)):
         for rule in OURS:
@@ -291,6 +297,11 @@ def notes(quick: bool) -> Iterator[str]:
     yield (
         "Target 12 is asked of the tables and the meter, target 14 of rg_limits written for the steps by one job "
         "for all brokers; the streaming job has its own tests."
+    )
+    yield (
+        "Target 8 is about the partition itself. Before it, with loss, sums of limits exceed the quota in the first "
+        "rounds of a trace, when a broker that has not heard of anybody yet takes itself to be alone in the group. "
+        "Target 9 names no mode: strict needs two views for a raise and is just below it without loss."
     )
     above = overshoot_of_seeds(range(5 if quick else 400), bound=0.25)
     yield (
