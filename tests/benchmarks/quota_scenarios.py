@@ -296,7 +296,7 @@ def notes(quick: bool) -> Iterator[str]:
     )
     yield (
         "Target 12 is asked of the tables and the meter, target 14 of rg_limits written for the steps by one job "
-        "for all brokers; the streaming job has its own tests."
+        "for all brokers; neither is asked of the streaming job here."
     )
     yield (
         "Target 8 is about the partition itself. Before it, with loss, sums of limits exceed the quota in the first "
