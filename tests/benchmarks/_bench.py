@@ -120,6 +120,14 @@ class Results:
         """Something that must hold for the numbers to mean anything."""
         self._add({"record": "check", "name": name, "passed": passed})
 
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """A table for the reader, its cells as they are to be shown."""
+        self._add({"record": "table", "title": title, "columns": list(columns), "rows": [list(row) for row in rows]})
+
+    def row(self, values: Mapping[str, Any]) -> None:
+        """A line of a result that is too long for the page: it is printed and kept, and that is all."""
+        self._add({"record": "row"} | dict(values))
+
     def note(self, text: str) -> None:
         """A sentence for the reader of the numbers."""
         self._add({"record": "note", "text": text})
@@ -195,7 +203,15 @@ def print_tables(records: Sequence[Record]) -> None:
         if record["record"] == "target":
             numbers = [number(record[key]) for key in ("median", "min", "max")]
             targets.add_row(record["name"], bound_of(record), *numbers, "met" if record["met"] else "not met")
-    console.print(measurements, targets)
+    for table in (measurements, targets):
+        if table.row_count:
+            console.print(table)
+    for record in records:
+        if record["record"] == "table":
+            shown = Table(*record["columns"], title=record["title"])
+            for row in record["rows"]:
+                shown.add_row(*row)
+            console.print(shown)
     for record in records:
         if record["record"] == "check":
             console.print(f"{record['name']}: {'yes' if record['passed'] else 'NO'}")

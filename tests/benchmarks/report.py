@@ -62,7 +62,12 @@ def section(records: Sequence[Record]) -> Iterator[str]:
         (record["name"], record["unit"], number(record["median"]), spread(record), str(record["repetitions"]))
         for record in of_kind(records, "measurement")
     ]
-    yield from table(("measured", "unit", "median", "min to max", "repetitions"), rows)
+    if rows:
+        yield from table(("measured", "unit", "median", "min to max", "repetitions"), rows)
+    for record in of_kind(records, "table"):
+        yield record["title"]
+        yield ""
+        yield from table(record["columns"], record["rows"])
     for record in of_kind(records, "check"):
         yield f"* {record['name']}: {'yes' if record['passed'] else '**no**'}"
     yield from [""] if of_kind(records, "check") else []
