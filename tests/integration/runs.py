@@ -52,8 +52,15 @@ def write_conf(
     policies: Mapping[str, Any] | None = None,
     groups: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A conf directory; `settings` is the text of headgate.toml."""
+    """A conf directory; `settings` is the text of headgate.toml.
+
+    Unless it says something else, each broker enforces the rates of groups: shared ones follow the batches.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    if "group_limits" not in settings:
+        table = "[operator]\n"
+        settings = settings if table in settings else f"{settings}\n{table}"
+        settings = settings.replace(table, f"{table}group_limits = 'each_broker'\n")
     (folder / "headgate.toml").write_text(settings)
     (folder / "broker.conf").write_text("".join(f"{key}={value}\n" for key, value in broker.items()))
     (folder / "policies.json").write_text(json.dumps(policies or {}))

@@ -184,6 +184,7 @@ class ArrayLimiters(PublishLimiters):
             withheld=np.empty(0, WITHHELD),
             withheld_by=np.empty(0, QUEUE),
             waits=waits,
+            exempt=np.zeros(len(waits), np.bool_),
             marks=np.empty(size, MARKED),
             closed=np.empty((size, CLOSED_COLUMNS), np.int64),
             group_waits=np.empty(0, WAIT),

@@ -109,7 +109,8 @@ class PublishDomain:
     """Limiters do not look at one another: what ties topics together is a limiter they share (design 4).
 
     limiters: by position, in order of registration. broker: position of the broker's limiter. groups: that of the group
-    that a topic is charged to, by the topic's; it may change between calls (`leave`). usage: by topic limiter.
+    that a topic is charged to, by the topic's; it may change between calls (`leave`). exempt: producers that no group
+    concerns, which are replicators (resource-groups 2). usage: by topic limiter.
     offered: publishes are arrivals; those of a producer that waits are withheld, charged in order at its release, and
     fail 1 ns after they have been withheld for `timeout_ns`. Of a blocked group the first of them waits, too.
     max_debt_ms, quantum: as in PublishLimiter. tells: waits for groups, and admissions, are wanted.
@@ -118,6 +119,7 @@ class PublishDomain:
     limiters: list[DomainLimiter]
     broker: int | None = None
     groups: dict[int, int] = field(default_factory=dict)
+    exempt: frozenset[int] = frozenset()
     offered: bool = False
     timeout_ns: int = 0
     max_debt_ms: int | None = None
@@ -180,7 +182,7 @@ class PublishDomain:
     def _charge(self, event: Publish, now_ns: int) -> None:
         throttled = False
         counts = self.usage[event.topic].counts
-        for position in (event.topic, self.broker, self.groups.get(event.topic)):
+        for position in (event.topic, self.broker, self._group_of(event)):
             if position is None:
                 continue
             limiter = self.limiters[position]
@@ -191,9 +193,12 @@ class PublishDomain:
                 self._enqueue(position, made, event, causes, now_ns)
         counts[THROTTLED] += throttled
 
+    def _group_of(self, event: Publish) -> int | None:
+        return None if event.producer in self.exempt else self.groups.get(event.topic)
+
     def _is_held(self, event: Publish, now_ns: int) -> bool:
         """Queue the producer of an arrival whose group is blocked: it is not admitted, and so not charged."""
-        position = self.groups.get(event.topic)
+        position = self._group_of(event)
         if position is None or not self.limiters[position].is_blocked:
             return False
         counts = self.usage[event.topic].counts
@@ -251,7 +256,7 @@ class PublishDomain:
             counts[DELAYED] += 1
             counts[DELAY_NS] = sat(counts[DELAY_NS] + delay_ns)
             counts[MAX_DELAY_NS] = max(counts[MAX_DELAY_NS], delay_ns)
-        if self.tells and event.topic in self.groups:
+        if self.tells and self._group_of(event) is not None:
             self.admissions.append(Admission(now_ns, event.topic, event.messages, event.bytes))
         self._charge(event, now_ns)
 

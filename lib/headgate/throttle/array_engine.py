@@ -99,6 +99,7 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
         withheld=np.empty(charges, WITHHELD),
         withheld_by=np.empty(producers if rules.offered else 0, QUEUE),
         waits=np.bincount(domain.entry_producer, minlength=producers).astype(np.int64),
+        exempt=step.exempt,
         marks=np.empty(marks, MARKED),
         closed=np.empty((marks + 2 * charges + 2 * limiters, CLOSED_COLUMNS), np.int64),
         group_waits=np.empty(queued + limiters if tells else 0, WAIT),

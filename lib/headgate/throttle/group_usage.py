@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
-from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Ints, Operations
+from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Flags, Ints, Operations
 from headgate.core.numbers import MAX
 from headgate.throttle.keys import scopes_and_names
 
@@ -25,16 +25,19 @@ _EXACT = 2.0**52
 _CLOSE = 8
 
 
-def group_usage(domain: "DomainState", operations: Operations, result: "Result", rules: "Rules") -> pa.Table:
+def group_usage(
+    domain: "DomainState", operations: Operations, exempt: Flags, result: "Result", rules: "Rules"
+) -> pa.Table:
     """A row for each group and slot with traffic.
 
     Offered is what arrived, admitted what was let in: the same in admitted traffic. topics: those of the group whose
-    first traffic in their epoch lies in the slot.
+    first traffic in their epoch lies in the slot. exempt: producers that do not count.
     """
     group_of = domain.limiters["group"]
     if rules.slot_ms == 0 or not (group_of >= 0).any():
         return GROUP_USAGE.empty_table()
     of_group = np.flatnonzero((operations.kind == PUBLISH) & (group_of[operations.topic] >= 0))
+    of_group = of_group[~exempt[operations.producer[of_group]]]
     arrived = np.stack(
         [column[of_group] for column in (operations.at_ns, operations.topic, operations.messages, operations.bytes)]
     )

@@ -38,6 +38,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         limiters=[],
         broker=keys.index(BROKER_KEY) if BROKER_KEY in keys else None,
         groups={topic: group for topic, group in enumerate(domain.limiters["group"].tolist()) if group >= 0},
+        exempt=frozenset(np.flatnonzero(step.exempt).tolist()),
         offered=rules.offered,
         timeout_ns=rules.send_timeout_ms * 1_000_000,
         max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import NO_GROUP, NONE, UNRESOLVED, Ints
+from headgate.core.kernels.domain_types import NO_GROUP, NONE, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.limits import topics_under
 from headgate.throttle.state import DomainState, encoded, no_ints, strings
 
+REPLICATOR = "pulsar.repl"
 _LAST = np.iinfo(np.int64).max // 4
 
 
@@ -135,6 +136,12 @@ def producers(domain: DomainState, events: pa.Table, topic: Ints, *, offered: bo
     place[by_first] = np.arange(len(first))
     rows = first[by_first]
     return Producers(topics[rows], names.take(rows), connections.take(rows), place[inverse.ravel()][kept:])
+
+
+def replicators(names: pa.StringArray) -> Flags:
+    """Which producers are replicators, by Pulsar's prefix of their names: groups do not concern them."""
+    is_replicator: Flags = pc.starts_with(names, REPLICATOR).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return is_replicator
 
 
 def keep_waiting(domain: DomainState, known: Producers) -> None:

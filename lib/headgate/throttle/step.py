@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Ints, Operations
+from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
 from headgate.throttle.changes import ATTACHMENT, Change, in_order
 from headgate.throttle.group_usage import group_usage, group_waits
 from headgate.throttle.output import marks_table, usage_table
-from headgate.throttle.registration import keep_waiting, producers, reattach, register
+from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
 from headgate.throttle.state import Clock, DomainState, numbers
 
 
@@ -37,10 +37,14 @@ class Rules:
 
 
 class Step(NamedTuple):
-    """What an engine gets for one step: what to do in its order, each producer's topic, and up to when time comes."""
+    """What an engine gets for one step: what to do in its order, each producer's topic, and up to when time comes.
+
+    exempt: producers that no group limits or counts.
+    """
 
     operations: Operations
     producer_topic: Ints
+    exempt: Flags
     until_ns: int
     finish: bool
 
@@ -169,12 +173,13 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, order, topic, known.of_event)
     operations = _in_order(domain, publishes, _leaves(left), _updates(domain, part.limits))
-    result = engine(domain, Step(operations, known.topic, part.until_ns, finish), rules)
+    exempt = replicators(known.name)
+    result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     tables = (
         marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
-        group_usage(domain, operations, result, rules),
+        group_usage(domain, operations, exempt, result, rules),
         group_waits(domain, result, part.until_ns, rules),
     )
     keep_waiting(domain, known)

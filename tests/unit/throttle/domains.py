@@ -193,7 +193,7 @@ AMOUNTS = [(messages, bytes_) for bytes_ in (0, 7, 450) for messages in range(21
 
 
 @st.composite
-def traffic(draw, *, topics=TOPICS):
+def traffic(draw, *, topics=TOPICS, replication=True):
     """Rows in their order, at cumulated steps of time. Few draws a row: they take most of the time of a test."""
     kinds = st.integers(0, len(AMOUNTS) * 2 * len(topics) - 1)
     drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=20, max_size=50))
@@ -203,7 +203,8 @@ def traffic(draw, *, topics=TOPICS):
         sender, place = divmod(kind, len(topics))
         producer, amounts = divmod(sender, len(AMOUNTS))
         messages, bytes_ = AMOUNTS[amounts]
-        rows.append(event(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, producer=f"p{producer}"))
+        name = f"p{producer}" if seq % 7 or not replication else f"pulsar.repl.{producer}"
+        rows.append(event(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, producer=name))
     return rows
 
 

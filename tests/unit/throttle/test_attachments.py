@@ -168,6 +168,22 @@ def test_what_a_moved_topics_producers_withheld_is_charged_to_the_new_group_at_o
 
 
 @both_engines
+@pytest.mark.parametrize("rules", [Rules(slot_ms=250), Rules(offered=True, slot_ms=250)])
+def test_replication_is_none_of_a_groups_business(engine, rules):
+    rows = [
+        event(0, T0, seq=0, messages=30, producer="pulsar.repl.west-->east"),
+        event(1, T0, seq=1, messages=4, producer="pulsar.rep"),
+        event(2, T0, seq=2, messages=5, producer="pulsar.repl"),
+    ]
+    changes = [limit("default", messages=35), limit("group", "gold", 0), attach(T0, "gold")]
+    outcome = step_through(whole(rows, changes, until_us=100), rules, engine)
+
+    assert {("gold", 1)} == {(mark["limiter"], mark["seq"]) for mark in outcome.marks if mark["scope"] == "group"}
+    assert [4] == [row["offered_msgs"] for row in outcome.group_usage]
+    assert [2] == [mark["seq"] for mark in outcome.marks if mark["scope"] == "topic"]
+
+
+@both_engines
 def test_the_queue_of_a_topic_limiter_does_not_hear_of_attachments(engine):
     changes = [limit("default", messages=10), attach(T0, "gold"), attach(T0, "iron", at_us=SECOND_US)]
     outcome = step_through(whole([event(0, T0, messages=30)], changes, until_us=3 * SECOND_US), Rules(), engine)

@@ -170,7 +170,7 @@ def test_usage_and_waits_do_not_depend_on_batches(engine, data, changes, rules, 
 
 
 @settings(quick, max_examples=40)
-@given(traffic(), limit_changes(), all_rules(), with_slots)
+@given(traffic(replication=False), limit_changes(), all_rules(), with_slots)
 def test_usage_of_groups_is_that_of_their_topics(rows, changes, rules, slot_ms):
     outcome = step_through(whole(rows, changes), replace(rules, slot_ms=slot_ms))
     expected, actual = Counter(), Counter()

@@ -18,6 +18,7 @@ from headgate.core.kernels.domain_types import (
     ADMISSION_ROWS,
     DUES,
     LEAVE,
+    NO_GROUP,
     NONE,
     RESOLUTION_NS,
     SET_LIMIT,
@@ -57,13 +58,20 @@ from headgate.core.usage import (
 
 
 @inlined
+def group_of(domain: DomainArrays, producer: int64, topic: int64) -> int64:
+    """The group limiter that a publish is charged to, below 0 for none: replication has none (resource-groups 2)."""
+    group = int64(domain.limiters[topic].group)
+    return int64(NO_GROUP) if group >= 0 and domain.exempt[producer] else group
+
+
+@inlined
 def charge(
     domain: DomainArrays, producer: int64, topic: int64, messages: int64, bytes_: int64, seq: int64, now_ns: int64
 ) -> None:
     """Charge topic, broker and group, without short-circuit; queue the producer where one throttles (4.2)."""
     throttled = False
     for scope in range(3):
-        i = topic if scope == 0 else (domain.broker if scope == 1 else int64(domain.limiters[topic].group))
+        i = topic if scope == 0 else (domain.broker if scope == 1 else group_of(domain, producer, topic))
         if i < 0:
             continue
         causes = charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns)
@@ -81,7 +89,7 @@ def hold_blocked(domain: DomainArrays, producer: int64, topic: int64, seq: int64
 
     The arrival is not admitted, and so not charged: it stays withheld.
     """
-    i = int64(domain.limiters[topic].group)
+    i = group_of(domain, producer, topic)
     causes = blocking(domain.buckets, i) if i >= 0 else 0
     if causes == 0:
         return False
@@ -114,7 +122,7 @@ def admit(
         counts[topic, DELAYED] += 1
         counts[topic, DELAY_NS] = sat_add(counts[topic, DELAY_NS], delay_ns)
         counts[topic, MAX_DELAY_NS] = max(counts[topic, MAX_DELAY_NS], delay_ns)
-    if domain.tells and domain.limiters[topic].group >= 0:
+    if domain.tells and group_of(domain, producer, topic) >= 0:
         n = domain.used[ADMISSION_ROWS]
         row = domain.admissions[n]
         row.at_ns, row.topic, row.messages, row.bytes = now_ns, topic, messages, bytes_

@@ -15,6 +15,7 @@ from headgate.core.kernels.int128 import MIN
 from headgate.core.usage import USAGE_COLUMNS
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Records = NDArray[Any]
 
 NONE = int(MIN)  # no pending drain, no open second, no link, no publish behind a mark
@@ -86,8 +87,9 @@ class DomainArrays(NamedTuple):
     """Everything that one run works on.
 
     buckets: BUCKET (token_bucket) by limiter and dimension, rate 0: none, below: blocked. counts: of the open second,
-    by topic limiter. waits: queue entries by producer. withheld_by: queue of withheld arrivals by producer. agenda:
-    heap by (due, owner). tells: whether groups' waits and admissions are told. broker: its limiter or -1.
+    by topic limiter. waits: queue entries by producer. exempt: producers that no group concerns. withheld_by: queue of
+    withheld arrivals by producer. agenda: heap by (due, owner). tells: whether groups' waits and admissions are told.
+    broker: its limiter or -1.
     """
 
     buckets: Records
@@ -97,6 +99,7 @@ class DomainArrays(NamedTuple):
     withheld: Records
     withheld_by: Records
     waits: Ints
+    exempt: Flags
     marks: Records
     closed: Ints
     group_waits: Records
