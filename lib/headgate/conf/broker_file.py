@@ -6,18 +6,15 @@ from typing import Any, Final
 from headgate.conf.broker import BROKER_KEYS, UNUSED_KEYS, BrokerConf, BrokerKey
 from headgate.conf.findings import Findings, Place, nearest, shown
 from headgate.conf.properties import Entry, read_properties
-from headgate.conf.quota_keys import is_quota_key, quota_settings
-from headgate.core.quota.settings import QuotaSettings
+from headgate.conf.quota_keys import is_quota_key
 
 _OWN_PREFIX: Final = "headgate"
 # Keys of Pulsar that headgate does not read stay below 0.8; old and misspelt names of those it reads lie above 0.9.
 _TYPING_MISTAKE: Final = 0.88
 
 
-def read_broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:
-    """Return the settings in a broker.conf, and those of quota sharing in it.
-
-    What is wrong goes to `findings`, and its key keeps the default.
+def read_broker_conf(content: bytes, file: str, findings: Findings) -> BrokerConf:
+    """Return the settings in a broker.conf; what is wrong goes to `findings`, and its key keeps the default.
 
     Keys that headgate does not read are ignored, except that one beginning with `headgate` is a mistake and one that
     looks like a typing mistake is a warning. A blank value is the default; for
@@ -43,7 +40,7 @@ def read_broker_conf(content: bytes, file: str, findings: Findings) -> tuple[Bro
             findings.mistake(Place(file, name, entry.line), shown(text), key.allowed, _remedy(key))
     conf = BrokerConf(**values)
     _check_together(conf, entries, wrong, file, findings)
-    return conf, quota_settings(entries, file, findings)
+    return conf
 
 
 def _remedy(key: BrokerKey) -> str:

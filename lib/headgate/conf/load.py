@@ -10,6 +10,7 @@ from headgate.conf.broker_file import read_broker_conf
 from headgate.conf.checks import check_classic_periods, check_state_key
 from headgate.conf.findings import Findings, Place
 from headgate.conf.policies import Policies, read_policies
+from headgate.conf.quota_keys import read_quota_settings
 from headgate.conf.resource_groups import ResourceGroups, read_resource_groups
 from headgate.conf.settings import Settings
 from headgate.conf.settings_file import read_settings
@@ -54,7 +55,7 @@ def load_conf(conf_dir: str | Path) -> Conf:
         return default if content is None else parse(content, files[name], findings)
 
     settings = read("headgate.toml", _decoded(read_settings, Settings()), Settings())
-    broker, quota = read("broker.conf", read_broker_conf, (BrokerConf(), QuotaSettings()))
+    broker, quota = read("broker.conf", _broker_conf, (BrokerConf(), QuotaSettings()))
     policies = read("policies.json", _decoded(read_policies, Policies()), Policies())
     groups = read("resource-groups.json", _decoded(read_resource_groups, ResourceGroups()), ResourceGroups())
     conf = Conf(settings, broker, policies, groups, quota, tuple(findings.warnings))
@@ -63,6 +64,10 @@ def load_conf(conf_dir: str | Path) -> Conf:
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return conf
+
+
+def _broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:
+    return read_broker_conf(content, file, findings), read_quota_settings(content, file, findings)
 
 
 def _content(path: Path, findings: Findings) -> bytes | None:

@@ -76,10 +76,11 @@ class Tables:
         """Append rows to `control`, once under a transaction; others may append, too. Raises TableError."""
         if not rows:
             return
-        table = self._current("control")
-        if transaction is not None and (table.transaction_version(transaction[0]) or -1) >= transaction[1]:
-            return
+        table = self._tables["control"]
         try:
+            table.update_incremental()
+            if transaction is not None and (table.transaction_version(transaction[0]) or -1) >= transaction[1]:
+                return
             write_deltalake(
                 table,
                 pa.Table.from_pylist(rows, CONTROL),

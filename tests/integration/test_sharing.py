@@ -1,0 +1,95 @@
+"""Quotas of groups shared among the brokers of a job, over its tables: usage out, limits back, batch after batch."""
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from headgate.delta_query import query
+from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from integration.runs import conf_in, total, write_publishes
+
+QUOTA = 100
+GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
+TEXT = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\ngroup_limits = 'shared'\ntraffic = 'offered'\n"
+TOPICS = {"b1": "persistent://acme/shop/1", "b2": "persistent://acme/shop/2"}
+SECONDS = 16
+LITTLE, MUCH = 4, 18
+"""Publishes a second, of 5 messages each."""
+
+
+def moving(trace: Path) -> None:
+    """A file a second: acme wants 20 messages/s of b1 and 90 of b2, and half way on the other way round."""
+    for second in range(SECONDS):
+        little, much = ("b1", "b2") if second < SECONDS // 2 else ("b2", "b1")
+        rows = [(second + i / LITTLE, little, TOPICS[little]) for i in range(LITTLE)]
+        rows += [(second + (i + 0.5) / MUCH, much, TOPICS[much]) for i in range(MUCH)]
+        write_publishes(trace / f"{second:02}.json", sorted(rows))
+
+
+def run(spark: SparkSession, folder: Path) -> None:
+    conf = conf_in(folder / "conf", TEXT, broker={}, groups=GROUPS)
+    job = ThrottleJob(str(folder / "trace"), "json", str(folder / "out"), str(folder / "out" / "checkpoint"), once=True)
+    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
+
+
+def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query of the shared tables."""
+    tables = {name: DeltaTable(folder / "out" / name) for name in ("rg_limits", "rg_members", "rg_usage", "control")}
+    rows: list[dict[str, Any]] = query(sql, tables).to_pylist()
+    return rows
+
+
+def limits_in_force(folder: Path) -> list[dict[str, int]]:
+    """Limits in messages by broker, after each change."""
+    sql = (
+        'SELECT epoch, name, "limit" FROM rg_limits JOIN (SELECT DISTINCT broker_id, name FROM rg_members) '
+        "USING (broker_id) WHERE class = 0 AND dimension = 0 ORDER BY epoch"
+    )
+    held: dict[str, int] = {}
+    by_epoch: dict[int, dict[str, int]] = {}
+    for row in asked(folder, sql):
+        held |= {row["name"]: row["limit"]}
+        by_epoch[row["epoch"]] = dict(held)
+    return list(by_epoch.values())
+
+
+def test_shares_follow_the_traffic_and_never_sum_to_more_than_the_quota_and_the_floors(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    moving(tmp_path / "trace")
+    run(spark, tmp_path)
+    limits = limits_in_force(tmp_path)
+    assert {"b1": 20, "b2": 80} in limits
+    assert {"b1": 80, "b2": 20} in limits[limits.index({"b1": 20, "b2": 80}) :]
+    assert all(sum(held.values()) <= QUOTA * 1.05 for held in limits)
+    enforced = asked(tmp_path, "SELECT broker, messages_per_s FROM control WHERE source = 'quota' AND broker = 'b2'")
+    assert {80, 20} <= {row["messages_per_s"] for row in enforced}
+    assert SECONDS * (LITTLE + MUCH) == total(tmp_path / "out", "publishes")
+    assert total(tmp_path / "out", "admitted_messages") < total(tmp_path / "out", "messages")
+
+
+def test_every_report_is_there_once_and_a_restart_begins_a_new_life(spark: SparkSession, tmp_path: Path) -> None:
+    moving(tmp_path / "trace")
+    run(spark, tmp_path)
+    write_publishes(tmp_path / "trace" / "later.json", [(SECONDS + 1.0, "b1", TOPICS["b1"])])
+    run(spark, tmp_path)
+    cuts = asked(
+        tmp_path, "SELECT broker_id, incarnation, seq, group_id, class, count(*) AS n FROM rg_usage GROUP BY ALL"
+    )
+    assert {1} == {row["n"] for row in cuts}
+    lives = asked(tmp_path, "SELECT DISTINCT broker_id, incarnation FROM rg_usage")
+    assert [0, 0, 1, 1] == sorted(row["broker_id"] for row in lives)
+
+
+def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+    moving(tmp_path / "trace")
+    unattached = {"resourcegroups": GROUPS["resourcegroups"]}
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=unattached)
+    job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
+    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
+    counts = asked(tmp_path, "SELECT count(*) AS n FROM rg_usage UNION ALL SELECT count(*) FROM rg_members")
+    assert [0, 0] == [row["n"] for row in counts]
+    assert total(tmp_path / "out", "messages") == total(tmp_path / "out", "admitted_messages")
