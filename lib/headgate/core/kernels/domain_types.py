@@ -34,11 +34,13 @@ def _of_ints(*names: str) -> np.dtype[np.void]:
 
 
 LIMITER = np.dtype(
-    [(name, np.int64) for name in ("next_drain_ns", "head", "tail", "second", "waiting", "since_ns")]
-    + [("group", np.int32), ("born", np.int8), ("reprice", np.int8), ("cause", np.int8), ("spare", np.int8)]
-    + [("held_ns", np.int64)]
+    [("second", np.int64), ("group", np.int32)]
+    + [(name, np.int8) for name in ("born", "reprice", "cause", "spare")]
+    + [(name, np.int64) for name in ("next_drain_ns", "head", "tail", "waiting", "since_ns", "held_ns")]
 )
 """A limiter but for its buckets, and what a topic has besides its counts; as large as a cache line.
+
+What every publish reads stands first: an array need not begin with a cache line.
 
 head, tail: its queue. born: charged before. second: the open one's number (NONE: nothing yet). waiting: the topic's
 queue entries; since_ns: from when on the time that they wait is not counted yet. group: the topic's group limiter,
