@@ -108,7 +108,8 @@ class _Rounds:
         if max((*round_.demand, self._quota or 0), default=0) > RATE_LIMIT:
             raise ValueError(f"round {number}: allowed are rates up to {RATE_LIMIT}")
         if number == 0:
-            self._limits[:] = self._first_limits()
+            if self._is_member.any():
+                self._limits[:] = self._first_limits()
         elif as_of >= 0 and self._runs.any():
             self._limits[self._runs] = self._new_limits(as_of)
         demand = np.array(round_.demand, np.int64)

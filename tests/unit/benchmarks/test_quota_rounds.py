@@ -2,7 +2,7 @@
 
 import pytest
 from _quota_rounds import RATE_LIMIT, play
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.quota import rounds
@@ -62,7 +62,11 @@ def traces(draw):
     return Trace(count, draw(quotas), tuple(made), tuple(weights))
 
 
+NOBODY_LEFT = Trace(1, 1, tuple(Round((0,), (MemberLost(0),) * (number == 0)) for number in range(2)), (1,))
+
+
 @settings(max_examples=250, deadline=None)
+@example(NOBODY_LEFT, RoundParameters(StepParameters(), 1, 2))
 @given(traces(), parameters)
 def test_any_trace_plays_alike_in_both_forms(trace, chosen):
     assert rounds.play(trace, chosen) == play(trace, chosen).rounds

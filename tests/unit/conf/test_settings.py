@@ -43,6 +43,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
             "slots": 32,
             "traffic": "admitted",
             "send_timeout_ms": 30_000,
+            "group_limits": "shared",
             "kernel": "numba",
         },
         "trigger": {"interval_ms": 1000},
