@@ -1,4 +1,4 @@
-"""Rows of plain values as Arrow tables."""
+"""Arrow tables that several packages know: rows of plain values, and what the operator tells the quota loop."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from headgate.conf.broker import BROKER_KEYS, UNUSED_KEYS, BrokerConf, BrokerKey
 from headgate.conf.findings import Findings, Place, nearest, shown
-from headgate.conf.properties import Entry, read_properties
+from headgate.conf.properties import Entry
 from headgate.conf.quota_keys import is_quota_key
 
 _OWN_PREFIX: Final = "headgate"
@@ -13,14 +13,13 @@ _OWN_PREFIX: Final = "headgate"
 _TYPING_MISTAKE: Final = 0.88
 
 
-def read_broker_conf(content: bytes, file: str, findings: Findings) -> BrokerConf:
-    """Return the settings in a broker.conf; what is wrong goes to `findings`, and its key keeps the default.
+def read_broker_conf(entries: Mapping[str, Entry], file: str, findings: Findings) -> BrokerConf:
+    """Return the settings in the entries of a broker.conf; what is wrong goes to `findings`, its key keeps the default.
 
     Keys that headgate does not read are ignored, except that one beginning with `headgate` is a mistake and one that
     looks like a typing mistake is a warning. A blank value is the default; for
     dispatchRateLimiterFactoryClassName it selects the classic limiter (rate-limiters.md 11).
     """
-    entries = read_properties(content, file, findings)
     values: dict[str, Any] = {}
     wrong: set[str] = set()
     for name, entry in entries.items():

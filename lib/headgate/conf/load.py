@@ -10,6 +10,7 @@ from headgate.conf.broker_file import read_broker_conf
 from headgate.conf.checks import check_classic_periods, check_state_key
 from headgate.conf.findings import Findings, Place
 from headgate.conf.policies import Policies, read_policies
+from headgate.conf.properties import read_properties
 from headgate.conf.quota_keys import read_quota_settings
 from headgate.conf.resource_groups import ResourceGroups, read_resource_groups
 from headgate.conf.settings import Settings
@@ -67,7 +68,8 @@ def load_conf(conf_dir: str | Path) -> Conf:
 
 
 def _broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:
-    return read_broker_conf(content, file, findings), read_quota_settings(content, file, findings)
+    entries = read_properties(content, file, findings)
+    return read_broker_conf(entries, file, findings), read_quota_settings(entries, file, findings)
 
 
 def _content(path: Path, findings: Findings) -> bytes | None:

@@ -1,10 +1,11 @@
 """The keys of quota sharing in broker.conf (resource-groups 14): Pulsar's own, and headgate's with its prefixes."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from headgate.conf.findings import Findings, Place
-from headgate.conf.properties import read_properties
+from headgate.conf.properties import Entry
 from headgate.core.quota.settings import PREFIXES, QuotaSettings, mistakes_in, warnings_in
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -12,12 +13,8 @@ _LIST: Final = "resourceGroupAdminTokens"
 _SWITCHES: Final = {"true": True, "false": False}
 
 
-def read_quota_settings(content: bytes, file: str, findings: Findings) -> QuotaSettings:
-    """The settings in a broker.conf; blank values are defaults. What is wrong goes to `findings`, all of it.
-
-    What is wrong with the file's form is for `broker_file` to say.
-    """
-    entries = read_properties(content, file, Findings())
+def read_quota_settings(entries: Mapping[str, Entry], file: str, findings: Findings) -> QuotaSettings:
+    """The settings in the entries of a broker.conf; blank values are defaults. What is wrong goes to `findings`."""
     values = {name: _value(name, entry.value.strip()) for name, entry in entries.items() if is_quota_key(name)}
     mistakes = list(mistakes_in(values))
     for mistake in mistakes:

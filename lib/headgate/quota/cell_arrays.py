@@ -10,10 +10,11 @@ import numpy as np
 
 from headgate.core.kernels.quota_allocation import NONE, REASONS, Cells, Cluster, Reports, Steps, step_many
 from headgate.core.quota.broker_usage import BrokerUsage
-from headgate.core.quota.cell_view import demand_of, lingers
+from headgate.core.quota.cell_view import demand_of
 from headgate.core.quota.groups import Dimension, RatePair, UsageKey
 from headgate.core.quota.step_parameters import Outcome, Reason, StepParameters
 from headgate.core.quota.usage_history import AcceptedRow
+from headgate.core.quota.view import active_row
 from headgate.quota.circle import Circle
 from headgate.quota.limit_book import NEVER_LIMITED, Cell, Decided, LimitBook
 
@@ -49,14 +50,9 @@ def active_rows(circle: Circle, key: UsageKey, silent_rounds: int) -> ActiveRows
     silent = {id_ for id_, age in ages.items() if age >= silent_rounds}
     rows = []
     for id_, broker in circle.members:
-        entry = broker.as_of(key, epoch)
-        if entry is None:
-            continue
-        idle = entry.row.usage.idle
-        since = entry.idle_since
-        if idle and (since is None or not lingers(broker.newest_covered(key, epoch), since, linger_rounds)):
-            continue
-        rows.append(ActiveRow(id_, broker, entry.row, idle, id_ in silent))
+        entry = active_row(broker, key, epoch, linger_rounds)
+        if entry is not None:
+            rows.append(ActiveRow(id_, broker, entry.row, entry.row.usage.idle, id_ in silent))
     return ActiveRows(rows, len(silent), max((0, *ages.values())))
 
 

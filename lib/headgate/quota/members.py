@@ -45,18 +45,8 @@ class MemberTable:
         """The brokers as of now; the same object as before if nobody wrote."""
         version = self._table.refresh()
         if version != self._read[0]:
-            rows = [MemberRow(**row) for row in self._table.select().to_pylist()]
-            newest = {row.broker_id: row for row in sorted(rows, key=lambda row: row.version)}
-            self._read = version, newest
+            self._read = version, newest_rows(self._table)
         return self._read[1]
-
-    def up(self) -> dict[int, Member]:
-        """C, the brokers that are up, for `UsageMap.set_members`."""
-        return {
-            broker_id: Member(row.incarnation, row.weight)
-            for broker_id, row in self.read().items()
-            if row.state == MemberState.UP
-        }
 
     def join(self, weights: Mapping[str, int], incarnation_ms: int) -> dict[str, MemberRow]:
         """Begin a life of each of these brokers, before its first usage row; the rows by name.
@@ -102,6 +92,19 @@ class MemberTable:
             if not rows or self._table.append_pinned(table_of(map(astuple, rows), MEMBERS)):
                 return rows
         raise TableError(f"the table {self._table.location} cannot be written: others always came before; try again")
+
+
+def newest_rows(table: Table) -> dict[int, MemberRow]:
+    """The newest row of each broker in a table as it was loaded. Raises TableError where it cannot be read."""
+    rows = [MemberRow(**row) for row in table.select().to_pylist()]
+    return {row.broker_id: row for row in sorted(rows, key=lambda row: row.version)}
+
+
+def members_up(rows: Mapping[int, MemberRow]) -> dict[int, Member]:
+    """C, the brokers that are up, for `UsageMap.set_members`."""
+    return {
+        broker_id: Member(row.incarnation, row.weight) for broker_id, row in rows.items() if row.state == MemberState.UP
+    }
 
 
 def _in_life(known: Mapping[int, MemberRow], lives: Mapping[int, int]) -> Collection[int]:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
-from headgate.core.quota.usage_map import Member, UsageMap
+from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
-from headgate.quota.members import MemberRow, MemberState
+from headgate.quota.members import MemberRow, members_up
 from headgate.quota.news import News
 from headgate.quota.tables import QuotaTables
 from headgate.quota.usage_rows import usage_rows
@@ -79,9 +79,7 @@ class Readback:
         with self._degraded.attempt(Cause.MEMBERS):
             listed = self._tables.members.read()
             if listed is not self.listed:
-                up = (row for row in listed.values() if row.state == MemberState.UP)
-                members = {row.broker_id: Member(row.incarnation, row.weight) for row in up}
-                self.usage_map.set_members(members, clock_ms)
+                self.usage_map.set_members(members_up(listed), clock_ms)
             self.listed = listed
 
     def _take(self, rows: Iterable[UsageRow], clock_ms: int) -> None:

@@ -22,7 +22,7 @@ from headgate.errors import TableError
 from headgate.quota.config_store import ConfigStore
 from headgate.quota.delta import Table, opened, told
 from headgate.quota.limits import LimitRow
-from headgate.quota.members import MemberRow
+from headgate.quota.members import MemberRow, newest_rows
 from headgate.quota.schemas import (
     EPOCH_PROPERTY,
     RG_ATTACHMENTS,
@@ -198,8 +198,7 @@ class UsageTables:
                 if not versions:
                     return None
                 table = Table(table.location, table.spec, DeltaTable(table.location, version=max(versions)))
-        rows = [MemberRow(**row) for row in table.select().to_pylist()]
-        return {row.broker_id: row for row in sorted(rows, key=lambda row: row.version)}
+        return newest_rows(table)
 
 
 class _Until(Table):

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headgate.throttle.names import tenant_of
 from headgate.throttle.tables import Tables
 
 _USAGE = "SELECT topic, sum(publishes), sum(throttled_publishes), sum(throttled_ns) FROM topic_usage GROUP BY topic"
@@ -34,10 +35,6 @@ def throttled_by_topic(tables: Tables) -> list[Throttled]:
 def throttled_by_tenant(tables: Tables) -> list[Throttled]:
     """All tenants, most throttled publishes first."""
     return _ranked(tables, tenant_of)
-
-
-def tenant_of(topic: str) -> str:
-    return topic.partition("://")[2].partition("/")[0]
 
 
 def _ranked(tables: Tables, name_of: Callable[[str], str]) -> list[Throttled]:

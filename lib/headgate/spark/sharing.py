@@ -34,15 +34,14 @@ class Sharing:
     def __init__(self, tables: Tables, conf: Conf, shared: str, own: str, broker: str | None) -> None:
         settings = settings_of(conf, shared, broker)
         self._control = tables
-        self._is_offered = conf.settings.operator.traffic == "offered"
-        self.meter = settings.meter_parameters(demand_visible=self._is_offered)
+        is_offered = conf.settings.operator.traffic == "offered"
+        self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
         self.warnings = import_groups(self.tables.config, conf.resource_groups, settings).warnings
         self._store = LoopStateStore(opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms))
         self._loop = QuotaLoop(
-            self.tables, settings, demand_visible=self._is_offered, broker=broker, state=self._store.load()
+            self.tables, settings, demand_visible=is_offered, broker=broker, state=self._store.load()
         )
-        self._clock_ms = 0
 
     @property
     def is_in_use(self) -> bool:
@@ -64,19 +63,19 @@ class Sharing:
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
         progress = counts.progress
         reached_us = pc.max(progress["event_time_us"]).as_py()
-        self._clock_ms = max(self._clock_ms, 0 if reached_us is None else reached_us // 1000)
+        clock_ms = 0 if reached_us is None else max(reached_us // 1000, 0)  # the loop's own never goes back
         if not self._store.has(query_id, batch_id):
             brokers = progress["broker"].unique().to_pylist()
-            self._loop.measure(counts.usage, counts.waits, brokers, self._clock_ms, _wall_ms())
+            self._loop.measure(counts.usage, counts.waits, brokers, clock_ms, _wall_ms())
             self._store.save(self._loop.state(), query_id, batch_id)
-        self._exchange(self._clock_ms)
+        self._exchange(clock_ms)
 
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""
         self._loop.close()
 
     def _exchange(self, clock_ms: int) -> None:
-        rows = self._loop.exchange(max(clock_ms, 0), _wall_ms())
+        rows = self._loop.exchange(clock_ms, _wall_ms())
         self._control.append_control(control_rows(rows), rows.transaction)
 
 

@@ -123,9 +123,9 @@ class ThrottleRun:
 
             warm_up()
         if not self._job.once:
-            self._to_the_end(processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
+            self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
         else:
-            self._to_the_end(**self._draining())
+            self._drain()
             self._close()
         if self.sharing is not None:
             self.sharing.end()
@@ -143,13 +143,14 @@ class ThrottleRun:
         shared = self._job.shared or self._job.output
         return Sharing(self.tables, self._conf, shared, self._job.output, self._job.broker)
 
-    def _draining(self) -> dict[str, Any]:
-        """The trigger that uses the input up. With availableNow no control row of the run itself would be seen before
-        its end, and what brokers use would not change what they may; so where quotas are shared, it is idleness.
+    def _drain(self) -> None:
+        """Use the input up. With availableNow no control row of the run itself would be seen before its end, and what
+        brokers use would not change what they may; so where quotas are shared, it is used up when nothing is to do.
         """
         if self.sharing is not None and self.sharing.is_in_use:
-            return {"processingTime": "0 seconds"}
-        return {"availableNow": True}
+            self._to_the_end(self._until_idle, processingTime="0 seconds")
+        else:
+            self._to_the_end(self._until_ended, availableNow=True)
 
     def _close(self) -> None:
         """Let all that is open end, again as long as rows come in with the batch that does it."""
@@ -158,20 +159,22 @@ class ThrottleRun:
                 return
             taken = self._taken
             self.tables.append_control(self._finish_ticks())
-            self._to_the_end(once=True)
+            self._to_the_end(self._until_ended, once=True)
             if self._taken == taken:
                 return
 
-    def _to_the_end(self, **trigger: Any) -> None:
-        failure = self._run_query(trigger)
+    def _to_the_end(self, wait: Callable[[StreamingQuery], None], **trigger: Any) -> None:
+        failure = self._run_query(wait, trigger)
         if failure is not None and is_unreadable_file(failure):
             self._past_damage = True
-            failure = self._run_query(trigger)
+            failure = self._run_query(wait, trigger)
         if failure is not None:
             raise self._refused or failure
 
-    def _run_query(self, trigger: dict[str, Any]) -> StreamingQueryException | None:
-        """Why it failed; None if the input is used up or a stop was asked for."""
+    def _run_query(
+        self, wait: Callable[[StreamingQuery], None], trigger: dict[str, Any]
+    ) -> StreamingQueryException | None:
+        """Why it failed; None if the input is used up or a stop was asked for. wait: returns when it is to end."""
         self._started.clear()
         query = (
             self.dataframe()
@@ -184,13 +187,7 @@ class ThrottleRun:
         self._query: StreamingQuery = query
         self._started.set()
         try:
-            if not self._job.once:
-                self._follow(query)
-            elif "processingTime" in trigger:
-                self._until_idle(query)
-            else:
-                while query.isActive and not self._stop.wait(POLL_S):
-                    pass
+            wait(query)
         finally:
             self._end(query)
         return None if self._stop.is_set() else query.exception()
@@ -305,6 +302,10 @@ class ThrottleRun:
             return [None]
         state = stored(self._spark, self._job.checkpoint)
         return sorted(row["key"] for row in state.select("key.key").collect())
+
+    def _until_ended(self, query: StreamingQuery) -> None:
+        while query.isActive and not self._stop.wait(POLL_S):
+            pass
 
     def _until_idle(self, query: StreamingQuery) -> None:
         """Go on until nothing is there to be taken in."""

@@ -21,7 +21,7 @@ from headgate.throttle.changes import (
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS, PROGRESS
 from headgate.throttle.state import Clock, DomainState, KeyState
-from headgate.throttle.step import Engine, Rules, advance, moved
+from headgate.throttle.step import Engine, Output, Rules, advance, moved
 
 HISTORY_US = 3_600_000_000
 """How far behind the others a broker may first appear and still meet every change at its time: an hour."""
@@ -104,7 +104,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
     state.taken = max(state.taken, len(given))
     out = list(arrival.dead_letters)
-    tables: dict[str, list[pa.Table]] = {"marks": [], "topic_usage": [], "group_usage": [], "group_waits": []}
+    outputs: list[Output] = []
     progress = []
     for broker in sorted(state.heard.keys() | arrival.brokers):
         events = arrival.events.get(broker, EVENTS.empty_table())
@@ -113,15 +113,8 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
             arrival.high_us.get(broker, NONE),
             arrival.everywhere_us,
         )
-        is_finish = arrival.finish_us != NONE
-        if is_finish and broker in state.domains:
-            ended = advance(state.domains[broker], EVENTS.empty_table(), arrival.finish_us, rules, engine, finish=True)
-            tables["marks"].append(ended.marks)
-            tables["topic_usage"].append(ended.usage)
-            tables["group_usage"].append(ended.group_usage)
-            tables["group_waits"].append(ended.group_waits)
-        elif is_finish:
-            state.clocks[broker] = moved(state.clocks.get(broker, Clock()), arrival.finish_us, rules, finish=True)
+        if arrival.finish_us != NONE:
+            outputs += _finish(state, broker, arrival.finish_us, rules, engine)
         if broker not in state.domains and not len(events):
             state.clocks[broker] = moved(state.clocks.get(broker, Clock()), high_us, rules)
             continue
@@ -130,19 +123,31 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
             progress.append(_progress(key, domain, 0, 0))
             continue
         output = advance(domain, events, high_us, rules, engine)
-        tables["marks"].append(output.marks)
-        tables["topic_usage"].append(output.usage)
-        tables["group_usage"].append(output.group_usage)
-        tables["group_waits"].append(output.group_waits)
+        outputs.append(output)
         progress.append(_progress(key, domain, len(events), output.late))
     if arrival.changes:
         _forget(state, arrival, rules)
-    tables["progress"] = [pa.Table.from_pylist(progress, PROGRESS)] if progress else []
+    tables = {
+        "marks": [output.marks for output in outputs],
+        "topic_usage": [output.usage for output in outputs],
+        "group_usage": [output.group_usage for output in outputs],
+        "group_waits": [output.group_waits for output in outputs],
+        "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
+    }
     for kind, parts in tables.items():
         table = pa.concat_tables(parts) if parts else None
         if table:
             out.append(Block(kind, len(table), encode(_without_nulls(table))))
     return out
+
+
+def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: Engine) -> list[Output]:
+    """Close what is open on a broker; one that has nothing here only learns of the time."""
+    domain = state.domains.get(broker)
+    if domain is None:
+        state.clocks[broker] = moved(state.clocks.get(broker, Clock()), finish_us, rules, finish=True)
+        return []
+    return [advance(domain, EVENTS.empty_table(), finish_us, rules, engine, finish=True)]
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:

@@ -52,10 +52,10 @@ def layout_of(conf: Conf, *, whole_brokers: bool = False) -> Layout:
 
 def kept_layout(control: pa.Table) -> Layout | None:
     """The layout that the control table holds, None in a new one. Raises StateError for one of another version."""
-    rows = control.filter(pc.equal(control["kind"], LAYOUT)).select(["seq", "name"]).to_pylist()
-    if not rows:
+    row = _newest_row(control)
+    if row is None:
         return None
-    kept = json.loads(max(rows, key=lambda row: row["seq"])["name"])
+    kept = json.loads(row["name"])
     if kept.keys() != {field.name for field in fields(Layout)}:
         raise StateError(
             f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}: "
@@ -71,8 +71,13 @@ def layout_row(layout: Layout, seq: int = 0, checkpoint: str | None = None) -> d
 
 def kept_checkpoint(control: pa.Table) -> str | None:
     """The checkpoint that the tables are written with; None in new ones."""
-    rows = control.filter(pc.equal(control["kind"], LAYOUT)).select(["seq", "key"]).to_pylist()
-    return max(rows, key=lambda row: row["seq"])["key"] if rows else None
+    row = _newest_row(control)
+    return None if row is None else row["key"]
+
+
+def _newest_row(control: pa.Table) -> dict[str, Any] | None:
+    rows = control.filter(pc.equal(control["kind"], LAYOUT)).select(["seq", "name", "key"]).to_pylist()
+    return max(rows, key=lambda row: row["seq"], default=None)
 
 
 def check_layout(wanted: Layout, kept: Layout) -> None:

@@ -59,8 +59,7 @@ class Tables:
         if not len(rows):
             return False
         table = self._current(name)
-        done = table.transaction_version(application)
-        if done is not None and done >= version:
+        if _has(table, application, version):
             return False
         write_deltalake(
             table,
@@ -79,7 +78,7 @@ class Tables:
         table = self._tables["control"]
         try:
             table.update_incremental()
-            if transaction is not None and (table.transaction_version(transaction[0]) or -1) >= transaction[1]:
+            if transaction is not None and _has(table, *transaction):
                 return
             write_deltalake(
                 table,
@@ -114,6 +113,12 @@ class Tables:
         table = self._tables[name]
         table.update_incremental()
         return table
+
+
+def _has(table: DeltaTable, application: str, version: int) -> bool:
+    """Whether that transaction, or a later one of its application, is in the table as it was read last."""
+    done = table.transaction_version(application)
+    return done is not None and done >= version
 
 
 class PatientAppend:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headgate.conf import BROKER_KEYS, BrokerConf
 from headgate.conf.broker_file import read_broker_conf
 from headgate.conf.findings import INT64_MAX, INT64_MIN, Findings
+from headgate.conf.properties import read_properties
 
 PULSAR_KEYS = (Path(__file__).parent / "pulsar-keys.txt").read_text("utf-8").split()
 RATES = [name for name, key in BROKER_KEYS.items() if key.allowed.endswith("0 or below is off")]
@@ -20,7 +21,8 @@ FROM_1 = "an integer from 1 to 2147483647"
 
 def read(text: str) -> tuple[BrokerConf, Findings]:
     findings = Findings()
-    return read_broker_conf(text.encode("iso-8859-1"), "broker.conf", findings), findings
+    entries = read_properties(text.encode("iso-8859-1"), "broker.conf", findings)
+    return read_broker_conf(entries, "broker.conf", findings), findings
 
 
 def value_of(text: str, field: str) -> object:
@@ -269,4 +271,4 @@ def test_every_rate_beyond_64_bits_is_one_mistake(name: str, rate: int) -> None:
 
 @given(st.binary())
 def test_no_content_makes_reading_fail(content: bytes) -> None:
-    read_broker_conf(content, "broker.conf", Findings())
+    read_broker_conf(read_properties(content, "broker.conf", Findings()), "broker.conf", Findings())

@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from headgate.report.blame import Throttled, tenant_of, throttled_by_tenant, throttled_by_topic
+from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.throttle.names import tenant_of
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 

@@ -37,7 +37,7 @@ def cell_view(
             broker.weight,
             broker.newest_covered(key, epoch),
             broker.missing(epoch),
-            _active(broker, key, epoch, linger_rounds),
+            active_row(broker, key, epoch, linger_rounds) is not None,
             None if entry is None else _row(entry, dimension),
         )
         members.append(member)
@@ -60,7 +60,9 @@ def active_members(usage_map: UsageMap, key: UsageKey, epoch: int) -> list[int]:
     """M: members that use the group, or did not long ago, as of `epoch`; sorted. Source: resource-groups 7.3."""
     linger_rounds = usage_map.parameters.linger_rounds
     return sorted(
-        broker_id for broker_id, broker in usage_map.members().items() if _active(broker, key, epoch, linger_rounds)
+        broker_id
+        for broker_id, broker in usage_map.members().items()
+        if active_row(broker, key, epoch, linger_rounds) is not None
     )
 
 
@@ -78,11 +80,11 @@ def _row(entry: EpochRow, dimension: int) -> CellRow:
     return CellRow(entry.row.epoch, admitted, demand, usage.limit[dimension], usage.idle)
 
 
-def _active(broker: BrokerUsage, key: UsageKey, epoch: int, linger_rounds: int) -> bool:
+def active_row(broker: BrokerUsage, key: UsageKey, epoch: int, linger_rounds: int) -> EpochRow | None:
+    """The row as of `epoch` of a member that belongs to M; None for one that does not. Source: resource-groups 7.3."""
     entry = broker.as_of(key, epoch)
-    if entry is None:
-        return False
-    if not entry.row.usage.idle:
-        return True
-    covered_epoch = broker.newest_covered(key, epoch)
-    return entry.idle_since is not None and lingers(covered_epoch, entry.idle_since, linger_rounds)
+    if entry is None or not entry.row.usage.idle:
+        return entry
+    if entry.idle_since is None:
+        return None
+    return entry if lingers(broker.newest_covered(key, epoch), entry.idle_since, linger_rounds) else None
