@@ -64,10 +64,16 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return calm_scene(tmp_path_factory.mktemp("crash"), TEXT, groups=GROUPS)
 
 
-@pytest.fixture(scope="module")
-def scene_of_topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Topics are keys, so no limiter is shared."""
-    return calm_scene(tmp_path_factory.mktemp("crash-topics"), TEXT + 'state_key = "topic"\n')
+OTHER_SCENES = {
+    "topics are keys": ('state_key = "topic"\n', {}),  # so no limiter is shared
+    "rows held back and withheld": ('traffic = "offered"\nhold_back_ms = 2000\n', {"groups": GROUPS}),
+}
+
+
+@pytest.fixture(scope="module", params=OTHER_SCENES.values(), ids=OTHER_SCENES.keys())
+def other_scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    text, limits = request.param
+    return calm_scene(tmp_path_factory.mktemp("crash"), TEXT + text, **limits)
 
 
 def calm_scene(folder: Path, text: str, **limits: Any) -> Path:
@@ -141,9 +147,9 @@ def test_twenty_kills_at_random_points_double_and_lose_nothing(scene) -> None:
 
 
 @pytest.mark.long
-def test_kills_at_random_points_double_and_lose_nothing_where_topics_are_keys(scene_of_topics) -> None:
+def test_kills_at_random_points_double_and_lose_nothing_in_other_scenes(other_scene) -> None:
     seed = random.randrange(2**32)
-    compare_after_kills(scene_of_topics, f"random-{seed}", random_kills(f"{seed}", 5, scene_of_topics))
+    compare_after_kills(other_scene, f"random-{seed}", random_kills(f"{seed}", 5, other_scene))
 
 
 @pytest.mark.long

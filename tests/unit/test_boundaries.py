@@ -61,3 +61,12 @@ def test_the_core_runs_where_nothing_is_installed() -> None:
     command = [sys.executable, "-S", "-c", f"import {modules}"]
     done = subprocess.run(command, cwd=ROOT / "lib", capture_output=True, text=True, check=False)
     assert not done.stderr
+
+
+def test_the_readable_engine_loads_no_compiler() -> None:
+    program = (
+        "import sys, headgate.throttle.key_operator, headgate.throttle.readable_engine; print('numba' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=ROOT / "lib", capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("False\n", "")

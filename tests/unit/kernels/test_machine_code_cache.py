@@ -68,13 +68,13 @@ def test_a_change_in_one_file_reaches_compiled_callers_in_others(tree, no_home, 
     folder = kernels.parent / package
     folder.mkdir(exist_ok=True)
     (kernels / "caller.py").write_text(
-        "from headgate.core.kernels import kernel\n"
+        "from headgate.core.kernels.compiled import kernel\n"
         f"from headgate.core.{package}.callee import one\n"
         "@kernel\n"
         "def total(a):\n"
         "    return a + one()\n"
     )
-    callee = "from headgate.core.kernels import kernel\n@kernel\ndef one():\n    return {}\n"
+    callee = "from headgate.core.kernels.compiled import kernel\n@kernel\ndef one():\n    return {}\n"
     program = "from headgate.core.kernels.caller import total; print(total(1))"
     printed = []
     for value in (1, 10):

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.domain_types import DUES, Ints, Records
 
 

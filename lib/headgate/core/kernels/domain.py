@@ -12,8 +12,8 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.agenda import pop, push
+from headgate.core.kernels.compiled import inlined, kernel
 from headgate.core.kernels.domain_types import (
     ADMISSION_ROWS,
     DUES,

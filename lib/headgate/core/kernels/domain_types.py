@@ -11,14 +11,14 @@ import numpy as np
 from numpy import int64
 from numpy.typing import NDArray
 
-from headgate.core.kernels.int128 import MIN
+from headgate.core.numbers import MIN
 from headgate.core.usage import USAGE_COLUMNS
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Records = NDArray[Any]
 
-NONE = int(MIN)  # no pending drain, no open second, no link, no publish behind a mark
+NONE = MIN  # no pending drain, no open second, no link, no publish behind a mark
 PERIOD_NS = int64(1_000_000_000)
 RESOLUTION_NS = int64(16_000_000)
 PUBLISH, SET_LIMIT, LEAVE = range(3)

@@ -9,7 +9,7 @@ pass `numpy.uint64(value)` for what may exceed MAX.
 import numpy as np
 from numpy import int64, uint64
 
-from headgate.core.kernels import inlined, kernel
+from headgate.core.kernels.compiled import inlined, kernel
 
 MAX = int64(2**63 - 1)
 MIN = int64(-(2**63))

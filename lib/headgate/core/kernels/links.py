@@ -3,7 +3,7 @@
 import numpy as np
 from numpy import int64
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.domain_types import NONE, Ints, Records
 
 

@@ -2,8 +2,8 @@
 
 from numpy import int64
 
-from headgate.core.kernels import inlined, kernel
 from headgate.core.kernels.agenda import push
+from headgate.core.kernels.compiled import inlined, kernel
 from headgate.core.kernels.domain_types import (
     CLOSED_COUNTS,
     CLOSED_ROWS,

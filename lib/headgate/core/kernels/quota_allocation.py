@@ -16,7 +16,7 @@ import numpy as np
 from numpy import int64, uint64
 from numpy.typing import NDArray
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.int128 import multiply_divide
 from headgate.core.quota.allocation import Profile
 from headgate.core.quota.rates import BROKERS_MAX, RATE_MAX, WEIGHT_MAX

@@ -15,7 +15,7 @@ import numpy as np
 from numpy import int64, uint64
 from numpy.typing import NDArray
 
-from headgate.core.kernels import kernel
+from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.int128 import credit, distance, earn, sat_add, wait_ns
 from headgate.core.numbers import MIN
 from headgate.core.token_bucket import TokenBucket

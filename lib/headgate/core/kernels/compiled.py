@@ -1,0 +1,90 @@
+"""Compiles the kernels with numba: `kernel` does so with every function of this package.
+
+Python processes of a cluster come and go, so machine code is kept on disk where that is possible; where it is not (an
+archive whose user has no home, read-only folders, a full disk) functions are compiled in memory and nothing fails.
+
+This module alone of the core reads files, and only the core's own sources: numba keeps the code of a caller when what
+it takes from another file has changed, functions and constants alike, so the digest of the core's sources is part of
+every file's name. Kernels therefore import from the core only.
+"""
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from numba import njit
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    for source in _sources(resources.files("headgate.core")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources(folder: Traversable) -> Iterator[Traversable]:
+    """The Python files of a package and of the packages in it, in an order of their names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.name.endswith(".py"):
+            yield entry
+
+
+_SOURCES = _digest_of_sources()
+
+
+class _Files(CompileResultCacheImpl):
+    """Names of a function's files, which other sources do not share: what they hold may not even be readable."""
+
+    @property
+    def filename_base(self) -> str:
+        return f"{super().filename_base}.{_SOURCES}"
+
+
+class _Cache(FunctionCache):
+    """numba's cache of machine code: a change in any source of the core begins a new one, disk errors never show."""
+
+    _impl_class = _Files
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.disable()  # type: ignore[no-untyped-call]
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled form of `function`, divisions unchecked. Never raises for want of a place to keep machine code.
+
+    Arguments and results carry no types for the checker: numpy's integers inside compiled code are Python's outside.
+    """
+    return _compiled(function, forceinline=False)
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `kernel`, made part of each compiled caller.
+
+    For the hot path of functions over many arrays: a call would count references to every one of them, which takes
+    longer than the work. Each use is compiled again, so functions off that path stay calls.
+    """
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
+    compiled: Any = njit(error_model="numpy", forceinline=forceinline)(function)
+    try:
+        compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
+    except (OSError, RuntimeError, ValueError):  # none of numba's locators has a folder: compile in memory
+        return compiled
+    return compiled
