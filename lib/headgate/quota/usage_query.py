@@ -124,11 +124,15 @@ class UsageTables:
         version: int | None = row["version"]
         return version
 
-    def courses(self, found: Found, epochs: int, groups: Collection[int]) -> dict[tuple[int, int, int], list[Report]]:
-        """All rows of the epochs that are shown, by broker, group and class; each with the broker's heartbeats."""
+    def broker_names(self) -> dict[int, str]:
+        """The names of all brokers that ever were members, by id."""
+        return {broker_id: row.name for broker_id, row in newest_rows(self._members).items()}
+
+    def courses(self, epoch: int, epochs: int, groups: Collection[int]) -> dict[tuple[int, int, int], list[Report]]:
+        """All rows of the epochs up to `epoch`, by broker, group and class; each with the broker's heartbeats."""
         if not groups:
             return {}
-        where = f"{self._window(found.epoch, epochs)} AND group_id IN ({_listed([HEARTBEAT_GROUP, *groups])})"
+        where = f"{self._window(epoch, epochs)} AND group_id IN ({_listed([HEARTBEAT_GROUP, *groups])})"
         rows = map(_report, rows_of(self.usage, f"SELECT {_REPORT} FROM t WHERE {where}"))  # noqa: S608  numbers
         courses: dict[tuple[int, int, int], list[Report]] = defaultdict(list)
         heartbeats: dict[int, list[Report]] = defaultdict(list)

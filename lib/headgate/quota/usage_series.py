@@ -1,19 +1,26 @@
-"""What brokers admitted epoch by epoch, with the epochs whose rows were suppressed (resource-groups 6.2)."""
+"""What brokers admitted, or might, epoch by epoch, with the epochs whose rows were suppressed (resource-groups 6.2)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from headgate.core.quota.cuts import CutKind
-from headgate.core.quota.groups import HEARTBEAT_GROUP, IntPair
+from headgate.core.quota.groups import HEARTBEAT_GROUP, RatePair
+from headgate.core.quota.usage import Usage
 from headgate.quota.usage_view import Report
 
 Series = list[int | None]
 
 
-def series_of(reports: Iterable[Report], dimension: int, first: int, last: int) -> Series:
-    """The admitted rate of one broker, group and class in each epoch from `first` to `last`.
+Rates = Callable[[Usage], RatePair]
+ADMITTED: Rates = attrgetter("admitted")
+LIMIT: Rates = attrgetter("limit")
+
+
+def series_of(reports: Iterable[Report], dimension: int, first: int, last: int, rates: Rates = ADMITTED) -> Series:
+    """A rate of one broker, group and class in each epoch from `first` to `last`.
 
     A suppressed epoch has the value of the row before. None: before the first row, after a leave, in a new life until
-    its first row, and after the newest epoch of any row: what was not heard of is not suppressed.
+    its first row, and after the newest epoch of any row: what was not heard of is not suppressed; or no rate there.
 
     reports: rows of that group and class and the broker's heartbeats, in any order, also from before `first`.
     """
@@ -28,7 +35,7 @@ def series_of(reports: Iterable[Report], dimension: int, first: int, last: int) 
             if row.incarnation > life:
                 life, value = row.incarnation, None
             if row.incarnation == life:
-                value = _after(value, row, dimension)
+                value = _after(value, row, dimension, rates)
         values.append(value if epoch <= heard else None)
     return values
 
@@ -39,10 +46,9 @@ def total_of(series: Sequence[Series]) -> Series:
     return [sum(values) if values else None for values in known]
 
 
-def _after(value: int | None, row: Report, dimension: int) -> int | None:
+def _after(value: int | None, row: Report, dimension: int, rates: Rates) -> int | None:
     if row.kind == CutKind.LEAVE:
         return None
     if row.group_id == HEARTBEAT_GROUP:
         return value
-    admitted: IntPair = row.usage.admitted
-    return admitted[dimension]
+    return rates(row.usage)[dimension]

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headgate.quota.share_courses import QuotaCourse
+from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
 from headgate.throttle.tables import Tables
 from headgate.trace.summary import TraceSummary
@@ -19,6 +21,10 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+SHOWN_QUOTAS = 3
+WORTH_SHOWING = 0.1
+"""Shares that moved by a smaller part of their quota tell nothing."""
+SPARK_WIDTH = 24
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
 """Names may hold line breaks and what terminals take for commands."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
@@ -114,8 +120,8 @@ class ThrottleScreen:
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
-    def end(self, tables: Tables, output: str) -> None:
-        """Who was throttled and by which limiter, where the rows are, and a query to try."""
+    def end(self, tables: Tables, output: str, courses: Sequence[QuotaCourse] = ()) -> None:
+        """Who was throttled and by which limiter, how shares followed, where the rows are, and a query to try."""
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
         by_tenant = throttled_by_tenant(tables)
@@ -126,6 +132,9 @@ class ThrottleScreen:
             self.say("No publish was throttled: no limit was reached.")
         else:
             self.say("No publish is in the tables yet.")
+        moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
+        if moved:
+            self._shares(moved)
         self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
@@ -144,5 +153,29 @@ class ThrottleScreen:
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )
+        self._console.print()
+        self._console.print(table)
+
+    def _shares(self, courses: Sequence[QuotaCourse]) -> None:
+        seconds = max(course.seconds for course in courses)
+        title = f"How shares of quotas followed the traffic, in all {seconds:,.0f} s, per second"
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for name in ("quota", "broker", "used", "share"):
+            table.add_column(name, overflow="fold")
+        for name in ("smallest", "largest", "at the end"):
+            table.add_column(name, justify="right")
+        for course in courses:
+            quota = f"{course.group} {course.quota:,} {course.dimension.name.lower()}".translate(CONTROLS)
+            for broker in course.brokers:
+                known = [share for share in broker.shares if share is not None]
+                ends = (min(known), max(known), known[-1]) if known else ()
+                table.add_row(
+                    quota,
+                    broker.broker.translate(CONTROLS),
+                    sparkline(broker.admitted, SPARK_WIDTH, course.quota),
+                    sparkline(broker.shares, SPARK_WIDTH, course.quota),
+                    *(f"{share:,}" for share in ends),
+                )
+                quota = ""
         self._console.print()
         self._console.print(table)

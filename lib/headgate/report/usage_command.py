@@ -57,7 +57,7 @@ def _cells(found: Found, arguments: argparse.Namespace) -> list[Cell]:
 
 
 def _courses(tables: UsageTables, found: Found, cells: Sequence[Cell], epochs: int) -> Courses:
-    rows = tables.courses(found, epochs, {cell.group_id for cell in cells})
+    rows = tables.courses(found.epoch, epochs, {cell.group_id for cell in cells})
     first = found.epoch - epochs + 1
     return {
         (*key, dimension): series_of(of_key, dimension, first, found.epoch)

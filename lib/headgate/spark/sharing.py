@@ -9,16 +9,21 @@ import pyarrow.compute as pc
 
 from headgate.conf import Conf
 from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import TableError
 from headgate.quota.control_rows import ControlRows
 from headgate.quota.delta import opened
 from headgate.quota.import_conf import import_groups
 from headgate.quota.loop import QuotaLoop
 from headgate.quota.loop_state import LoopStateStore
 from headgate.quota.schemas import QUOTA_STATE
+from headgate.quota.share_courses import QuotaCourse, quota_courses
 from headgate.quota.tables import Locations, QuotaTables
+from headgate.quota.usage_query import UsageTables
 from headgate.spark.sink import GroupCounts
 from headgate.throttle.control import FROM_THE_START, attachment_row, group_limit_row
 from headgate.throttle.tables import Tables
+
+SHOWN_EPOCHS = 600
 
 
 class Sharing:
@@ -32,7 +37,8 @@ class Sharing:
     """
 
     def __init__(self, tables: Tables, conf: Conf, shared: str, own: str, broker: str | None) -> None:
-        settings = settings_of(conf, shared, broker)
+        self._settings = settings = settings_of(conf, shared, broker)
+        self._shared = shared
         self._control = tables
         is_offered = conf.settings.operator.traffic == "offered"
         self.meter = settings.meter_parameters(demand_visible=is_offered)
@@ -73,6 +79,13 @@ class Sharing:
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""
         self._loop.close()
+
+    def courses(self) -> list[QuotaCourse]:
+        """How the shares of quotas went of late; none where the tables do not say."""
+        try:
+            return quota_courses(UsageTables(self._shared, self._settings), SHOWN_EPOCHS) if self.is_in_use else []
+        except TableError:
+            return []
 
     def _exchange(self, clock_ms: int) -> None:
         rows = self._loop.exchange(clock_ms, _wall_ms())

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.conf import Conf, group_attachments, publish_limits
 from headgate.errors import InputError, StateError
+from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
     files_that_spark_multiplies,
     is_unreadable_file,
@@ -135,6 +136,10 @@ class ThrottleRun:
     def warnings(self) -> tuple[str, ...]:
         """What the files say and the tables cannot follow."""
         return () if self.sharing is None else self.sharing.warnings
+
+    def quota_courses(self) -> list[QuotaCourse]:
+        """How the shares of quotas went; none where they are not shared."""
+        return [] if self.sharing is None else self.sharing.courses()
 
     def _sharing(self) -> Sharing | None:
         """None where topics are keys: they share no limiter."""

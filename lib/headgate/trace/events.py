@@ -127,16 +127,17 @@ class TraceGenerator:
         )
         segment, time_us = self._load.locate((low + np.sort(when) * count) / spec.events)
         topic = self._topics(segment, component, which)
+        stage = layout.stage(topic, time_us)
         producer = (who * layout.producers(topic)).astype(np.int64)
         messages = draws.pick(batch, self._batches)
         columns = [
             pa.array(spec.start_us + time_us).cast(SCHEMA.field("event_time").type),
             pa.array(np.arange(low, low + count)),
-            layout.broker_names(topic),
+            layout.broker_names(topic, stage),
             layout.topic_names(topic),
             pa.repeat(pa.scalar("publish"), count),
             layout.producer_names(topic, producer),
-            layout.connection_names(topic, producer),
+            layout.connection_names(topic, producer, stage),
             pa.array(messages),
             pa.array(np.minimum(messages * draws.pick(size, self._sizes), MOST_PUBLISH_BYTES)),
         ]

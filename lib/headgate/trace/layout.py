@@ -28,6 +28,9 @@ class Layout:
     * The topics of each namespace take turns on the brokers.
     * A connection belongs to one tenant on one broker and serves about `topics_per_connection` topics; further
       producers of a topic sit on the tenant's next connections there. So a throttled topic holds back its neighbours.
+    * The moving topic goes to the next broker `moves` times, and its clients follow: its bundle was unloaded.
+
+    stage: how often the moving topic has moved by then, 0 for all others.
     """
 
     def __init__(self, spec: TraceSpec) -> None:
@@ -43,10 +46,16 @@ class Layout:
             else None
         )
         self.noisy_topic = min(spec.topics, spec.tenants * spec.namespaces_per_tenant) - 1
+        self._moving_topic = min(1, spec.tenants - 1, spec.topics - 1)
         self._slots, self._connections = self._place_connections()
 
+    def stage(self, topic: Longs, time_us: Longs) -> Longs:
+        """How often each topic has moved by its time, us from the beginning."""
+        moved = time_us * (self._spec.moves + 1) // self._spec.duration_us
+        return np.where(topic == self._moving_topic, moved, 0)
+
     def broker(self, topic: Longs) -> Longs:
-        """Broker number of each topic."""
+        """Broker number of each topic at the beginning."""
         tenant, namespace, number = self._coordinates(topic)
         return (number + namespace + tenant) % self._spec.brokers
 
@@ -56,8 +65,8 @@ class Layout:
         mixed = (topic.astype(np.uint64) + np.uint64(1)) * MIX >> np.uint64(33)
         return np.where(topic == self.noisy_topic, most, 1 + (mixed % np.uint64(most)).astype(np.int64))
 
-    def broker_names(self, topic: Longs) -> pa.Array:
-        return self._broker_names.take(pa.array(self.broker(topic)))
+    def broker_names(self, topic: Longs, stage: Longs) -> pa.Array:
+        return self._broker_names.take(pa.array((self.broker(topic) + stage) % self._spec.brokers))
 
     def topic_names(self, topic: Longs) -> pa.Array:
         """Full names: persistent://tenant/namespace/topic."""
@@ -71,12 +80,12 @@ class Layout:
         number = pc.binary_join_element_wise("p", pa.array(producer + 1).cast(pa.string()), "")
         return pc.binary_join_element_wise(*self._name_parts(topic), number, "-")
 
-    def connection_names(self, topic: Longs, producer: Longs) -> pa.Array:
+    def connection_names(self, topic: Longs, producer: Longs, stage: Longs) -> pa.Array:
         """The connection that carries each producer."""
         slot = (self._slots[topic] + producer) % self._connections[self._pair(topic)]
         tenant = self._tenant_names.take(pa.array(topic % self._spec.tenants))
         number = pc.binary_join_element_wise("c", pa.array(slot + 1).cast(pa.string()), "")
-        return pc.binary_join_element_wise(tenant, self.broker_names(topic), number, "-")
+        return pc.binary_join_element_wise(tenant, self.broker_names(topic, stage), number, "-")
 
     def _coordinates(self, topic: Longs) -> tuple[Longs, Longs, Longs]:
         """Tenant, namespace within it, topic within that; all from 0."""

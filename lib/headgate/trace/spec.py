@@ -23,8 +23,8 @@ def _number(default: float, low: float, high: float, about: str) -> Any:
 class TraceSpec:
     """Everything that decides a trace's rows. Equal specs give equal rows; `files` only decides where they are cut.
 
-    Raises ConfError with all mistakes at once. The defaults are the bundled trace of the main job: two minutes of
-    three brokers and five tenants, the last of which (`hooli`) floods its topic `hooli/ads/clicks`.
+    Raises ConfError with all mistakes at once. The defaults are two minutes of three brokers and five tenants, the last
+    of which (`hooli`) floods its topic `hooli/ads/clicks`.
     """
 
     seed: int = _number(7, 0, 2**63 - 1, "seed of all draws")
@@ -48,6 +48,9 @@ class TraceSpec:
     burst_share: float = _number(0.06, 0.0, MOST_SPECIAL_SHARE, "share of all events sent in bursts; 0: no bursts")
     bursts: int = _number(12, 1, 100_000, "bursts, each of one other topic at a drawn time")
     burst_ms: int = _number(500, 1, 3_600_000, "length of a burst, ms")
+    moves: int = _number(
+        0, 0, 10_000, "how often the most popular topic of the second tenant goes to the next broker, evenly spread"
+    )
     swing: float = _number(0.5, 0.0, 0.95, "diurnal swing of the steady traffic around its mean, as a fraction")
     swing_period_s: float = _number(120.0, 1.0, 31_622_400.0, "length of a day in the trace, s; a real one has 86400")
     batch_mean: float = _number(4.0, 1.0, 1_000.0, "mean messages per publish")

@@ -22,7 +22,7 @@ def tree(tmp_path):
     kernels.mkdir(parents=True)
     (core.parent / "__init__.py").touch()
     shutil.copy(CORE / "__init__.py", core)
-    for name in ("__init__.py", "int128.py"):
+    for name in ("__init__.py", "compiled.py", "int128.py"):
         shutil.copy(CORE / "kernels" / name, kernels)
     return tmp_path / "lib"
 

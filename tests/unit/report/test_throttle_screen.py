@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from headgate.core.quota.groups import Dimension
+from headgate.quota.share_courses import BrokerCourse, QuotaCourse
 from headgate.report.throttle_screen import QUESTION, ThrottleScreen, terminal_console
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
@@ -217,3 +219,23 @@ def test_the_console_takes_no_name_for_markup():
     console.print(TOPIC, 1)
 
     assert f"{TOPIC} 1\n" == file.getvalue()
+
+
+def course(group, *shares):
+    brokers = (BrokerCourse(f"b-{n}", [10, None, 400], list(of_broker)) for n, of_broker in enumerate(shares))
+    return QuotaCourse(group, Dimension.MESSAGES, 400, 60.0, tuple(brokers))
+
+
+def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
+    tables = Tables(tmp_path)
+    fill(tables, 2000, 0)
+    screen, file = screen_of(1, terminal=False)
+    courses = [course("gold", (400, 40, None), (0, 360, 360)), course("new", (None, None, None), (50, 100, 100))]
+    screen.end(tables, "out", [*courses, course("calm", (100, 90, 120))])
+    lines = [line.split() for line in file.getvalue().splitlines()]
+
+    assert "How shares of quotas followed the traffic, in all 60 s, per second" in file.getvalue()
+    assert ["gold", "400", "messages", "b-0", "▁", "█", "█▁", "40", "400", "40"] in lines
+    assert ["b-1", "▁", "█", "▁▇▇", "0", "360", "360"] in lines
+    assert ["new", "400", "messages", "b-0", "▁", "█"] in lines
+    assert not any("calm" in line for line in lines)

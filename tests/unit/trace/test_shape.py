@@ -166,3 +166,21 @@ def test_amounts_stay_within_what_a_broker_takes():
     rows = frame(events=5_000, batch_mean=1_000.0, message_bytes=5_242_880)
     assert rows["messages"].between(1, 1_000).all()
     assert rows["bytes"].between(1, 5_242_880).all()
+
+
+@pytest.mark.parametrize(("moves", "brokers"), [(0, [1]), (1, [1, 2]), (3, [1, 2, 0, 1])])
+def test_the_moving_topic_goes_to_the_next_broker_in_equal_times_and_its_clients_follow(moves, brokers):
+    spec = TraceSpec(events=4_000, moves=moves)
+    rows, still = frame(events=4_000, moves=moves), frame(events=4_000)
+    moving = rows["topic"] == "persistent://globex/shop/orders"
+    part = (seconds(rows, spec) * (moves + 1) // spec.duration_s).astype(int)
+    expected = "broker-" + part.map(lambda part: f"{brokers[part] + 1}")
+
+    assert (rows["broker"] == expected)[moving].all()
+    assert (rows["connection"].str.rpartition("-")[0] == "globex-" + rows["broker"])[moving].all()
+    assert rows[~moving].equals(still[~moving])
+
+
+def test_where_one_tenant_or_one_broker_is_all_there_is_moves_do_no_harm():
+    assert {"broker-1"} == set(frame(events=100, brokers=1, moves=5)["broker"])
+    assert {"broker-1", "broker-2", "broker-3"} == set(frame(events=500, tenants=1, topics=1, moves=2)["broker"])
