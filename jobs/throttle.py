@@ -18,7 +18,7 @@ from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.places import check_places, sole_use
-from headgate.trace.demo import DEMO, file_by_file, write_demo
+from headgate.trace.demo import DEMO, demo_conf, write_demo
 
 FORMATS = ("json", "csv", "parquet", "delta", "kafka")
 DEFAULT_OUTPUT = "output/throttle"
@@ -41,7 +41,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
     check_streaming(conf)
     for warning in conf.warnings:
         screen.say(f"warning: {warning}")
-    job, conf = (DEMO_JOB, file_by_file(conf)) if options.input is None else (given(options, conf), conf)
+    job, conf = (DEMO_JOB, demo_conf(conf)) if options.input is None else (given(options, conf), conf)
     with sole_use(job.checkpoint):
         if options.input is None:
             screen.demo(write_demo(), job.input)

@@ -126,6 +126,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "Most throttled topics",
         "limiter to blame",
         "persistent://hooli/ads/clicks",
+        "How shares of quotas followed the traffic",
         "Tables (Delta): output/demo/marks  topic_usage  dead_letters  batches  control",
         "Try: .venv/bin/headgate sql output/demo",
     ):
@@ -133,3 +134,8 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
     tenants = re.findall(r"^(hooli|acme|globex|initech|umbrella) +[\d,]+ +[\d,]+ +\d", done.stdout, re.MULTILINE)
     assert tenants[0] == "hooli"
     assert {"hooli", "acme", "globex", "initech", "umbrella"} == set(tenants)
+    silver = re.findall(r"^silver .*?^(?=gold|$)", done.stdout, re.MULTILINE | re.DOTALL)[-1]
+    followed = re.findall(r"(broker-\d) +(\S+) +(\S+) +[\d,]+ +[\d,]+ +[\d,]+$", silver, re.MULTILINE)
+    shares = {broker: (share[: len(share) // 2], share[len(share) // 2 :]) for broker, _, share in followed}
+    assert max(shares["broker-2"][0]) > max(shares["broker-2"][1])
+    assert max(shares["broker-3"][0]) < max(shares["broker-3"][1])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from headgate.core.quota.groups import Dimension, TrafficClass
 from headgate.quota.usage_query import UsageTables
-from headgate.quota.usage_series import LIMIT, Series, series_of
+from headgate.quota.usage_series import LIMIT, Series, series_of, total_of
 
 if TYPE_CHECKING:
     from headgate.quota.usage_view import Report
@@ -46,11 +46,18 @@ class QuotaCourse:
         """The part of the quota that went to a broker, or away from it."""
         return max(broker.moved for broker in self.brokers) / self.quota
 
+    @property
+    def used(self) -> float:
+        """The part of the quota that was used, from epochs and brokers that are known."""
+        total = total_of([broker.admitted for broker in self.brokers])
+        known = [rate for rate in total if rate is not None]
+        return sum(known) / len(known) / self.quota if known else 0.0
+
 
 def quota_courses(tables: UsageTables, epochs: int) -> list[QuotaCourse]:
-    """Quotas that were used in the newest epochs, at most so many: those first whose shares moved furthest.
+    """Quotas that were used in the newest epochs, at most so many; the fullest first.
 
-    Of a group with two quotas it is the one whose shares moved further. Raises TableError as `UsageTables` does.
+    Of a group with two quotas it is the fuller one. Raises TableError as `UsageTables` does.
     """
     last = tables.newest_epoch()
     rows = tables.courses(last, epochs, tables.group_names.keys())
@@ -82,5 +89,5 @@ def quota_courses(tables: UsageTables, epochs: int) -> list[QuotaCourse]:
             for dimension, quota in zip(Dimension, group.quotas(TrafficClass.PUBLISH), strict=True)
             if quota and of_group
         ]
-        found += [max(courses, key=lambda course: course.moved)] if courses else []
-    return sorted(found, key=lambda course: (-course.moved, course.group))
+        found += [max(courses, key=lambda course: course.used)] if courses else []
+    return sorted(found, key=lambda course: (-course.used, course.group))

@@ -1,13 +1,16 @@
 """Who was throttled, how much, and by which limiter: sums over the tables `topic_usage` and `marks`."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from headgate.throttle.names import tenant_of
 from headgate.throttle.tables import Tables
 
-_USAGE = "SELECT topic, sum(publishes), sum(throttled_publishes), sum(throttled_ns) FROM topic_usage GROUP BY topic"
+_USAGE = (
+    "SELECT topic, sum(publishes), sum(throttled_publishes), sum(throttled_ns), sum(delayed_publishes), "
+    "sum(failed_publishes) FROM topic_usage GROUP BY topic"
+)
 _MARKS = (
     "SELECT topic, scope, limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY topic, scope, limiter"
 )
@@ -18,6 +21,7 @@ class Throttled:
     """A tenant or topic.
 
     throttled_ns: of all its topics together. blame: the limiter with most of its marks, and its share of them.
+    delayed, failed: publishes that were let in later, or given up; None in admitted traffic.
     """
 
     name: str
@@ -25,6 +29,8 @@ class Throttled:
     throttled_publishes: int
     throttled_ns: int
     blame: str
+    delayed: int | None = None
+    failed: int | None = None
 
 
 def throttled_by_topic(tables: Tables) -> list[Throttled]:
@@ -38,15 +44,21 @@ def throttled_by_tenant(tables: Tables) -> list[Throttled]:
 
 
 def _ranked(tables: Tables, name_of: Callable[[str], str]) -> list[Throttled]:
-    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    sums: dict[str, list[int | None]] = {}
     for topic, *counts in zip(*tables.sums(_USAGE).to_pydict().values(), strict=True):
-        sums[name_of(topic)] = [total + more for total, more in zip(sums[name_of(topic)], counts, strict=True)]
+        name = name_of(topic)
+        sums[name] = [_total(pair) for pair in zip(sums[name], counts, strict=True)] if name in sums else counts
     blame = _blame(tables, name_of)
     ranked = [
-        Throttled(name, publishes, throttled, throttled_ns, blame.get(name, "none"))
-        for name, (publishes, throttled, throttled_ns) in sums.items()
+        Throttled(name, publishes or 0, throttled or 0, throttled_ns or 0, blame.get(name, "none"), delayed, failed)
+        for name, (publishes, throttled, throttled_ns, delayed, failed) in sums.items()
     ]
     return sorted(ranked, key=lambda row: (-row.throttled_publishes, -row.throttled_ns, row.name))
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _blame(tables: Tables, name_of: Callable[[str], str]) -> dict[str, str]:

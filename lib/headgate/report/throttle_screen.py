@@ -136,12 +136,17 @@ class ThrottleScreen:
         if moved:
             self._shares(moved)
         self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
+        if courses:
+            self.say(
+                f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {output} --by tenant"
+            )
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
     def _table(self, title: str, of: str, rows: list[Throttled]) -> None:
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         table.add_column(of, overflow="fold")
-        for name in ("publishes", "throttled", "share", "held for"):
+        is_offered = any(row.failed is not None for row in rows)
+        for name in ("publishes", "throttled", "share", *(("delayed", "failed") if is_offered else ()), "held for"):
             table.add_column(name, justify="right")
         table.add_column("limiter to blame", overflow="fold")
         for row in rows:
@@ -150,6 +155,7 @@ class ThrottleScreen:
                 f"{row.publishes:,}",
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
+                *((f"{row.delayed or 0:,}", f"{row.failed or 0:,}") if is_offered else ()),
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )

@@ -10,7 +10,7 @@ from headgate.trace.summary import TraceSummary
 from headgate.trace.write import write_trace
 
 DEMO = Path("output/demo")
-DEMO_TRACE = TraceSpec(moves=1, files=24)
+DEMO_TRACE = TraceSpec(moves=1, files=20)
 """Two minutes of three brokers and five tenants: `hooli` floods, the largest topic of `globex` changes brokers."""
 
 
@@ -20,7 +20,14 @@ def write_demo() -> TraceSummary:
     return write_trace(DEMO_TRACE, DEMO / "trace", "json")
 
 
-def file_by_file(conf: Conf) -> Conf:
-    """The conf for batches of one file each, as if the trace came live: shares follow from batch to batch."""
-    source = conf.settings.input.model_copy(update={"max_files_per_trigger": 1})
-    return replace(conf, settings=conf.settings.model_copy(update={"input": source}))
+def demo_conf(conf: Conf) -> Conf:
+    """The conf for the bundled trace: its rows are what clients want to send, and come in a file a batch, as if live.
+
+    So shares of quotas follow the traffic from batch to batch.
+    """
+    settings = conf.settings
+    changed = {
+        "input": settings.input.model_copy(update={"max_files_per_trigger": 1}),
+        "operator": settings.operator.model_copy(update={"traffic": "offered"}),
+    }
+    return replace(conf, settings=settings.model_copy(update=changed))

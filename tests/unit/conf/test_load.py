@@ -210,6 +210,7 @@ def test_the_shipped_conf_loads_without_a_warning_and_limits_all_five_tenants() 
         "globex": "silver",
         "initech": "silver",
         "umbrella": "bronze",
+        "hooli": "bronze",
     }
     assert list(conf.policies.namespaces) == ["hooli/ads"]
     assert conf.broker.topic_publish_rate_messages_per_s > 0

@@ -1,4 +1,4 @@
-"""Courses of shares are those of the rows of rg_usage; what moved furthest comes first."""
+"""Courses of shares are those of the rows of rg_usage; the fullest quota comes first."""
 
 import pytest
 
@@ -29,10 +29,10 @@ def test_the_shares_of_each_broker_go_as_its_rows_say(tables):
     assert 200 / 1500 == gold.moved
 
 
-def test_what_moved_furthest_comes_first_and_no_more_epochs_are_told_than_there_are(tables):
+def test_the_fullest_comes_first_and_no_more_epochs_are_told_than_there_are(tables):
     courses = quota_courses(tables, 1000)
 
     assert ["gold", "silver"] == [course.group for course in courses]
-    assert courses[0].moved > courses[1].moved == 0
+    assert courses[0].used > courses[1].used == 120 / 300
     assert {usage_scene.EPOCHS} == {len(one.shares) for course in courses for one in course.brokers}
     assert usage_scene.EPOCHS == courses[0].seconds

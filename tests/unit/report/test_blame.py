@@ -36,6 +36,17 @@ def test_seconds_are_summed_by_topic_and_tenant_most_throttled_first(tables):
     assert [Throttled("acme", 17, 7, 330, "none"), Throttled("else", 9, 6, 1, "none")] == throttled_by_tenant(tables)
 
 
+def test_offered_traffic_tells_what_was_delayed_and_given_up(tables):
+    columns = ("topic", "publishes", "throttled_publishes", "throttled_ns", "delayed_publishes", "failed_publishes")
+    rows = [(A, 5, 1, 10, 2, 3), (B, 7, 0, 0, 0, 0), (C, 1, 0, 0, None, None)]
+    usage = [dict(zip(columns, row, strict=True)) for row in rows]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+
+    assert [("acme", 2, 3), ("else", None, None)] == [
+        (row.name, row.delayed, row.failed) for row in throttled_by_tenant(tables)
+    ]
+
+
 def test_of_equally_throttled_topics_the_longer_held_come_first_and_then_names_decide(tables):
     fill(tables, [(B, 1, 2, 5), (C, 1, 2, 9), (A, 1, 2, 5)])
 

@@ -239,3 +239,22 @@ def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
     assert ["b-1", "▁", "█", "▁▇▇", "0", "360", "360"] in lines
     assert ["new", "400", "messages", "b-0", "▁", "█"] in lines
     assert not any("calm" in line for line in lines)
+    assert ["headgate", "usage", "out", "--by", "tenant"] == file.getvalue().splitlines()[-2].replace("/", " ").split()[
+        -5:
+    ]
+
+
+def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
+    tables = Tables(tmp_path)
+    counts = {
+        "publishes": 20,
+        "throttled_publishes": 5,
+        "throttled_ns": 0,
+        "delayed_publishes": 4,
+        "failed_publishes": 1,
+    }
+    tables.append("topic_usage", pa.Table.from_pylist([{"topic": TOPIC} | counts], TOPIC_USAGE), "query", 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.end(tables, "out")
+
+    assert "acme           20          5  25.0%        4       1     0.0 s  none" in file.getvalue()
