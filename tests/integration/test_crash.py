@@ -15,7 +15,8 @@ from integration import processes
 from integration.processes import commits, kill_at_commits, kill_when, options, run_job
 from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, run_once, write_conf
 
-TEXT = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\n"
+INPUT, OPERATOR = "[input]\nmax_files_per_trigger = 1\n", "[operator]\nslots = 4\n"
+TEXT = INPUT + OPERATOR
 FIRST, LEFT = 6, 4
 """Random kills come at this commit to all tables, which is the last before the first batch, up to so many before the
 last one: those of the closing batch.
@@ -65,15 +66,15 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 OTHER_SCENES = {
-    "topics are keys": ('state_key = "topic"\n', {}),  # so no limiter is shared
-    "rows held back and withheld": ('traffic = "offered"\nhold_back_ms = 2000\n', {"groups": GROUPS}),
+    "topics are keys": (f'{TEXT}state_key = "topic"\n', {}),  # so no limiter is shared
+    "rows held back and withheld": (f'{INPUT}hold_back_ms = 2000\n{OPERATOR}traffic = "offered"\n', {"groups": GROUPS}),
 }
 
 
 @pytest.fixture(scope="module", params=OTHER_SCENES.values(), ids=OTHER_SCENES.keys())
 def other_scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     text, limits = request.param
-    return calm_scene(tmp_path_factory.mktemp("crash"), TEXT + text, **limits)
+    return calm_scene(tmp_path_factory.mktemp("crash"), text, **limits)
 
 
 def calm_scene(folder: Path, text: str, **limits: Any) -> Path:
