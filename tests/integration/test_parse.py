@@ -33,6 +33,9 @@ GOOD: dict[str, Any] = {
     "bytes": 4,
 }
 VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name not in {"event_time", "kind"}}
+VALUES["subscription"] = None
+DISPATCH = {"kind": "dispatch", "subscription": "sub-1", "producer": None, "connection": None}
+DISPATCHED = {"subscription": "sub-1", "producer": None, "connection": None}
 MOST = 2**63 - 1
 
 NO_TIME = "event_time: got {}, allowed is ISO 8601 with a zone, or whole microseconds since 1970"
@@ -44,7 +47,7 @@ NO_AMOUNT = "messages: got {}, allowed is a whole number from 0 to 9223372036854
 NO_SEQ = "seq: got {}, allowed is a whole number of 64 bits"
 NO_NAME = "{}: got {}, allowed is a name"
 NO_TOPIC = "topic: got {}, allowed is persistent://tenant/namespace/topic"
-NO_KIND = "kind: got {}, allowed is publish"
+NO_KIND = "kind: got {}, allowed is publish or dispatch"
 NO_JSON = "the line is not a JSON object"
 MORE_JSON = "the line holds more than one JSON object"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \ufffd"
@@ -131,7 +134,22 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "another scheme": (line(topic="Persistent://a/b/c"), NO_TOPIC.format("Persistent://a/b/c")),
     "text before the scheme": (line(topic="x-persistent://a/b/c"), NO_TOPIC.format("x-persistent://a/b/c")),
     "no topic": (line(topic=None), NO_TOPIC.format("null")),
-    "another kind": (line(kind="dispatch"), NO_KIND.format("dispatch")),
+    "another kind": (line(kind="subscribe"), NO_KIND.format("subscribe")),
+    "a dispatch": (line(**DISPATCH), DISPATCHED),
+    "a dispatch with what publishes have": (line(kind="dispatch", subscription="sub-1"), DISPATCHED),
+    "a dispatch with an object for a producer": (line(**DISPATCH | {"producer": {"id": 7}}), DISPATCHED),
+    "a dispatch without a subscription": (line(kind="dispatch"), NO_NAME.format("subscription", "null")),
+    "a dispatch of a blank subscription": (
+        line(**DISPATCH | {"subscription": " "}),
+        NO_NAME.format("subscription", "' '"),
+    ),
+    "a dispatch of a list": (
+        line(**DISPATCH | {"subscription": ["s"]}),
+        NO_NAME.format("subscription", '["s"]'),
+    ),
+    "a dispatch of a negative amount": (line(**DISPATCH | {"messages": -1}), NO_AMOUNT.format(-1)),
+    "a publish with a subscription": (line(subscription="sub-1"), {}),
+    "a publish with an odd subscription": (line(subscription={"id": 7}), {}),
     "a kind in capitals": (line(kind="PUBLISH"), NO_KIND.format("PUBLISH")),
     "no kind": (line(kind=None), NO_KIND.format("null")),
     "no broker": (line(broker=None), NO_NAME.format("broker", "null")),
@@ -230,6 +248,12 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
     ),
     "names as numbers": ("broker", pa.int64(), [(7, "7")]),
     "names in braces": ("broker", pa.string(), [("{x}", "{x}"), ('{"id": 7}', '{"id": 7}'), ("[x]", "[x]")]),
+    "subscriptions of publishes are not looked at": (
+        "subscription",
+        pa.binary(),
+        [(None, None), (b"s", None), (b"a\xff", None)],
+    ),
+    "structs for subscriptions of publishes": ("subscription", pa.struct({"id": pa.int64()}), [({"id": 7}, None)]),
     "structs for names": (
         "broker",
         pa.struct({"id": pa.int64()}),
@@ -308,6 +332,18 @@ def test_a_typed_column(about: str, from_columns: Callable[..., list[Row]]) -> N
     rows = from_columns(**{name: pa.array([value for value, _ in values], kind)})
     parsed = "event_time_us" if name == "event_time" else name
     assert [expected for _, expected in values] == [letter(row).get("reason", row[parsed]) for row in rows]
+
+
+def test_a_dispatch_of_typed_columns_has_a_subscription_of_utf_8(from_columns: Callable[..., list[Row]]) -> None:
+    rows = from_columns(
+        kind=pa.array(["dispatch"] * 4),
+        subscription=pa.array([b"s", b"", None, b"a\xff"]),
+        producer=pa.array([None, b"\xff", b"p", b"p"]),
+    )
+    expected = ["s", *(NO_NAME.format("subscription", got) for got in ("''", "null"))]
+    expected.append("subscription: got a\ufffd, allowed is UTF-8")
+    assert expected == [letter(row).get("reason", row.subscription) for row in rows]
+    assert [None] * 4 == [row.producer for row in rows]
 
 
 def test_other_columns_whatever_their_names_are_kept_in_dead_letters_alone(

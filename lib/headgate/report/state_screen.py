@@ -31,7 +31,7 @@ def state_lines(report: pa.Table) -> Iterator[str]:
 def _cells(row: dict[str, Any], kinds: list[str]) -> dict[str, str]:
     cells = {
         "broker": row["broker"],
-        "limiter": row["limiter"] if row["scope"] == "topic" else f"{row['scope']} {row['limiter']}",
+        "limiter": _limiter(row),
     }
     for kind in kinds:
         cells |= {f"{kind}/s": _number(row[f"{kind}_per_s"] or None)}
@@ -43,6 +43,11 @@ def _cells(row: dict[str, Any], kinds: list[str]) -> dict[str, str]:
         "last refill": max(refills, default="-"),
         "open second": row["open_second"] or "-",
     }
+
+
+def _limiter(row: dict[str, Any]) -> str:
+    name = row["limiter"] if row["scope"] == "topic" else f"{row['scope']} {row['limiter']}"
+    return name if row["class"] == "publish" else f"{name}, {row['class']}"
 
 
 def _number(value: int | None) -> str:

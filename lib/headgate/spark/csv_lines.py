@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-COLUMNS = ("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "messages", "bytes")
+COLUMNS = (
+    *("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "subscription", "messages", "bytes"),
+)
 """What a traffic row has; docs/tables.md describes each."""
 
 CSV_ROWS = pa.schema(

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from headgate.conf import Conf
+from headgate.core.quota.groups import TrafficClass
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.control_rows import ControlRows
@@ -62,7 +63,11 @@ class Sharing:
         """
         if is_new:
             groups = self.tables.config.read().groups.values()
-            ceilings = [group_limit_row(FROM_THE_START, 0, None, group.name, group.rates[:2]) for group in groups]
+            ceilings = [
+                group_limit_row(FROM_THE_START, 0, None, group.name, group.quotas(traffic_class), traffic_class)
+                for group in groups
+                for traffic_class in TrafficClass
+            ]
             self._control.append_control(ceilings)
         self._exchange(int(reached.timestamp() * 1000))
 
@@ -112,11 +117,14 @@ def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
 
 
 def control_rows(rows: ControlRows) -> list[dict[str, Any]]:
-    """What the loop says, for the operator. Only publishes are limited there."""
+    """What the loop says, for the operator."""
     limits = [
-        group_limit_row(_moment(row.effective_ms), seq, row.broker, row.group, (row.messages_per_s, row.bytes_per_s))
+        group_limit_row(
+            *(_moment(row.effective_ms), seq, row.broker, row.group),
+            rates=(row.messages_per_s, row.bytes_per_s),
+            traffic_class=row.traffic_class,
+        )
         for seq, row in enumerate(rows.limits, 1)
-        if row.traffic_class == 0
     ]
     attachments = [
         attachment_row(_moment(row.effective_ms), seq, str(row.scope), row.resource, row.group)

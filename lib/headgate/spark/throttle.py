@@ -33,6 +33,7 @@ from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, ConfRow, changes_in, conf_rows, pack_control, tick_row
+from headgate.throttle.dispatch_limits import dispatch_limits
 from headgate.throttle.faults import faults_of
 from headgate.throttle.layout import (
     Layout,
@@ -232,7 +233,8 @@ class ThrottleRun:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
-        of_conf: list[ConfRow] = [*publish_limits(self._conf), *group_attachments(self._conf)]
+        of_conf: list[ConfRow] = [*publish_limits(self._conf), *dispatch_limits(self._conf)]
+        of_conf += group_attachments(self._conf)
         rows += conf_rows(of_conf, control, changed_at, groups=self.sharing is None)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is

@@ -58,11 +58,17 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
     waits = arrays.group_waits[: arrays.used[WAIT_ROWS]]
     admissions = arrays.admissions[: arrays.used[ADMISSION_ROWS]]
+    dispatch = None
+    if step.dispatch is not None:
+        from headgate.throttle.dispatch_arrays import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
+
+        dispatch = run_dispatch(domain.dispatch, step.dispatch, step.until_ns, rules)
     return Result._make(
         [
             *columns,
             Waits._make(waits[name].copy() for name in Waits._fields),
             Admissions._make(admissions[name].copy() for name in Admissions._fields),
+            dispatch,
         ]
     )
 

@@ -11,10 +11,11 @@ from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.names import namespace_of, tenant_of
 
-LIMIT, ATTACHMENT = "limit", "attachment"
+LIMIT, ATTACHMENT, DISPATCH_LIMIT = "limit", "attachment", "dispatch_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
+    DISPATCH_LIMIT: ("group",),
 }
 """Scopes of the changes of each kind."""
 Rates = tuple[int, int]
@@ -27,7 +28,8 @@ class Change(NamedTuple):
 
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
-    `broker`. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
+    `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `attachment`: scope `tenant`,
+    `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then traffic.
@@ -89,10 +91,10 @@ CHANGES = pa.schema(
 )
 
 
-def limit_of_group(name: str, rates: Rates) -> Change:
+def limit_of_group(name: str, rates: Rates, kind: str = LIMIT) -> Change:
     """The change that says `rates`, as limiters take them, of a group; in force from the start of time."""
     messages_per_s, bytes_per_s = (None if rate == 0 else max(rate, 0) for rate in rates)
-    return Change(0, 0, None, "group", name, messages_per_s, bytes_per_s)
+    return Change(0, 0, None, "group", name, messages_per_s, bytes_per_s, kind)
 
 
 def _rate_of_group(rate: int | None) -> int:

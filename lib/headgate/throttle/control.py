@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from headgate.conf import AttachmentRow, LimitRow
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
-from headgate.throttle.changes import ATTACHMENT, LIMIT, SCOPES, Change, changes_table
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SCOPES, Change, changes_table
+from headgate.throttle.dispatch_limits import DispatchLimitRow
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -26,7 +27,9 @@ FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | AttachmentRow
+ConfRow = LimitRow | DispatchLimitRow | AttachmentRow
+KINDS_OF_CLASSES = (LIMIT, DISPATCH_LIMIT)
+"""Kinds of the rows that limit groups, by class: 0 publish, 1 dispatch."""
 
 
 def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dict[str, Any]:
@@ -35,19 +38,20 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     if isinstance(row, AttachmentRow):
         return control_row(at, seq, ATTACHMENT, CONF) | place | {"group_name": None if gone else row.group}
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
-    return control_row(at, seq, LIMIT, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
+    kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
+    return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
 
 
-def group_limit_row(
-    at: datetime, seq: int, broker: str | None, group: str, rates: Sequence[int | None]
+def group_limit_row(  # noqa: PLR0917  the columns of such a row
+    at: datetime, seq: int, broker: str | None, group: str, rates: Sequence[int | None], traffic_class: int = 0
 ) -> dict[str, Any]:
     """A group's limit on a broker, None: on all, as it was worked out.
 
-    rates: messages and bytes a second; None: not limited, 0: nothing passes.
+    rates: messages and bytes a second; None: not limited, 0: nothing passes. traffic_class: 0 publish, 1 dispatch.
     """
     place = {"broker": broker, "scope": "group", "name": group}
     named = dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
-    return control_row(at, seq, LIMIT, QUOTA) | place | named
+    return control_row(at, seq, KINDS_OF_CLASSES[traffic_class], QUOTA) | place | named
 
 
 def attachment_row(at: datetime, seq: int, scope: str, resource: str, group: str | None) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def conf_rows(
         row
         for place, row in (new | gone).items()
         if _change(row).says != (known[place].says if place in known else None)
-        and (groups or (row["kind"] == LIMIT and row["scope"] != "group"))
+        and (groups or (row["kind"] != ATTACHMENT and row["scope"] != "group"))
     ]
     last_seq = max((change.seq for change in said), default=-1)
     return [row | {"seq": last_seq + 1 + i} for i, row in enumerate(rows)]

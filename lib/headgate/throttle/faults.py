@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from headgate.conf import InputSettings
 
 MAX_LONG = 2**63 - 1
-KINDS = ("publish",)
+PUBLISH, DISPATCH = "publish", "dispatch"
+KINDS = (PUBLISH, DISPATCH)
 SHOWN_CHARACTERS = 100
-NAMES = ("broker", "topic", "producer", "connection")
+NAMES = ("broker", "topic", "producer", "connection", "subscription")
 
 
 class Fault(NamedTuple):
@@ -30,6 +31,7 @@ def faults_of(settings: InputSettings) -> tuple[Fault, ...]:
         Fault("kind", " or ".join(KINDS)),
         Fault("producer", "a name"),
         Fault("connection", "a name"),
+        Fault("subscription", "a name"),
         Fault("messages", f"a whole number from 0 to {MAX_LONG}"),
         Fault("bytes", f"a whole number from 0 to {MAX_LONG}"),
         *(Fault(name, "UTF-8") for name in NAMES),

@@ -19,7 +19,7 @@ from headgate.throttle.changes import (
     without_superseded,
 )
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import EVENTS, PROGRESS
+from headgate.throttle.schemas import DISPATCHES, EVENTS, PROGRESS
 from headgate.throttle.state import Clock, DomainState, KeyState
 from headgate.throttle.step import Engine, Output, Rules, advance, moved
 
@@ -32,8 +32,8 @@ SPARE_CHANGES = 1000
 class Block(NamedTuple):
     """Rows of one kind on their way.
 
-    In: `events`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `group_usage`, `group_waits`,
-    `dead_letters`, `progress`.
+    In: `events`, `dispatches`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `group_usage`,
+    `group_waits`, `dead_letters`, `progress`.
     """
 
     kind: str
@@ -46,6 +46,7 @@ class Arrived:
     """The blocks of one key and batch, put together by broker."""
 
     events: dict[str, pa.Table] = field(default_factory=dict)
+    dispatches: dict[str, pa.Table] = field(default_factory=dict)
     high_us: dict[str, int] = field(default_factory=dict)
     everywhere_us: int = NONE
     changes: list[Change] = field(default_factory=list)
@@ -55,7 +56,7 @@ class Arrived:
     @property
     def brokers(self) -> set[str]:
         """Those whose time it tells."""
-        return self.events.keys() | self.high_us.keys()
+        return self.events.keys() | self.dispatches.keys() | self.high_us.keys()
 
 
 def arrived(blocks: Iterable[Block]) -> Arrived:
@@ -73,16 +74,18 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
                 result.everywhere_us = max(result.everywhere_us, event_time_us)
             else:
                 result.high_us[broker] = max(result.high_us.get(broker, NONE), event_time_us)
-    if by_kind["events"]:
-        events = pa.concat_tables(decode(block.block) for block in by_kind["events"])
-        result.events = dict(_by_broker(events))
+    result.events = dict(_by_broker(by_kind["events"]))
+    result.dispatches = dict(_by_broker(by_kind["dispatches"]))
     return result
 
 
-def _by_broker(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    brokers = pc.unique(events["broker"]).to_pylist()
+def _by_broker(blocks: list[Block]) -> Iterator[tuple[str, pa.Table]]:
+    if not blocks:
+        return
+    rows = pa.concat_tables(decode(block.block) for block in blocks)
+    brokers = pc.unique(rows["broker"]).to_pylist()
     for broker in brokers:
-        yield broker, events if len(brokers) == 1 else events.filter(pc.equal(events["broker"], broker))
+        yield broker, rows if len(brokers) == 1 else rows.filter(pc.equal(rows["broker"], broker))
 
 
 def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what the operator has
@@ -108,23 +111,26 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     progress = []
     for broker in sorted(state.heard.keys() | arrival.brokers):
         events = arrival.events.get(broker, EVENTS.empty_table())
+        dispatches = arrival.dispatches.get(broker, DISPATCHES.empty_table())
+        count = len(events) + len(dispatches)
         high_us = max(
-            pc.max(events["event_time_us"]).as_py() if len(events) else NONE,
+            _highest_us(events),
+            _highest_us(dispatches),
             arrival.high_us.get(broker, NONE),
             arrival.everywhere_us,
         )
         if arrival.finish_us != NONE:
             outputs += _finish(state, broker, arrival.finish_us, rules, engine)
-        if broker not in state.domains and not len(events):
+        if broker not in state.domains and not count:
             state.clocks[broker] = moved(state.clocks.get(broker, Clock()), high_us, rules)
             continue
         domain = state.domains.get(broker) or _begin(state, broker)
-        if not len(events) and high_us <= domain.clock.high_us and not arrival.changes:
+        if not count and high_us <= domain.clock.high_us and not arrival.changes:
             progress.append(_progress(key, domain, 0, 0))
             continue
-        output = advance(domain, events, high_us, rules, engine)
+        output = advance(domain, events, high_us, rules, engine, dispatches=dispatches)
         outputs.append(output)
-        progress.append(_progress(key, domain, len(events), output.late))
+        progress.append(_progress(key, domain, count, output.late))
     if arrival.changes:
         _forget(state, arrival, rules)
     tables = {
@@ -139,6 +145,10 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         if table:
             out.append(Block(kind, len(table), encode(_without_nulls(table))))
     return out
+
+
+def _highest_us(rows: pa.Table) -> int:
+    return pc.max(rows["event_time_us"]).as_py() if len(rows) else NONE
 
 
 def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: Engine) -> list[Output]:
@@ -201,6 +211,6 @@ def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, 
         "rows": rows,
         "late": late,
         "event_time_us": domain.clock.high_us,
-        "waiting": len(domain.entry_limiter),
+        "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_topic),
         "is_open": domain.is_open,
     }

@@ -7,7 +7,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.throttle.changes import ATTACHMENT, OFF, SCOPES, Change, Rates, limit_of_group
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, OFF, SCOPES, Change, Rates, limit_of_group
 from headgate.throttle.keys import BROKER_KEY, are_shared, group_key
 from headgate.throttle.names import PARTITION, namespace_of, namespaces_of, without_partition, without_partitions
 
@@ -24,6 +24,7 @@ class Book:
         self.namespaces: dict[str, Rates] = {}
         self.topics: dict[str, Rates] = {}
         self.groups: dict[str, Rates] = {}
+        self.dispatch_groups: dict[str, Rates] = {}
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
@@ -35,11 +36,16 @@ class Book:
         elif change.scope == "broker":
             self.broker = rates or OFF
         else:
-            policies = {"namespace": self.namespaces, "topic": self.topics, "group": self.groups}[change.scope]
+            policies = self._policies(change)
             if rates is None:
                 policies.pop(change.name, None)
             else:
                 policies[change.name] = rates
+
+    def _policies(self, change: Change) -> dict[str, Rates]:
+        if change.kind == DISPATCH_LIMIT:
+            return self.dispatch_groups
+        return {"namespace": self.namespaces, "topic": self.topics, "group": self.groups}[change.scope]
 
     def _attach(self, change: Change) -> None:
         if change.group_name is None:
@@ -60,6 +66,10 @@ class Book:
         if self.topics and (topic := without_partition(key)) in self.topics:
             return self.topics[topic]
         return self.namespaces.get(namespace_of(key), self.default) if self.namespaces else self.default
+
+    def dispatch_rates_of(self, key: str) -> Rates:
+        """Rates of the dispatch level of the group with `key`."""
+        return self.dispatch_groups.get(key.removeprefix(group_key("")), OFF)
 
     def groups_of(self, topics: pa.StringArray) -> pa.StringArray:
         """The key of the group limiter that each topic is charged to, null without one."""
@@ -101,6 +111,7 @@ class Book:
         )
         limits = [Change(0, 0, None, scope, name, *rates) for scope, held in scopes for name, rates in held.items()]
         limits += [limit_of_group(name, rates) for name, rates in self.groups.items()]
+        limits += [limit_of_group(name, rates, DISPATCH_LIMIT) for name, rates in self.dispatch_groups.items()]
         attachments = [
             Change(0, 0, None, scope, name, kind=ATTACHMENT, group_name=group)
             for scope, held in self.attached.items()

@@ -1,7 +1,6 @@
 """The engine in readable form: one object a limiter, for inspection and as the measure of the array form."""
 
 from collections import deque
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,6 +10,8 @@ from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, 
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.token_bucket import TokenBucket
 from headgate.core.usage import USAGE_COLUMNS
+from headgate.throttle.dispatch_readable import columns as _columns
+from headgate.throttle.dispatch_readable import run_dispatch
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
 from headgate.throttle.step import Admissions, Result, Rules, Step, Waits
@@ -29,7 +30,8 @@ def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
             objects.set_limit(topic, messages, bytes_, at_ns)
     objects.advance(step.until_ns, finish=step.finish)
     _take_back(domain, objects)
-    return _result(objects)
+    dispatch = None if step.dispatch is None else run_dispatch(domain.dispatch, step.dispatch, step.until_ns, rules)
+    return _result(objects)._replace(dispatch=dispatch)
 
 
 def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
@@ -136,8 +138,4 @@ def _result(objects: PublishDomain) -> Result:
         Waits._make(_columns(objects.group_waits.told, 4)),
         Admissions._make(_columns(objects.admissions, 4)),
     )
-    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions])
-
-
-def _columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:
-    return list(np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, width).T))
+    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions, None])

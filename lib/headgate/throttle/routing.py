@@ -21,7 +21,7 @@ from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
 from headgate.throttle.faults import Fault, dead_letter
 from headgate.throttle.names import without_partitions
-from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
+from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, TICKS
 from headgate.throttle.slots import place_of, slot_keys
 from headgate.throttle.state import encoded
 
@@ -52,7 +52,8 @@ class Routing:
 
 
 def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.parse) in; a block of events a key, each broker's time for every key, and bad rows out.
+    """Parsed rows (spark.parse) in; a block of publishes and one of dispatches a key, each broker's time for every key,
+    and bad rows out. A row with a subscription is a dispatch.
 
     Rows with a `file` are its lines, in order, and are counted here: a task reads a file from its start to its end, or
     a part of a large one, whose name then says where it starts.
@@ -67,7 +68,7 @@ def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordB
         good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
         if routing.broker is not None:
             good = good.filter(pc.equal(good["broker"], routing.broker))
-        packed = [*_dead_letters(letters), *_events(routing, good)]
+        packed = [*_dead_letters(letters), *_traffic(routing, good)]
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
 
 
@@ -94,7 +95,20 @@ def _dead_letters(letters: list[dict[str, Any]]) -> Iterator[tuple[str, str, byt
         yield DEAD_LETTER_KEY, "dead_letters", encode(pa.Table.from_pylist(letters, DEAD_LETTERS))
 
 
-def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if not len(rows):
+        return
+    ticks = encode(_ticks(rows))
+    if rows["subscription"].null_count < len(rows):
+        is_dispatch = rows["subscription"].is_valid()
+        yield from _blocks(routing, rows.filter(is_dispatch), "dispatches", DISPATCHES)
+        rows = rows.filter(pc.invert(is_dispatch))
+    yield from _blocks(routing, rows, "events", EVENTS)
+    yield from ((key, "ticks", ticks) for key in routing.keys)
+
+
+def _blocks(routing: Routing, rows: pa.Table, kind: str, schema: pa.Schema) -> Iterator[tuple[str, str, bytes]]:
+    """A block of `schema` for each key that any of the rows belongs to."""
     if not len(rows):
         return
     topics, of_topic = encoded(rows["topic"])
@@ -105,12 +119,10 @@ def _events(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]
         names = routing.keys
         codes = (_places(rows["broker"]) + _spread(routing, topics)[of_topic]) % routing.slots
     order = np.argsort(codes, kind="stable")
-    events = rows.select(EVENTS.names).cast(EVENTS).take(order).combine_chunks()
+    chosen = rows.select(schema.names).cast(schema).take(order).combine_chunks()
     present, starts = np.unique(codes[order], return_index=True)
     for code, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
-        yield names[code], "events", encode(events.slice(start, end - start))
-    ticks = encode(_ticks(rows))
-    yield from ((key, "ticks", ticks) for key in routing.keys)
+        yield names[code], kind, encode(chosen.slice(start, end - start))
 
 
 def _ticks(rows: pa.Table) -> pa.Table:

@@ -19,6 +19,19 @@ EVENTS = pa.schema(
 )
 """A publish on its way to the operator."""
 
+DISPATCHES = pa.schema(
+    [
+        ("event_time_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("topic", pa.string()),
+        ("subscription", pa.string()),
+        ("messages", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+"""A delivery, or a read that wants to start, on its way to the operator."""
+
 TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
 """Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""
 

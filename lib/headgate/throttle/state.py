@@ -16,10 +16,11 @@ from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
+from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS
 
-VERSION = 3
+VERSION = 4
 
 LIMITER_FIELDS = {
     "rate": 2,
@@ -33,7 +34,7 @@ LIMITER_FIELDS = {
     "held_ns": 1,
 }
 """Columns stored for each limiter, and how many dimensions they have. Floors follow from rates; queues are apart."""
-STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8}
+STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
 """Columns stored with fewer bits than they have in memory."""
 BUCKET_FIELDS = tuple(name for name, dimensions in LIMITER_FIELDS.items() if dimensions == 2)
 WITHHELD_FIELDS = ("producer", "at_ns", "topic", "messages", "bytes", "seq")
@@ -91,6 +92,7 @@ class DomainState:
     seen_epoch: int = NONE
     seen_topic: Ints = field(default_factory=no_ints)
     seen_group: Ints = field(default_factory=no_ints)
+    dispatch: DispatchState = field(default_factory=DispatchState)
     held: pa.Table = field(default_factory=EVENTS.empty_table)
     pending: list[Change] = field(default_factory=list)
     book: Book = field(default_factory=Book)
@@ -98,7 +100,7 @@ class DomainState:
     @property
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
-        return bool(
+        return self.dispatch.is_open or bool(
             len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or len(self.held)
         )
 
@@ -130,13 +132,7 @@ def _table(kind: str, broker: str, columns: dict[str, object], **numbers: int) -
 
 
 def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
-    columns: dict[str, object] = {"key": domain.keys}
-    for name, rows in LIMITER_FIELDS.items():
-        values = domain.limiters[name]
-        if rows == 1:
-            columns[name] = values.astype(STORED_AS.get(name, np.int64), copy=False)
-        else:
-            columns |= {f"messages_{name}": values[:, 0], f"bytes_{name}": values[:, 1]}
+    columns = {"key": domain.keys} | _columns(domain.limiters, LIMITER_FIELDS)
     yield _table("limiters", domain.broker, columns, **domain.clock._asdict())
     parts = {
         "entries": {"limiter": domain.entry_limiter, "producer": domain.entry_producer},
@@ -154,11 +150,54 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
     for kind, part in parts.items():
         if len(next(iter(part.values()))):
             yield _table(kind, domain.broker, part)
-    if len(domain.held):
-        yield domain.held.replace_schema_metadata({"kind": "held", "broker": domain.broker})
+    yield from _dispatch_tables(domain.broker, domain.dispatch)
+    for kind, held in (("held", domain.held), ("dispatch_held", domain.dispatch.held)):
+        if len(held):
+            yield held.replace_schema_metadata({"kind": kind, "broker": domain.broker})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
         if changes:
             yield changes_table(changes).replace_schema_metadata({"kind": kind, "broker": domain.broker})
+
+
+def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
+    parts: dict[str, dict[str, object]] = {
+        "dispatch_topics": {"topic": state.topics, "level": state.level_of.astype(STORED_AS["level"])},
+        "dispatch_levels": {"key": state.keys} | _columns(state.levels, LEVEL_FIELDS),
+        "dispatch_subscriptions": {
+            "topic": state.subscription_topic,
+            "subscription": state.subscription_name,
+            "due_ns": state.subscription_due_ns,
+        },
+        "dispatch_reads": {name: state.reads[name] for name in READ_FIELDS},
+    }
+    for kind, part in parts.items():
+        table = _table(kind, broker, part)
+        if len(table):
+            yield table
+    if len(state.seen_topic):
+        seen: dict[str, object] = {"topic": state.seen_topic, "group": state.seen_group}
+        yield _table("dispatch_seen", broker, seen, epoch=state.seen_epoch)
+
+
+def _columns(values: dict[str, Ints], fields: dict[str, int]) -> dict[str, object]:
+    """Columns of limiters, those of two dimensions as two."""
+    columns: dict[str, object] = {}
+    for name, dimensions in fields.items():
+        if dimensions == 1:
+            columns[name] = values[name].astype(STORED_AS.get(name, np.int64), copy=False)
+        else:
+            columns |= {f"messages_{name}": values[name][:, 0], f"bytes_{name}": values[name][:, 1]}
+    return columns
+
+
+def _of_columns(table: pa.Table, fields: dict[str, int]) -> dict[str, Ints]:
+    """The inverse of `_columns`."""
+    return {
+        name: numbers(table[name])
+        if dimensions == 1
+        else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])], axis=1)
+        for name, dimensions in fields.items()
+    }
 
 
 def encode_state(state: KeyState) -> bytes:
@@ -205,13 +244,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
     match metadata["kind"]:
         case "limiters":
             domain.clock = Clock(*(int(metadata[name]) for name in Clock._fields))
-            domain.keys = strings(table["key"])
-            for name, rows in LIMITER_FIELDS.items():
-                domain.limiters[name] = (
-                    numbers(table[name])
-                    if rows == 1
-                    else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])], axis=1)
-                )
+            domain.keys, domain.limiters = strings(table["key"]), _of_columns(table, LIMITER_FIELDS)
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])
         case "producers":
@@ -234,6 +267,26 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
         case "book":
             domain.book = Book.from_changes(changes_of(table))
         case kind:
+            _take_dispatch_table(domain.dispatch, kind, table, metadata)
+
+
+def _take_dispatch_table(state: DispatchState, kind: str, table: pa.Table, metadata: dict[str, str]) -> None:
+    match kind:
+        case "dispatch_topics":
+            state.topics, state.level_of = strings(table["topic"]), numbers(table["level"])
+        case "dispatch_levels":
+            state.keys, state.levels = strings(table["key"]), _of_columns(table, LEVEL_FIELDS)
+        case "dispatch_subscriptions":
+            state.subscription_topic, state.subscription_due_ns = numbers(table["topic"]), numbers(table["due_ns"])
+            state.subscription_name = strings(table["subscription"])
+        case "dispatch_reads":
+            state.reads = {name: numbers(table[name]) for name in READ_FIELDS}
+        case "dispatch_seen":
+            state.seen_epoch = int(metadata["epoch"])
+            state.seen_topic, state.seen_group = numbers(table["topic"]), numbers(table["group"])
+        case "dispatch_held":
+            state.held = table.replace_schema_metadata(None)
+        case _:
             raise StateError(f"the checkpoint's state holds a table {kind!r} that this headgate does not know")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.numbers import MAX
 from headgate.core.usage import SECOND_NS
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.state import DomainState, decode_state
@@ -17,6 +18,7 @@ REPORT = pa.schema(
         ("broker", pa.string()),
         ("scope", pa.string()),
         ("limiter", pa.string()),
+        ("class", pa.string()),
         ("messages_per_s", pa.int64()),
         ("bytes_per_s", pa.int64()),
         ("messages_balance", pa.int64()),
@@ -33,12 +35,13 @@ REPORT = pa.schema(
         ("clock", _INSTANT),
     ]
 )
-"""Rates per second, 0 is off, -1 blocks (of groups). Balances are as of the last refill; null without a bucket. debt:
-tokens below 0, from 0.
+"""class: publish or dispatch. Rates per second, 0 is off, -1 blocks (of groups). Balances are as of the last refill;
+null without a bucket. debt: tokens below 0, from 0.
 
 remainder_ns: elapsed time not yet turned into tokens. waiting: entries in the limiter's queue; next_drain: when it is
-looked at again. open_second: the second whose usage of the topic is not written yet. clock: the time up to which
-everything on this broker (of this state key) is done.
+looked at again. Of dispatch, waiting are subscriptions with withheld reads, and the next retry is told. open_second:
+the second whose usage of the topic is not written yet. clock: the time up to which everything on this broker (of this
+state key) is done.
 """
 
 
@@ -48,8 +51,8 @@ def state_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
     Raises StateError for a version that this headgate does not read.
     """
     domains = [domain for version, blocks in states for domain in decode_state(version, blocks).domains.values()]
-    rows = pa.concat_tables([REPORT.empty_table(), *map(_of_domain, domains)])
-    return rows.sort_by([("broker", "ascending"), ("scope", "ascending"), ("limiter", "ascending")])
+    rows = pa.concat_tables([REPORT.empty_table(), *map(_of_domain, domains), *map(_of_dispatch, domains)])
+    return rows.sort_by([(name, "ascending") for name in ("broker", "scope", "limiter", "class")])
 
 
 def _of_domain(domain: DomainState) -> pa.Table:
@@ -60,11 +63,45 @@ def _of_domain(domain: DomainState) -> pa.Table:
         "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), n),
         "scope": scopes,
         "limiter": names,
+        "class": pa.repeat("publish", n),
         "waiting": np.bincount(domain.entry_limiter, minlength=n),
         "next_drain": _instants(limiters["next_drain_ns"], limiters["next_drain_ns"] != NONE),
         "open_second": _open_second(domain),
-        "clock": _instants(np.full(n, domain.clock.done_ns), np.full(n, domain.clock.done_ns != NONE)),
+        "clock": _clock(domain, n),
     }
+    columns |= _buckets(limiters)
+    return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
+
+
+def _of_dispatch(domain: DomainState) -> pa.Table:
+    state = domain.dispatch
+    n = len(state.keys)
+    scopes, names = scopes_and_names(state.keys, domain.broker)
+    level = state.level_of[state.subscription_topic]
+    next_ns = np.full(n, MAX)
+    np.minimum.at(next_ns, level, state.subscription_due_ns)
+    waiting = np.bincount(level, minlength=n)
+    columns: dict[str, pa.Array] = {
+        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), n),
+        "scope": scopes,
+        "limiter": names,
+        "class": pa.repeat("dispatch", n),
+        "waiting": waiting,
+        "next_drain": _instants(next_ns, waiting > 0),
+        "open_second": pa.nulls(n, _INSTANT),
+        "clock": _clock(domain, n),
+    }
+    columns |= _buckets(state.levels)
+    return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
+
+
+def _clock(domain: DomainState, n: int) -> pa.Array:
+    return _instants(np.full(n, domain.clock.done_ns), np.full(n, domain.clock.done_ns != NONE))
+
+
+def _buckets(limiters: dict[str, Ints]) -> dict[str, pa.Array]:
+    """What the report says of the buckets of limiters or levels."""
+    columns: dict[str, pa.Array] = {}
     for kind, name in enumerate(("messages", "bytes")):
         balance = limiters["balance"][:, kind]
         has_bucket = (limiters["rate"][:, kind] != 0) & (limiters["born"] != 0)
@@ -75,7 +112,7 @@ def _of_domain(domain: DomainState) -> pa.Table:
             f"{name}_remainder_ns": pa.array(limiters["remainder_ns"][:, kind], mask=~has_bucket),
             f"{name}_last_refill": _instants(limiters["last_ns"][:, kind], has_bucket),
         }
-    return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
+    return columns
 
 
 def _open_second(domain: DomainState) -> pa.Array:

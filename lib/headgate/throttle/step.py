@@ -7,11 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, Change, in_order
-from headgate.throttle.group_usage import group_usage, group_waits
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, Change, in_order
+from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
+from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
+from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
+from headgate.throttle.schemas import DISPATCHES
 from headgate.throttle.state import Clock, DomainState, numbers
 
 
@@ -39,7 +43,7 @@ class Rules:
 class Step(NamedTuple):
     """What an engine gets for one step: what to do in its order, each producer's topic, and up to when time comes.
 
-    exempt: producers that no group limits or counts.
+    exempt: producers that no group limits or counts. dispatch: what to do there, None: nothing.
     """
 
     operations: Operations
@@ -47,6 +51,7 @@ class Step(NamedTuple):
     exempt: Flags
     until_ns: int
     finish: bool
+    dispatch: DispatchStep | None
 
 
 class Waits(NamedTuple):
@@ -67,6 +72,18 @@ class Admissions(NamedTuple):
     bytes: Ints
 
 
+class DispatchResult(NamedTuple):
+    """What dispatch did in one step.
+
+    line: positions of the subscriptions that wait, in the order of their retries. admissions: of offered traffic, by
+    topics of the dispatch state. waits, admissions: empty unless Rules.slot_ms is set.
+    """
+
+    line: Ints
+    waits: Waits
+    admissions: Admissions
+
+
 class Result(NamedTuple):
     """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types).
 
@@ -84,6 +101,7 @@ class Result(NamedTuple):
     closed_counts: Ints
     waits: Waits
     admissions: Admissions
+    dispatch: DispatchResult | None
 
 
 class Engine(Protocol):
@@ -114,23 +132,34 @@ def _bound_us(high_us: int, rules: Rules, *, finish: bool) -> int:
 
 
 def advance(
-    domain: DomainState, events: pa.Table, high_us: int, rules: Rules, engine: Engine, *, finish: bool = False
+    domain: DomainState,
+    events: pa.Table,
+    high_us: int,
+    rules: Rules,
+    engine: Engine,
+    *,
+    finish: bool = False,
+    dispatches: pa.Table | None = None,
 ) -> Output:
-    """Take `events` in, let time come to `high_us`, and return what happened up to there.
+    """Take `events` and `dispatches` in, let time come to `high_us`, and return what happened up to there.
 
-    Events act in the order (event_time, seq), never before the domain's clock: a late one acts at the highest time
-    reached. With a hold-back, events and time from `high_us - hold_back_ms` on wait in the state, until `finish`: what
-    comes that late is still in order, also among rows of one instant.
+    events: schemas.EVENTS. dispatches: schemas.DISPATCHES, None: none. They act in the order (event_time, seq), never
+    before the domain's clock: a late one acts at the highest time reached. With a hold-back, rows and time from
+    `high_us - hold_back_ms` on wait in the state, until `finish`: what comes that late is still in order, also among
+    rows of one instant.
     """
     clock = moved(domain.clock, high_us, rules, finish=finish)
-    events = _due_events(domain, events, _bound_us(clock.high_us, rules, finish=finish))
-    late = int((numbers(events["event_time_us"]) * 1000 < domain.clock.done_ns).sum())
-    changes = _without_first(domain, events, _due_changes(domain, clock.done_ns // 1000))
-    parts = _parts(domain, events, changes, clock.done_ns)
+    bound_us = _bound_us(clock.high_us, rules, finish=finish)
+    events, domain.held = due(domain.held, events, bound_us)
+    dispatches = DISPATCHES.empty_table() if dispatches is None else dispatches
+    dispatches, domain.dispatch.held = due(domain.dispatch.held, dispatches, bound_us)
+    behind = late(events, domain.clock.done_ns) + late(dispatches, domain.clock.done_ns)
+    changes = _without_first(domain, events, dispatches, _due_changes(domain, clock.done_ns // 1000))
+    parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs = [_run(domain, part, rules, engine, finish=finish and part is parts[-1]) for part in parts]
     domain.clock = clock
     marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, late)
+    return Output(marks, usage, used, waited, behind)
 
 
 class Part(NamedTuple):
@@ -139,10 +168,13 @@ class Part(NamedTuple):
     attachments: list[Change]
     limits: list[Change]
     events: pa.Table
+    dispatches: pa.Table
     until_ns: int
 
 
-def _parts(domain: DomainState, events: pa.Table, changes: list[Change], until_ns: int) -> list[Part]:
+def _parts(
+    domain: DomainState, events: pa.Table, dispatches: pa.Table, changes: list[Change], until_ns: int
+) -> list[Part]:
     """The step, cut at the times of attachments. At such a time limits come before the cut, and traffic after it."""
     done_ns = domain.clock.done_ns
     limits = [change for change in changes if change.kind != ATTACHMENT]
@@ -151,64 +183,62 @@ def _parts(domain: DomainState, events: pa.Table, changes: list[Change], until_n
         if change.kind == ATTACHMENT:
             by_time.setdefault(max(change.effective_us * 1000, done_ns), []).append(change)
     if not by_time:
-        return [Part([], limits, events, until_ns)]
+        return [Part([], limits, events, dispatches, until_ns)]
     cuts_ns = np.array(sorted(by_time), np.int64)
-    of_event = np.searchsorted(cuts_ns, np.maximum(numbers(events["event_time_us"]) * 1000, done_ns), side="right")
+    of_event, of_dispatch = (
+        np.searchsorted(cuts_ns, np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns), side="right")
+        for rows in (events, dispatches)
+    )
     at_ns = [max(change.effective_us * 1000, done_ns) for change in limits]
     of_limit = np.searchsorted(cuts_ns, np.array(at_ns, np.int64), side="left").tolist()
     parts = []
     for i, end_ns in enumerate([*cuts_ns.tolist(), until_ns]):
         of_part = [change for change, part in zip(limits, of_limit, strict=True) if part == i]
-        here = events.filter(pa.array(of_event == i))
-        parts.append(Part(by_time[int(cuts_ns[i - 1])] if i else [], of_part, here, end_ns))
-    is_idle = not parts[0].limits and not len(parts[0].events) and parts[0].until_ns == done_ns
+        here = (events.filter(pa.array(of_event == i)), dispatches.filter(pa.array(of_dispatch == i)))
+        parts.append(Part(by_time[int(cuts_ns[i - 1])] if i else [], of_part, *here, end_ns))
+    first = parts[0]
+    is_idle = not first.limits and not len(first.events) + len(first.dispatches) and first.until_ns == done_ns
     return parts[1:] if is_idle else parts
 
 
 def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
     """What one part brings, in the order of Output."""
     left = reattach(domain, part.attachments)
-    order = _order(part.events)
-    topic = register(domain, part.events, order, broker=rules.whole_brokers)
+    places = order(part.events)
+    topic = register(domain, part.events, places, broker=rules.whole_brokers)
     known = producers(domain, part.events, topic, offered=rules.offered)
-    publishes = _publishes(part.events, order, topic, known.of_event)
-    operations = _in_order(domain, publishes, _leaves(left), _updates(domain, part.limits))
+    publishes = _publishes(part.events, places, topic, known.of_event)
+    updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
+    operations = merged(domain.clock.done_ns, _leaves(left), updates, publishes)
+    dispatch = _dispatch_step(domain, part, rules)
     exempt = replicators(known.name)
-    result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish), rules)
+    result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
+    used, waited = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules)
     tables = (
         marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
-        group_usage(domain, operations, exempt, result, rules),
-        group_waits(domain, result, part.until_ns, rules),
+        pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
+        pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),
     )
     keep_waiting(domain, known)
     return tables
 
 
-def _due_events(domain: DomainState, events: pa.Table, bound_us: int) -> pa.Table:
-    if len(domain.held):
-        events = pa.concat_tables([domain.held, events])
-    if not len(events):
-        return events
-    due = pc.less_equal(events["event_time_us"], bound_us)
-    if pc.all(due).as_py():
-        domain.held = events.slice(0, 0)
-        return events
-    domain.held = events.filter(pc.invert(due)).combine_chunks()
-    return events.filter(due)
+def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchStep | None:
+    limits = [change for change in part.limits if change.kind == DISPATCH_LIMIT]
+    return dispatch_step(domain, part.dispatches, part.attachments, limits, offered=rules.offered)
 
 
-def _order(events: pa.Table) -> Ints:
-    """Rows by (event_time, seq); where the source left rows equal in both, by what they say, never by how they came."""
-    time_us, seq = numbers(events["event_time_us"]), numbers(events["seq"])
-    order: Ints = np.lexsort((seq, time_us))
-    tied = (np.diff(time_us[order]) == 0) & (np.diff(seq[order]) == 0)
-    if not tied.any():
-        return order
-    columns = ("event_time_us", "seq", "topic", "producer", "connection", "messages", "bytes")
-    by_all = pc.sort_indices(events, sort_keys=[(name, "ascending") for name in columns])
-    return by_all.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+def _dispatched(
+    domain: DomainState, step: DispatchStep | None, result: DispatchResult | None, until_ns: int, rules: Rules
+) -> tuple[pa.Table, pa.Table]:
+    """Usage and waits of groups by dispatches; who still waits is kept."""
+    if step is None or result is None:
+        return GROUP_USAGE.empty_table(), GROUP_WAITS.empty_table()
+    keep_subscriptions(domain.dispatch, step, result.line)
+    used = dispatch_usage(domain, step.operations, result.admissions, rules)
+    return used, dispatch_waits(domain, result.waits, until_ns, rules)
 
 
 def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
@@ -219,14 +249,15 @@ def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
     return due
 
 
-def _without_first(domain: DomainState, events: pa.Table, changes: list[Change]) -> list[Change]:
+def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, changes: list[Change]) -> list[Change]:
     """Write what holds before a domain's first event into its book: no limiter is there to hear of it.
 
     A job's first batch brings all limits of its conf files, and each would be looked for among all topics.
     """
-    if len(domain.keys) or not len(events):
+    times = [pc.min(rows["event_time_us"]).as_py() for rows in (events, dispatches) if len(rows)]
+    if len(domain.keys) or len(domain.dispatch.topics) or not times:
         return changes
-    first_us = pc.min(events["event_time_us"]).as_py()
+    first_us = min(times)
     early = [change for change in changes if change.effective_us <= first_us]
     for change in early:
         domain.book.apply(change)
@@ -244,20 +275,6 @@ def _publishes(events: pa.Table, order: Ints, topic: Ints, producer: Ints) -> Op
         numbers(events["bytes"])[order],
         numbers(events["seq"])[order],
     )
-
-
-def _in_order(domain: DomainState, publishes: Operations, *others: Operations) -> Operations:
-    """Operations by time in ns, none before the clock; of one instant `others` in their order, then publishes."""
-    groups = [
-        operations._replace(at_ns=np.maximum(operations.at_ns * 1000, domain.clock.done_ns))
-        for operations in (*others, publishes)
-        if len(operations.at_ns)
-    ]
-    if len(groups) < 2:
-        return groups[0] if groups else publishes
-    kind = np.repeat(np.arange(len(groups)), [len(operations.at_ns) for operations in groups])
-    order = np.lexsort((kind, np.concatenate([operations.at_ns for operations in groups])))
-    return Operations(*(np.concatenate(columns)[order] for columns in zip(*groups, strict=True)))
 
 
 def _leaves(limiters: Ints) -> Operations:

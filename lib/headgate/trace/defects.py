@@ -26,6 +26,7 @@ TYPED_DEFECTS = ("null", "negative", "unknown_kind", "time_out_of_range")
 GOOD = -1
 
 NULLED = ("event_time", "broker", "topic", "kind", "producer", "connection", "messages", "bytes")
+OF_PUBLISH = ("producer", "connection")
 AMOUNTS = ("messages", "bytes")
 UNKNOWN_KIND = "teleport"
 WRONG_TYPE = "many"
@@ -103,6 +104,15 @@ def cut_malformed(lines: pa.Array, defects: Defects) -> pa.Array:
 
 
 def _spread(table: pa.Table, chosen: npt.NDArray[np.bool_], columns: Sequence[str]) -> list[tuple[str, pa.Array]]:
-    """Which of the chosen rows get the defect in which column: the columns take turns by seq."""
+    """Which of the chosen rows get the defect in which column: the columns take turns by seq.
+
+    Where it would be in a column of publishes, a dispatch has it in its subscription.
+    """
     turn = table["seq"].to_numpy() % len(columns)
-    return [(column, pa.array(chosen & (turn == place))) for place, column in enumerate(columns)]
+    spread = [(column, chosen & (turn == place)) for place, column in enumerate(columns)]
+    if "subscription" in table.column_names:
+        is_dispatch = table["subscription"].is_valid().to_numpy()
+        of_publish = [(column, mask) for column, mask in spread if column in OF_PUBLISH]
+        spread = [(column, mask & ~is_dispatch) if column in OF_PUBLISH else (column, mask) for column, mask in spread]
+        spread += [("subscription", mask & is_dispatch) for _, mask in of_publish]
+    return [(column, pa.array(mask)) for column, mask in spread]

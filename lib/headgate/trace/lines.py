@@ -9,6 +9,7 @@ from headgate.trace.defects import Defects, cut_malformed, spoil_text
 
 MOST_LINES = 65_536
 CSV_HEADER = "event_time,seq,broker,topic,kind,producer,connection,messages,bytes\n"
+"""Of a trace without dispatches."""
 
 
 def line_batches(
@@ -33,10 +34,14 @@ def json_lines(table: pa.Table, defects: Defects) -> pa.Array:
 
 def csv_lines(table: pa.Table, defects: Defects) -> pa.Array:
     """One CSV row a row, without line ends. `table` is one contiguous batch."""
-    columns = {name: column.cast(pa.string()) for name, column in _texts(table).items()}
+    columns = {name: pc.fill_null(column.cast(pa.string()), "") for name, column in _texts(table).items()}
     return cut_malformed(
         pc.binary_join_element_wise(*spoil_text(table, columns, defects, str, "").values(), ","), defects
     )
+
+
+def csv_header(table: pa.Table) -> str:
+    return f"{','.join(table.column_names)}\n"
 
 
 def line_bytes(lines: pa.Array) -> pa.Buffer:
@@ -56,5 +61,5 @@ def _texts(table: pa.Table) -> dict[str, pa.Array]:
 
 def _json_value(column: pa.Array) -> pa.Array:
     if pa.types.is_string(column.type):
-        return pc.binary_join_element_wise('"', column, '"', "")
+        return pc.fill_null(pc.binary_join_element_wise('"', column, '"', ""), "null")
     return column.cast(pa.string())

@@ -28,7 +28,7 @@ class TraceSpec:
     """
 
     seed: int = _number(7, 0, 2**63 - 1, "seed of all draws")
-    events: int = _number(60_000, 1, 1_000_000_000, "publish events, bad rows included")
+    events: int = _number(60_000, 1, 1_000_000_000, "events, bad rows included")
     duration_s: float = _number(120.0, 1.0, 31_622_400.0, "event time from first to last event, s")
     start: datetime = field(
         default=DEFAULT_START, metadata={"about": "event time of the beginning, ISO 8601 with zone"}
@@ -55,6 +55,8 @@ class TraceSpec:
     swing_period_s: float = _number(120.0, 1.0, 31_622_400.0, "length of a day in the trace, s; a real one has 86400")
     batch_mean: float = _number(4.0, 1.0, 1_000.0, "mean messages per publish")
     message_bytes: int = _number(600, 1, 5_242_880, "median size of a message, bytes")
+    dispatch_share: float = _number(0.0, 0.0, 1.0, "share of all events that are dispatches in place of publishes")
+    subscriptions_per_topic: int = _number(2, 1, 1_000, "subscriptions of each topic, all equally likely")
     files: int = _number(12, 1, 100_000, "files, in event-time order")
     bad_share: float = _number(0.0, 0.0, 0.5, "share of rows that are spoiled on purpose")
     disorder_ms: int = _number(0, 0, 600_000, "longest delay of a row behind later ones, ms; 0: in order")

@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 from headgate.errors import ConfError
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS, Defects, chosen_defects, spoil_table
 from headgate.trace.events import Rows, TraceGenerator
-from headgate.trace.lines import CSV_HEADER, csv_lines, json_lines, line_batches, line_bytes
+from headgate.trace.lines import csv_header, csv_lines, json_lines, line_batches, line_bytes
 from headgate.trace.spec import TraceSpec
 from headgate.trace.summary import TraceSummary
 
@@ -72,6 +72,6 @@ def _write_file(path: Path, rows: Rows, defects: Defects, mtime_ns: int) -> None
 def _write_lines(path: Path, rows: Rows, defects: Defects, *, csv: bool) -> None:
     with path.open("wb") as file:
         if csv:
-            file.write(CSV_HEADER.encode())
+            file.write(csv_header(rows.table).encode())
         for lines in line_batches(rows.table, defects, csv_lines if csv else json_lines):
             file.write(line_bytes(lines))

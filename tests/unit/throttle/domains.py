@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.changes import ATTACHMENT, Change, changes_table
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, Change, changes_table
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import EVENTS, MARKS, TICKS, TOPIC_USAGE
+from headgate.throttle.schemas import DISPATCHES, EVENTS, MARKS, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 
@@ -41,9 +41,27 @@ def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", 
     }
 
 
+def dispatch(at_us, topic=TOPICS[0], *, messages=1, bytes_=0, seq=0, subscription="s", broker=BROKER):
+    """A row of schemas.DISPATCHES at `at_us` after START_US."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "topic": topic,
+        "subscription": subscription,
+        "messages": messages,
+        "bytes": bytes_,
+    }
+
+
 def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
     return Change(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
+
+
+def dispatch_limit(group, messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
+    """A group's dispatch limit at `at_us` after START_US, or in force from the start of time."""
+    return limit("group", group, messages, bytes_, at_us=at_us, seq=seq, broker=broker)._replace(kind=DISPATCH_LIMIT)
 
 
 def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
@@ -57,6 +75,10 @@ ATTACHED = [attach(topic, group) for topic, group in GROUP_OF.items() if group i
 
 def events_block(rows):
     return Block("events", len(rows), encode(pa.Table.from_pylist(rows, EVENTS)))
+
+
+def dispatches_block(rows):
+    return Block("dispatches", len(rows), encode(pa.Table.from_pylist(rows, DISPATCHES)))
 
 
 def changes_block(changes):
@@ -107,7 +129,7 @@ def merged_waits(outcome):
     """Waits of groups for the same causes that meet, or overlap by what was rounded, as one."""
     merged = {}
     for row in sorted(outcome.group_waits, key=lambda row: (row["from_ms"], row["until_ms"])):
-        spans = merged.setdefault((row["group"], row["throttled_msgs"], row["throttled_bytes"]), [])
+        spans = merged.setdefault((row["group"], row["class"], row["throttled_msgs"], row["throttled_bytes"]), [])
         if spans and row["from_ms"] <= spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], row["until_ms"])
         else:
@@ -147,10 +169,26 @@ def _picture_of_domain(domain):
         "queues": queues,
         "withheld": withheld,
         "usage": usage,
+        "dispatch": _picture_of_dispatch(domain.dispatch),
         "seen": (domain.seen_epoch, domain.seen_topic.tolist(), domain.seen_group.tolist()),
         "held": domain.held.to_pylist(),
         "pending": domain.pending,
         "book": domain.book.changes(),
+    }
+
+
+def _picture_of_dispatch(state):
+    keys, topics = state.keys.to_pylist(), state.topics.to_pylist()
+    subscriptions = zip(state.subscription_topic, state.subscription_name.to_pylist(), strict=True)
+    return {
+        "topics": topics,
+        "level_of": state.level_of.tolist(),
+        "levels": {name: dict(zip(keys, column.tolist(), strict=True)) for name, column in state.levels.items()},
+        "line": [(topics[topic], name) for topic, name in subscriptions],
+        "due_ns": state.subscription_due_ns.tolist(),
+        "reads": {name: column.tolist() for name, column in state.reads.items()},
+        "seen": (state.seen_epoch, state.seen_topic.tolist(), state.seen_group.tolist()),
+        "held": state.held.to_pylist(),
     }
 
 
@@ -208,6 +246,37 @@ def traffic(draw, *, topics=TOPICS, replication=True):
     return rows
 
 
+@st.composite
+def dispatches(draw, *, topics=TOPICS, replication=True):
+    """Rows of dispatch in their order, at cumulated steps of time."""
+    kinds = st.integers(0, len(AMOUNTS) * 3 * len(topics) - 1)
+    drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=5, max_size=40))
+    rows, at_us = [], 0
+    for seq, (step_us, kind) in enumerate(drawn):
+        at_us += step_us
+        rest, place = divmod(kind, len(topics))
+        subscription, amounts = divmod(rest, len(AMOUNTS))
+        messages, bytes_ = AMOUNTS[amounts]
+        name = f"s{subscription}" if seq % 7 or not replication else f"pulsar.repl.{subscription}"
+        rows.append(dispatch(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, subscription=name))
+    return rows
+
+
+@st.composite
+def dispatch_changes(draw, *, most=4, moves=3):
+    """Dispatch limits of groups from the start of time and later, and attachments that change."""
+    times, groups = st.integers(0, 8 * SECOND_US), st.sampled_from(["gold", "iron", "lead"])
+    later = [
+        dispatch_limit(draw(groups), draw(group_rates), draw(group_byte_rates), at_us=draw(times))
+        for _ in range(draw(st.integers(0, most)))
+    ]
+    for _ in range(draw(st.integers(0, moves))):
+        (scope, name), group = draw(st.sampled_from(RESOURCES)), draw(st.sampled_from([None, "gold", "iron", "lead"]))
+        later.append(attach(name, group, scope, at_us=draw(times)))
+    first = [dispatch_limit(name, draw(group_rates), draw(group_byte_rates)) for name in ("gold", "iron")]
+    return [change._replace(seq=seq) for seq, change in enumerate([*first, *ATTACHED, *later])]
+
+
 RESOURCES = [("tenant", "acme"), ("namespace", "acme/ns0"), ("namespace", "acme/ns1"), *(("topic", t) for t in TOPICS)]
 
 
@@ -249,11 +318,14 @@ def all_rules(draw, **fixed):
     return Rules(**drawn | fixed)
 
 
-PARSED = pa.schema([EVENTS.field(name) for name in EVENTS.names] + [("bad", pa.string()), ("file", pa.string())])
+PARSED = pa.schema(
+    [EVENTS.field(name) for name in EVENTS.names]
+    + [("subscription", pa.string()), ("bad", pa.string()), ("file", pa.string())]
+)
 
 
 def parsed(rows, *, lines=False):
-    """Rows as the parser gives them; `lines`: those of files whose lines are counted."""
+    """Rows of both kinds as the parser gives them; `lines`: those of files whose lines are counted."""
     table = pa.Table.from_pylist(rows, PARSED)
     return table if lines else table.drop(["file"])
 
@@ -277,12 +349,12 @@ def whole(rows, changes=(), *, finish=True, until_us=None):
 
 
 @st.composite
-def cuts(draw, rows):
-    """The rows in batches, with ticks in between that are not ahead of the next row."""
+def cuts(draw, rows, block=events_block):
+    """The rows in batches, as blocks, with ticks in between that are not ahead of the next row."""
     places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
     batches = []
     for start, end in zip([0, *places], [*places, len(rows)], strict=True):
-        blocks = [events_block(rows[start:end])] if end > start else []
+        blocks = [block(rows[start:end])] if end > start else []
         if end < len(rows) and draw(st.booleans()):
             last_us = rows[end - 1]["event_time_us"] - START_US if end else 0
             next_us = rows[end]["event_time_us"] - START_US

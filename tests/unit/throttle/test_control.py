@@ -205,8 +205,8 @@ PARTITION = f"{TOPICS[0]}-partition-7"
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (TOPIC_ROW | {"kind": "limits"}, "kind: got limits, allowed are limit, attachment"),
-        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed are limit, attachment"),
+        (TOPIC_ROW | {"kind": "limits"}, "kind: got limits, allowed are limit, attachment, dispatch_limit"),
+        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed are limit, attachment, dispatch_limit"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (
@@ -221,7 +221,10 @@ PARTITION = f"{TOPICS[0]}-partition-7"
             TOPIC_ROW | {"bytes_per_s": -1},
             "bytes_per_s: got -1, allowed is a whole number from 0, which is off (of a group it blocks)",
         ),
-        (tick_row(AT, finish=True) | {"source": "admin"}, "kind: got finish, allowed are limit, attachment"),
+        (
+            tick_row(AT, finish=True) | {"source": "admin"},
+            "kind: got finish, allowed are limit, attachment, dispatch_limit",
+        ),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
         (ATTACHMENT_ROW | {"scope": "group"}, "scope: got group, allowed are tenant, namespace, topic"),

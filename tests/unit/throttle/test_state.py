@@ -12,8 +12,9 @@ from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import ATTACHMENT, Change, changes_of, changes_table
+from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import EVENTS
+from headgate.throttle.schemas import DISPATCHES, EVENTS
 from headgate.throttle.state import (
     COUNT_FIELDS,
     LIMITER_FIELDS,
@@ -31,6 +32,8 @@ from unit.throttle.domains import (
     SECOND_US,
     all_rules,
     changes_block,
+    dispatch,
+    dispatch_limit,
     event,
     events_block,
     limit,
@@ -55,6 +58,8 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
+    if isinstance(value, DispatchState):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(DispatchState)}
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value.to_pylist() if isinstance(value, pa.Array | pa.Table) else value
@@ -64,11 +69,36 @@ def plain_domain(domain):
     return {field.name: plain(getattr(domain, field.name)) for field in fields(DomainState)}
 
 
+def full_dispatch():
+    """A dispatch state in which no field has its default value."""
+    count = iter(range(1, 1000))
+    return DispatchState(
+        topics=pa.array(["persistent://t/n/a", "persistent://t/n/b"]),
+        level_of=np.array([0, -1]),
+        keys=pa.array(["@group/gold"]),
+        levels={
+            name: np.array([[next(count) for _ in range(width)] if width > 1 else 1])
+            for name, width in LEVEL_FIELDS.items()
+        },
+        subscription_topic=np.array([0, 0]),
+        subscription_name=pa.array(["s", "r"]),
+        subscription_due_ns=np.array([5, 6]),
+        reads={name: np.array([0, next(count)]) for name in READ_FIELDS},
+        seen_epoch=next(count),
+        seen_topic=np.array([0]),
+        seen_group=np.array([0]),
+        held=pa.Table.from_pylist([dispatch(3, seq=4), dispatch(5)], DISPATCHES),
+    )
+
+
 def full_domain():
     """A domain in which no field has its default value."""
     count = iter(range(1, 1000))
     book = Book.from_changes(
-        [*CHANGES[:1], *CHANGES[3:], limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)]
+        [
+            *(CHANGES[0], CHANGES[3], dispatch_limit("gold", 3)),
+            *(limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)),
+        ]
     )
     return DomainState(
         "b1",
@@ -88,6 +118,7 @@ def full_domain():
         seen_epoch=next(count),
         seen_topic=np.array([0]),
         seen_group=np.array([1]),
+        dispatch=full_dispatch(),
         held=pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
         pending=CHANGES[1:],
         book=book,
@@ -110,6 +141,7 @@ def test_every_field_comes_back():
     }
     assert (state.clocks, CHANGES, 9, 2) == (again.clocks, changes_of(again.changes), again.forgotten_us, again.taken)
     assert [] == [name for name, value in plain_domain(full_domain()).items() if value == default[name]]
+    assert [] == [name for name, value in plain(full_dispatch()).items() if value == default["dispatch"][name]]
 
 
 def test_a_state_without_anything_comes_back():

@@ -17,6 +17,9 @@ from unit.throttle.domains import (
     TOPICS,
     attach,
     changes_block,
+    dispatch,
+    dispatch_limit,
+    dispatches_block,
     event,
     events_block,
     limit,
@@ -103,6 +106,18 @@ def test_a_checkpoint_without_domains_gives_no_rows() -> None:
     empty = state_report([(VERSION, encode_state(KeyState()))])
     assert (REPORT, 0) == (empty.schema, len(empty))
     assert ["0 limiters"] == list(state_lines(empty))
+
+
+def test_a_groups_dispatch_level_has_a_row_of_its_own_with_who_waits_and_when_it_is_retried() -> None:
+    rows = [dispatch(0, TOPICS[0], messages=15), dispatch(5, TOPICS[0], seq=1, messages=1)]
+    changes = [attach(TOPICS[0], "gold"), dispatch_limit("gold", 10)]
+    state = step_through([[changes_block(changes), dispatches_block(rows)]], Rules(offered=True)).state
+    (row,) = in_ns(state_report([(VERSION, encode_state(state))]))
+    expected = {"scope": "group", "limiter": "gold", "class": "dispatch", "messages_per_s": 10, "messages_balance": -5}
+    expected |= {"messages_debt": 5, "bytes_balance": None, "waiting": 1, "next_drain": 1_000_005_000, "clock": 5_000}
+    assert expected == {name: row[name] for name in expected}
+    _, line, _ = state_lines(state_report([(VERSION, encode_state(state))]))
+    assert "group gold, dispatch" in line
 
 
 def test_another_version_is_refused() -> None:

@@ -1,0 +1,114 @@
+"""Rows of kind dispatch in the job: counted, held against their group's level, shared among brokers."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from headgate.delta_query import query
+from headgate.spark.state import read_state
+from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.trace import write_trace
+from integration.runs import SMALL, at, conf_in, results_of, rows_of, run_once, total
+
+QUOTA = 100
+GROUPS = {
+    "resourcegroups": {"gold": {"dispatchRateInMsgs": QUOTA, "publishRateInMsgs": 60}},
+    "tenants": {"acme": "gold", "initech": "gold"},
+}
+TOPICS = {"b1": "persistent://acme/shop/1", "b2": "persistent://acme/shop/2"}
+SECONDS = 10
+LITTLE, MUCH = 4, 18
+"""Dispatches a second, of 5 messages each."""
+
+
+def moving(trace: Path) -> None:
+    """A file a second: acme wants to read 20 messages/s of b1 and 90 of b2, and half way on the other way round."""
+    trace.mkdir()
+    for second in range(SECONDS):
+        little, much = ("b1", "b2") if second < SECONDS // 2 else ("b2", "b1")
+        wanted = [(second + i / LITTLE, little) for i in range(LITTLE)]
+        wanted += [(second + (i + 0.5) / MUCH, much) for i in range(MUCH)]
+        lines = [json.dumps(dispatch(seconds, broker)) for seconds, broker in sorted(wanted)]
+        (trace / f"{second:02}.json").write_text("\n".join(lines))
+
+
+def dispatch(seconds: float, broker: str) -> dict[str, Any]:
+    return {
+        "event_time": at(seconds).isoformat(),
+        "seq": round(seconds * 1000),
+        "broker": broker,
+        "topic": TOPICS[broker],
+        "kind": "dispatch",
+        "subscription": "s",
+        "messages": 5,
+        "bytes": 1,
+    }
+
+
+def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query of the shared tables."""
+    tables = {name: DeltaTable(folder / "out" / name) for name in ("rg_limits", "rg_members", "rg_usage", "control")}
+    rows: list[dict[str, Any]] = query(sql, tables).to_pylist()
+    return rows
+
+
+def limits_in_force(folder: Path) -> list[dict[str, int]]:
+    """Dispatch limits in messages by broker, after each change."""
+    sql = (
+        'SELECT epoch, name, "limit" FROM rg_limits JOIN (SELECT DISTINCT broker_id, name FROM rg_members) '
+        "USING (broker_id) WHERE class = 1 AND dimension = 0 ORDER BY epoch"
+    )
+    held: dict[str, int] = {}
+    by_epoch: dict[int, dict[str, int]] = {}
+    for row in asked(folder, sql):
+        held |= {row["name"]: row["limit"]}
+        by_epoch[row["epoch"]] = dict(held)
+    return list(by_epoch.values())
+
+
+def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: SparkSession, tmp_path: Path) -> None:
+    moving(tmp_path / "trace")
+    text = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\ngroup_limits = 'shared'\ntraffic = 'offered'\n"
+    conf = conf_in(tmp_path / "conf", text, broker={}, groups=GROUPS)
+    job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
+    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
+
+    limits = limits_in_force(tmp_path)
+    assert {"b1": 20, "b2": 80} in limits
+    assert {"b1": 80, "b2": 20} in limits[limits.index({"b1": 20, "b2": 80}) :]
+    assert all(sum(held.values()) <= QUOTA * 1.05 for held in limits)
+    of_job = "SELECT broker, messages_per_s FROM control WHERE kind = 'dispatch_limit'"
+    enforced = {(row["broker"], row["messages_per_s"]) for row in asked(tmp_path, of_job)}
+    assert {(None, QUOTA), ("b2", 80), ("b2", 20)} <= enforced
+    flags = asked(tmp_path, "SELECT DISTINCT class, throttled_msgs FROM rg_usage WHERE group_id > 0")
+    assert {(1, False), (1, True)} == {(row["class"], row["throttled_msgs"]) for row in flags}
+    assert SECONDS * (LITTLE + MUCH) == sum(row["rows"] for row in rows_of(tmp_path / "out", "batches"))
+    assert ([], []) == (rows_of(tmp_path / "out", "topic_usage"), rows_of(tmp_path / "out", "dead_letters"))
+
+
+def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession, tmp_path: Path) -> None:
+    """A trace of both kinds with bad rows: every row is accounted, tables and buckets are the same."""
+    spec = replace(SMALL, events=300, files=3, dispatch_share=0.5, bad_share=0.1)
+    results, states = [], []
+    for format_, files in (("parquet", 1), ("csv", 100)):
+        folder = tmp_path / format_
+        summary = write_trace(spec, folder / "trace", format_)
+        text = f"[input]\nmax_files_per_trigger = {files}\n[operator]\nslots = 4\ntraffic = 'offered'\n"
+        output = run_once(
+            spark, conf_in(folder / "conf", text, groups=GROUPS), folder / "trace", folder / "out", format_
+        )
+        results.append(results_of(output))
+        states.append(read_state(spark, str(output / "checkpoint")).to_pylist())
+        letters, taken = len(rows_of(output, "dead_letters")), sum(row["rows"] for row in rows_of(output, "batches"))
+        assert (spec.events, summary.bad.total()) == (taken + letters, letters)
+        assert 0 < total(output, "publishes") < taken
+
+    assert results[0] == results[1]
+    assert states[0] == states[1]
+    levels = [(row["limiter"], row["messages_per_s"]) for row in states[0] if row["class"] == "dispatch"]
+    assert [("gold", QUOTA)] * 2 == levels

@@ -1,0 +1,214 @@
+"""What holds of dispatch whatever comes: both engines agree, batches and slots do not show, nothing is lost."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.core.dispatch_limiter import DispatchLimiter
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.routing import Routing, pack
+from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
+from headgate.throttle.step import Rules
+from unit.throttle.domains import (
+    BROKER,
+    ENGINES,
+    GROUP_OF,
+    SECOND_US,
+    START_US,
+    TOPICS,
+    WRITTEN,
+    Outcome,
+    all_rules,
+    attach,
+    changes_block,
+    cuts,
+    dispatch_changes,
+    dispatch_limit,
+    dispatches,
+    dispatches_block,
+    end_us,
+    events_block,
+    limit_changes,
+    merged_usage,
+    merged_waits,
+    parsed,
+    picture,
+    quick,
+    rows_in,
+    step_through,
+    tick_block,
+    traffic,
+)
+
+rules_with_slots = all_rules(slot_ms=250)
+endings_us = st.sampled_from([0, 1, SECOND_US, 40 * SECOND_US])
+
+
+def batches_of(rows, publishes, changes, until_us):
+    """Everything in one batch."""
+    return [[dispatches_block(rows), events_block(publishes), changes_block(changes), tick_block(until_us)]]
+
+
+@settings(quick, max_examples=80)
+@given(dispatches(), traffic(), dispatch_changes(), limit_changes(groups=False), all_rules(), endings_us)
+def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
+    until_us = max(end_us(rows), end_us(publishes)) + after_us
+    batches = batches_of(rows, publishes, [*changes, *limits], until_us)
+    arrays, readable = (step_through(batches, rules, engine) for engine in (run_arrays, run_readable))
+
+    assert readable.marks == arrays.marks
+    assert readable.usage == arrays.usage
+    assert readable.group_usage == arrays.group_usage
+    assert readable.group_waits == arrays.group_waits
+    assert encode_state(readable.state) == encode_state(arrays.state)
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@settings(quick, max_examples=40)
+@given(st.data(), dispatch_changes(), rules_with_slots, endings_us)
+def test_batches_ticks_and_the_state_between_them_do_not_show(engine, data, changes, rules, after_us):
+    rows = data.draw(dispatches())
+    until_us = end_us(rows) + after_us
+    batches = data.draw(cuts(rows, dispatches_block))
+    batches[0].append(changes_block(changes))
+    batches[-1].append(tick_block(until_us))
+    expected = step_through(batches_of(rows, [], changes, until_us), rules, engine, stored=False)
+    actual = step_through(batches, rules, engine)
+
+    assert merged_usage(expected) == merged_usage(actual)
+    assert merged_waits(expected) == merged_waits(actual)
+    assert picture(expected.state) == picture(actual.state)
+
+
+@quick
+@given(dispatches(), dispatch_changes(), rules_with_slots, st.data())
+def test_rows_that_come_in_any_order_within_the_hold_back_act_in_theirs(rows, changes, rules, data):
+    until_us = end_us(rows) + 2 * SECOND_US
+    last = [tick_block(until_us), tick_block(until_us, finish=True)]
+    mixed = [row for row in data.draw(st.permutations(rows)) if row is not rows[-1]]
+    half = data.draw(st.integers(0, len(mixed)))
+    held = replace(rules, hold_back_ms=60 * 60 * 1000)
+    changes = changes_block(changes)
+    batches = [[changes, dispatches_block(mixed[:half])], [dispatches_block([rows[-1], *mixed[half:]])], last]
+    expected = step_through([[changes, dispatches_block(rows)], last[:1]], rules)
+    actual = step_through(batches, held)
+
+    assert merged_usage(expected) == merged_usage(actual)
+    assert merged_waits(expected) == merged_waits(actual)
+
+
+@quick
+@given(dispatches(), traffic(), dispatch_changes(), limit_changes(groups=False), rules_with_slots)
+def test_publishes_do_not_see_dispatches(rows, publishes, changes, limits, rules):
+    until_us = max(end_us(rows), end_us(publishes))
+    with_both, alone = (
+        step_through(batches_of(some, publishes, [*changes, *limits], until_us), rules) for some in (rows, [])
+    )
+
+    assert (alone.marks, alone.usage) == (with_both.marks, with_both.usage)
+    assert of_class(alone.group_usage, 0) == of_class(with_both.group_usage, 0)
+    assert of_class(alone.group_waits, 0) == of_class(with_both.group_waits, 0)
+
+
+def of_class(rows, traffic_class):
+    return [row for row in rows if row["class"] == traffic_class]
+
+
+@quick
+@given(dispatches(replication=False), dispatch_changes(moves=0), all_rules(slot_ms=250, offered=True))
+def test_a_read_is_admitted_once_or_withheld(rows, changes, rules):
+    outcome = step_through(batches_of(rows, [], changes, end_us(rows)), rules)
+    reads = outcome.state.domains[BROKER].dispatch.reads
+    of_groups = [row for row in rows if GROUP_OF[row["topic"]]]
+    offered, admitted = (sum(row[f"{name}_msgs"] for row in outcome.group_usage) for name in ("offered", "admitted"))
+
+    assert sum(row["messages"] for row in of_groups) == offered == admitted + reads["messages"].sum()
+
+
+@quick
+@given(dispatches(), dispatch_changes(), all_rules(slot_ms=250, offered=False))
+def test_what_was_delivered_is_admitted_as_it_was_offered(rows, changes, rules):
+    for row in step_through(batches_of(rows, [], changes, end_us(rows)), rules).group_usage:
+        assert (row["admitted_msgs"], row["admitted_bytes"]) == (row["offered_msgs"], row["offered_bytes"])
+
+
+@quick
+@given(dispatches(replication=False), st.integers(1, 30), st.sampled_from([0, 400]), st.sampled_from([-1, 0, 500]))
+def test_reads_start_as_the_dispatch_limiter_says(rows, messages, bytes_, max_debt_ms):
+    """One group, constant rates: the same starts as a limiter with a level `group`, read by read."""
+    rules = Rules(offered=True, slot_ms=1, max_debt_ms=max_debt_ms)
+    until_us = end_us(rows) + 5 * SECOND_US
+    changes = [*(attach(topic, "gold") for topic in TOPICS), dispatch_limit("gold", messages, bytes_ or None)]
+    outcome = step_through(batches_of(rows, [], changes, until_us), rules)
+    starts = defaultdict(int)
+    for at_ns, amount in started(rows, until_us, messages, bytes_, max_debt_ms):
+        starts[at_ns // 10**6] += amount
+    admitted = {row["at_ms"]: row["admitted_msgs"] for row in outcome.group_usage}
+
+    assert without_zeros(starts) == without_zeros(admitted)
+
+
+def without_zeros(sums):
+    return {at_ms: amount for at_ms, amount in sums.items() if amount}
+
+
+def started(rows, until_us, messages, bytes_, max_debt_ms):
+    """(time, messages) of the reads as they start: reads of a subscription in order, retries 1 s after a skip."""
+    limiter = DispatchLimiter(created_ns=0, max_debt_ms=None if max_debt_ms < 0 else max_debt_ms)
+    lines, retries, levels = defaultdict(list), [], []
+
+    def go(line, now_ns):
+        while line:
+            if not levels:
+                levels.append(limiter.add_level("group", messages, bytes_, now_ns))
+            if not limiter.may_dispatch(now_ns):
+                retries.append((now_ns + 10**9, line))
+                return
+            row = line.pop(0)
+            limiter.dispatched(row["messages"], row["bytes"], now_ns)
+            yield now_ns, row["messages"]
+
+    def run_due(until_ns):
+        while retries and retries[0][0] <= until_ns:
+            due_ns, line = retries.pop(0)
+            yield from go(line, due_ns)
+
+    for row in rows:
+        now_ns, line = row["event_time_us"] * 1000, lines[row["topic"], row["subscription"]]
+        yield from run_due(now_ns)
+        line.append(row)
+        if len(line) == 1:
+            yield from go(line, now_ns)
+    yield from run_due((START_US + until_us) * 1000)
+
+
+@settings(quick, max_examples=10)
+@given(dispatches(), traffic(), dispatch_changes(), rules_with_slots, st.sampled_from([1, 3, 7]))
+def test_the_number_of_slots_does_not_show(rows, publishes, changes, rules, slots):
+    """Where anything is attached, a broker has one key, whatever comes besides."""
+    others = [row | {"broker": "broker-2", "subscription": None} for row in publishes]
+    both = sorted([*rows, *others], key=lambda row: row["event_time_us"])
+    one, several = (routed(Routing(count, whole_brokers=True), both, changes, rules) for count in (2, slots))
+
+    assert merged_usage(one) == merged_usage(several)
+    assert merged_waits(one) == merged_waits(several)
+
+
+def routed(routing, rows, changes, rules):
+    states = {key: KeyState() for key in routing.keys}
+    batches = [rows[:10], rows[10:], []]
+    out = []
+    for number, batch in enumerate(batches):
+        blocks = {key: [changes_block(changes)] if number == 0 else [] for key in routing.keys}
+        for packed in pack(routing, (), iter(parsed(batch).to_batches())):
+            for row in packed.to_pylist():
+                blocks[row["key"]].append(Block(row["kind"], 0, row["block"]))
+        for key, of_key in blocks.items():
+            out += step_key(key, states[key], [*of_key, tick_block(0)], rules, run_arrays)
+            states[key] = decode_state(VERSION, encode_state(states[key]))
+    return Outcome(*(rows_in(out, kind, schema) for kind, schema in WRITTEN.items()), KeyState())
