@@ -25,10 +25,12 @@ WANTED = {"b1": 20, "b2": 90, "b3": 10}
 SHARES = {"b1": 20, "b2": 70, "b3": 10}
 WITHOUT_B1 = {"b2": 90, "b3": 10}
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
-TEXT = "[operator]\nslots = 2\ngroup_limits = 'shared'\ntraffic = 'offered'\n[live]\nlive_lag_ms = 1000\n"
-EPOCH_MS = 3000
-QUICK = {"resourceGroupEpochMillis": EPOCH_MS, "resourceGroupSilentRounds": 2}
-"""Batches of three jobs on two cores take a second or two. A broker is lost after ten epochs without a heartbeat."""
+TEXT = "[operator]\nslots = 2\ngroup_limits = 'shared'\ntraffic = 'offered'\n[live]\nlive_lag_ms = 4000\n"
+EPOCH_MS = 4000
+QUICK = {"resourceGroupEpochMillis": EPOCH_MS, "resourceGroupSilentRounds": 3}
+"""Batches of three jobs on two cores take seconds, and a quarter of an epoch holds whole publishes of everybody: demand is
+exact. A broker is lost after fifteen epochs without a heartbeat.
+"""
 PATIENCE_S = 240
 FLOOR = 1.05
 
