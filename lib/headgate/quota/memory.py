@@ -70,8 +70,9 @@ class MemoryUsage:
         self._waiting: list[tuple[int, pa.Table]] = []
 
     def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool:
-        """Take cuts in; each counts from its publish time on."""
-        self._waiting += [(one.publish_time_ms, usage_table([one], shards, self._epoch_ms)) for one in sent]
+        """Take the cuts of one instant in, from which on they count."""
+        if sent:
+            self._waiting.append((sent[0].publish_time_ms, usage_table(sent, shards, self._epoch_ms)))
         return True
 
     def read(self, now_ms: int) -> MemoryRead:
