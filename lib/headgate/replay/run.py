@@ -69,17 +69,17 @@ class KeyRun:
         self._rows = self._numbered = self._seconds_due = 0
         self._usage: list[pa.Table] = []
         self._waits: list[pa.Table] = []
-        phase_ms = plan.delay_ms % plan.round_ms
-        first_ms = trace.first_us // _MS_US
-        self._now_ms = max(first_ms - (first_ms - phase_ms) % plan.round_ms, 0)
-        self._wall_ms = self._now_ms
+        self._phase_ms = plan.delay_ms % plan.round_ms
+        self._now_ms = self._round_ms = trace.first_us // _MS_US // plan.round_ms * plan.round_ms
+        self._wall_ms, self._owes = self._now_ms, False
         tables = plan.tables_for(key)
         self._loop: QuotaLoop | None = None
         self._stride_ms = plan.round_ms
         if plan.shares and tables.attached_groups():
-            exchange = MemoryExchange(tables, plan.quota, plan.delay_ms - phase_ms)
+            exchange = MemoryExchange(tables, plan.quota, plan.delay_ms - self._phase_ms)
             self._loop = QuotaLoop(exchange, plan.quota, demand_visible=plan.rules.offered)
-            self._exchange()
+            self._measure(self._loop)
+            self._exchange(self._loop)
         else:
             self._stride_ms *= max(1, STRIDE_MS // plan.round_ms)
             self._tell_fixed({group.name: group.quotas(0) for group in tables.attached_groups().values()})
@@ -93,7 +93,7 @@ class KeyRun:
         newest_us = events["event_time_us"][-1].as_py()
         if newest_us < self._next_us and self._rows < MOST_ROWS:
             return
-        rest = self._rounds(pa.concat_tables(self._waiting), newest_us)
+        rest = self._stops(pa.concat_tables(self._waiting), newest_us)
         if len(rest) >= MOST_ROWS:
             before, rest = _cut(rest, newest_us)
             if len(before):
@@ -103,12 +103,12 @@ class KeyRun:
     def end(self) -> None:
         """Nothing more comes: let time go on until nobody is withheld any longer, and tell the rest."""
         waiting = pa.concat_tables([EVENTS.empty_table(), *self._waiting])
-        rest, end_us = self._rounds(waiting, self._trace.last_us), self._trace.last_us
+        rest, end_us = self._stops(waiting, self._trace.last_us), self._trace.last_us
         if self._plan.rules.offered:
             most_ms = min(self._plan.rules.send_timeout_ms, MOST_RUN_ON_MS) + 1
-            self._round(rest)
+            self._stop(rest)
             while self._is_withheld() and self._now_ms <= self._trace.last_us // _MS_US + most_ms:
-                self._round(EVENTS.empty_table())
+                self._stop(EVENTS.empty_table())
             rest, end_us = EVENTS.empty_table(), self._now_ms * _MS_US
         self._step(rest, end_us, finish=True)
         self._emit("replay_seconds", self._tally.seconds(None))
@@ -121,38 +121,56 @@ class KeyRun:
 
     @property
     def _next_us(self) -> int:
-        return (self._now_ms + self._stride_ms) * _MS_US
+        """The next instant at which something besides traffic happens."""
+        next_ms = self._round_ms + (self._phase_ms if self._owes else self._stride_ms)
+        return next_ms * _MS_US
 
     def _is_withheld(self) -> bool:
         return any(len(domain.withheld["at_ns"]) for domain in self._domains.values())
 
-    def _rounds(self, events: pa.Table, until_us: int) -> pa.Table:
-        """Play the rounds that end by `until_us`; the rows that are left."""
+    def _stops(self, events: pa.Table, until_us: int) -> pa.Table:
+        """Play up to the last stop by `until_us`; the rows that are left."""
         while self._next_us <= until_us:
             now, events = _cut(events, self._next_us)
-            self._round(now)
+            self._stop(now)
         return events
 
-    def _round(self, events: pa.Table) -> None:
-        """The traffic up to the end of a round, and what the brokers make of it."""
-        self._step(events, self._next_us)
-        self._now_ms += self._stride_ms
+    def _stop(self, events: pa.Table) -> None:
+        """The traffic up to the next stop, and what the brokers do there.
+
+        A round ends for all of them: they measure. What they have measured is read, and what follows from it holds,
+        after the delay: in the same instant, or at a stop of its own inside the next round.
+        """
+        at_us = self._next_us
+        self._step(events, at_us)
+        self._now_ms = at_us // _MS_US
+        if self._loop is not None and self._owes:
+            self._owes = False
+            self._exchange(self._loop)
+            return
+        self._round_ms = self._now_ms
         if self._loop is not None:
-            self._exchange()
+            self._measure(self._loop)
+            self._owes = self._phase_ms > 0
+            if not self._owes:
+                self._exchange(self._loop)
+        self._tell_seconds()
+
+    def _tell_seconds(self) -> None:
         self._seconds_due += self._stride_ms
         if self._seconds_due >= SECONDS_AT_ONCE * _MS_US:
             self._emit("replay_seconds", self._tally.seconds(self._now_ms * _MS_US))
             self._forget()
             self._seconds_due = 0
 
-    def _exchange(self) -> None:
-        if self._loop is None:
-            return
+    def _measure(self, loop: QuotaLoop) -> None:
         usage = pa.concat_tables([GROUP_USAGE.empty_table(), *self._usage])
         waits = pa.concat_tables([GROUP_WAITS.empty_table(), *self._waits])
         self._usage, self._waits = [], []
-        self._loop.measure(usage, waits, self._trace.brokers, self._now_ms, self._wall_ms)
-        self._enforce(self._loop.exchange(self._now_ms, self._wall_ms))
+        loop.measure(usage, waits, self._trace.brokers, self._now_ms, self._wall_ms)
+
+    def _exchange(self, loop: QuotaLoop) -> None:
+        self._enforce(loop.exchange(self._now_ms, self._wall_ms))
 
     def _enforce(self, rows: ControlRows) -> None:
         """From here on the brokers go by these limits."""
