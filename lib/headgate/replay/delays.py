@@ -43,7 +43,7 @@ class TimedEngine:
 
     Every publish has a `seq` of its own, which grows in the order in which publishes act. Then each mark names the
     publish that was throttled, and what its producer sent later waits for the producer's next release: a mark and the
-    release after it tell when.
+    release after it tell when. The marks themselves end here: a replay writes none, and their table takes time.
     """
 
     def __init__(self, engine: Engine, hear: Callable[[DomainState, Delays], None]) -> None:
@@ -60,7 +60,16 @@ class TimedEngine:
             delays = delays_of(arrivals, waiting, result, rules.send_timeout_ms * _MS_NS, domain.withheld["seq"])
             if len(delays.topic):
                 self._hear(domain, delays)
+        return _without_marks(result)
+
+
+def _without_marks(result: Result) -> Result:
+    if not len(result.mark_at_ns):
         return result
+    none = result.mark_at_ns[:0]
+    return result._replace(
+        mark_at_ns=none, mark_limiter=none, mark_producer=none, mark_topic=none, mark_seq=none, mark_action=none
+    )
 
 
 def _joined(withheld: Arrivals, step: Step) -> Arrivals:

@@ -99,22 +99,27 @@ def group_over_time(
 ) -> str:
     """One group: the cluster above, its brokers below, a column for each conf. quotas: by conf, a second."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(max(10.0, 5.0 * len(confs)), 5.4), layout="constrained")
-        FigureCanvasSVG(figure)
-        panels = figure.subplots(2, len(confs), sharex=True, sharey="row", squeeze=False)
         brokers = _brokers(found)
+        has_limits = any(course.limits for course in found.values())
+        rows = 3 if has_limits else 2
+        figure = Figure(figsize=(max(10.0, 5.0 * len(confs)), 2.5 * rows + 0.4), layout="constrained")
+        FigureCanvasSVG(figure)
+        panels = figure.subplots(rows, len(confs), sharex=True, sharey="row", squeeze=False)
         zero = np.zeros(steps.count)
         for column, conf in enumerate(confs):
-            above, below = panels[0][column], panels[1][column]
             course = found.get(conf, Course(zero, zero))
-            _cluster(above, course, quotas.get(conf), steps)
-            _by_broker(below, course, brokers, steps)
-            above.set_title(conf, fontweight="bold")
-            below.set_xlabel(_time_label(steps))
-            for panel in (above, below):
+            _cluster(panels[0][column], course, quotas.get(conf), steps)
+            _by_broker(panels[-1][column], course, brokers, steps)
+            if has_limits:
+                _limits(panels[1][column], course, brokers, quotas.get(conf), steps)
+            panels[0][column].set_title(conf, fontweight="bold")
+            panels[-1][column].set_xlabel(_time_label(steps))
+            for panel in panels[:, column]:
                 _dress(panel, steps)
         panels[0][0].set_ylabel(f"all brokers\n{UNITS[unit]}")
-        panels[1][0].set_ylabel(f"by broker\n{UNITS[unit]}")
+        panels[-1][0].set_ylabel(f"admitted by broker\n{UNITS[unit]}")
+        if has_limits:
+            panels[1][0].set_ylabel(f"limits by broker\n{UNITS[unit]}")
         for panel in panels[:, -1]:
             panel.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
             panel.set_ylim(bottom=0)
@@ -134,11 +139,24 @@ def _by_broker(panel: Any, course: Course, brokers: Sequence[str], steps: Steps)
     zero = np.zeros(steps.count)
     for broker, colour in zip(brokers, COLOURS, strict=False):
         panel.step(at, course.by_broker.get(broker, zero), where="post", color=colour, linewidth=1.1, label=broker)
-        if broker in course.limits:
-            panel.step(
-                at, course.limits[broker], where="post", color=colour, linewidth=1.1, linestyle=(0, (4, 2)), alpha=0.65
-            )
-    panel.plot([], [], color="#555555", linestyle=(0, (4, 2)), linewidth=1.1, label="its limit")
+
+
+def _limits(panel: Any, course: Course, brokers: Sequence[str], quota: int | None, steps: Steps) -> None:
+    """Limits one above the other: together they are the quota, and the floors of brokers that ask for nothing."""
+    others = [values for name, values in course.limits.items() if name not in brokers]
+    layers = [np.nan_to_num(course.limits.get(broker, np.zeros(steps.count))) for broker in brokers]
+    labels, colours = list(brokers), list(COLOURS[: len(brokers)])
+    if others:
+        layers.append(np.nan_to_num(np.sum(others, axis=0)))
+        labels, colours = [*labels, "others"], [*colours, OFFERED]
+    base = np.zeros(steps.count)
+    for values, label, colour in zip(layers, labels, colours, strict=True):
+        panel.fill_between(
+            steps.starts_s, base, base + values, step="post", color=colour, alpha=0.75, linewidth=0, label=label
+        )
+        base = base + values
+    if quota is not None:
+        panel.axhline(quota, color=QUOTA, linestyle="--", linewidth=1.1, label="quota")
 
 
 def _brokers(found: Mapping[str, Course]) -> list[str]:

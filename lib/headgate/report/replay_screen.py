@@ -17,7 +17,6 @@ from headgate.report.throttle_screen import CONTROLS
 from headgate.trace.summary import TraceSummary
 
 GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
-_QUESTION = 'SELECT conf, \\"group\\", sum(failed_msgs) AS failed FROM replay_seconds GROUP BY 1, 2 ORDER BY 3 DESC'
 
 
 class Replayed(Protocol):
@@ -71,7 +70,7 @@ class ReplayScreen:
         )
 
     def end(self, replayed: Replayed, plans: Sequence[Plan], report: str) -> None:
-        """The confs side by side, where the rows are, and a query to try."""
+        """The confs side by side, and where the report and the rows are."""
         took_s = time.monotonic() - self._began_s
         count = replayed.rows * len(plans)
         self.say(f"replay: {count:,} rows in {took_s:.1f} s, {count / took_s:,.0f} rows/s, with Spark's start")
@@ -81,7 +80,6 @@ class ReplayScreen:
         output = replayed.tables.output
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
-        self.say(f'Try: .venv/bin/headgate sql {output} "{_QUESTION}"')
 
 
 def _ends(trace: Trace) -> tuple[int, int]:

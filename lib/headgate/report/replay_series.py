@@ -71,13 +71,13 @@ def courses(tables: ReplayTables, steps: Steps, group: str | None, unit: str) ->
         course.by_broker.setdefault(row["broker"], empty())[row["step"]] += row["admitted"] / steps.step_s
     sql = (
         f"SELECT conf, broker, greatest({steps.sql()}, 0) AS step, "  # noqa: S608
-        f"last_value(limit_{unit} ORDER BY event_time) AS held "
+        f"avg(limit_{unit}) AS mean, last_value(limit_{unit} ORDER BY event_time) AS held "
         f"FROM replay_limits WHERE {_is(group)} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
     )
-    told: dict[tuple[str, str], dict[int, float]] = {}
+    told: dict[tuple[str, str], dict[int, tuple[float, float]]] = {}
     for row in _rows(tables, sql, steps):
-        held = np.nan if row["held"] is None else float(row["held"])
-        told.setdefault((row["conf"], row["broker"]), {})[row["step"]] = held
+        mean, held = (np.nan if row[name] is None else float(row[name]) for name in ("mean", "held"))
+        told.setdefault((row["conf"], row["broker"]), {})[row["step"]] = mean, held
     for (conf, broker), values in told.items():
         found.setdefault(conf, Course(empty(), empty())).limits[broker] = _held(values, steps.count)
     return found
@@ -92,11 +92,10 @@ def _rows(tables: ReplayTables, sql: str, steps: Steps) -> list[dict[str, Any]]:
     return [row for row in rows if 0 <= row["step"] < steps.count]
 
 
-def _held(values: Mapping[int, float], count: int) -> Floats:
-    """The last value told, step by step."""
+def _held(values: Mapping[int, tuple[float, float]], count: int) -> Floats:
+    """The mean of what was told in a step, or the last that was told before."""
     held = np.full(count, np.nan)
     now = np.nan
     for step in range(count):
-        now = values.get(step, now)
-        held[step] = now
+        held[step], now = values.get(step, (now, now))
     return held

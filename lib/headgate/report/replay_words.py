@@ -30,6 +30,8 @@ def percent(value: float | None) -> str:
     """With one decimal where that says something."""
     if value is None:
         return "-"
+    if value == 0:
+        return "0 %"
     if 0 < value < _TOLD_POINTS:
         return "<0.1 %"
     return f"{value:,.1f} %" if value < 10 or value != round(value) else f"{value:,.0f} %"

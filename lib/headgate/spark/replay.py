@@ -34,6 +34,9 @@ ROUTED = f"{_EVENTS}, keys array<string>, letter string"
 REPLAYED = "conf int, kind string, block binary"
 _COLUMNS = tuple(column.split()[0] for column in _EVENTS.split(", "))
 _LETTERS_AT_ONCE = 10_000
+TASKS = 4
+"""Parts of the pass over keys by shuffle partition: keys are few and unlike, so that a core takes the next when it can.
+"""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def _take_results(routed: DataFrame, plans: Sequence[Plan], trace: Trace, tables
 def replayed_by_key(routed: DataFrame, plans: Sequence[Plan], trace: Trace) -> DataFrame:
     """Every row under every plan, those of a key together and in the order of time, through the rules."""
     by_plan = routed.where(F.col("letter").isNull()).select(F.posexplode("keys").alias("conf", "key"), *_COLUMNS)
-    partitions = int(routed.sparkSession.conf.get(PARTITIONS) or 1)
+    partitions = TASKS * int(routed.sparkSession.conf.get(PARTITIONS) or 1)
     return (
         by_plan.repartition(partitions, "conf", "key")
         .sortWithinPartitions("conf", "key", "event_time_us")
