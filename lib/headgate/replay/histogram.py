@@ -1,5 +1,7 @@
 """Delays as counts by size, which add up whatever order and parts they come in, and percentiles of them."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from headgate.core.kernels.domain_types import Ints
@@ -28,13 +30,15 @@ def upper_us(bucket: int) -> int:
     return ((part + 1) << octave) - 1
 
 
-def percentile_ms(counts: Ints, percent: int) -> float | None:
+def percentile_ms(counts: Mapping[int, int], percent: int) -> float | None:
     """The delay that so many percent of what is counted do not exceed, rounded up to the end of its bucket.
 
-    None where nothing is counted. percent: 1 to 100.
+    None where nothing is counted. counts: by bucket. percent: 1 to 100.
     """
-    total = int(counts.sum())
-    if total == 0:
-        return None
-    rank = -(-total * percent // 100)
-    return upper_us(int(np.searchsorted(np.cumsum(counts), rank))) / _MS_US
+    rank = -(-sum(counts.values()) * percent // 100)
+    reached = 0
+    for bucket, count in sorted(counts.items()):
+        reached += count
+        if 0 < rank <= reached:
+            return upper_us(bucket) / _MS_US
+    return None

@@ -1,18 +1,16 @@
 """What all keys of a plan said, as the tables of tenants and of groups."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from headgate.arrow import table_of
-from headgate.core.kernels.domain_types import Ints
 from headgate.core.quota.groups import UNLIMITED, RatePair
 from headgate.replay.fair_shares import jain
-from headgate.replay.histogram import BUCKETS, percentile_ms
+from headgate.replay.histogram import percentile_ms
 from headgate.replay.schemas import REPLAY_GROUPS, REPLAY_TENANTS, SUMS
 
 _MS_NS = 1_000_000
@@ -24,7 +22,7 @@ class _Sums:
     """Sums of one group or tenant: SUMS, delays of messages by bucket, the longest delay."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUMS, 0))
-    delays: Ints = field(default_factory=lambda: np.zeros(BUCKETS, np.int64))
+    delays: Counter[int] = field(default_factory=Counter)
     max_delay_ns: int = 0
     brokers: set[str] = field(default_factory=set)
     tenants: set[str] = field(default_factory=set)
@@ -43,7 +41,7 @@ class _Sums:
         percentiles = [percentile_ms(self.delays, percent) for percent in (50, 99)]
         bounded = [None if one is None or longest_ms is None else min(one, longest_ms) for one in percentiles]
         waiting = self.counts["offered_msgs"] - self.counts["admitted_msgs"] - self.counts["failed_msgs"]
-        return *self.counts.values(), int(self.delays.sum()), *bounded, longest_ms, waiting
+        return *self.counts.values(), self.delays.total(), *bounded, longest_ms, waiting
 
 
 @dataclass

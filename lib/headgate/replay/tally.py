@@ -1,5 +1,6 @@
 """What a replay counts of one key: by second, by tenant, and how groups did against their quotas."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_USAGE, TIMESTAMP
+from headgate.arrow import GROUP_USAGE, TIMESTAMP, table_of
 from headgate.core.kernels.domain_types import Ints
 from headgate.core.quota.groups import RatePair
 from headgate.replay.delays import Delays
@@ -57,10 +58,11 @@ class Tally:
         self._limit_of = limit_of
         self._shares = FairShares(plan.quotas())
         self._usage: list[pa.Table] = []
+        self._rows = 0
         self._group_usage: list[pa.Table] = []
         self._seconds: pa.Table | None = None
         self._tenants: list[pa.Table] = []
-        self._delays: dict[tuple[str | None, str], Ints] = {}
+        self._delays: Counter[int] = Counter()
         self._names: list[tuple[str | None, str]] = []
         self._codes: dict[str, Ints] = {}
 
@@ -68,26 +70,26 @@ class Tally:
         """Count rows of TOPIC_USAGE and GROUP_USAGE."""
         if len(usage):
             self._usage.append(usage)
+            self._rows += len(usage)
+            if self._rows >= _MOST_ROWS:
+                self._sum_up()
         if len(group_usage):
             self._group_usage.append(group_usage)
 
     def hear(self, domain: DomainState, delays: Delays) -> None:
         """Count delays of a step."""
-        codes = self._codes_of(domain)[delays.topic]
-        buckets = buckets_of(delays.delay_ns)
-        for code in np.unique(codes).tolist():
-            counts = self._delays.setdefault(self._names[code], np.zeros(BUCKETS, np.int64))
-            here = codes == code
-            np.add.at(counts, buckets[here], delays.messages[here])
+        places = self._codes_of(domain)[delays.topic] * BUCKETS + buckets_of(delays.delay_ns)
+        distinct, of_place = np.unique(places, return_inverse=True)
+        messages = np.zeros(len(distinct), np.int64)
+        np.add.at(messages, of_place, delays.messages)
+        self._delays.update(dict(zip(distinct.tolist(), messages.tolist(), strict=True)))
 
     def seconds(self, until_us: int | None) -> pa.Table:
         """Rows of REPLAY_SECONDS, without `conf`, of the seconds that ended by `until_us`; None: of all."""
         until_s = None if until_us is None else until_us // SECOND_US
         self._shares.take(_concat(self._group_usage, GROUP_USAGE), until_s)
         self._group_usage = []
-        if self._usage:
-            self._add(_concat(self._usage, TOPIC_USAGE))
-            self._usage = []
+        self._sum_up()
         if self._seconds is None:
             return _seconds_schema().empty_table()
         over = self._seconds
@@ -105,16 +107,20 @@ class Tally:
 
     def delays(self) -> pa.Table:
         """Rows of TENANT_DELAYS."""
-        rows = [
-            {"group": group, "tenant": tenant, "bucket": bucket, "messages": int(counts[bucket])}
-            for (group, tenant), counts in self._delays.items()
-            for bucket in np.flatnonzero(counts).tolist()
-        ]
-        return pa.Table.from_pylist(rows, TENANT_DELAYS)
+        rows = []
+        for place, messages in self._delays.items():
+            code, bucket = divmod(place, BUCKETS)
+            rows.append((*self._names[code], bucket, messages))
+        return table_of(rows, TENANT_DELAYS)
 
     def shares(self) -> pa.Table:
         """Rows of GROUP_SHARES."""
         return self._shares.rows()
+
+    def _sum_up(self) -> None:
+        if self._usage:
+            self._add(_concat(self._usage, TOPIC_USAGE))
+        self._usage, self._rows = [], 0
 
     def _add(self, usage: pa.Table) -> None:
         topics, of_topic = encoded(usage["topic"])
@@ -171,6 +177,7 @@ class Tally:
 
 
 _MOST_PARTS = 256
+_MOST_ROWS = 100_000
 
 
 def _seconds_schema() -> pa.Schema:

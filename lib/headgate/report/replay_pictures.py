@@ -21,6 +21,7 @@ ADMITTED, DELAYED, FAILED, OFFERED, QUOTA = "#3B7EA1", "#E8B450", "#C1432E", "#C
 PARTS = {"admitted at once": ADMITTED, "delayed": DELAYED, "failed": FAILED}
 _STYLE: Any = {
     "svg.hashsalt": "headgate",
+    "text.parse_math": False,  # names may hold dollars
     "font.family": "sans-serif",
     "font.size": 10,
     "axes.spines.top": False,

@@ -1,5 +1,7 @@
 """Delays by size: a bucket is narrow, and percentiles are those of the sorted delays to its width."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,10 +31,10 @@ def test_longer_delays_than_all_buckets_are_in_the_last_ones():
 
 @given(st.lists(delays_us, min_size=1, max_size=50), st.sampled_from([1, 50, 99, 100]))
 def test_a_percentile_is_the_delay_at_its_rank(found, percent):
-    counts = np.bincount(buckets_of(np.array(found) * 1000), minlength=BUCKETS)
+    counts = Counter(buckets_of(np.array(found) * 1000).tolist())
     exact = sorted(found)[-(-len(found) * percent // 100) - 1]
     assert percentile_ms(counts, percent) == pytest.approx(exact / 1000, rel=1 / 64)
 
 
 def test_nothing_delayed_has_no_percentile():
-    assert percentile_ms(np.zeros(BUCKETS, np.int64), 50) is None
+    assert percentile_ms({}, 50) is None
