@@ -53,6 +53,10 @@ class ConfigStore:
         self._is_fresh = True
         return self._tables
 
+    def is_of_attachments(self, error: TableError) -> bool:
+        """Whether `read` raised it for rg_attachments, else for rg_groups."""
+        return self.attachments.location in str(error) or "rg_attachments has" in str(error)
+
     def write(self, rows: Sequence[ConfigRow], read_version: int) -> bool:
         """Write rows of the next versions, once after each `read`; False if somebody wrote since, or is writing.
 

@@ -6,8 +6,8 @@ from headgate.core.quota.attachments import FIELDS
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import ResourceGroup
 from headgate.errors import TableError
-from headgate.quota.config_store import ConfigStore
 from headgate.quota.degraded import Cause, Degraded
+from headgate.quota.exchange import ConfigSource
 
 
 class Configuration:
@@ -19,7 +19,7 @@ class Configuration:
     groups: Mapping[int, ResourceGroup]
     ids: Mapping[str, int]
 
-    def __init__(self, store: ConfigStore, degraded: Degraded) -> None:
+    def __init__(self, store: ConfigSource, degraded: Degraded) -> None:
         self._store = store
         self._degraded = degraded
         self.known = False
@@ -34,8 +34,8 @@ class Configuration:
         try:
             tables = self._store.read()
         except TableError as error:
-            of_attachments = self._store.attachments.location in str(error) or "rg_attachments has" in str(error)
-            self._degraded.begin(Cause.ATTACHMENTS if of_attachments else Cause.GROUPS, str(error))
+            cause = Cause.ATTACHMENTS if self._store.is_of_attachments(error) else Cause.GROUPS
+            self._degraded.begin(cause, str(error))
             return False
         self._degraded.end(Cause.GROUPS)
         self._degraded.end(Cause.ATTACHMENTS)

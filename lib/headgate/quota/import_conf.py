@@ -66,6 +66,14 @@ def import_groups(store: ConfigStore, conf: ResourceGroups, settings: QuotaSetti
     )
 
 
+def tables_of(conf: ResourceGroups, settings: QuotaSettings) -> ConfigTables:
+    """What new tables hold after `import_groups`."""
+    tables = ConfigTables()
+    for row in _changes(tables, {}, entries_of(conf), local_parameters(settings))[0]:
+        tables = tables.written(row)
+    return tables
+
+
 def entries_of(conf: ResourceGroups) -> Entries:
     """What the file says, by kind (groups, tenants, namespaces, topics) and name. Rates are those of REST."""
     attached = {name: dict(getattr(conf, name)) for name in FIELDS.values()}

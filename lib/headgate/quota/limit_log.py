@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from headgate.quota.degraded import Cause, Degraded
-from headgate.quota.limits import LimitRow, LimitWriter
+from headgate.quota.exchange import LimitSink
+from headgate.quota.limits import LimitRow
 
 
 class LimitLog:
     """Rows wait until they are in the table, each lot under its own transaction. resource-groups 5.4"""
 
-    def __init__(self, writer: LimitWriter, degraded: Degraded) -> None:
+    def __init__(self, writer: LimitSink, degraded: Degraded) -> None:
         self._writer = writer
         self._degraded = degraded
         self._waiting: list[tuple[tuple[str, int], Sequence[LimitRow]]] = []

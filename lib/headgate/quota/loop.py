@@ -20,6 +20,7 @@ from headgate.quota.configuration import Configuration
 from headgate.quota.control_rows import ControlRows, LimitKey, Told, effective_attachments
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.evaluation import Evaluation
+from headgate.quota.exchange import Exchange
 from headgate.quota.limit_book import Decided, LimitBook
 from headgate.quota.limit_log import LimitLog
 from headgate.quota.limits import LimitRow
@@ -29,7 +30,6 @@ from headgate.quota.metering import Metering
 from headgate.quota.outbox import Outbox, Pending
 from headgate.quota.own_broker import OwnBroker
 from headgate.quota.readback import Readback
-from headgate.quota.tables import QuotaTables
 from headgate.quota.upkeep import CLOSED_AFTER_MS
 from headgate.quota.usage_rows import HOUR_MS
 from headgate.quota.watch import Watch, lost_after_ms
@@ -62,7 +62,7 @@ class QuotaLoop:
 
     def __init__(
         self,
-        tables: QuotaTables,
+        tables: Exchange,
         settings: QuotaSettings,
         *,
         demand_visible: bool = True,

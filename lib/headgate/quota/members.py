@@ -3,11 +3,14 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
+from typing import Protocol
+
+import pyarrow as pa
 
 from headgate.arrow import table_of
 from headgate.core.quota.usage_map import Member
 from headgate.errors import TableError
-from headgate.quota.delta import COMMIT_RETRIES, Table
+from headgate.quota.delta import COMMIT_RETRIES
 from headgate.quota.schemas import MEMBERS
 
 
@@ -31,13 +34,23 @@ class MemberRow:
     version: int
 
 
+class RowTable(Protocol):
+    """Rows of a table, appended only by whoever has seen all before them (delta.Table)."""
+
+    @property
+    def location(self) -> str: ...
+    def refresh(self) -> int: ...
+    def select(self) -> pa.Table: ...
+    def append_pinned(self, rows: pa.Table) -> bool: ...
+
+
 class MemberTable:
     """Brokers by id, each with its newest row; the id of a name never changes. Any number of writers at once.
 
     Raises TableError where the table cannot be read or written.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: RowTable) -> None:
         self._table = table
         self._read: tuple[int, dict[int, MemberRow]] = (-1, {})
 
@@ -94,7 +107,7 @@ class MemberTable:
         raise TableError(f"the table {self._table.location} cannot be written: others always came before; try again")
 
 
-def newest_rows(table: Table) -> dict[int, MemberRow]:
+def newest_rows(table: RowTable) -> dict[int, MemberRow]:
     """The newest row of each broker in a table as it was loaded. Raises TableError where it cannot be read."""
     rows = [MemberRow(**row) for row in table.select().to_pylist()]
     return {row.broker_id: row for row in sorted(rows, key=lambda row: row.version)}

@@ -8,7 +8,7 @@ from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.usage import Usage
-from headgate.quota.usage import UsageWriter
+from headgate.quota.exchange import UsageSink
 from headgate.quota.usage_rows import Sender, SentCut
 
 
@@ -46,7 +46,7 @@ class Pending:
 class Outbox:
     """No cut is forgotten before the table has it, and none is there twice: the table knows seqs of every life."""
 
-    def __init__(self, writer: UsageWriter, waiting: Iterable[Pending] = ()) -> None:
+    def __init__(self, writer: UsageSink, waiting: Iterable[Pending] = ()) -> None:
         self._writer = writer
         self.waiting = list(waiting)
 

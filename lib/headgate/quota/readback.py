@@ -12,9 +12,9 @@ from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
+from headgate.quota.exchange import Exchange
 from headgate.quota.members import MemberRow, members_up
 from headgate.quota.news import News
-from headgate.quota.tables import QuotaTables
 from headgate.quota.usage_rows import usage_rows
 
 
@@ -36,7 +36,7 @@ class Readback:
 
     listed: Mapping[int, MemberRow] | None
 
-    def __init__(self, tables: QuotaTables, settings: QuotaSettings, degraded: Degraded, news: News) -> None:
+    def __init__(self, tables: Exchange, settings: QuotaSettings, degraded: Degraded, news: News) -> None:
         self._tables = tables
         self._settings = settings
         self._degraded = degraded

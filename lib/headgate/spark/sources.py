@@ -1,6 +1,6 @@
 """Streams of raw rows: every column as the source has it, with where the row came from. Nothing is judged here."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,10 +23,17 @@ NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMEN
 
 
 def read_raw(
-    spark: SparkSession, settings: InputSettings, path: str, format_: str, *, past_damage: bool = False
+    spark: SparkSession,
+    settings: InputSettings,
+    path: str,
+    format_: str,
+    *,
+    past_damage: bool = False,
+    once: bool = False,
 ) -> DataFrame:
-    """The input as a stream: COLUMNS, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
+    """The input as a stream, or `once` as what is there now.
 
+    Columns: COLUMNS, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
     A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
     table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for
     lines of JSON, which have `file` and are counted later. past_damage: leave out what cannot be read of a file,
@@ -36,7 +43,7 @@ def read_raw(
     sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
     if format_ not in sources:
         raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
-    options = _Options(settings, past_damage)
+    options = _Options(settings, past_damage, once)
     try:
         if format_ != "kafka" and not path_exists(spark, path):
             raise InputError(
@@ -50,6 +57,11 @@ def read_raw(
 class _Options(NamedTuple):
     settings: InputSettings
     past_damage: bool
+    once: bool = False
+
+    def reader(self, spark: SparkSession) -> Any:
+        """Of a stream, or of what is there now; both have the same methods."""
+        return spark.read if self.once else spark.readStream
 
     @property
     def files(self) -> dict[str, str]:
@@ -81,13 +93,15 @@ def _place() -> Column:
 
 
 def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    return (
-        spark.readStream.format("text")
+    lines: DataFrame = (
+        options.reader(spark)
+        .format("text")
         .options(**options.files)
         .load(path)
         .transform(options.counted)
         .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
     )
+    return lines
 
 
 def _text(value: Column) -> tuple[Column, Column]:
@@ -157,7 +171,7 @@ def _named(column: str) -> Column:
 
 def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
-    stream = spark.readStream.schema(_parquet_schema(spark, path)).options(**options.files).parquet(path)
+    stream = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files).parquet(path)
     return _typed(options.counted(stream), F.col("_metadata.file_path"), F.col("_metadata.row_index"))
 
 
@@ -173,7 +187,7 @@ def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
 
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", options.settings.max_files_per_trigger)
+    stream = options.reader(spark).format("delta").option("maxFilesPerTrigger", options.settings.max_files_per_trigger)
     return _typed(stream.load(path), F.lit(path), F.lit(None).cast("long"))
 
 

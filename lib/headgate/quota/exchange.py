@@ -1,0 +1,65 @@
+"""What the quota loop needs of that by which its brokers exchange rows: tables.py, or memory.py without any table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from headgate.core.quota.config_tables import ConfigTables
+from headgate.errors import TableError
+from headgate.quota.limits import LimitRow
+from headgate.quota.members import MemberTable
+from headgate.quota.usage_rows import SentCut
+
+
+class ConfigSource(Protocol):
+    """Groups and attachments; the same object as before if nobody wrote."""
+
+    def read(self) -> ConfigTables: ...
+    def is_of_attachments(self, error: TableError) -> bool: ...
+
+
+class UsageSink(Protocol):
+    """Takes cuts in, each once."""
+
+    def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool: ...
+
+
+class ReadUsage(Protocol):
+    """Rows of rg_usage, in the order in which they were appended."""
+
+    @property
+    def rows(self) -> pa.Table: ...
+
+
+class UsageSource(Protocol):
+    """Hands out what is new since the last read. now_ms: the reader's clock, in event time."""
+
+    def read(self, now_ms: int) -> ReadUsage: ...
+
+
+class LimitSink(Protocol):
+    """Takes limits in that changed, each once."""
+
+    def append(self, rows: Sequence[LimitRow], transaction: tuple[str, int] | None = None) -> bool: ...
+
+
+class Upkeep(Protocol):
+    """Compacts and removes what is over by `now_ms`, in event time."""
+
+    def run(self, now_ms: int) -> Any: ...
+
+
+class Exchange(Protocol):
+    """All of it together."""
+
+    @property
+    def config(self) -> ConfigSource: ...
+    @property
+    def members(self) -> MemberTable: ...
+    @property
+    def usage(self) -> UsageSink: ...
+    @property
+    def limits(self) -> LimitSink: ...
+    def usage_reader(self) -> UsageSource: ...
+    def upkeep(self) -> Upkeep: ...

@@ -1,0 +1,118 @@
+"""The exchange among brokers without tables: one process holds all of them, and time is the loop's own."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headgate.core.numbers import at_least
+from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import TableError
+from headgate.quota.delta import nullable
+from headgate.quota.limits import LimitRow
+from headgate.quota.members import MemberTable
+from headgate.quota.schemas import MEMBERS, USAGE
+from headgate.quota.usage_rows import SentCut, usage_table
+
+
+class MemoryRows:
+    """Rows with a version, as members.RowTable wants them; its one writer has always seen all."""
+
+    def __init__(self, schema: pa.Schema, location: str) -> None:
+        self.location = location
+        self._rows: pa.Table = nullable(schema).empty_table()
+        self._version = 0
+
+    def refresh(self) -> int:
+        """The version of now."""
+        return self._version
+
+    def select(self) -> pa.Table:
+        """All rows."""
+        return self._rows
+
+    def append_pinned(self, rows: pa.Table) -> bool:
+        """Append; nobody ever came before."""
+        self._rows = pa.concat_tables([self._rows, rows.cast(self._rows.schema)])
+        self._version += 1
+        return True
+
+
+@dataclass(frozen=True)
+class FixedConfig:
+    """Groups and attachments that nobody changes."""
+
+    tables: ConfigTables
+
+    def read(self) -> ConfigTables:
+        """Always the same."""
+        return self.tables
+
+    def is_of_attachments(self, error: TableError) -> bool:  # noqa: ARG002  `read` never raises one
+        """No error is."""
+        return False
+
+
+@dataclass(frozen=True)
+class MemoryRead:
+    """What a read brought."""
+
+    rows: pa.Table
+
+
+class MemoryUsage:
+    """Every cut is handed out once, in the order of its append, `delay_ms` after it or later."""
+
+    def __init__(self, epoch_ms: int, delay_ms: int) -> None:
+        self._epoch_ms = epoch_ms
+        self._delay_ms = at_least(0, delay_ms, "delay_ms")
+        self._waiting: list[tuple[int, pa.Table]] = []
+
+    def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool:
+        """Take the cuts of one instant in, from which on they count."""
+        if sent:
+            self._waiting.append((sent[0].publish_time_ms, usage_table(sent, shards, self._epoch_ms)))
+        return True
+
+    def read(self, now_ms: int) -> MemoryRead:
+        """The rows that can be seen now and were not handed out before."""
+        seen = [rows for at_ms, rows in self._waiting if at_ms + self._delay_ms <= now_ms]
+        self._waiting = [one for one in self._waiting if one[0] + self._delay_ms > now_ms]
+        return MemoryRead(pa.concat_tables(seen) if seen else USAGE.empty_table())
+
+
+class NoLimitLog:
+    """Limits that changed are known to the loop that decided them."""
+
+    def append(self, rows: Sequence[LimitRow], transaction: tuple[str, int] | None = None) -> bool:  # noqa: ARG002
+        """Keep nothing."""
+        return False
+
+
+class NoUpkeep:
+    """Nothing is stored that would have to be compacted."""
+
+    def run(self, now_ms: int) -> None:
+        """Do nothing."""
+
+
+class MemoryExchange:
+    """All that a `QuotaLoop` exchanges rows by, for one loop that has all brokers (quota.exchange.Exchange).
+
+    tables: groups and attachments, for good. delay_ms: how long after its append a usage row can be read, >= 0.
+    """
+
+    def __init__(self, tables: ConfigTables, settings: QuotaSettings, delay_ms: int) -> None:
+        self.config = FixedConfig(tables)
+        self.members = MemberTable(MemoryRows(MEMBERS, "members"))
+        self.usage = MemoryUsage(settings.epoch_ms, delay_ms)
+        self.limits = NoLimitLog()
+
+    def usage_reader(self) -> MemoryUsage:
+        """The one reader."""
+        return self.usage
+
+    def upkeep(self) -> NoUpkeep:
+        """What there is to keep up."""
+        return NoUpkeep()

@@ -1,0 +1,48 @@
+"""The conf folders of a replay: read together, all that is wrong told at once, each with a name."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from headgate.conf import Conf, check_streaming, load_conf
+from headgate.errors import ConfError
+
+
+def load_folders(folders: Sequence[str]) -> dict[str, Conf]:
+    """The confs by the names of their folders, in the order given.
+
+    Raises ConfError with every mistake of every folder, and for two folders of one name: tables and pictures tell them
+    apart by it.
+    """
+    confs: dict[str, Conf] = {}
+    mistakes: list[str] = []
+    places: dict[str, str] = {}
+    for folder in folders:
+        name = Path(folder).resolve().name
+        if name in places:
+            mistakes.append(
+                f"--conf-dir {folder}: got the name {name} a second time ({places[name]} has it); allowed: folders of "
+                "different names; copy or rename one"
+            )
+            continue
+        places[name] = folder
+        try:
+            confs[name] = load_conf(folder)
+            check_streaming(confs[name])
+        except ConfError as error:
+            mistakes += [mistake if folder in mistake else f"{folder}: {mistake}" for mistake in error.mistakes]
+    if mistakes:
+        raise ConfError(mistakes)
+    return confs
+
+
+def folder_warnings(confs: dict[str, Conf]) -> list[str]:
+    """What the folders say that a replay does not follow."""
+    (first, leading), *others = confs.items()
+    warnings = [f"{name}: {warning}" for name, conf in confs.items() for warning in conf.warnings]
+    for name, conf in others:
+        span, wanted = (
+            (one.settings.input.event_time_from, one.settings.input.event_time_until) for one in (conf, leading)
+        )
+        if span != wanted:
+            warnings.append(f"{name}: [input] event_time_from and event_time_until of {first} hold for all folders")
+    return warnings

@@ -1,0 +1,77 @@
+"""The Delta tables of a replay: written once, by one process."""
+
+from collections import defaultdict
+from pathlib import Path, PurePath
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from headgate.delta_query import query
+from headgate.errors import InputError, TableError
+from headgate.replay.schemas import TABLES
+
+ROWS_AT_ONCE = 500_000
+
+
+def check_new(output: str) -> None:
+    """Raise InputError for an output folder that holds anything: a replay begins nowhere but at the start."""
+    place = Path(output)
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--output: {output} is a file; give a new or empty folder")
+    if place.is_dir() and any(place.iterdir()):
+        raise InputError(f"--output: {output} is not empty; give a new or empty folder, or remove what is there")
+
+
+class ReplayTables:
+    """Rows wait until there are ROWS_AT_ONCE of a table, or `flush`. The tables are there from the start on.
+
+    Raises TableError where a table cannot be created, written or read.
+    """
+
+    def __init__(self, output: str | PurePath) -> None:
+        self.output = str(output)
+        self._waiting: dict[str, list[pa.Table]] = defaultdict(list)
+        self._tables: dict[str, DeltaTable] = {}
+        for name, schema in TABLES.items():
+            try:
+                self._tables[name] = DeltaTable.create(f"{output}/{name}", schema=schema)
+            except (DeltaError, OSError) as error:
+                raise self._failure(name, "created", error) from error
+
+    def append(self, name: str, rows: pa.Table) -> None:
+        """Take rows in; columns that they lack are null."""
+        schema = TABLES[name]
+        columns = [rows[one.name] if one.name in rows.column_names else pa.nulls(len(rows), one.type) for one in schema]
+        waiting = self._waiting[name]
+        waiting.append(pa.table(columns, schema=schema))
+        if sum(map(len, waiting)) >= ROWS_AT_ONCE:
+            self._write(name)
+
+    def flush(self) -> None:
+        """Write what waits."""
+        for name in list(self._waiting):
+            self._write(name)
+
+    def query(self, sql: str) -> pa.Table:
+        """The result of a query of these tables as they were flushed."""
+        try:
+            return query(sql, self._tables)
+        except Exception as error:  # query raises no other
+            raise self._failure("", "read", error) from error
+
+    def _write(self, name: str) -> None:
+        rows = pa.concat_tables(self._waiting.pop(name))
+        if not len(rows):
+            return
+        try:
+            write_deltalake(self._tables[name], rows, mode="append")
+            self._tables[name].update_incremental()
+        except (DeltaError, OSError) as error:
+            raise self._failure(name, "written", error) from error
+
+    def _failure(self, name: str, done: str, error: Exception) -> TableError:
+        lines = str(error).splitlines() or [type(error).__name__]
+        return TableError(
+            f"the table {self.output}/{name} cannot be {done}: {lines[0]}; give an --output that can be written"
+        )

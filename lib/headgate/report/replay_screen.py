@@ -1,0 +1,132 @@
+"""The replay job's screen: what it is about to do, what the trace holds, and the confs side by side at the end."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headgate.replay.plan import EVERYTHING, Plan
+from headgate.replay.run import Trace
+from headgate.replay.tables import ReplayTables
+from headgate.report import replay_words as words
+from headgate.report.throttle_screen import CONTROLS
+from headgate.trace.summary import TraceSummary
+
+GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
+
+
+class Replayed(Protocol):
+    """What the end tells of."""
+
+    @property
+    def tables(self) -> ReplayTables: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dead_letters(self) -> int: ...
+
+
+class ReplayScreen:
+    """Lines of one run."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began_s = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """One line, whole, however long."""
+        self._console.print(Text(line), soft_wrap=True)
+
+    def demo(self, made: TraceSummary, place: str) -> None:
+        """What the bundled trace is."""
+        self.say(f"replay: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} publishes in {place}")
+
+    def begin(self, plans: Sequence[Plan], place: str) -> None:
+        """What each folder makes of it, as far as that decides how long it takes and how far it is like a live job."""
+        for plan in plans:
+            sharing = (
+                f"brokers share {len(plan.quotas())} groups, new shares hold {plan.delay_ms} ms after an epoch's end"
+            )
+            if not plan.shares:
+                sharing = "brokers share nothing" + (", each enforces groups alone" if plan.has_groups else "")
+            self.say(f"replay: conf {plan.name}: {'offered' if plan.rules.offered else 'admitted'} traffic; {sharing}")
+            if plan.ties and plan.has_groups:
+                self.say(
+                    f"replay: conf {plan.name}: a broker-wide limit ties all groups and brokers together, so it is "
+                    f"replayed as one key ({EVERYTHING}), on one core"
+                )
+        self.say(f"replay: starting Spark, reading {place}")
+
+    def counted(self, trace: Trace, rows: int, dead_letters: int) -> None:
+        """What the trace holds."""
+        first, last = (f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S}" for at in _ends(trace))
+        self.say(
+            f"replay: {rows:,} publishes on {len(trace.brokers)} brokers from {first} to {last} UTC, "
+            f"{dead_letters:,} dead letters"
+        )
+
+    def end(self, replayed: Replayed, plans: Sequence[Plan], report: str) -> None:
+        """The confs side by side, and where the report and the rows are."""
+        took_s = time.monotonic() - self._began_s
+        count = replayed.rows * len(plans)
+        self.say(f"replay: {count:,} rows in {took_s:.1f} s, {count / took_s:,.0f} rows/s, with Spark's start")
+        offered = any(plan.rules.offered for plan in plans)
+        self._console.print()
+        self._console.print(_table(replayed.tables.query(GROUPS).to_pylist(), plans, offered=offered))
+        output = replayed.tables.output
+        self.say(f"\nReport: {report}")
+        self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
+
+
+def _ends(trace: Trace) -> tuple[int, int]:
+    return trace.first_us, trace.last_us
+
+
+def _table(rows: Sequence[dict[str, Any]], plans: Sequence[Plan], *, offered: bool) -> Table:
+    """A line for each group and conf; messages, in percent of what was offered."""
+    table = Table(title="Messages by group", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table.add_column("group", overflow="fold")
+    if len(plans) > 1:
+        table.add_column("conf", overflow="fold")
+    table.add_column("quota", overflow="fold")
+    results = ("admitted", "delayed", "p50", "p99", "failed") if offered else ("throttled",)
+    for name in ("offered", *results, "overshoot", "worst s", "fairness"):
+        table.add_column(name, justify="right")
+    table.add_column("throttled by", overflow="fold")
+    place = {plan.name: number for number, plan in enumerate(plans)}
+    before = None
+    for row in sorted(rows, key=lambda row: (row["group"] is None, row["group"] or "", place[row["conf"]])):
+        if len(plans) > 1 and before not in {None, words.group_name(row)}:
+            table.add_row()
+        name = words.group_name(row)
+        conf = [row["conf"].translate(CONTROLS)] if len(plans) > 1 else []
+        table.add_row("" if name == before else name, *conf, *_cells(row, offered=offered))
+        before = name
+    return table
+
+
+def _cells(row: dict[str, Any], *, offered: bool) -> list[str]:
+    results = (
+        [
+            words.percent(words.part(row, "admitted_msgs")),
+            words.percent(words.part(row, "delayed_msgs")),
+            words.duration(row["delay_p50_ms"]),
+            words.duration(row["delay_p99_ms"]),
+            words.percent(words.part(row, "failed_msgs")),
+        ]
+        if offered
+        else [words.percent(words.part(row, "throttled_publishes", "offered_publishes"))]
+    )
+    return [
+        words.quota_of(row) if row["group"] else "",
+        f"{row['offered_msgs']:,}",
+        *results,
+        words.percent(row["overshoot_percent"]),
+        words.percent(row["overshoot_max_percent"]),
+        "-" if row["fairness"] is None else f"{row['fairness']:.3f}",
+        words.limiters_of(row),
+    ]

@@ -1,0 +1,151 @@
+"""A replay on Spark: the trace read once, each row sent to its key under every conf, one pass in the order of time."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.conf import InputSettings
+from headgate.errors import InputError
+from headgate.replay.plan import Plan
+from headgate.replay.run import Trace
+from headgate.replay.stream import replay, route
+from headgate.replay.summary import Summary
+from headgate.replay.tables import ReplayTables
+from headgate.spark.operator import loaded_engine
+from headgate.spark.parse import parse
+from headgate.spark.session import PARTITIONS
+from headgate.spark.sources import read_raw
+from headgate.throttle.blocks import decode
+from headgate.throttle.faults import faults_of
+from headgate.throttle.schemas import DEAD_LETTERS
+
+_EVENTS = (
+    "event_time_us long, seq long, broker string, topic string, producer string, connection string, messages long, "
+    "bytes long"
+)
+ROUTED = f"{_EVENTS}, keys array<string>, letter string"
+REPLAYED = "conf int, kind string, block binary"
+_COLUMNS = tuple(column.split()[0] for column in _EVENTS.split(", "))
+_LETTERS_AT_ONCE = 10_000
+TASKS = 4
+"""Parts of the pass over keys by shuffle partition: keys are few and unlike, so that a core takes the next when it can.
+"""
+
+
+@dataclass(frozen=True)
+class ReplayJob:
+    """What the command line says: where the trace is, and where the tables go."""
+
+    input: str
+    format: str
+    output: str
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a replay."""
+
+    tables: ReplayTables
+    trace: Trace
+    rows: int
+    dead_letters: int
+
+
+def run_replay(
+    spark: SparkSession,
+    job: ReplayJob,
+    plans: Sequence[Plan],
+    settings: InputSettings,
+    heard: Callable[[Trace, int, int], None],
+) -> Replayed:
+    """Replay the input under every plan and write the tables.
+
+    The same input gives the same rows, whatever the partitions, batches and files and the order of rows in them.
+
+    settings: how the input is read, for all plans. heard: is told of the trace, its rows and bad rows once they are
+    counted. Raises InputError for an input that cannot be read or without any good row, TableError for the tables.
+    """
+    routed = (
+        read_raw(spark, settings, job.input, job.format, once=True)
+        .transform(parse, settings)
+        .mapInArrow(partial(route, plans, faults_of(settings)), ROUTED)
+        .persist(StorageLevel.MEMORY_AND_DISK)
+    )
+    try:
+        trace, rows, bad = _counted(routed, job)
+        heard(trace, rows, bad)
+        tables = ReplayTables(job.output)
+        _take_letters(routed, tables)
+        _take_results(routed, plans, trace, tables)
+        tables.flush()
+    finally:
+        routed.unpersist()
+    return Replayed(tables, trace, rows, bad)
+
+
+def _counted(routed: DataFrame, job: ReplayJob) -> tuple[Trace, int, int]:
+    """The trace, and its good and bad rows; the only pass over the input."""
+    time = F.col("event_time_us")
+    found = routed.groupBy("broker").agg(F.min(time).alias("first"), F.max(time).alias("last"), F.count("*").alias("n"))
+    by_broker = {row["broker"]: row for row in found.collect()}
+    letters = by_broker.pop(None, None)
+    bad = 0 if letters is None else letters["n"]
+    if not by_broker:
+        raise InputError(
+            f"--input: {job.input} has no row that can be replayed ({bad:,} bad ones); give recorded traffic, in the "
+            f"right --format (now {job.format})"
+        )
+    first_us, last_us = min(row["first"] for row in by_broker.values()), max(row["last"] for row in by_broker.values())
+    return Trace(tuple(sorted(by_broker)), first_us, last_us), sum(row["n"] for row in by_broker.values()), bad
+
+
+def _take_letters(routed: DataFrame, tables: ReplayTables) -> None:
+    waiting: list[dict[str, Any]] = []
+    for row in routed.where(F.col("letter").isNotNull()).select("letter").toLocalIterator():
+        waiting.append(json.loads(row["letter"]))
+        if len(waiting) == _LETTERS_AT_ONCE:
+            tables.append("dead_letters", pa.Table.from_pylist(waiting, DEAD_LETTERS))
+            waiting = []
+    tables.append("dead_letters", pa.Table.from_pylist(waiting, DEAD_LETTERS))
+
+
+def _take_results(routed: DataFrame, plans: Sequence[Plan], trace: Trace, tables: ReplayTables) -> None:
+    replayed = routed.transform(replayed_by_key, plans, trace).persist(StorageLevel.DISK_ONLY)
+    summaries = [Summary(plan.name, plan.quotas()) for plan in plans]
+    try:
+        replayed.count()
+        for conf, kind, rows in _blocks(replayed):
+            if kind in {"replay_seconds", "replay_limits"}:
+                named = rows.append_column("conf", pa.repeat(plans[conf].name, len(rows)))
+                tables.append(kind, named)
+            else:
+                summaries[conf].add(kind, rows)
+    finally:
+        replayed.unpersist()
+    for summary in summaries:
+        tables.append("replay_groups", summary.groups())
+        tables.append("replay_tenants", summary.tenants())
+
+
+def replayed_by_key(routed: DataFrame, plans: Sequence[Plan], trace: Trace) -> DataFrame:
+    """Every row under every plan, those of a key together and in the order of time, through the rules."""
+    by_plan = routed.where(F.col("letter").isNull()).select(F.posexplode("keys").alias("conf", "key"), *_COLUMNS)
+    partitions = TASKS * int(routed.sparkSession.conf.get(PARTITIONS) or 1)
+    return (
+        by_plan.repartition(partitions, "conf", "key")
+        .sortWithinPartitions("conf", "key", "event_time_us")
+        .mapInArrow(partial(replay, plans, trace, loaded_engine), REPLAYED)
+    )
+
+
+def _blocks(replayed: DataFrame) -> Iterator[tuple[int, str, pa.Table]]:
+    """Partition by partition, so that no more than one is in memory here."""
+    for row in replayed.toLocalIterator():
+        yield row["conf"], row["kind"], decode(bytes(row["block"]))

@@ -1,0 +1,55 @@
+"""Delays of single publishes: they add up to what the engine counts by topic and second."""
+
+import pyarrow.compute as pc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.replay.delays import TimedEngine
+from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.changes import ATTACHMENT, Change
+from headgate.throttle.limits import Book
+from headgate.throttle.state import DomainState
+from headgate.throttle.step import Rules, advance
+from unit.replay.scenes import SECOND_US, START_US, events, publish
+
+arrivals = st.lists(
+    st.tuples(st.integers(0, 4_000), st.sampled_from("xyz"), st.integers(1, 40), st.sampled_from("pqr")),
+    min_size=1,
+    max_size=80,
+)
+
+
+def changes(topic_rate, group_rate):
+    return [
+        Change(0, 0, None, "default", "", topic_rate, 0),
+        Change(0, 1, None, "group", "gold", group_rate, None),
+        Change(0, 2, None, "tenant", "acme", kind=ATTACHMENT, group_name="gold"),
+    ]
+
+
+def numbered(rows):
+    rows = sorted(rows, key=lambda row: row["event_time_us"])
+    return events([row | {"seq": number} for number, row in enumerate(rows)])
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrivals, st.integers(1, 40), st.integers(1, 60), st.integers(100, 3_000), st.lists(st.integers(0, 6_000)))
+def test_delays_add_up_to_what_the_engine_counts(found, topic_rate, group_rate, timeout_ms, cuts):
+    table = numbered(publish(at / 1000, name=name, messages=n, producer=who) for at, name, n, who in found)
+    rules = Rules(offered=True, send_timeout_ms=timeout_ms, slot_ms=50)
+    domain = DomainState("a", book=Book.from_changes(changes(topic_rate, group_rate)))
+    told = []
+    engine = TimedEngine(run_arrays, lambda _domain, delays: told.append(delays))
+    usage = []
+    for cut_ms in sorted({*cuts, 8_000}):
+        until_us = START_US + cut_ms * 1000
+        due = pc.and_(
+            pc.less_equal(table["event_time_us"], until_us),
+            pc.greater(table["event_time_us"], max(domain.clock.high_us, 0)),
+        )
+        usage += advance(domain, table.filter(due), until_us, rules, engine).usage.to_pylist()
+    usage += advance(domain, table.slice(0, 0), START_US + 60 * SECOND_US, rules, engine, finish=True).usage.to_pylist()
+    delays = [one for some in told for one in some.delay_ns.tolist()]
+    assert sum(row["delayed_publishes"] for row in usage) == len(delays)
+    assert sum(row["delay_ns"] for row in usage) == sum(delays)
+    assert max((row["max_delay_ns"] for row in usage), default=0) == max(delays, default=0)
