@@ -27,6 +27,7 @@ SPEC = TraceSpec(
     swing_period_s=8.0,
     files=3,
     bad_share=0.02,
+    dispatch_share=0.1,
 )
 SETTINGS = "[operator]\ngroup_limits = 'shared'\nsend_timeout_ms = 3000\n"
 RESULTS = [name for name in TABLES if name != "dead_letters"]
@@ -84,10 +85,13 @@ def test_two_confs_side_by_side_whatever_the_partitions_batches_and_files(
     groups = rows_of(tmp_path / "one", "replay_groups")
     assert {"narrow", "wide"} == {row["conf"] for row in groups}
     bad = len(rows_of(tmp_path / "one", "dead_letters"))
+    told = capsys.readouterr().out
+    (left_out,) = {int(count) for count in re.findall(r"(\d+) rows of kind dispatch are left out", told)}
     assert 0 < bad
+    assert 0 < left_out
     for conf in ("narrow", "wide"):
         of_conf = [row for row in groups if row["conf"] == conf]
-        assert made.rows == sum(row["offered_publishes"] for row in of_conf) + bad
+        assert made.rows == sum(row["offered_publishes"] for row in of_conf) + bad + left_out
         for row in of_conf:
             assert row["offered_msgs"] == row["admitted_msgs"] + row["failed_msgs"] + row["waiting_msgs"]
     failed = {row["conf"]: row["failed_msgs"] for row in groups if row["group"] == "gold"}
@@ -97,7 +101,6 @@ def test_two_confs_side_by_side_whatever_the_partitions_batches_and_files(
     assert report == (tmp_path / "eight" / "report.html").read_text()
     assert "group gold: 60 \N{RIGHTWARDS ARROW} 400 msg/s" in report
     assert "http" not in re.sub(r"data:image/[^\"]*", "", report)
-    told = capsys.readouterr().out
     assert re.search(r"gold +narrow +60 msg/s", told)
     assert f"Report: {tmp_path}/one/report.html" in told
 
@@ -137,7 +140,7 @@ def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, ca
         (("--output", "new", "--delay-ms", "9000"), r"conf: --delay-ms: got 9000; allowed: an integer from 0 to 2000"),
         (("--output", "trace/out"), r"--output: got trace/out, which is in the --input trace"),
         (("--output", "new", "--input", "nowhere"), r"--input: nothing is at nowhere"),
-        (("--output", "new", "--input", "BAD"), r"--input: .*/bad has no row that can be replayed \(1 bad ones\)"),
+        (("--output", "new", "--input", "BAD"), r"--input: .*/bad has no publish that can be replayed \(1 bad rows, 0 dispatches\)"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

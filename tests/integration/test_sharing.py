@@ -1,5 +1,6 @@
 """Quotas of groups shared among the brokers of a job, over its tables: usage out, limits back, batch after batch."""
 
+from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from headgate.core.quota.groups import ResourceGroup
 from headgate.delta_query import query
+from headgate.spark.sharing import Sharing
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
-from integration.runs import conf_in, total, write_publishes
+from headgate.throttle.tables import Tables
+from integration.runs import START, conf_in, total, write_publishes
 
 QUOTA = 100
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
@@ -82,6 +86,36 @@ def test_every_report_is_there_once_and_a_restart_begins_a_new_life(spark: Spark
     assert {1} == {row["n"] for row in cuts}
     lives = asked(tmp_path, "SELECT DISTINCT broker_id, incarnation FROM rg_usage")
     assert [0, 0, 1, 1] == sorted(row["broker_id"] for row in lives)
+
+
+def test_once_ends_on_a_source_that_grows_with_every_batch(spark: SparkSession, tmp_path: Path) -> None:
+    numbers = count()
+
+    def grow(*_: Any) -> None:
+        number = next(numbers)
+        write_publishes(tmp_path / "trace" / f"{number}.json", [(number, "b1", TOPICS["b1"])])
+
+    grow()
+    conf = conf_in(tmp_path / "conf", TEXT.replace("trigger = 1", "trigger = 10"), broker={}, groups=GROUPS)
+    job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
+    assert ThrottleRun(spark, job, conf, grow, Event()).run()
+    assert total(tmp_path / "out", "publishes") > 1
+
+
+def test_a_group_that_is_made_later_has_its_quota_as_a_ceiling_too_and_each_is_told_once(tmp_path: Path) -> None:
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
+    output = str(tmp_path / "out")
+    tables = Tables(output)
+    sharing = Sharing(tables, conf, output, output, None)
+    sharing.begin(START)
+    store = sharing.tables.config
+    late = ResourceGroup(9, "late", (7, None, None, None), shard=0, version=store.read().version + 1)
+    assert store.write([late], store.read().version)
+    sharing.begin(START)
+    Sharing(tables, conf, output, output, None).begin(START)
+    told = [row for row in tables.read("control").to_pylist() if row["source"] == "quota" and row["scope"] == "group"]
+    limits = sorted((row["name"], row["messages_per_s"]) for row in told if row["kind"] == "limit")
+    assert [("gold", QUOTA), ("late", 7)] == limits
 
 
 def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_path: Path) -> None:

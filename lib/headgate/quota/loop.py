@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headgate.core.numbers import at_least
 from headgate.core.quota.attachments import Scope
-from headgate.core.quota.groups import UNLIMITED, RatePair
+from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import ConfError
@@ -151,6 +151,11 @@ class QuotaLoop:
             "attached": [[str(scope), resource, name] for (scope, resource), name in self._told.attached.items()],
             "limits": [[*key, *rates] for key, rates in self._told.limits.items()],
         }
+
+    @property
+    def groups(self) -> Mapping[str, ResourceGroup]:
+        """Groups by name as they were read last, attached or not."""
+        return self._config.tables.groups if self._config.known else {}
 
     def metrics(self) -> dict[str, Any]:
         """Gauges and counters by their names in resource-groups 15; those with a label by its values."""

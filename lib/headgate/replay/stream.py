@@ -18,7 +18,7 @@ from headgate.throttle.state import encoded
 from headgate.throttle.step import Engine
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])
-"""A row of traffic with its key under each plan; or a dead letter as JSON, and nothing else."""
+"""A row of traffic with its key under each plan, none for a dispatch; or a dead letter as JSON, and nothing else."""
 KEYED = pa.schema([("conf", pa.int32()), ("key", pa.string()), *EVENTS])
 """A row of traffic on its way to one plan, by its number."""
 REPLAYED = pa.schema([("conf", pa.int32()), ("kind", pa.string()), ("block", pa.binary())])
@@ -35,6 +35,8 @@ def route(
         for kind, block in zip(packed["kind"].to_pylist(), packed["block"].to_pylist(), strict=True):
             if kind == "events":
                 yield from _routed(keys, decode(block)).to_batches()
+            elif kind == "dispatches":
+                yield from _left_out(decode(block)).to_batches()
             elif kind == "dead_letters":
                 letters = [{"letter": json.dumps(letter)} for letter in decode(block).to_pylist()]
                 yield from pa.Table.from_pylist(letters, ROUTED).to_batches()
@@ -48,6 +50,17 @@ def _routed(keys: Sequence[Keys], events: pa.Table) -> pa.Table:
     offsets = np.arange(0, codes.size + 1, len(keys), dtype=np.int32)
     lists = pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(codes.ravel())))
     return pa.table([*events.columns, lists, pa.nulls(len(events), pa.string())], schema=ROUTED)
+
+
+def _left_out(dispatches: pa.Table) -> pa.Table:
+    """Rows that are counted and replayed under no plan."""
+    count = len(dispatches)
+    columns = {
+        "broker": dispatches["broker"],
+        "event_time_us": dispatches["event_time_us"],
+        "keys": pa.array([[]] * count, ROUTED.field("keys").type),
+    }
+    return pa.table([columns.get(one.name, pa.nulls(count, one.type)) for one in ROUTED], schema=ROUTED)
 
 
 def replay(

@@ -61,13 +61,15 @@ class ReplayScreen:
                 )
         self.say(f"replay: starting Spark, reading {place}")
 
-    def counted(self, trace: Trace, rows: int, dead_letters: int) -> None:
+    def counted(self, trace: Trace, rows: int, dead_letters: int, dispatches: int) -> None:
         """What the trace holds."""
         first, last = (f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S}" for at in _ends(trace))
         self.say(
             f"replay: {rows:,} publishes on {len(trace.brokers)} brokers from {first} to {last} UTC, "
             f"{dead_letters:,} dead letters"
         )
+        if dispatches:
+            self.say(f"replay: {dispatches:,} rows of kind dispatch are left out: publishes alone are replayed")
 
     def end(self, replayed: Replayed, plans: Sequence[Plan], report: str) -> None:
         """The confs side by side, and where the report and the rows are."""

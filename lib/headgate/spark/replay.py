@@ -50,12 +50,13 @@ class ReplayJob:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of a replay."""
+    """What came of a replay; dispatches: rows that were left out."""
 
     tables: ReplayTables
     trace: Trace
     rows: int
     dead_letters: int
+    dispatches: int
 
 
 def run_replay(
@@ -63,14 +64,14 @@ def run_replay(
     job: ReplayJob,
     plans: Sequence[Plan],
     settings: InputSettings,
-    heard: Callable[[Trace, int, int], None],
+    heard: Callable[[Trace, int, int, int], None],
 ) -> Replayed:
     """Replay the input under every plan and write the tables.
 
     The same input gives the same rows, whatever the partitions, batches and files and the order of rows in them.
 
-    settings: how the input is read, for all plans. heard: is told of the trace, its rows and bad rows once they are
-    counted. Raises InputError for an input that cannot be read or without any good row, TableError for the tables.
+    settings: how the input is read, for all plans. heard: is told of the trace, its publishes, bad rows and dispatches
+    once they are counted; dispatches are not replayed. Raises InputError for an input that cannot be read or without any good row, TableError for the tables.
     """
     routed = (
         read_raw(spark, settings, job.input, job.format, once=True)
@@ -79,31 +80,34 @@ def run_replay(
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
     try:
-        trace, rows, bad = _counted(routed, job)
-        heard(trace, rows, bad)
+        trace, rows, bad, dispatches = _counted(routed, job)
+        heard(trace, rows, bad, dispatches)
         tables = ReplayTables(job.output)
         _take_letters(routed, tables)
         _take_results(routed, plans, trace, tables)
         tables.flush()
     finally:
         routed.unpersist()
-    return Replayed(tables, trace, rows, bad)
+    return Replayed(tables, trace, rows, bad, dispatches)
 
 
-def _counted(routed: DataFrame, job: ReplayJob) -> tuple[Trace, int, int]:
-    """The trace, and its good and bad rows; the only pass over the input."""
-    time = F.col("event_time_us")
-    found = routed.groupBy("broker").agg(F.min(time).alias("first"), F.max(time).alias("last"), F.count("*").alias("n"))
-    by_broker = {row["broker"]: row for row in found.collect()}
+def _counted(routed: DataFrame, job: ReplayJob) -> tuple[Trace, int, int, int]:
+    """The trace, its publishes, bad rows and dispatches; the only pass over the input."""
+    time, is_dispatch = F.col("event_time_us"), (F.size("keys") == 0).alias("is_dispatch")
+    sums = (F.min(time).alias("first"), F.max(time).alias("last"), F.count("*").alias("n"))
+    found = routed.groupBy("broker", is_dispatch).agg(*sums).collect()
+    dispatches = sum(row["n"] for row in found if row["is_dispatch"])
+    by_broker = {row["broker"]: row for row in found if not row["is_dispatch"]}
     letters = by_broker.pop(None, None)
     bad = 0 if letters is None else letters["n"]
     if not by_broker:
         raise InputError(
-            f"--input: {job.input} has no row that can be replayed ({bad:,} bad ones); give recorded traffic, in the "
-            f"right --format (now {job.format})"
+            f"--input: {job.input} has no publish that can be replayed ({bad:,} bad rows, {dispatches:,} dispatches); "
+            f"give recorded traffic, in the right --format (now {job.format})"
         )
     first_us, last_us = min(row["first"] for row in by_broker.values()), max(row["last"] for row in by_broker.values())
-    return Trace(tuple(sorted(by_broker)), first_us, last_us), sum(row["n"] for row in by_broker.values()), bad
+    rows = sum(row["n"] for row in by_broker.values())
+    return Trace(tuple(sorted(by_broker)), first_us, last_us), rows, bad, dispatches
 
 
 def _take_letters(routed: DataFrame, tables: ReplayTables) -> None:

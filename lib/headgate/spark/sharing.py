@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.conf import Conf
@@ -21,7 +22,7 @@ from headgate.quota.share_courses import QuotaCourse, quota_courses
 from headgate.quota.tables import Locations, QuotaTables
 from headgate.quota.usage_query import UsageTables
 from headgate.spark.sink import GroupCounts
-from headgate.throttle.control import FROM_THE_START, attachment_row, group_limit_row
+from headgate.throttle.control import FROM_THE_START, QUOTA, attachment_row, group_limit_row
 from headgate.throttle.tables import Tables
 
 SHOWN_EPOCHS = 600
@@ -45,6 +46,7 @@ class Sharing:
         self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
         self.warnings = import_groups(self.tables.config, conf.resource_groups, settings).warnings
+        self._capped = capped_groups(tables.read("control", ["source", "broker", "scope", "name"]))
         self._store = LoopStateStore(opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms))
         self._loop = QuotaLoop(
             self.tables, settings, demand_visible=is_offered, broker=broker, state=self._store.load()
@@ -56,19 +58,8 @@ class Sharing:
         attachments = self.tables.config.read().attachments
         return bool(attachments.tenants or attachments.namespaces or attachments.topics)
 
-    def begin(self, reached: datetime, *, is_new: bool) -> None:
-        """Before the first batch of a start: attachments, and limits for who is known.
-
-        In a new job nobody is: until it is told better, a broker has no more of a group than its quota.
-        """
-        if is_new:
-            groups = self.tables.config.read().groups.values()
-            ceilings = [
-                group_limit_row(FROM_THE_START, 0, None, group.name, group.quotas(traffic_class), traffic_class)
-                for group in groups
-                for traffic_class in TrafficClass
-            ]
-            self._control.append_control(ceilings)
+    def begin(self, reached: datetime) -> None:
+        """Before the first batch of a start: attachments, and limits for who is known."""
         self._exchange(int(reached.timestamp() * 1000))
 
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
@@ -94,7 +85,17 @@ class Sharing:
 
     def _exchange(self, clock_ms: int) -> None:
         rows = self._loop.exchange(clock_ms, _wall_ms())
-        self._control.append_control(control_rows(rows), rows.transaction)
+        self._control.append_control([*self._ceilings(), *control_rows(rows)], rows.transaction)
+
+    def _ceilings(self) -> list[dict[str, Any]]:
+        """Quotas of groups that are new: until it is told better, a broker has no more of a group than that."""
+        new = [group for name, group in self._loop.groups.items() if name not in self._capped]
+        self._capped.update(group.name for group in new)
+        return [
+            group_limit_row(FROM_THE_START, 0, None, group.name, group.quotas(traffic_class), traffic_class)
+            for group in new
+            for traffic_class in TrafficClass
+        ]
 
 
 def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
@@ -114,6 +115,12 @@ def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
         usage_table=places.usage,
         limit_table=places.limits,
     )
+
+
+def capped_groups(control: pa.Table) -> set[str]:
+    """Groups with a limit for any broker, by rows of the table `control`."""
+    rows = control.filter(pc.and_(pc.equal(control["source"], QUOTA), pc.equal(control["scope"], "group")))
+    return set(rows.filter(pc.is_null(rows["broker"]))["name"].to_pylist())
 
 
 def control_rows(rows: ControlRows) -> list[dict[str, Any]]:

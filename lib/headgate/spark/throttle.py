@@ -94,7 +94,8 @@ class ThrottleRun:
         self._batch_ended = threading.Event()
         self._started = threading.Event()
         self._past_damage = False
-        self._taken = 0
+        self._taken = self._planned = 0
+        self._caught_up = False
         self._ended_batch = -1
         self.broken_off = False
         self._refused: InputError | None = None
@@ -109,7 +110,7 @@ class ThrottleRun:
         self._layout = self._prepared()
         self._routing = replace(routing_of(self._layout), broker=job.broker)
         if self.sharing is not None:
-            self.sharing.begin(self._reached(), is_new=not self._has_begun)
+            self.sharing.begin(self._reached())
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
@@ -182,6 +183,7 @@ class ThrottleRun:
     ) -> StreamingQueryException | None:
         """Why it failed; None if the input is used up or a stop was asked for. wait: returns when it is to end."""
         self._started.clear()
+        self._caught_up = False
         query = (
             self.dataframe()
             .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing))
@@ -278,6 +280,7 @@ class ThrottleRun:
         """Dead letters of files of which the batch under way lacks rows."""
         self._started.wait()
         planned = planned_files(self._query)
+        self._planned = sum(len(files.paths) for files in planned)
         if odd := files_that_spark_multiplies(planned):
             self._refused = InputError(
                 f"--input: the path of {odd[0]} holds one of {{}}[]*?\\, and Spark counts files of its batch several "
@@ -292,6 +295,7 @@ class ThrottleRun:
         self._ended_batch = result.batch_id
         if result.rows:
             self._taken_at = datetime.now(UTC)
+            self._caught_up = 0 < self._planned < self._conf.settings.input.max_files_per_trigger
         self._on_batch(result, self.clocks.waiting)
         self._batch_ended.set()
 
@@ -315,10 +319,11 @@ class ThrottleRun:
             pass
 
     def _until_idle(self, query: StreamingQuery) -> None:
-        """Go on until nothing is there to be taken in."""
+        """Go on until nothing is there to be taken in, or a batch took in all that was there: input may never pause."""
         with idle_of(self._spark, query) as idle:
-            while query.isActive and not self._stop.wait(POLL_S) and not idle.since(self._taken_at):
-                pass
+            while query.isActive and not self._stop.wait(POLL_S):
+                if idle.since(self._taken_at) or self._caught_up or _has_caught_up(query):
+                    return
 
     def _follow(self, query: StreamingQuery) -> None:
         """Go on until a stop, and let time go on where nothing comes that would move it.
@@ -336,6 +341,16 @@ class ThrottleRun:
                 is_idle = idle.since(self._taken_at)
                 now_us = time.time_ns() // 1000
                 append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic))
+
+
+def _has_caught_up(query: StreamingQuery) -> bool:
+    """Whether the last batch had rows and took in all that its source, if it tells, had as it began (Kafka does)."""
+    progress = query.lastProgress
+    if progress is None:
+        return False
+    source = progress["sources"][0]
+    newest = source.get("latestOffset")
+    return bool(source["numInputRows"]) and newest is not None and source["endOffset"] == newest
 
 
 def _is_committed(query: StreamingQuery, batch_id: int) -> bool:
