@@ -16,6 +16,10 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.delta_query import query
+from headgate.quota.delta import opened
+from headgate.quota.loop_state import LoopStateStore
+from headgate.quota.outbox import Pending
+from headgate.quota.schemas import QUOTA_STATE
 from integration.processes import await_line, options, run_job, started, stopped
 from integration.runs import START, await_that, write_conf, write_publishes
 
@@ -28,8 +32,8 @@ GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {
 TEXT = "[operator]\nslots = 2\ngroup_limits = 'shared'\ntraffic = 'offered'\n[live]\nlive_lag_ms = 4000\n"
 EPOCH_MS = 4000
 QUICK = {"resourceGroupEpochMillis": EPOCH_MS, "resourceGroupSilentRounds": 3}
-"""Batches of three jobs on two cores take seconds, and a quarter of an epoch holds whole publishes of everybody: demand is
-exact. A broker is lost after fifteen epochs without a heartbeat.
+"""Batches of three jobs on two cores take seconds, and a quarter of an epoch holds whole publishes of everybody:
+demand is exact. A broker is lost after fifteen epochs without a heartbeat.
 """
 PATIENCE_S = 240
 FLOOR = 1.05
@@ -82,8 +86,13 @@ class Cluster(NamedTuple):
         environment = {"HEADGATE_PID_FILE": str(self.pid_file(broker))}
         return stack.enter_context(started(*self.job(broker), log=self.log(broker), **environment))
 
-    def kill(self, broker: str) -> None:
+    def kill(self, broker: str) -> set[tuple[int, int, int]]:
+        """The cuts that it had kept to send, by broker, life and number."""
         os.killpg(os.getpgid(int(self.pid_file(broker).read_text())), signal.SIGKILL)
+        state = LoopStateStore(opened(f"{self.folder}/out/brokers/{broker}/quota_state", QUOTA_STATE, None)).load()
+        assert state is not None
+        waiting = map(Pending.of_plain, state["pending"])
+        return {(one.sender.broker_id, one.sender.incarnation, one.cut.seq) for one in waiting}
 
     def asked(self, sql: str) -> list[dict[str, Any]]:
         names = ("rg_limits", "rg_members", "rg_usage")
@@ -130,8 +139,8 @@ def check_reports(cluster: Cluster) -> None:
         "GROUP BY broker_id, incarnation, seq, group_id, class, kind HAVING count(*) > 1"
     )
     assert [] == twice
-    numbered = [life["last"] - life["first"] + 1 for life in cuts]
-    assert (numbered, numbered) == ([life["cuts"] for life in cuts], [life["numbers"] for life in cuts])
+    assert {1} == {life["first"] for life in cuts}
+    assert [(life["last"],) * 2 for life in cuts] == [(life["cuts"], life["numbers"]) for life in cuts]
 
 
 def one_job_for_all(cluster: Cluster) -> dict[str, int]:
@@ -151,12 +160,13 @@ def one_job_for_all(cluster: Cluster) -> dict[str, int]:
 
 def run_with_kills(cluster: Cluster, kills: int, wait_s: Callable[[], float]) -> None:
     """Three jobs; the one of b1 is killed so often, each time `wait_s` after its shares are right."""
+    kept: set[tuple[int, int, int]] = set()
     with ExitStack() as stack:
         jobs = {broker: cluster.start(stack, broker) for broker in WANTED}
         cluster.await_shares(SHARES)
         for _ in range(kills):
             threading.Event().wait(wait_s())
-            cluster.kill("b1")
+            kept |= cluster.kill("b1")
             cluster.await_shares(WITHOUT_B1)
             jobs["b1"] = cluster.start(stack, "b1")
             cluster.await_shares(SHARES)
@@ -164,6 +174,8 @@ def run_with_kills(cluster: Cluster, kills: int, wait_s: Callable[[], float]) ->
             assert stopped(job) == 0, cluster.log(broker).read_text()
             await_line(cluster.log(broker), "rows in ")
     check_reports(cluster)
+    sent = cluster.asked("SELECT DISTINCT broker_id, incarnation, seq FROM rg_usage")
+    assert kept <= {tuple(row.values()) for row in sent}
 
 
 def test_brokers_with_a_job_each_share_as_one_job_for_all_and_take_over_what_a_killed_one_had(cluster) -> None:

@@ -140,7 +140,10 @@ def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, ca
         (("--output", "new", "--delay-ms", "9000"), r"conf: --delay-ms: got 9000; allowed: an integer from 0 to 2000"),
         (("--output", "trace/out"), r"--output: got trace/out, which is in the --input trace"),
         (("--output", "new", "--input", "nowhere"), r"--input: nothing is at nowhere"),
-        (("--output", "new", "--input", "BAD"), r"--input: .*/bad has no publish that can be replayed \(1 bad rows, 0 dispatches\)"),
+        (
+            ("--output", "new", "--input", "BAD"),
+            r"--input: .*/bad has no publish that can be replayed \(1 bad rows, 0 dispatches\)",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

@@ -1,19 +1,25 @@
 """Quotas of groups shared among the brokers of a job, over its tables: usage out, limits back, batch after batch."""
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.groups import ResourceGroup
 from headgate.delta_query import query
 from headgate.spark.sharing import Sharing
+from headgate.spark.sink import GroupCounts
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables
-from integration.runs import START, conf_in, total, write_publishes
+from integration.runs import START, conf_in, rows_of, total, write_publishes
 
 QUOTA = 100
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
@@ -91,7 +97,10 @@ def test_every_report_is_there_once_and_a_restart_begins_a_new_life(spark: Spark
 def test_once_ends_on_a_source_that_grows_with_every_batch(spark: SparkSession, tmp_path: Path) -> None:
     numbers = count()
 
-    def grow(*_: Any) -> None:
+    heard = []
+
+    def grow(batch: Any = None, _waiting: int = 0) -> None:
+        heard.append(0 if batch is None else batch.rows)
         number = next(numbers)
         write_publishes(tmp_path / "trace" / f"{number}.json", [(number, "b1", TOPICS["b1"])])
 
@@ -99,7 +108,48 @@ def test_once_ends_on_a_source_that_grows_with_every_batch(spark: SparkSession, 
     conf = conf_in(tmp_path / "conf", TEXT.replace("trigger = 1", "trigger = 10"), broker={}, groups=GROUPS)
     job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
     assert ThrottleRun(spark, job, conf, grow, Event()).run()
-    assert total(tmp_path / "out", "publishes") > 1
+    taken = sum(row["rows"] for row in rows_of(tmp_path / "out", "batches", "rows"))
+    assert 1 < taken < len(heard)
+    assert taken == sum(heard)
+
+
+def used_by(broker: str, at_s: int) -> GroupCounts:
+    """Five messages of gold in that second."""
+    amounts = dict.fromkeys(("admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes"), 5)
+    place = {"broker": broker, "group": "gold", "class": 0, "at_ms": at_s * 1000, "topics": 1}
+    usage = pa.Table.from_pylist([place | amounts], GROUP_USAGE)
+    progress = {"key": "0", "broker": broker, "event_time_us": (at_s + 2) * 1_000_000}
+    return GroupCounts(usage, GROUP_WAITS.empty_table(), pa.Table.from_pylist([progress], PROGRESS))
+
+
+def limit_on(tables: Tables, broker: str) -> int:
+    """The limit of gold for publishes that a broker has which hears of everything now."""
+    told = [row for row in tables.read("control").to_pylist() if (row["kind"], row["name"]) == ("limit", "gold")]
+    own = [row for row in told if row["broker"] in {None, broker} and row["source"] == "quota"]
+    limit: int = max(own, key=lambda row: (row["effective_time"], row["seq"]))["messages_per_s"]
+    return limit
+
+
+@pytest.mark.parametrize("quota", [0, 40, 500])
+def test_a_changed_quota_is_the_ceiling_of_brokers_to_come_and_nobody_else_has_it_for_a_share(
+    quota: int, tmp_path: Path
+) -> None:
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
+    output = str(tmp_path / "out")
+    tables = Tables(output)
+    sharing = Sharing(tables, conf, output, output, None)
+    sharing.begin(START)
+    for batch, broker in enumerate(("b1", "b2", "b1", "b2")):
+        sharing(used_by(broker, int(START.timestamp()) + batch), "query", batch)
+    assert limit_on(tables, "later") == QUOTA
+    assert limit_on(tables, "b1") + limit_on(tables, "b2") <= QUOTA * 1.05
+    store = sharing.tables.config
+    gold = store.read().groups["gold"]
+    changed = replace(gold, rates=(quota, None, None, None), version=store.read().version + 1)
+    assert store.write([changed], store.read().version)
+    sharing(used_by("b1", int(START.timestamp()) + 5), "query", 9)
+    assert quota == limit_on(tables, "later")
+    assert limit_on(tables, "b1") + limit_on(tables, "b2") <= quota * 1.05
 
 
 def test_a_group_that_is_made_later_has_its_quota_as_a_ceiling_too_and_each_is_told_once(tmp_path: Path) -> None:

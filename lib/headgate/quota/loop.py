@@ -157,6 +157,15 @@ class QuotaLoop:
         """Groups by name as they were read last, attached or not."""
         return self._config.tables.groups if self._config.known else {}
 
+    @property
+    def told(self) -> Mapping[LimitKey, RatePair]:
+        """The limits that the job goes by, by broker, group and class."""
+        return self._told.limits
+
+    @property
+    def clock_ms(self) -> int:
+        return self._clock_ms
+
     def metrics(self) -> dict[str, Any]:
         """Gauges and counters by their names in resource-groups 15; those with a label by its values."""
         return {

@@ -27,9 +27,13 @@ def load_folders(folders: Sequence[str]) -> dict[str, Conf]:
         places[name] = folder
         try:
             confs[name] = load_conf(folder)
+        except ConfError as error:
+            mistakes += error.mistakes
+            continue
+        try:
             check_streaming(confs[name])
         except ConfError as error:
-            mistakes += [mistake if folder in mistake else f"{folder}: {mistake}" for mistake in error.mistakes]
+            mistakes += [f"{folder}: {mistake}" for mistake in error.mistakes]
     if mistakes:
         raise ConfError(mistakes)
     return confs

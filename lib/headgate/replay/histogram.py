@@ -9,6 +9,8 @@ from headgate.core.kernels.domain_types import Ints
 _PARTS_BITS = 6
 _PARTS = 1 << _PARTS_BITS
 _OCTAVES = 41
+LONGEST_US = (1 << (_OCTAVES + _PARTS_BITS)) - 1
+"""Four years; a longer delay counts as that."""
 BUCKETS = (_OCTAVES + 1) * _PARTS
 """A bucket is a 64th of an octave of microseconds, or one microsecond below 64: percentiles are right to 1.6 %."""
 _US_NS = 1000
@@ -16,8 +18,8 @@ _MS_US = 1000
 
 
 def buckets_of(delay_ns: Ints) -> Ints:
-    """The bucket of each delay; longer ones than 25 days are in the last."""
-    delay_us = np.minimum(-(-delay_ns // _US_NS), (1 << (_OCTAVES + _PARTS_BITS - 1)) - 1)
+    """The bucket of each delay; longer ones than LONGEST_US are in the last."""
+    delay_us = np.minimum(-(-delay_ns // _US_NS), LONGEST_US)
     octave = np.maximum(np.frexp(delay_us.astype(np.float64))[1] - 1 - _PARTS_BITS, 0).astype(np.int64)
     buckets: Ints = octave * _PARTS + (delay_us >> octave)
     return buckets

@@ -43,7 +43,8 @@ def write_report(tables: ReplayTables, confs: Mapping[str, Conf], plans: Sequenc
     title = "Replay: " + " and ".join(confs) if len(confs) < 3 else f"Replay of {len(confs)} confs"
     path.write_text(
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
+        f"<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n",
+        "utf-8",
     )
     return str(path)
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,7 @@ ROUTED = f"{_EVENTS}, keys array<string>, letter string"
 REPLAYED = "conf int, kind string, block binary"
 _COLUMNS = tuple(column.split()[0] for column in _EVENTS.split(", "))
 _LETTERS_AT_ONCE = 10_000
+MOST_ROUNDS = 31 * 86_400
 TASKS = 4
 """Parts of the pass over keys by shuffle partition: keys are few and unlike, so that a core takes the next when it can.
 """
@@ -50,13 +52,12 @@ class ReplayJob:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of a replay; dispatches: rows that were left out."""
+    """What came of a replay."""
 
     tables: ReplayTables
     trace: Trace
     rows: int
     dead_letters: int
-    dispatches: int
 
 
 def run_replay(
@@ -71,7 +72,8 @@ def run_replay(
     The same input gives the same rows, whatever the partitions, batches and files and the order of rows in them.
 
     settings: how the input is read, for all plans. heard: is told of the trace, its publishes, bad rows and dispatches
-    once they are counted; dispatches are not replayed. Raises InputError for an input that cannot be read or without any good row, TableError for the tables.
+    once they are counted; dispatches are not replayed. Raises InputError for an input that cannot be read, is without
+    any publish or goes over too long a time, TableError for the tables.
     """
     routed = (
         read_raw(spark, settings, job.input, job.format, once=True)
@@ -82,13 +84,14 @@ def run_replay(
     try:
         trace, rows, bad, dispatches = _counted(routed, job)
         heard(trace, rows, bad, dispatches)
+        check_span(trace, plans)
         tables = ReplayTables(job.output)
         _take_letters(routed, tables)
         _take_results(routed, plans, trace, tables)
         tables.flush()
     finally:
         routed.unpersist()
-    return Replayed(tables, trace, rows, bad, dispatches)
+    return Replayed(tables, trace, rows, bad)
 
 
 def _counted(routed: DataFrame, job: ReplayJob) -> tuple[Trace, int, int, int]:
@@ -108,6 +111,18 @@ def _counted(routed: DataFrame, job: ReplayJob) -> tuple[Trace, int, int, int]:
     first_us, last_us = min(row["first"] for row in by_broker.values()), max(row["last"] for row in by_broker.values())
     rows = sum(row["n"] for row in by_broker.values())
     return Trace(tuple(sorted(by_broker)), first_us, last_us), rows, bad, dispatches
+
+
+def check_span(trace: Trace, plans: Sequence[Plan]) -> None:
+    """Refuse a trace with more rounds than a replay could go through: mostly one row with a wrong year."""
+    rounds = (trace.last_us - trace.first_us) // 1000 // min(plan.round_ms for plan in plans)
+    if rounds > MOST_ROUNDS:
+        first, last = (datetime.fromtimestamp(at / 1e6, UTC).isoformat() for at in (trace.first_us, trace.last_us))
+        raise InputError(
+            f"--input: event times go from {first} to {last}, {rounds:,} rounds of trigger.interval_ms; allowed: up to "
+            f"{MOST_ROUNDS:,}, a month of seconds. Set [input] event_time_from and event_time_until in headgate.toml "
+            "to the time to replay: other rows become dead letters"
+        )
 
 
 def _take_letters(routed: DataFrame, tables: ReplayTables) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.conf import Conf
-from headgate.core.quota.groups import TrafficClass
+from headgate.core.quota.groups import RatePair, TrafficClass
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.control_rows import ControlRows
@@ -22,7 +22,7 @@ from headgate.quota.share_courses import QuotaCourse, quota_courses
 from headgate.quota.tables import Locations, QuotaTables
 from headgate.quota.usage_query import UsageTables
 from headgate.spark.sink import GroupCounts
-from headgate.throttle.control import FROM_THE_START, QUOTA, attachment_row, group_limit_row
+from headgate.throttle.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
 from headgate.throttle.tables import Tables
 
 SHOWN_EPOCHS = 600
@@ -46,7 +46,7 @@ class Sharing:
         self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
         self.warnings = import_groups(self.tables.config, conf.resource_groups, settings).warnings
-        self._capped = capped_groups(tables.read("control", ["source", "broker", "scope", "name"]))
+        self._ceilings = ceilings_in(tables.read("control"))
         self._store = LoopStateStore(opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms))
         self._loop = QuotaLoop(
             self.tables, settings, demand_visible=is_offered, broker=broker, state=self._store.load()
@@ -85,17 +85,31 @@ class Sharing:
 
     def _exchange(self, clock_ms: int) -> None:
         rows = self._loop.exchange(clock_ms, _wall_ms())
-        self._control.append_control([*self._ceilings(), *control_rows(rows)], rows.transaction)
+        ceilings = self._new_ceilings()
+        self._control.append_control([*ceilings, *control_rows(rows, len(ceilings))], rows.transaction)
 
-    def _ceilings(self) -> list[dict[str, Any]]:
-        """Quotas of groups that are new: until it is told better, a broker has no more of a group than that."""
-        new = [group for name, group in self._loop.groups.items() if name not in self._capped]
-        self._capped.update(group.name for group in new)
-        return [
-            group_limit_row(FROM_THE_START, 0, None, group.name, group.quotas(traffic_class), traffic_class)
-            for group in new
+    def _new_ceilings(self) -> list[dict[str, Any]]:
+        """Quotas that are new or have changed: until it is told better, a broker has no more of a group than that.
+
+        Such a row goes for every broker, so those that were told are told again behind it.
+        """
+        quotas = {
+            (group.name, int(traffic_class)): group.quotas(traffic_class)
+            for group in self._loop.groups.values()
             for traffic_class in TrafficClass
+        }
+        changed = {place: rates for place, rates in quotas.items() if self._ceilings.get(place) != rates}
+        at = {place: self._loop.clock_ms if place in self._ceilings else 0 for place in changed}
+        self._ceilings |= changed
+        rows = [
+            group_limit_row(_moment(at[place]), 0, None, place[0], rates, place[1]) for place, rates in changed.items()
         ]
+        again = [
+            group_limit_row(_moment(at[group, traffic_class]), 0, broker, group, rates, traffic_class)
+            for (broker, group, traffic_class), rates in self._loop.told.items()
+            if at.get((group, traffic_class))
+        ]
+        return [row | {"seq": seq} for seq, row in enumerate(rows + again)]
 
 
 def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
@@ -117,25 +131,29 @@ def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
     )
 
 
-def capped_groups(control: pa.Table) -> set[str]:
-    """Groups with a limit for any broker, by rows of the table `control`."""
+def ceilings_in(control: pa.Table) -> dict[tuple[str, int], RatePair]:
+    """The newest limit of any broker by group and class, by rows of the table `control`."""
     rows = control.filter(pc.and_(pc.equal(control["source"], QUOTA), pc.equal(control["scope"], "group")))
-    return set(rows.filter(pc.is_null(rows["broker"]))["name"].to_pylist())
+    told = rows.filter(pc.is_null(rows["broker"])).sort_by([("effective_time", "ascending"), ("seq", "ascending")])
+    return {
+        (row["name"], KINDS_OF_CLASSES.index(row["kind"])): (row["messages_per_s"], row["bytes_per_s"])
+        for row in told.to_pylist()
+    }
 
 
-def control_rows(rows: ControlRows) -> list[dict[str, Any]]:
-    """What the loop says, for the operator."""
+def control_rows(rows: ControlRows, before: int = 0) -> list[dict[str, Any]]:
+    """What the loop says, for the operator. before: rows of the same instant that go first."""
     limits = [
         group_limit_row(
             *(_moment(row.effective_ms), seq, row.broker, row.group),
             rates=(row.messages_per_s, row.bytes_per_s),
             traffic_class=row.traffic_class,
         )
-        for seq, row in enumerate(rows.limits, 1)
+        for seq, row in enumerate(rows.limits, before + 1)
     ]
     attachments = [
         attachment_row(_moment(row.effective_ms), seq, str(row.scope), row.resource, row.group)
-        for seq, row in enumerate(rows.attachments, 1)
+        for seq, row in enumerate(rows.attachments, before + 1)
     ]
     return limits + attachments
 

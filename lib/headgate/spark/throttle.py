@@ -164,10 +164,10 @@ class ThrottleRun:
         for _ in range(CLOSING_BATCHES):
             if self._stop.is_set():
                 return
-            taken = self._taken
+            taken, ended = self._taken, self._ended_batch
             self.tables.append_control(self._finish_ticks())
             self._to_the_end(self._until_ended, once=True)
-            if self._taken == taken:
+            if self._taken == taken and self._ended_batch > ended:
                 return
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None], **trigger: Any) -> None:
@@ -267,7 +267,7 @@ class ThrottleRun:
         """Stop the query between two batches, or in one that takes longer than STOP_WAIT_S."""
         self._batch_ended.clear()
         deadline_s = time.monotonic() + STOP_WAIT_S
-        while self._stop.is_set() and query.isActive and query.status["isTriggerActive"]:
+        while query.isActive and query.status["isTriggerActive"]:
             if self._batch_ended.is_set() and _is_committed(query, self._ended_batch):
                 break
             if time.monotonic() > deadline_s:
@@ -291,12 +291,13 @@ class ThrottleRun:
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
-        self._taken += result.rows
+        if result.batch_id > self._ended_batch:  # else it was heard of, but Spark has not noted it, and runs it again
+            self._taken += result.rows
+            self._on_batch(result, self.clocks.waiting)
         self._ended_batch = result.batch_id
         if result.rows:
             self._taken_at = datetime.now(UTC)
             self._caught_up = 0 < self._planned < self._conf.settings.input.max_files_per_trigger
-        self._on_batch(result, self.clocks.waiting)
         self._batch_ended.set()
 
     def _finish_ticks(self) -> list[dict[str, object]]:

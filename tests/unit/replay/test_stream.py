@@ -16,7 +16,7 @@ from unit.replay.scenes import events, moving, plan_in, publish, replayed, stead
 
 def parsed(rows, bad=None):
     """As spark.parse gives them: `bad` for a bad row, which has no columns."""
-    schema = pa.schema([*EVENTS, ("bad", pa.string()), ("file", pa.string())])
+    schema = pa.schema([*EVENTS, *((name, pa.string()) for name in ("subscription", "bad", "file"))])
     dressed = [row | {"bad": bad, "file": "f"} for row in rows]
     return pa.RecordBatch.from_pylist(dressed, schema)
 
@@ -27,6 +27,12 @@ def test_every_row_has_its_key_under_each_plan(tmp_path):
     routed = pa.Table.from_batches(route(plans, faults_of(InputSettings()), [parsed(rows)]))
     assert [["group gold", "broker a"], ["broker b", "broker b"]] == routed["keys"].to_pylist()
     assert rows == routed.select(EVENTS.names).to_pylist()
+
+
+def test_a_dispatch_has_no_key(tmp_path):
+    rows = [publish(0), publish(1, "b") | {"subscription": "s"}]
+    routed = pa.Table.from_batches(route([plan_in(tmp_path)], faults_of(InputSettings()), [parsed(rows)])).to_pylist()
+    assert {("a", 1, None), ("b", 0, None)} == {(row["broker"], len(row["keys"]), row["letter"]) for row in routed}
 
 
 def test_a_bad_row_becomes_a_letter_with_its_line(tmp_path):
