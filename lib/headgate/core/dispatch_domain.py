@@ -54,6 +54,9 @@ class Line:
 class DispatchDomain:
     """Reads of one (topic, subscription) start in the order in which they came, and each is charged as it starts.
 
+    Lines are sorted by when they are due, since every retry is RETRY_NS later than now, and lines that move to another
+    level are due at once and come to the front. So the first is always the next; both forms rely on it.
+
     levels: by position. level_of: that of the group that a topic is charged to, by the topic's position; without one a
     read starts at once. max_debt_ms: as in GroupDispatchLevel. tells: waits of groups, and what started, are wanted.
 

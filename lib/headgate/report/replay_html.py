@@ -17,7 +17,7 @@ from headgate.report.replay_series import Steps, courses
 
 REPORT = "report.html"
 MOST_GROUPS = 12
-MOST_TENANTS = 40
+MOST_LISTED = 40
 _TENANTS = 'SELECT * FROM replay_tenants ORDER BY failed_msgs DESC, delayed_msgs DESC, tenant, "group", conf'
 _STYLE = """
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; color: #22262c; background: #fff;
@@ -63,16 +63,22 @@ def _body(
     )
     yield f'<div class="lead">{"".join(_lead(confs, rows, offered=offered))}</div>'
     yield "<h2>By group</h2>"
+    groups = most_affected(rows, offered=offered)
+    listed = [row for row in rows if row["group"] in groups[:MOST_LISTED]]
     if offered:
-        yield _image(outcome_bars(rows, names), "Messages admitted at once, delayed and failed, by group and conf")
-    yield _table(rows, names, "group", offered=offered)
+        yield _image(outcome_bars(listed, names), "Messages admitted at once, delayed and failed, by group and conf")
+    yield _table(listed, names, "group", offered=offered)
+    yield from _more(len(groups), "groups", "replay_groups")
     yield "<h2>Over time</h2>"
     yield from _over_time(tables, plans, trace, rows)
     yield "<h2>By tenant</h2>"
     tenants = tables.query(_TENANTS).to_pylist()
-    shown = list(dict.fromkeys((row["group"], row["tenant"]) for row in tenants))[:MOST_TENANTS]
-    chosen = [row for place in shown for row in tenants if (row["group"], row["tenant"]) == place]
+    by_place: dict[tuple[str | None, str], list[words.Row]] = {}
+    for row in tenants:
+        by_place.setdefault((row["group"], row["tenant"]), []).append(row)
+    chosen = [row for place in list(by_place)[:MOST_LISTED] for row in by_place[place]]
     yield _table(chosen, names, "tenant", offered=offered)
+    yield from _more(len(by_place), "tenants", "replay_tenants")
     yield from _notes(plans, offered=offered)
 
 
@@ -155,6 +161,20 @@ def _table(rows: Iterable[words.Row], confs: Sequence[str], by: str, *, offered:
         before = place
     head += '<th class="name">throttled by</th>'
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def most_affected(rows: Iterable[words.Row], *, offered: bool) -> list[str | None]:
+    """Groups, those first of which most failed, or was throttled, under any conf; then those with most traffic."""
+    column, of = ("failed_msgs", "offered_msgs") if offered else ("throttled_publishes", "offered_publishes")
+    worst: dict[str | None, tuple[int, int]] = {}
+    for row in rows:
+        worst[row["group"]] = max(worst.get(row["group"], (0, 0)), (row[column], row[of]))
+    return sorted(worst, key=lambda group: (*(-count for count in worst[group]), group or ""))
+
+
+def _more(count: int, of: str, table: str) -> Iterator[str]:
+    if count > MOST_LISTED:
+        yield f'<p class="quiet">{count - MOST_LISTED:,} more {of} are in {table}.</p>'
 
 
 def sorted_by_conf(rows: Iterable[words.Row], confs: Sequence[str], by: str) -> list[words.Row]:

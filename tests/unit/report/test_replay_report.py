@@ -8,7 +8,7 @@ import pytest
 
 from headgate.replay.run import Trace
 from headgate.report import replay_words as words
-from headgate.report.replay_html import sorted_by_conf
+from headgate.report.replay_html import most_affected, sorted_by_conf
 from headgate.report.replay_pictures import group_over_time, outcome_bars
 from headgate.report.replay_series import MOST_STEPS, Course, Steps
 from unit.replay.scenes import conf_in
@@ -81,6 +81,18 @@ def test_confs_of_one_group_stand_together_in_the_order_given():
     assert [("gold", "a"), ("gold", "b"), (None, "a"), (None, "b")] == [
         (one["group"], one["conf"]) for one in sorted_by_conf(rows, ["a", "b"], "group")
     ]
+
+
+def test_groups_that_fail_most_under_any_conf_come_first_then_the_busiest():
+    rows = [
+        row("calm", offered_msgs=50),
+        row("busy", offered_msgs=900),
+        row("iron", offered_msgs=100, failed_msgs=1),
+        row("gold", offered_msgs=100, failed_msgs=0),
+        row("gold", "wider", offered_msgs=100, failed_msgs=7),
+        row(None, offered_msgs=50),
+    ]
+    assert ["gold", "iron", "busy", None, "calm"] == most_affected(rows, offered=True)
 
 
 @pytest.mark.parametrize("length_s", [1, 240, 241, 86_400])
