@@ -178,6 +178,7 @@ def run_with_kills(cluster: Cluster, kills: int, wait_s: Callable[[], float]) ->
     assert kept <= {tuple(row.values()) for row in sent}
 
 
+@pytest.mark.long
 def test_brokers_with_a_job_each_share_as_one_job_for_all_and_take_over_what_a_killed_one_had(cluster) -> None:
     run_with_kills(cluster, 1, lambda: 0.0)
     assert SHARES == one_job_for_all(cluster)
