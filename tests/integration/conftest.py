@@ -12,19 +12,12 @@ from kafka_broker import kafka_broker
 
 __all__ = ["kafka_broker"]
 
-HERE = Path(__file__).parent
-TESTS = HERE.parent
+TESTS = Path(__file__).parents[1]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say.
-
-    Where several processes share the suite (./tests/run), one session serves all, and real jobs run one at a time.
-    """
+    """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say."""
     for item in items:
-        if HERE in item.path.parents:
-            on_session = "spark" in getattr(item, "fixturenames", ())
-            item.add_marker(pytest.mark.xdist_group("session" if on_session else "processes"))
         for fixture, marker in (("spark", "spark"), ("kafka_broker", "kafka")):
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)

@@ -20,6 +20,8 @@ from headgate.trace.summary import TraceSummary
 RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
+FILE_WIDTH = 250
+"""Of a log or a pipe: names there are to be found and copied whole."""
 SHOWN_TOPICS = 8
 SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
@@ -55,7 +57,7 @@ def terminal_console(file: TextIO | None = None) -> Console:
     return Console(
         file=file,
         force_terminal=behind,
-        width=width or (None if behind else 120),
+        width=width or (None if behind else FILE_WIDTH),
         highlight=False,
         markup=False,  # names may hold brackets and colons
         emoji=False,
@@ -125,6 +127,8 @@ class ThrottleScreen:
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
         by_tenant = throttled_by_tenant(tables)
+        if sum(row.publishes for row in by_tenant) > self._rows:
+            self.say("What follows is of all runs on this output.")
         if any(row.throttled_publishes for row in by_tenant):
             self._table("Most throttled tenants", "tenant", by_tenant)
             self._table("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])

@@ -198,11 +198,11 @@ def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "is_terminal", "width"),
     [
-        ({}, False, 120),
+        ({}, False, 250),
         ({"COLUMNS": "77"}, False, 77),
-        ({"COLUMNS": "wide"}, False, 120),
+        ({"COLUMNS": "wide"}, False, 250),
         ({"HEADGATE_TERMINAL": "1", "COLUMNS": "77"}, True, 77),
-        ({"HEADGATE_TERMINAL": "0"}, False, 120),
+        ({"HEADGATE_TERMINAL": "0"}, False, 250),
     ],
 )
 def test_the_console_is_a_terminals_where_the_starter_says_so(monkeypatch, settings, is_terminal, width):
@@ -258,3 +258,14 @@ def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
     screen.end(tables, "out")
 
     assert "acme           20          5  25.0%        4       1     0.0 s  none" in file.getvalue()
+
+
+@pytest.mark.parametrize(("rows", "is_said"), [(2000, False), (1999, True)])
+def test_tables_of_earlier_runs_too_are_said_to_be_so(tmp_path, rows, is_said):
+    tables = Tables(tmp_path)
+    fill(tables, 2000, 500)
+    screen, file = screen_of(1, 2, terminal=False)
+    screen.batch(batch(rows=rows), 0)
+    screen.end(tables, "out")
+
+    assert is_said == ("\nWhat follows is of all runs on this output.\n" in file.getvalue())
