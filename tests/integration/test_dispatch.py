@@ -21,7 +21,7 @@ GROUPS = {
     "tenants": {"acme": "gold", "initech": "gold"},
 }
 TOPICS = {"b1": "persistent://acme/shop/1", "b2": "persistent://acme/shop/2"}
-SECONDS = 10
+SECONDS = 16
 LITTLE, MUCH = 4, 18
 """Dispatches a second, of 5 messages each."""
 
