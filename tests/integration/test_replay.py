@@ -66,8 +66,9 @@ def other_way_round(trace: Path, folder: Path) -> Path:
 
 
 def test_two_confs_side_by_side_whatever_the_partitions_batches_and_files(
-    replay, spark: SparkSession, tmp_path: Path, capsys
+    replay, spark: SparkSession, tmp_path: Path, capsys, monkeypatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     made = write_trace(SPEC, tmp_path / "trace", "json")
     confs = [part for folder in confs_in(tmp_path) for part in ("--conf-dir", folder)]
     runs = [
