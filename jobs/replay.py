@@ -17,7 +17,7 @@ from headgate.replay.plan import checked_plans
 from headgate.replay.tables import check_new
 from headgate.report.replay_html import write_report
 from headgate.report.replay_screen import ReplayScreen
-from headgate.report.throttle_screen import terminal_console
+from headgate.report.screen import terminal_console
 from headgate.spark.job import exit_status
 from headgate.spark.replay import ReplayJob, run_replay
 from headgate.spark.session import spark_session
@@ -62,13 +62,13 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}")
     parser.add_argument("--conf-dir", action="append", metavar="DIR", help="one for each conf to try; default conf")
     parser.add_argument(
-        *("--traffic",),
+        "--traffic",
         choices=("offered", "admitted"),
         default="offered",
         help="offered (default): rows are what clients wanted; admitted: what brokers let in, as live",
     )
     parser.add_argument(
-        *("--delay-ms",),
+        "--delay-ms",
         type=int,
         metavar="MS",
         help="from the end of an epoch until the shares that follow from it hold; default: an interval of the trigger",

@@ -12,7 +12,8 @@ from threading import Event
 from urllib.parse import quote
 
 from headgate.conf import Conf, check_streaming, load_conf
-from headgate.report.throttle_screen import ThrottleScreen, terminal_console
+from headgate.report.screen import terminal_console
+from headgate.report.throttle_screen import ThrottleScreen
 from headgate.spark.job import STOPPED, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores

@@ -1,6 +1,7 @@
 """Runs of the throttle job on tiny traces, and their tables as comparable rows."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from headgate.conf import Conf, load_conf
+from headgate.delta_query import query
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS, Tables
@@ -165,6 +167,13 @@ def write_publishes(file: Path, publishes: Iterable[tuple[float, str, str]], *, 
     unfinished.rename(file)
 
 
+def in_order_of_names(trace: Path) -> None:
+    """Give the files of a folder times of their own: Spark takes them by these, to the millisecond."""
+    for place, file in enumerate(sorted(trace.iterdir())):
+        written_s = START.timestamp() + place
+        os.utime(file, (written_s, written_s))
+
+
 def every_100_ms(first_s: int, last_s: int, broker: str, topic: str) -> list[tuple[float, str, str]]:
     """Publishes from `first_s` to just before `last_s`."""
     return [(tenth / 10, broker, topic) for tenth in range(10 * first_s, 10 * last_s)]
@@ -184,6 +193,27 @@ def rows_of(output: Path | str, table: str, *columns: str) -> list[dict[str, Any
     """A table's rows in an order that depends on them alone."""
     assert table in SCHEMAS
     return sorted(Tables(output).read(table, columns or None).to_pylist(), key=repr)
+
+
+def asked(output: Path, sql: str) -> list[dict[str, Any]]:
+    """The rows of a query of the tables that brokers share."""
+    tables = {name: DeltaTable(output / name) for name in ("rg_limits", "rg_members", "rg_usage", "control")}
+    rows: list[dict[str, Any]] = query(sql, tables).to_pylist()
+    return rows
+
+
+def limits_in_force(output: Path, *, traffic_class: int = 0) -> list[dict[str, int]]:
+    """Limits of the one group in messages by broker, after each change."""
+    sql = (
+        'SELECT epoch, name, "limit" FROM rg_limits JOIN (SELECT DISTINCT broker_id, name FROM rg_members) '
+        f"USING (broker_id) WHERE class = {traffic_class} AND dimension = 0 ORDER BY epoch"
+    )
+    held: dict[str, int] = {}
+    by_epoch: dict[int, dict[str, int]] = {}
+    for row in asked(output, sql):
+        held |= {row["name"]: row["limit"]}
+        by_epoch[row["epoch"]] = dict(held)
+    return list(by_epoch.values())
 
 
 def results_of(output: Path | str) -> dict[str, list[dict[str, Any]]]:

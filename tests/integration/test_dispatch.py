@@ -6,14 +6,23 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from headgate.delta_query import query
 from headgate.spark.state import read_state
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.trace import write_trace
-from integration.runs import SMALL, at, conf_in, results_of, rows_of, run_once, total
+from integration.runs import (
+    SMALL,
+    asked,
+    at,
+    conf_in,
+    in_order_of_names,
+    limits_in_force,
+    results_of,
+    rows_of,
+    run_once,
+    total,
+)
 
 QUOTA = 100
 GROUPS = {
@@ -35,6 +44,7 @@ def moving(trace: Path) -> None:
         wanted += [(second + (i + 0.5) / MUCH, much) for i in range(MUCH)]
         lines = [json.dumps(dispatch(seconds, broker)) for seconds, broker in sorted(wanted)]
         (trace / f"{second:02}.json").write_text("\n".join(lines))
+    in_order_of_names(trace)
 
 
 def dispatch(seconds: float, broker: str) -> dict[str, Any]:
@@ -50,27 +60,6 @@ def dispatch(seconds: float, broker: str) -> dict[str, Any]:
     }
 
 
-def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
-    """The rows of a query of the shared tables."""
-    tables = {name: DeltaTable(folder / "out" / name) for name in ("rg_limits", "rg_members", "rg_usage", "control")}
-    rows: list[dict[str, Any]] = query(sql, tables).to_pylist()
-    return rows
-
-
-def limits_in_force(folder: Path) -> list[dict[str, int]]:
-    """Dispatch limits in messages by broker, after each change."""
-    sql = (
-        'SELECT epoch, name, "limit" FROM rg_limits JOIN (SELECT DISTINCT broker_id, name FROM rg_members) '
-        "USING (broker_id) WHERE class = 1 AND dimension = 0 ORDER BY epoch"
-    )
-    held: dict[str, int] = {}
-    by_epoch: dict[int, dict[str, int]] = {}
-    for row in asked(folder, sql):
-        held |= {row["name"]: row["limit"]}
-        by_epoch[row["epoch"]] = dict(held)
-    return list(by_epoch.values())
-
-
 def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: SparkSession, tmp_path: Path) -> None:
     moving(tmp_path / "trace")
     text = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\ngroup_limits = 'shared'\ntraffic = 'offered'\n"
@@ -78,14 +67,14 @@ def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: S
     job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
     assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
 
-    limits = limits_in_force(tmp_path)
+    limits = limits_in_force(tmp_path / "out", traffic_class=1)
     assert {"b1": 20, "b2": 80} in limits
     assert {"b1": 80, "b2": 20} in limits[limits.index({"b1": 20, "b2": 80}) :]
     assert all(sum(held.values()) <= QUOTA * 1.05 for held in limits)
     of_job = "SELECT broker, messages_per_s FROM control WHERE kind = 'dispatch_limit'"
-    enforced = {(row["broker"], row["messages_per_s"]) for row in asked(tmp_path, of_job)}
+    enforced = {(row["broker"], row["messages_per_s"]) for row in asked(tmp_path / "out", of_job)}
     assert {(None, QUOTA), ("b2", 80), ("b2", 20)} <= enforced
-    flags = asked(tmp_path, "SELECT DISTINCT class, throttled_msgs FROM rg_usage WHERE group_id > 0")
+    flags = asked(tmp_path / "out", "SELECT DISTINCT class, throttled_msgs FROM rg_usage WHERE group_id > 0")
     assert {(1, False), (1, True)} == {(row["class"], row["throttled_msgs"]) for row in flags}
     assert SECONDS * (LITTLE + MUCH) == sum(row["rows"] for row in rows_of(tmp_path / "out", "batches"))
     assert ([], []) == (rows_of(tmp_path / "out", "topic_usage"), rows_of(tmp_path / "out", "dead_letters"))

@@ -27,7 +27,6 @@ from headgate.spark.batch_files import missing_files, planned_files, unreadable_
 from headgate.spark.sources import read_raw
 from headgate.trace import SCHEMA, TraceSummary, generate_file, write_trace
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS
-from headgate.trace.lines import CSV_HEADER
 from integration.runs import SMALL, Run, conf_in, results_of, rows_of, run_once, settings, total
 
 SPOILED = replace(SMALL, bad_share=0.2)
@@ -161,7 +160,7 @@ def test_json_files_of_odd_shapes_lose_no_line(spark: SparkSession, tmp_path: Pa
 
 def test_csv_files_of_odd_shapes_lose_no_line(spark: SparkSession, tmp_path: Path) -> None:
     rows = [[line.split(",") for line in lines_of(index, "csv", tmp_path / "trace")[1:]] for index in range(5)]
-    names = CSV_HEADER.strip().split(",")
+    names = list(SCHEMA.names)
     odd = tmp_path / "odd"
     odd.mkdir()
 
@@ -169,7 +168,7 @@ def test_csv_files_of_odd_shapes_lose_no_line(spark: SparkSession, tmp_path: Pat
         (odd / name).write_bytes(end.join(lines).encode())
 
     write("empty.csv")
-    write("header.csv", CSV_HEADER)
+    write("header.csv", ",".join(names) + "\n")
     write("reordered.csv", ",".join(names[::-1]), *(",".join(row[::-1]) for row in rows[0]))
     quoted = [",".join(f'"{field}"' for field in row) for row in (names, *rows[1])]
     write("quoted.csv", "\ufeff" + quoted[0], *quoted[1:], end="\r\n")

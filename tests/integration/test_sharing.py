@@ -8,18 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.groups import ResourceGroup
-from headgate.delta_query import query
 from headgate.spark.sharing import Sharing
 from headgate.spark.sink import GroupCounts
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables
-from integration.runs import START, conf_in, rows_of, total, write_publishes
+from integration.runs import START, asked, conf_in, in_order_of_names, limits_in_force, rows_of, total, write_publishes
 
 QUOTA = 100
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
@@ -37,6 +35,7 @@ def moving(trace: Path) -> None:
         rows = [(second + i / LITTLE, little, TOPICS[little]) for i in range(LITTLE)]
         rows += [(second + (i + 0.5) / MUCH, much, TOPICS[much]) for i in range(MUCH)]
         write_publishes(trace / f"{second:02}.json", sorted(rows))
+    in_order_of_names(trace)
 
 
 def run(spark: SparkSession, folder: Path) -> None:
@@ -45,37 +44,18 @@ def run(spark: SparkSession, folder: Path) -> None:
     assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
 
 
-def asked(folder: Path, sql: str) -> list[dict[str, Any]]:
-    """The rows of a query of the shared tables."""
-    tables = {name: DeltaTable(folder / "out" / name) for name in ("rg_limits", "rg_members", "rg_usage", "control")}
-    rows: list[dict[str, Any]] = query(sql, tables).to_pylist()
-    return rows
-
-
-def limits_in_force(folder: Path) -> list[dict[str, int]]:
-    """Limits in messages by broker, after each change."""
-    sql = (
-        'SELECT epoch, name, "limit" FROM rg_limits JOIN (SELECT DISTINCT broker_id, name FROM rg_members) '
-        "USING (broker_id) WHERE class = 0 AND dimension = 0 ORDER BY epoch"
-    )
-    held: dict[str, int] = {}
-    by_epoch: dict[int, dict[str, int]] = {}
-    for row in asked(folder, sql):
-        held |= {row["name"]: row["limit"]}
-        by_epoch[row["epoch"]] = dict(held)
-    return list(by_epoch.values())
-
-
 def test_shares_follow_the_traffic_and_never_sum_to_more_than_the_quota_and_the_floors(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     moving(tmp_path / "trace")
     run(spark, tmp_path)
-    limits = limits_in_force(tmp_path)
+    limits = limits_in_force(tmp_path / "out")
     assert {"b1": 20, "b2": 80} in limits
     assert {"b1": 80, "b2": 20} in limits[limits.index({"b1": 20, "b2": 80}) :]
     assert all(sum(held.values()) <= QUOTA * 1.05 for held in limits)
-    enforced = asked(tmp_path, "SELECT broker, messages_per_s FROM control WHERE source = 'quota' AND broker = 'b2'")
+    enforced = asked(
+        tmp_path / "out", "SELECT broker, messages_per_s FROM control WHERE source = 'quota' AND broker = 'b2'"
+    )
     assert {80, 20} <= {row["messages_per_s"] for row in enforced}
     assert SECONDS * (LITTLE + MUCH) == total(tmp_path / "out", "publishes")
     assert total(tmp_path / "out", "admitted_messages") < total(tmp_path / "out", "messages")
@@ -87,10 +67,11 @@ def test_every_report_is_there_once_and_a_restart_begins_a_new_life(spark: Spark
     write_publishes(tmp_path / "trace" / "later.json", [(SECONDS + 1.0, "b1", TOPICS["b1"])])
     run(spark, tmp_path)
     cuts = asked(
-        tmp_path, "SELECT broker_id, incarnation, seq, group_id, class, count(*) AS n FROM rg_usage GROUP BY ALL"
+        tmp_path / "out",
+        "SELECT broker_id, incarnation, seq, group_id, class, count(*) AS n FROM rg_usage GROUP BY ALL",
     )
     assert {1} == {row["n"] for row in cuts}
-    lives = asked(tmp_path, "SELECT DISTINCT broker_id, incarnation FROM rg_usage")
+    lives = asked(tmp_path / "out", "SELECT DISTINCT broker_id, incarnation FROM rg_usage")
     assert [0, 0, 1, 1] == sorted(row["broker_id"] for row in lives)
 
 
@@ -174,6 +155,6 @@ def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=unattached)
     job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
     assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
-    counts = asked(tmp_path, "SELECT count(*) AS n FROM rg_usage UNION ALL SELECT count(*) FROM rg_members")
+    counts = asked(tmp_path / "out", "SELECT count(*) AS n FROM rg_usage UNION ALL SELECT count(*) FROM rg_members")
     assert [0, 0] == [row["n"] for row in counts]
     assert total(tmp_path / "out", "messages") == total(tmp_path / "out", "admitted_messages")

@@ -2,7 +2,14 @@
 
 from headgate.conf.broker import BROKER_KEYS, BrokerConf
 from headgate.conf.checks import check_streaming
-from headgate.conf.limits import AttachmentRow, LimitRow, group_attachments, publish_limits
+from headgate.conf.limits import (
+    AttachmentRow,
+    DispatchLimitRow,
+    LimitRow,
+    dispatch_limits,
+    group_attachments,
+    publish_limits,
+)
 from headgate.conf.load import Conf, load_conf
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
@@ -20,6 +27,7 @@ __all__ = [
     "AttachmentRow",
     "BrokerConf",
     "Conf",
+    "DispatchLimitRow",
     "DispatchRate",
     "InputSettings",
     "KafkaSettings",
@@ -35,6 +43,7 @@ __all__ = [
     "SubscribeRate",
     "TriggerSettings",
     "check_streaming",
+    "dispatch_limits",
     "group_attachments",
     "load_conf",
     "publish_limits",

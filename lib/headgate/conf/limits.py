@@ -1,4 +1,4 @@
-"""Publish limits and attachments of the conf files as flat rows, which a job writes into its ordered stream."""
+"""Limits and attachments of the conf files as flat rows, which a job writes into its ordered stream."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +30,11 @@ class LimitRow:
 
 
 @dataclass(frozen=True, slots=True)
+class DispatchLimitRow(LimitRow):
+    """The same of dispatches; groups alone have one."""
+
+
+@dataclass(frozen=True, slots=True)
 class AttachmentRow:
     """The group that a tenant, a namespace (tenant/namespace) or a topic (its full name) is attached to."""
 
@@ -52,9 +57,16 @@ def publish_limits(conf: "Conf") -> list[LimitRow]:
         LimitRow("broker", "", broker.broker_publish_rate_messages_per_s, broker.broker_publish_rate_bytes_per_s)
     )
     for name, group in sorted(conf.resource_groups.groups.items()):
-        rates = (group.publish_messages_per_s, group.publish_bytes_per_s)
-        rows.append(LimitRow("group", name, *(None if rate is None else min(rate, RATE_MAX) for rate in rates)))
+        rows.append(LimitRow("group", name, _cut(group.publish_messages_per_s), _cut(group.publish_bytes_per_s)))
     return rows
+
+
+def dispatch_limits(conf: "Conf") -> list[DispatchLimitRow]:
+    """Return a row for each group, by name, with the quota of the whole cluster."""
+    return [
+        DispatchLimitRow("group", name, _cut(group.dispatch_messages_per_s), _cut(group.dispatch_bytes_per_s))
+        for name, group in sorted(conf.resource_groups.groups.items())
+    ]
 
 
 def group_attachments(conf: "Conf") -> list[AttachmentRow]:
@@ -71,3 +83,7 @@ def _policy_rows(scope: Scope, policies: Mapping[str, RatePolicies]) -> list[Lim
         for name, rates in sorted(policies.items())
         if rates.publish is not None
     ]
+
+
+def _cut(rate_per_s: int | None) -> int | None:
+    return None if rate_per_s is None else min(rate_per_s, RATE_MAX)

@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_USAGE
+from headgate.arrow import GROUP_USAGE, table_of
 from headgate.core.quota.groups import Dimension, IntPair, RatePair
 from headgate.core.quota.measures import exact_split
 from headgate.replay.schemas import GROUP_SHARES
+from headgate.replay.sums import summed
 
 _SECOND_MS = 1000
+_PLACE = ("second", "group", "broker")
 _AMOUNTS = ("admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes")
 
 
@@ -51,7 +53,7 @@ class FairShares:
         """Count rows of GROUP_USAGE and judge the seconds before `until_s`, all without one."""
         if len(usage):
             merged = pa.concat_tables([self._open, _by_second(usage)])
-            self._open = _summed(merged)
+            self._open = summed(merged, _PLACE, _AMOUNTS)
         over = self._open
         if until_s is not None:
             is_over = pc.less(self._open["second"], until_s)
@@ -72,11 +74,7 @@ class FairShares:
             for group, shares in sorted(self._groups.items())
             for broker in sorted(shares.admitted)
         ]
-        columns = list(zip(*rows, strict=True)) or [() for _ in GROUP_SHARES]
-        return pa.table(
-            [pa.array(column, field.type) for column, field in zip(columns, GROUP_SHARES, strict=True)],
-            schema=GROUP_SHARES,
-        )
+        return table_of(rows, GROUP_SHARES)
 
     def _judge(self, group: str, of_second: Iterable[_Row]) -> None:
         rows = list(of_second)
@@ -98,13 +96,7 @@ class FairShares:
 def _by_second(usage: pa.Table) -> pa.Table:
     second = pc.divide(usage["at_ms"], _SECOND_MS)
     columns = {"second": second, "group": usage["group"], "broker": usage["broker"]}
-    return _summed(pa.table(columns | {name: usage[name] for name in _AMOUNTS}))
-
-
-def _summed(rows: pa.Table) -> pa.Table:
-    by = ["second", "group", "broker"]
-    grouped = rows.group_by(by, use_threads=False).aggregate([(name, "sum") for name in _AMOUNTS])
-    return grouped.rename_columns([name.removesuffix("_sum") for name in grouped.column_names]).select([*by, *_AMOUNTS])
+    return summed(pa.table(columns | {name: usage[name] for name in _AMOUNTS}), _PLACE, _AMOUNTS)
 
 
 def _plain(rows: pa.Table) -> Iterator[_Row]:

@@ -14,10 +14,10 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import ConfError
 from headgate.quota.import_conf import tables_of
 from headgate.throttle.changes import ATTACHMENT, Change
+from headgate.throttle.columns import encoded
 from headgate.throttle.keys import group_key
 from headgate.throttle.layout import layout_of, rules_of
 from headgate.throttle.limits import Book
-from headgate.throttle.state import encoded
 from headgate.throttle.step import Rules
 
 EVERYTHING = "everything"
@@ -143,7 +143,7 @@ class Keys:
             return pa.repeat(EVERYTHING, len(events)).dictionary_encode()
         brokers, of_broker = encoded(events["broker"])
         topics, of_topic = encoded(events["topic"])
-        groups, of_group = encoded(pa.chunked_array([self._book.groups_of(topics)]))
+        groups, of_group = encoded(self._book.groups_of(topics))
         names = [f"{_OF_GROUP}{key.removeprefix(group_key(''))}" for key in groups.to_pylist()]
         names += [f"{_OF_BROKER}{name}" for name in brokers.to_pylist()]
         codes = np.append(of_group, -1)[of_topic]

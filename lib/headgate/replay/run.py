@@ -1,12 +1,11 @@
 """One key of a replay: its rows by time through the operator, and what its brokers exchange round by round."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS, table_of
 from headgate.core.quota.groups import UNLIMITED, RatePair
@@ -18,9 +17,11 @@ from headgate.replay.plan import Plan
 from headgate.replay.schemas import REPLAY_LIMITS
 from headgate.replay.tally import SECOND_US, Tally
 from headgate.throttle.changes import Change
+from headgate.throttle.columns import numbers
 from headgate.throttle.limits import Book
+from headgate.throttle.ordering import by_broker, order
 from headgate.throttle.schemas import EVENTS
-from headgate.throttle.state import DomainState, numbers
+from headgate.throttle.state import DomainState
 from headgate.throttle.step import Engine, advance
 
 MOST_ROWS = 65_536
@@ -31,7 +32,6 @@ MOST_RUN_ON_MS = 600_000
 """How long a replay goes on after its last row, at most, for what is still withheld."""
 SECONDS_AT_ONCE = 64
 _MS_US = 1000
-_TIES = ("event_time_us", "seq", "broker", "topic", "producer", "connection", "messages", "bytes")
 
 
 @dataclass(frozen=True)
@@ -215,10 +215,10 @@ class KeyRun:
 
     def _step(self, events: pa.Table, high_us: int, *, finish: bool = False) -> None:
         """Bring every broker forward to `high_us`, those that have nothing to do left out."""
-        by_broker = dict(_by_broker(self._in_order(events)))
-        for broker in sorted(self._domains.keys() | by_broker.keys()):
+        of_brokers = dict(by_broker(self._in_order(events)))
+        for broker in sorted(self._domains.keys() | of_brokers.keys()):
             domain = self._domains.get(broker) or self._begin(broker)
-            of_broker = by_broker.get(broker)
+            of_broker = of_brokers.get(broker)
             if of_broker is None and not (domain.is_open or domain.pending or finish):
                 continue
             out = self._advance(
@@ -236,16 +236,12 @@ class KeyRun:
         return self._domains[broker]
 
     def _in_order(self, events: pa.Table) -> pa.Table:
-        """The rows as they act; each gets its number as `seq` (TimedEngine). Rows that tie go by what they say."""
+        """The rows as they act; each gets its number as `seq` (TimedEngine)."""
         if not len(events):
             return events
-        time_us, seq = numbers(events["event_time_us"]), numbers(events["seq"])
-        order = np.lexsort((seq, time_us))
-        if ((np.diff(time_us[order]) == 0) & (np.diff(seq[order]) == 0)).any():
-            order = pc.sort_indices(events, sort_keys=[(name, "ascending") for name in _TIES]).to_numpy()
         numbered = pa.array(np.arange(self._numbered, self._numbered + len(events)))
         self._numbered += len(events)
-        rows = events.take(pa.array(order))
+        rows = events.take(pa.array(order(events)))
         return rows.set_column(rows.schema.get_field_index("seq"), "seq", numbered)
 
 
@@ -253,9 +249,3 @@ def _cut(events: pa.Table, at_us: int) -> tuple[pa.Table, pa.Table]:
     """Rows before `at_us`, and the others."""
     before = int(np.searchsorted(numbers(events["event_time_us"]), at_us, side="left"))
     return events.slice(0, before), events.slice(before)
-
-
-def _by_broker(events: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    brokers = pc.unique(events["broker"]).to_pylist()
-    for broker in brokers:
-        yield broker, events if len(brokers) == 1 else events.filter(pc.equal(events["broker"], broker))

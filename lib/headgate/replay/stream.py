@@ -11,10 +11,10 @@ import pyarrow as pa
 from headgate.replay.plan import Keys, Plan
 from headgate.replay.run import KeyRun, Trace
 from headgate.throttle.blocks import decode, encode
+from headgate.throttle.columns import encoded
 from headgate.throttle.faults import Fault
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.schemas import EVENTS
-from headgate.throttle.state import encoded
 from headgate.throttle.step import Engine
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])

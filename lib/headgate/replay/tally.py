@@ -16,9 +16,11 @@ from headgate.replay.fair_shares import FairShares
 from headgate.replay.histogram import BUCKETS, buckets_of
 from headgate.replay.plan import Plan, groups_of
 from headgate.replay.schemas import REPLAY_SECONDS, SUMS, TENANT_DELAYS, TENANT_SUMS
-from headgate.throttle.names import namespaces_of
+from headgate.replay.sums import summed
+from headgate.throttle.columns import encoded
+from headgate.throttle.names import tenants_of
 from headgate.throttle.schemas import TOPIC_USAGE
-from headgate.throttle.state import DomainState, encoded
+from headgate.throttle.state import DomainState
 
 SECOND_US = 1_000_000
 LimitOf = Callable[[str | None, str, int], RatePair]
@@ -102,7 +104,7 @@ class Tally:
 
     def tenants(self) -> pa.Table:
         """Rows of TENANT_SUMS."""
-        merged = _summed(_concat(self._tenants, TENANT_SUMS), _BY_TENANT, maxima=("max_delay_ns",))
+        merged = summed(_concat(self._tenants, TENANT_SUMS), _BY_TENANT, SUMS, ["max_delay_ns"])
         return merged.select(TENANT_SUMS.names).cast(TENANT_SUMS)
 
     def delays(self) -> pa.Table:
@@ -127,7 +129,7 @@ class Tally:
         rows = pa.array(of_topic)
         columns: dict[str, Any] = {
             "group": groups_of(self._book, topics).take(rows),
-            "tenant": _tenants_of(topics).take(rows),
+            "tenant": tenants_of(topics).take(rows),
             "broker": usage["broker"],
             "second": pc.divide(usage["event_time"].cast(pa.int64()), SECOND_US),
         }
@@ -139,8 +141,8 @@ class Tally:
         parts = [table.drop_columns(["tenant", "max_delay_ns"])]
         if self._seconds is not None:
             parts.append(self._seconds)
-        self._seconds = _summed(pa.concat_tables(parts, promote_options="permissive"), _BY_SECOND)
-        self._tenants.append(_summed(table.drop_columns(["second"]), _BY_TENANT, maxima=("max_delay_ns",)))
+        self._seconds = summed(pa.concat_tables(parts, promote_options="permissive"), _BY_SECOND, SUMS)
+        self._tenants.append(summed(table.drop_columns(["second"]), _BY_TENANT, SUMS, ["max_delay_ns"]))
         if len(self._tenants) > _MOST_PARTS:
             self._tenants = [self.tenants()]
 
@@ -162,7 +164,7 @@ class Tally:
         known = self._codes.get(domain.broker, np.empty(0, np.int64))
         if len(known) < len(domain.keys):
             keys = domain.keys.slice(len(known))
-            pairs = zip(groups_of(self._book, keys).to_pylist(), _tenants_of(keys).to_pylist(), strict=True)
+            pairs = zip(groups_of(self._book, keys).to_pylist(), tenants_of(keys).to_pylist(), strict=True)
             known = np.append(known, np.fromiter(self._numbered(pairs), np.int64, len(keys)))
             self._codes[domain.broker] = known
         return known
@@ -184,16 +186,5 @@ def _seconds_schema() -> pa.Schema:
     return pa.schema([field for field in REPLAY_SECONDS if field.name != "conf"])
 
 
-def _tenants_of(topics: pa.StringArray) -> pa.StringArray:
-    return pc.replace_substring_regex(namespaces_of(topics), r"(?s)/.*$", "")
-
-
 def _concat(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([schema.empty_table(), *tables], promote_options="permissive")
-
-
-def _summed(table: pa.Table, by: list[str], *, maxima: tuple[str, ...] = ()) -> pa.Table:
-    """One row for each place, with the sums of SUMS."""
-    wanted = [(name, "sum") for name in SUMS] + [(name, "max") for name in maxima]
-    grouped = table.group_by(by, use_threads=False).aggregate(wanted)
-    return grouped.rename_columns([name.removesuffix("_sum").removesuffix("_max") for name in grouped.column_names])

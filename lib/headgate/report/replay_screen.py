@@ -7,14 +7,12 @@ from typing import Any, Protocol
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from headgate.replay.plan import EVERYTHING, Plan
 from headgate.replay.run import Trace
 from headgate.replay.tables import ReplayTables
 from headgate.report import replay_words as words
-from headgate.report.throttle_screen import CONTROLS
-from headgate.trace.summary import TraceSummary
+from headgate.report.screen import CONTROLS, Screen, empty_table
 
 GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
 
@@ -30,20 +28,12 @@ class Replayed(Protocol):
     def dead_letters(self) -> int: ...
 
 
-class ReplayScreen:
+class ReplayScreen(Screen):
     """Lines of one run."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        super().__init__(console, "replay")
         self._began_s = time.monotonic()
-
-    def say(self, line: str) -> None:
-        """One line, whole, however long."""
-        self._console.print(Text(line), soft_wrap=True)
-
-    def demo(self, made: TraceSummary, place: str) -> None:
-        """What the bundled trace is."""
-        self.say(f"replay: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} publishes in {place}")
 
     def begin(self, plans: Sequence[Plan], place: str) -> None:
         """What each folder makes of it, as far as that decides how long it takes and how far it is like a live job."""
@@ -77,8 +67,7 @@ class ReplayScreen:
         count = replayed.rows * len(plans)
         self.say(f"replay: {count:,} rows in {took_s:.1f} s, {count / took_s:,.0f} rows/s, with Spark's start")
         offered = any(plan.rules.offered for plan in plans)
-        self._console.print()
-        self._console.print(_table(replayed.tables.query(GROUPS).to_pylist(), plans, offered=offered))
+        self.table(_table(replayed.tables.query(GROUPS).to_pylist(), plans, offered=offered))
         output = replayed.tables.output
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
@@ -90,7 +79,7 @@ def _ends(trace: Trace) -> tuple[int, int]:
 
 def _table(rows: Sequence[dict[str, Any]], plans: Sequence[Plan], *, offered: bool) -> Table:
     """A line for each group and conf; messages, in percent of what was offered."""
-    table = Table(title="Messages by group", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    table = empty_table("Messages by group")
     table.add_column("group", overflow="fold")
     if len(plans) > 1:
         table.add_column("conf", overflow="fold")

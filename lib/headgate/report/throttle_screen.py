@@ -1,34 +1,26 @@
 """The throttle job's screen: what it is about to do, a line a batch, and at the end who was throttled and by what."""
 
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.screen import CONTROLS, Screen, empty_table
 from headgate.throttle.tables import Tables
-from headgate.trace.summary import TraceSummary
 
 RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
-FILE_WIDTH = 250
-"""Of a log or a pipe: names there are to be found and copied whole."""
 SHOWN_TOPICS = 8
 SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
-"""Names may hold line breaks and what terminals take for commands."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
@@ -47,24 +39,7 @@ class Batch(Protocol):
     def event_time_us(self) -> int | None: ...
 
 
-def terminal_console(file: TextIO | None = None) -> Console:
-    """A console on stdout.
-
-    Under spark-submit.sh that is a pipe, and HEADGATE_TERMINAL says whether a terminal is behind it.
-    """
-    behind = os.environ.get("HEADGATE_TERMINAL") == "1" or (file or sys.stdout).isatty()
-    width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
-    return Console(
-        file=file,
-        force_terminal=behind,
-        width=width or (None if behind else FILE_WIDTH),
-        highlight=False,
-        markup=False,  # names may hold brackets and colons
-        emoji=False,
-    )
-
-
-class ThrottleScreen:
+class ThrottleScreen(Screen):
     """Lines of one run. clock: seconds, for rates; now: wall clock, for lag."""
 
     def __init__(
@@ -73,21 +48,12 @@ class ThrottleScreen:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._console = console
+        super().__init__(console, "throttle")
         self._clock = clock
         self._now = now
         self._began_s = self._last_s = clock()
         self._rows = 0
         self._dead_letters = 0
-
-    def say(self, line: str) -> None:
-        self._console.print(Text(line), soft_wrap=True)  # a line of a log and a command to copy stay whole
-
-    def demo(self, made: TraceSummary, place: str) -> None:
-        """What the bundled trace is."""
-        self.say(
-            f"throttle: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} publishes in {place}"
-        )
 
     def batch(self, batch: Batch, waiting: int) -> None:
         """One line a batch with traffic or bad rows: its rows by the time since the last batch, unless that was an idle
@@ -130,8 +96,8 @@ class ThrottleScreen:
         if sum(row.publishes for row in by_tenant) > self._rows:
             self.say("What follows is of all runs on this output.")
         if any(row.throttled_publishes for row in by_tenant):
-            self._table("Most throttled tenants", "tenant", by_tenant)
-            self._table("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
+            self._throttled("Most throttled tenants", "tenant", by_tenant)
+            self._throttled("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
         elif by_tenant:
             self.say("No publish was throttled: no limit was reached.")
         else:
@@ -146,8 +112,8 @@ class ThrottleScreen:
             )
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
-    def _table(self, title: str, of: str, rows: list[Throttled]) -> None:
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    def _throttled(self, title: str, of: str, rows: list[Throttled]) -> None:
+        table = empty_table(title)
         table.add_column(of, overflow="fold")
         is_offered = any(row.failed is not None for row in rows)
         for name in ("publishes", "throttled", "share", *(("delayed", "failed") if is_offered else ()), "held for"):
@@ -163,13 +129,12 @@ class ThrottleScreen:
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )
-        self._console.print()
-        self._console.print(table)
+        self.table(table)
 
     def _shares(self, courses: Sequence[QuotaCourse]) -> None:
         seconds = max(course.seconds for course in courses)
         title = f"How shares of quotas followed the traffic, in all {seconds:,.0f} s, per second"
-        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        table = empty_table(title)
         for name in ("quota", "broker", "used", "share"):
             table.add_column(name, overflow="fold")
         for name in ("smallest", "largest", "at the end"):
@@ -187,5 +152,4 @@ class ThrottleScreen:
                     *(f"{share:,}" for share in ends),
                 )
                 quota = ""
-        self._console.print()
-        self._console.print(table)
+        self.table(table)

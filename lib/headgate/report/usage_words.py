@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from headgate.core.quota.step_parameters import Reason
 from headgate.quota.topic_view import Consumer
 from headgate.quota.usage_view import Broker, Cell, Part
-from headgate.report.throttle_screen import CONTROLS
+from headgate.report.screen import CONTROLS
 
 UNITS = ("messages", "bytes")
 _NAMED = 5

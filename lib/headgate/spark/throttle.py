@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, group_attachments, publish_limits
+from headgate.conf import Conf, dispatch_limits, group_attachments, publish_limits
 from headgate.errors import InputError, StateError
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
@@ -33,7 +33,6 @@ from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, ConfRow, changes_in, conf_rows, pack_control, tick_row
-from headgate.throttle.dispatch_limits import dispatch_limits
 from headgate.throttle.faults import faults_of
 from headgate.throttle.layout import (
     Layout,

@@ -4,7 +4,6 @@ import pyarrow as pa
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
     ADMISSION,
-    ADMISSION_ROWS,
     CLOSED_COLUMNS,
     CLOSED_COUNTS,
     CLOSED_ROWS,
@@ -20,21 +19,19 @@ from headgate.core.kernels.domain_types import (
     QUEUE,
     SET_LIMIT,
     WAIT,
-    WAIT_ROWS,
     WITHHELD,
     DomainArrays,
     Ints,
-    Operations,
     Records,
 )
-from headgate.core.kernels.limiter import debt_floors, settle
+from headgate.core.kernels.limiter import settle
 from headgate.core.kernels.links import chain, positions
-from headgate.core.kernels.token_bucket import BUCKET
 from headgate.core.usage import USAGE_COLUMNS
+from headgate.throttle.columns import ints
 from headgate.throttle.keys import BROKER_KEY, are_groups
+from headgate.throttle.records import buckets_of, columns_of, floors_of, told
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
-    BUCKET_FIELDS,
     COUNT_FIELDS,
     VERSION,
     WITHHELD_FIELDS,
@@ -42,44 +39,25 @@ from headgate.throttle.state import (
     KeyState,
     decode_state,
     encode_state,
-    ints,
 )
-from headgate.throttle.step import Admissions, Result, Rules, Step, Waits, advance
+from headgate.throttle.step import Result, Rules, Step, advance
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     """See `step.Engine`."""
     arrays = _laid_out(domain, step, rules)
     plan_all(arrays)
-    run(arrays, step.operations, _floors(step.operations, rules), step.until_ns, step.finish)
+    run(arrays, step.operations, floors_of(step.operations, SET_LIMIT, rules.max_debt_ms), step.until_ns, step.finish)
     _take_back(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
     columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
-    waits = arrays.group_waits[: arrays.used[WAIT_ROWS]]
-    admissions = arrays.admissions[: arrays.used[ADMISSION_ROWS]]
     dispatch = None
     if step.dispatch is not None:
         from headgate.throttle.dispatch_arrays import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
 
         dispatch = run_dispatch(domain.dispatch, step.dispatch, step.until_ns, rules)
-    return Result._make(
-        [
-            *columns,
-            Waits._make(waits[name].copy() for name in Waits._fields),
-            Admissions._make(admissions[name].copy() for name in Admissions._fields),
-            dispatch,
-        ]
-    )
-
-
-def _floors(operations: Operations, rules: Rules) -> Ints:
-    """Debt bounds of the new rates, by operation; of limit changes only, no other has rates."""
-    floors = np.zeros((len(operations.at_ns), 2), np.int64)
-    changes = np.flatnonzero(operations.kind == SET_LIMIT)
-    rates = np.stack([operations.messages[changes], operations.bytes[changes]], axis=1)
-    floors[changes] = debt_floors(rates, rules.max_debt_ms)
-    return floors
+    return Result._make([*columns, *told(arrays), dispatch])
 
 
 def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
@@ -97,8 +75,10 @@ def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
     charges = len(step.operations.at_ns) + withheld
     queued = 3 * charges + (kept + 4 * charges if _may_hold(domain, step, rules) else 0)
     marks, tells = 2 * queued + kept, rules.slot_ms > 0
+    buckets = buckets_of(domain.limiters, rules.max_debt_ms)
+    settle(buckets)
     arrays = DomainArrays(
-        buckets=_buckets(domain, rules),
+        buckets=buckets,
         limiters=np.zeros(limiters, LIMITER),
         counts=np.zeros((limiters, USAGE_COLUMNS), np.int64),
         entries=np.empty(kept + queued, ENTRY),
@@ -143,15 +123,6 @@ def _reprice(domain: DomainState) -> Ints:
     return is_group
 
 
-def _buckets(domain: DomainState, rules: Rules) -> Records:
-    buckets = np.zeros((len(domain.keys), 2), BUCKET)
-    for name in BUCKET_FIELDS:
-        buckets[name] = domain.limiters[name]
-    buckets["floor"] = debt_floors(domain.limiters["rate"], rules.max_debt_ms)
-    settle(buckets)
-    return buckets
-
-
 def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: Step, *, tells: bool) -> None:
     limiters["next_drain_ns"], limiters["born"] = domain.limiters["next_drain_ns"], domain.limiters["born"]
     limiters["group"] = domain.limiters["group"]
@@ -166,9 +137,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
 
 
 def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
-    for name in domain.limiters:
-        records = arrays.buckets if name in BUCKET_FIELDS else arrays.limiters
-        domain.limiters[name] = records[name].astype(np.int64)
+    domain.limiters = columns_of(arrays, domain.limiters)
     rows, domain.entry_limiter = positions(arrays.entries, arrays.limiters)
     domain.entry_producer = arrays.entries["producer"][rows]
     rows, producer = positions(arrays.withheld, arrays.withheld_by)

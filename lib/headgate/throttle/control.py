@@ -12,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import AttachmentRow, LimitRow
+from headgate.conf import AttachmentRow, DispatchLimitRow, LimitRow
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
 from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SCOPES, Change, changes_table
-from headgate.throttle.dispatch_limits import DispatchLimitRow
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -27,7 +26,7 @@ FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | DispatchLimitRow | AttachmentRow
+ConfRow = LimitRow | AttachmentRow
 KINDS_OF_CLASSES = (LIMIT, DISPATCH_LIMIT)
 """Kinds of the rows that limit groups, by class: 0 publish, 1 dispatch."""
 

@@ -9,49 +9,29 @@ from headgate.core.kernels.dispatch_types import (
     SUBSCRIPTION,
     WITHHELD_READ,
     DispatchArrays,
-    DispatchOperations,
 )
 from headgate.core.kernels.domain_types import (
     ADMISSION,
-    ADMISSION_ROWS,
     NONE,
     POOLS,
     WAIT,
-    WAIT_ROWS,
     WITHHELD_ROWS,
     Ints,
-    Records,
 )
-from headgate.core.kernels.limiter import debt_floors
 from headgate.core.kernels.links import chain, positions
-from headgate.core.kernels.token_bucket import BUCKET
+from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.dispatch_step import DispatchStep
-from headgate.throttle.state import BUCKET_FIELDS, ints
-from headgate.throttle.step import Admissions, DispatchResult, Rules, Waits
+from headgate.throttle.records import buckets_of, columns_of, floors_of, told
+from headgate.throttle.step import DispatchResult, Rules
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:
     arrays = _laid_out(state, step, rules)
-    run(arrays, step.operations, _floors(step.operations, rules), step.begin_ns, until_ns)
+    run(arrays, step.operations, floors_of(step.operations, SET_RATE, rules.max_debt_ms), step.begin_ns, until_ns)
     line = line_of(arrays)
     _take_back(state, arrays, line)
-    waits = arrays.group_waits[: arrays.used[WAIT_ROWS]]
-    admissions = arrays.admissions[: arrays.used[ADMISSION_ROWS]]
-    return DispatchResult(
-        line,
-        Waits._make(waits[name].copy() for name in Waits._fields),
-        Admissions._make(admissions[name].copy() for name in Admissions._fields),
-    )
-
-
-def _floors(operations: DispatchOperations, rules: Rules) -> Ints:
-    """Debt bounds of the new rates, by operation; of limit changes only, no other has rates."""
-    floors = np.zeros((len(operations.at_ns), 2), np.int64)
-    changes = np.flatnonzero(operations.kind == SET_RATE)
-    rates = np.stack([operations.messages[changes], operations.bytes[changes]], axis=1)
-    floors[changes] = debt_floors(rates, rules.max_debt_ms)
-    return floors
+    return DispatchResult(line, *told(arrays))
 
 
 def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> DispatchArrays:
@@ -75,8 +55,10 @@ def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatc
         reads[name][:withheld] = state.reads[name]
     used = ints(*[0] * POOLS)
     used[WITHHELD_ROWS] = withheld
+    buckets = buckets_of(state.levels, rules.max_debt_ms)
+    settle_levels(buckets)
     arrays = DispatchArrays(
-        buckets=_buckets(state, rules),
+        buckets=buckets,
         limiters=np.zeros(levels, LEVEL),
         level_of=state.level_of,
         subscriptions=subscriptions,
@@ -96,19 +78,8 @@ def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatc
     return arrays
 
 
-def _buckets(state: DispatchState, rules: Rules) -> Records:
-    buckets = np.zeros((len(state.keys), 2), BUCKET)
-    for name in BUCKET_FIELDS:
-        buckets[name] = state.levels[name]
-    buckets["floor"] = debt_floors(state.levels["rate"], rules.max_debt_ms)
-    settle_levels(buckets)
-    return buckets
-
-
 def _take_back(state: DispatchState, arrays: DispatchArrays, line: Ints) -> None:
-    for name in state.levels:
-        records = arrays.buckets if name in BUCKET_FIELDS else arrays.limiters
-        state.levels[name] = records[name].astype(np.int64)
+    state.levels = columns_of(arrays, state.levels)
     state.subscription_due_ns = arrays.subscriptions["due_ns"][line]
     rows, subscription = positions(arrays.reads, arrays.subscriptions)
     place = np.zeros(len(arrays.subscriptions), np.int64)

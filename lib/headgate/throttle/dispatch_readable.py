@@ -1,16 +1,13 @@
 """The dispatch part of the readable engine: one object a level and a waiting subscription."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from headgate.core.dispatch_domain import DispatchDomain, DomainLevel, Line, Read
 from headgate.core.group_dispatch_level import GroupDispatchLevel
-from headgate.core.group_waits import OpenWait
 from headgate.core.kernels.dispatch_types import READ
-from headgate.core.kernels.domain_types import TOLD, Ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.dispatch_step import DispatchStep
+from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
 from headgate.throttle.step import Admissions, DispatchResult, Rules, Waits
 
 
@@ -31,10 +28,6 @@ def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules:
     return DispatchResult(np.array(list(objects.lines), np.int64), waits, admissions)
 
 
-def columns(rows: Sequence[tuple[int, ...]], width: int) -> list[Ints]:
-    return list(np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, width).T))
-
-
 def _objects(state: DispatchState, step: DispatchStep, rules: Rules) -> DispatchDomain:
     objects = DispatchDomain(
         levels=[],
@@ -47,12 +40,11 @@ def _objects(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatch
         level = DomainLevel((messages, bytes_))
         if state.levels["born"][position]:
             level.made = GroupDispatchLevel(messages, bytes_, created_ns=0, max_debt_ms=objects.max_debt_ms)
-            _fill(level.made, state, position)
+            for kind, meter in enumerate(level.made.meters):
+                read_bucket(None if meter is None else meter.bucket, state.levels, (position, kind))
         objects.levels.append(level)
-        cause = int(state.levels["cause"][position]) if objects.tells else 0
-        if cause:
-            since_ns = int(state.levels["held_ns"][position])
-            objects.group_waits.open[position] = OpenWait(cause & ~TOLD, since_ns, is_told=cause & TOLD != 0)
+    if objects.tells:
+        objects.group_waits.open = open_waits(state.levels)
     due_ns, counted = state.subscription_due_ns.tolist(), step.counted.tolist()
     for subscription, topic in enumerate(state.subscription_topic.tolist()):
         line = Line(topic, due_ns[subscription], is_counted=counted[subscription])
@@ -67,27 +59,14 @@ def _objects(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatch
     return objects
 
 
-def _fill(level: GroupDispatchLevel, state: DispatchState, position: int) -> None:
-    for kind, meter in enumerate(level.meters):
-        if meter is not None:
-            meter.bucket.balance = int(state.levels["balance"][position, kind])
-            meter.bucket.last_ns = int(state.levels["last_ns"][position, kind])
-            meter.bucket.remainder_ns = int(state.levels["remainder_ns"][position, kind])
-
-
 def _take_back(state: DispatchState, objects: DispatchDomain) -> None:
     levels = {name: np.zeros_like(values) for name, values in state.levels.items()}
     for position, level in enumerate(objects.levels):
         levels["rate"][position] = level.rates
         levels["born"][position] = level.made is not None
-        wait = objects.group_waits.open.get(position)
-        levels["cause"][position] = wait.causes + TOLD * wait.is_told if wait else 0
-        levels["held_ns"][position] = wait.since_ns if wait else 0
         for kind, meter in enumerate(level.made.meters if level.made else ()):
-            if meter is not None:
-                levels["balance"][position, kind] = meter.bucket.balance
-                levels["last_ns"][position, kind] = meter.bucket.last_ns
-                levels["remainder_ns"][position, kind] = meter.bucket.remainder_ns
+            write_bucket(None if meter is None else meter.bucket, levels, (position, kind))
+    write_waits(objects.group_waits.open, levels)
     state.levels = levels
     lines = objects.lines.values()
     state.subscription_due_ns = np.array([line.due_ns for line in lines], np.int64)

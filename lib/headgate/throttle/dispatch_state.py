@@ -2,35 +2,16 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.domain_types import Ints
+from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings
 from headgate.throttle.schemas import DISPATCHES
+from headgate.throttle.seen import Seen
 
-LEVEL_FIELDS = {
-    "rate": 2,
-    "balance": 2,
-    "last_ns": 2,
-    "remainder_ns": 2,
-    "born": 1,
-    "cause": 1,
-    "held_ns": 1,
-}
-"""Columns stored for each level, and how many dimensions they have. Floors follow from rates."""
+LEVEL_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(("born", "cause", "held_ns"), 1)
+"""Columns stored for each level, and how many dimensions they have."""
 READ_FIELDS = ("subscription", "at_ns", "messages", "bytes")
-
-
-def _no_strings() -> pa.StringArray:
-    return pa.array([], pa.string())
-
-
-def _no_ints() -> Ints:
-    return np.empty(0, np.int64)
-
-
-def _no_levels() -> dict[str, Ints]:
-    return {name: np.empty((0, 2) if width == 2 else 0, np.int64) for name, width in LEVEL_FIELDS.items()}
 
 
 @dataclass
@@ -38,21 +19,18 @@ class DispatchState:
     """The dispatch part of a domain. It knows nothing of publish limiters, and their order not of it."""
 
     # Topics that dispatched while anything was attached, in that order, each with the position of its level.
-    topics: pa.StringArray = field(default_factory=_no_strings)
-    level_of: Ints = field(default_factory=_no_ints)
+    topics: pa.StringArray = field(default_factory=no_strings)
+    level_of: Ints = field(default_factory=no_ints)
     # Levels by the key of their group (keys.group_key), in the order in which dispatches reached them.
-    keys: pa.StringArray = field(default_factory=_no_strings)
-    levels: dict[str, Ints] = field(default_factory=_no_levels)
+    keys: pa.StringArray = field(default_factory=no_strings)
+    levels: dict[str, Ints] = field(default_factory=lambda: empty_columns(LEVEL_FIELDS))
     # Subscriptions that wait, in the order of their retries: topic's position, name, when.
-    subscription_topic: Ints = field(default_factory=_no_ints)
-    subscription_name: pa.StringArray = field(default_factory=_no_strings)
-    subscription_due_ns: Ints = field(default_factory=_no_ints)
+    subscription_topic: Ints = field(default_factory=no_ints)
+    subscription_name: pa.StringArray = field(default_factory=no_strings)
+    subscription_due_ns: Ints = field(default_factory=no_ints)
     # Their withheld reads (offered traffic), in order per subscription: columns of READ_FIELDS.
-    reads: dict[str, Ints] = field(default_factory=lambda: {name: _no_ints() for name in READ_FIELDS})
-    # Topics, each with its level then, that dispatched in the newest epoch with dispatches of any group.
-    seen_epoch: int = NONE
-    seen_topic: Ints = field(default_factory=_no_ints)
-    seen_group: Ints = field(default_factory=_no_ints)
+    reads: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(READ_FIELDS, 1)))
+    seen: Seen = field(default_factory=Seen)
     held: pa.Table = field(default_factory=DISPATCHES.empty_table)
 
     @property

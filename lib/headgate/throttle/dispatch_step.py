@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from headgate.core.kernels.dispatch_types import READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
+from headgate.throttle.columns import distinct, encoded, ints, no_ints, numbers, places, strings
 from headgate.throttle.dispatch_state import DispatchState
 from headgate.throttle.keys import group_key
 from headgate.throttle.limits import topics_under
 from headgate.throttle.ordering import merged, order
 from headgate.throttle.registration import REPLICATOR
-from headgate.throttle.state import DomainState, encoded, ints, no_ints, numbers, strings
+from headgate.throttle.state import DomainState
 
 
 class DispatchStep(NamedTuple):
@@ -80,21 +81,21 @@ def _of_groups(domain: DomainState, rows: pa.Table) -> tuple[pa.Table, Ints]:
     if not len(rows) or not domain.book.has_attachments:
         return rows.slice(0, 0), no_ints()
     rows = rows.filter(pc.invert(pc.starts_with(rows["subscription"], REPLICATOR)))
-    places = order(rows)
-    if (np.diff(places) != 1).any():
-        rows = rows.take(pa.array(places))
+    in_order = order(rows)
+    if (np.diff(in_order) != 1).any():
+        rows = rows.take(pa.array(in_order))
     return rows, _register(domain, rows)
 
 
 def _register(domain: DomainState, rows: pa.Table) -> Ints:
     state = domain.dispatch
     topics, codes = encoded(rows["topic"])  # topics in the order of their first rows
-    found = _found(state.topics, topics)
+    found = places(state.topics, topics)
     new = topics.filter(pa.array(found < 0))
     if len(new):
         state.topics = pa.concat_arrays([state.topics, new])
         state.level_of = np.concatenate([state.level_of, np.full(len(new), UNRESOLVED)])
-        found = _found(state.topics, topics)
+        found = places(state.topics, topics)
     _resolve(domain, found[state.level_of[found] == UNRESOLVED])
     return found[codes]
 
@@ -104,9 +105,9 @@ def _resolve(domain: DomainState, topics: Ints) -> None:
     if not len(topics):
         return
     state = domain.dispatch
-    groups, codes = encoded(pa.chunked_array([domain.book.groups_of(state.topics.take(pa.array(topics)))]))
-    _add_levels(domain, groups.filter(pa.array(_found(state.keys, groups) < 0)))
-    state.level_of[topics] = np.append(_found(state.keys, groups), NO_GROUP)[codes]
+    groups, codes = encoded(domain.book.groups_of(state.topics.take(pa.array(topics))))
+    _add_levels(domain, groups.filter(pa.array(places(state.keys, groups) < 0)))
+    state.level_of[topics] = np.append(places(state.keys, groups), NO_GROUP)[codes]
 
 
 def _add_levels(domain: DomainState, keys: pa.StringArray) -> None:
@@ -175,16 +176,5 @@ def _subscriptions(
         return state.subscription_topic, state.subscription_name, np.full(len(rows), -1)
     topics = np.concatenate([state.subscription_topic, topic])
     names = pa.concat_arrays([state.subscription_name, strings(rows["subscription"])])
-    distinct, codes = encoded(pa.chunked_array([names]))
-    _, first, inverse = np.unique(topics * len(distinct) + codes, return_index=True, return_inverse=True)
-    by_first = np.argsort(first)
-    place = np.empty(len(first), np.int64)
-    place[by_first] = np.arange(len(first))
-    of = first[by_first]
-    return topics[of], names.take(pa.array(of)), place[inverse][kept:]
-
-
-def _found(keys: pa.StringArray, wanted: pa.StringArray) -> Ints:
-    """The place of each of `wanted` among `keys`, -1: not there."""
-    found: Ints = pc.index_in(wanted, value_set=keys).fill_null(-1).to_numpy().astype(np.int64)
-    return found
+    first, subscription = distinct(topics, encoded(names)[1])
+    return topics[first], names.take(pa.array(first)), subscription[kept:]

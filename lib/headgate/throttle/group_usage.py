@@ -3,7 +3,7 @@
 Both are told as far as a step has come; what the steps tell, added up, does not depend on how the input was cut.
 """
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from headgate.core.kernels.dispatch_types import READ, DispatchOperations
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Flags, Ints, Operations
 from headgate.core.numbers import MAX
 from headgate.throttle.keys import scopes_and_names
+from headgate.throttle.seen import Seen
 
 if TYPE_CHECKING:
     from headgate.throttle.state import DomainState
@@ -24,14 +25,6 @@ _MS_NS = 1_000_000
 _EXACT = 2.0**52
 """Sums of whole numbers below this are exact as floating-point numbers."""
 _CLOSE = 8
-
-
-class Remembers(Protocol):
-    """Which topics, each with its group then, had traffic in the newest epoch with traffic of any group."""
-
-    seen_epoch: int
-    seen_topic: Ints
-    seen_group: Ints
 
 
 def group_usage(
@@ -46,7 +39,7 @@ def group_usage(
     arrived = _rows(operations, of_group)
     let_in = np.stack(result.admissions) if rules.offered else None
     cells = _Cells(domain.broker, PUBLISH_CLASS, domain.keys, group_of, len(domain.keys))
-    return _usage(cells, domain, arrived, let_in, rules)
+    return _usage(cells, domain.seen, arrived, let_in, rules)
 
 
 def dispatch_usage(
@@ -59,7 +52,7 @@ def dispatch_usage(
     arrived = _rows(operations, np.flatnonzero(operations.kind == READ))
     let_in = np.stack(admissions) if rules.offered else None
     cells = _Cells(domain.broker, DISPATCH_CLASS, state.keys, state.level_of, max(len(state.topics), len(state.keys)))
-    return _usage(cells, state, arrived, let_in, rules)
+    return _usage(cells, state.seen, arrived, let_in, rules)
 
 
 class _Cells(NamedTuple):
@@ -79,7 +72,7 @@ def _rows(operations: Operations | DispatchOperations, chosen: Ints) -> Ints:
     return np.stack([column[chosen] for column in columns])
 
 
-def _usage(cells: _Cells, seen: Remembers, arrived: Ints, let_in: Ints | None, rules: "Rules") -> pa.Table:
+def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules: "Rules") -> pa.Table:
     """A row for each group and slot with traffic: time, topic, messages and bytes of what arrived and was let in.
 
     Offered is what arrived, admitted what was let in: the same in admitted traffic (let_in None). topics: those of the
@@ -102,7 +95,7 @@ def _usage(cells: _Cells, seen: Remembers, arrived: Ints, let_in: Ints | None, r
     return pa.table([*_group_columns(cells, groups // len(slots)), *columns], GROUP_USAGE)
 
 
-def _firsts(cells: _Cells, seen: Remembers, at_ms: Ints, topic: Ints, epoch_ms: int) -> Ints:
+def _firsts(cells: _Cells, seen: Seen, at_ms: Ints, topic: Ints, epoch_ms: int) -> Ints:
     """1 where a topic has its first traffic in an epoch for the group that it has now, else 0; remembers the newest."""
     group_of, count = cells.group_of, cells.numbers
     order = np.argsort(at_ms, kind="stable")
@@ -111,12 +104,12 @@ def _firsts(cells: _Cells, seen: Remembers, at_ms: Ints, topic: Ints, epoch_ms: 
     first = np.empty(len(pairs), np.int64)
     first[of_pair[order[::-1]]] = order[::-1]  # of several the last that is written stays
     places = topic[first] * count + group_of[topic[first]]
-    known = seen.seen_topic * count + seen.seen_group
-    is_new = (epochs[of_epoch[first]] != seen.seen_epoch) | ~np.isin(places, known)
+    known = seen.topic * count + seen.group
+    is_new = (epochs[of_epoch[first]] != seen.epoch) | ~np.isin(places, known)
     newest = int(epochs[-1])
-    kept = [known] if newest == seen.seen_epoch else []
+    kept = [known] if newest == seen.epoch else []
     newly = np.unique(np.concatenate([*kept, places[epochs[of_epoch[first]] == newest]]))
-    seen.seen_epoch, seen.seen_topic, seen.seen_group = newest, newly // count, newly % count
+    seen.epoch, seen.topic, seen.group = newest, newly // count, newly % count
     firsts = np.zeros(len(topic), np.int64)
     firsts[first[is_new]] = 1
     return firsts

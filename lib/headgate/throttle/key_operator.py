@@ -1,7 +1,7 @@
 """What the stateful operator does with one key: its blocks and its state in, blocks for the tables out. No engine."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from headgate.throttle.changes import (
     without_superseded,
 )
 from headgate.throttle.limits import Book
+from headgate.throttle.ordering import by_broker
 from headgate.throttle.schemas import DISPATCHES, EVENTS, PROGRESS
 from headgate.throttle.state import Clock, DomainState, KeyState
 from headgate.throttle.step import Engine, Output, Rules, advance, moved
@@ -74,18 +75,13 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
                 result.everywhere_us = max(result.everywhere_us, event_time_us)
             else:
                 result.high_us[broker] = max(result.high_us.get(broker, NONE), event_time_us)
-    result.events = dict(_by_broker(by_kind["events"]))
-    result.dispatches = dict(_by_broker(by_kind["dispatches"]))
+    result.events = _by_broker(by_kind["events"])
+    result.dispatches = _by_broker(by_kind["dispatches"])
     return result
 
 
-def _by_broker(blocks: list[Block]) -> Iterator[tuple[str, pa.Table]]:
-    if not blocks:
-        return
-    rows = pa.concat_tables(decode(block.block) for block in blocks)
-    brokers = pc.unique(rows["broker"]).to_pylist()
-    for broker in brokers:
-        yield broker, rows if len(brokers) == 1 else rows.filter(pc.equal(rows["broker"], broker))
+def _by_broker(blocks: list[Block]) -> dict[str, pa.Table]:
+    return dict(by_broker(pa.concat_tables(decode(block.block) for block in blocks))) if blocks else {}
 
 
 def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what the operator has

@@ -9,7 +9,14 @@ import pyarrow.compute as pc
 
 from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, OFF, SCOPES, Change, Rates, limit_of_group
 from headgate.throttle.keys import BROKER_KEY, are_shared, group_key
-from headgate.throttle.names import PARTITION, namespace_of, namespaces_of, without_partition, without_partitions
+from headgate.throttle.names import (
+    PARTITION,
+    namespace_of,
+    namespaces_of,
+    tenants_of,
+    without_partition,
+    without_partitions,
+)
 
 
 class Book:
@@ -133,11 +140,9 @@ def topics_under(attachments: Sequence[Change], keys: pa.StringArray) -> pa.Arra
         scope: pa.array([change.name for change in attachments if change.scope == scope], pa.string())
         for scope in SCOPES[ATTACHMENT]
     }
-    namespaces = namespaces_of(keys)
-    matches = pc.is_in(namespaces, value_set=names["namespace"])
+    matches = pc.is_in(namespaces_of(keys), value_set=names["namespace"])
     if len(names["tenant"]):
-        tenants = pc.replace_substring_regex(namespaces, r"(?s)/.*$", "")
-        matches = pc.or_(matches, pc.is_in(tenants, value_set=names["tenant"]))
+        matches = pc.or_(matches, pc.is_in(tenants_of(keys), value_set=names["tenant"]))
     if len(names["topic"]):
         matches = pc.or_(matches, pc.is_in(without_partitions(keys), value_set=names["topic"]))
     return pc.indices_nonzero(pc.and_(matches, pc.invert(are_shared(keys))))

@@ -32,5 +32,9 @@ def namespaces_of(topics: Any) -> Any:
     return pc.replace_substring_regex(topics, _IN_NAMESPACE, r"\1")
 
 
+def tenants_of(topics: Any) -> Any:
+    return pc.replace_substring_regex(namespaces_of(topics), r"(?s)/.*$", "")
+
+
 def without_partitions(topics: Any) -> Any:
     return pc.replace_substring_regex(topics, PARTITION, "")

@@ -1,15 +1,23 @@
 """Rows and operations in the order in which they act (design 3). No engine: Arrow and numpy."""
 
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
-from headgate.throttle.state import numbers
+from headgate.throttle.columns import numbers
 
-AnyOperations = TypeVar("AnyOperations", bound=NamedTuple)
+_OF_PLACE = ("event_time_us", "seq", "broker")
+
+
+def by_broker(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each broker, in their order."""
+    brokers = pc.unique(rows["broker"]).to_pylist()
+    for broker in brokers:
+        yield broker, rows if len(brokers) == 1 else rows.filter(pc.equal(rows["broker"], broker))
 
 
 def due(held: pa.Table, rows: pa.Table, bound_us: int) -> tuple[pa.Table, pa.Table]:
@@ -39,9 +47,6 @@ def order(rows: pa.Table) -> Ints:
     columns = ["event_time_us", "seq", *(name for name in rows.column_names if name not in _OF_PLACE)]
     by_all = pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in columns])
     return by_all.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
-
-
-_OF_PLACE = ("event_time_us", "seq", "broker")
 
 
 def merged(done_ns: int, *groups: Any) -> Any:

@@ -4,15 +4,13 @@ from collections import deque
 
 import numpy as np
 
-from headgate.core.group_waits import OpenWait
-from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, TOLD, UNMARK, Ints
+from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, UNMARK
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish_limiter import PublishLimiter, Scope
-from headgate.core.token_bucket import TokenBucket
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.dispatch_readable import columns as _columns
 from headgate.throttle.dispatch_readable import run_dispatch
 from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
 from headgate.throttle.step import Admissions, Result, Rules, Step, Waits
 
@@ -51,14 +49,12 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
         messages, bytes_ = domain.limiters["rate"][position].tolist()
         limiter = DomainLimiter(scope, (messages, bytes_))
-        cause = int(domain.limiters["cause"][position]) if objects.tells else 0
-        if cause:
-            since_ns = int(domain.limiters["held_ns"][position])
-            objects.group_waits.open[position] = OpenWait(cause & ~TOLD, since_ns, is_told=cause & TOLD != 0)
         if domain.limiters["born"][position]:
             limiter.made = objects._made(limiter, 0)
             _fill(limiter.made, domain, position)
         objects.limiters.append(limiter)
+    if objects.tells:
+        objects.group_waits.open = open_waits(domain.limiters)
     for position, producer in zip(domain.entry_limiter.tolist(), domain.entry_producer.tolist(), strict=True):
         topic = int(step.producer_topic[producer])
         made = objects.limiters[position].made
@@ -81,10 +77,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
 
 def _fill(limiter: PublishLimiter, domain: DomainState, position: int) -> None:
     for kind, bucket in enumerate(limiter.buckets):
-        if bucket is not None:
-            bucket.balance = int(domain.limiters["balance"][position, kind])
-            bucket.last_ns = int(domain.limiters["last_ns"][position, kind])
-            bucket.remainder_ns = int(domain.limiters["remainder_ns"][position, kind])
+        read_bucket(bucket, domain.limiters, (position, kind))
     next_drain_ns = int(domain.limiters["next_drain_ns"][position])
     limiter.next_drain_ns = None if next_drain_ns == NONE else next_drain_ns
 
@@ -95,37 +88,29 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
     for position, limiter in enumerate(objects.limiters):
         arrays["rate"][position] = limiter.rates
         arrays["born"][position] = limiter.made is not None
-        wait = objects.group_waits.open.get(position)
-        arrays["cause"][position] = wait.causes + TOLD * wait.is_told if wait else 0
-        arrays["held_ns"][position] = wait.since_ns if wait else 0
         if limiter.made is None:
             continue
         for kind, bucket in enumerate(limiter.made.buckets):
-            _store(arrays, kind, position, bucket)
+            write_bucket(bucket, arrays, (position, kind))
         drain_ns = limiter.made.next_drain_ns
         arrays["next_drain_ns"][position] = NONE if drain_ns is None else drain_ns
         entries += [(position, producer) for producer, _ in limiter.made.queue]
+    write_waits(objects.group_waits.open, arrays)
     domain.limiters = arrays
-    domain.entry_limiter, domain.entry_producer = _columns(entries, 2)
+    domain.entry_limiter, domain.entry_producer = columns(entries, 2)
     withheld = [
         (producer, event.at_ns, event.topic, event.messages, event.bytes, event.seq)
         for producer, held in sorted(objects.withheld.items())
         for event in held
     ]
-    domain.withheld = dict(zip(WITHHELD_FIELDS, _columns(withheld, len(WITHHELD_FIELDS)), strict=True))
+    domain.withheld = dict(zip(WITHHELD_FIELDS, columns(withheld, len(WITHHELD_FIELDS)), strict=True))
     kept = [
         (topic, NONE if usage.second is None else usage.second, usage.since_ns, *usage.counts)
         for topic, usage in sorted(objects.usage.items())
         if usage.second is not None or usage.waiting
     ]
     names = ("topic", "second", "since_ns", *COUNT_FIELDS)
-    domain.usage = dict(zip(names, _columns(kept, len(names)), strict=True))
-
-
-def _store(arrays: dict[str, Ints], kind: int, position: int, bucket: TokenBucket | None) -> None:
-    arrays["balance"][position, kind] = 0 if bucket is None else bucket.balance
-    arrays["last_ns"][position, kind] = 0 if bucket is None else bucket.last_ns
-    arrays["remainder_ns"][position, kind] = 0 if bucket is None else bucket.remainder_ns
+    domain.usage = dict(zip(names, columns(kept, len(names)), strict=True))
 
 
 def _result(objects: PublishDomain) -> Result:
@@ -133,9 +118,7 @@ def _result(objects: PublishDomain) -> Result:
         (*mark[:4], NONE if mark.seq is None else mark.seq, MARK if mark.marked else UNMARK) for mark in objects.marks
     ]
     closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
-    topic, second, *counts = _columns(closed, 2 + USAGE_COLUMNS)
-    waits, admissions = (
-        Waits._make(_columns(objects.group_waits.told, 4)),
-        Admissions._make(_columns(objects.admissions, 4)),
-    )
-    return Result._make([*_columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions, None])
+    topic, second, *counts = columns(closed, 2 + USAGE_COLUMNS)
+    waits = Waits._make(columns(objects.group_waits.told, 4))
+    admissions = Admissions._make(columns(objects.admissions, 4))
+    return Result._make([*columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions, None])

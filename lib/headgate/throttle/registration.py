@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NO_GROUP, NONE, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
+from headgate.throttle.columns import distinct, encoded, no_ints, places, strings
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.limits import topics_under
-from headgate.throttle.state import DomainState, encoded, no_ints, strings
+from headgate.throttle.state import DomainState
 
 REPLICATOR = "pulsar.repl"
 _LAST = np.iinfo(np.int64).max // 4
@@ -31,7 +32,7 @@ def register(domain: DomainState, events: pa.Table, order: Ints, *, broker: bool
     shared = pa.array([BROKER_KEY] if broker and len(events) else [], pa.string())
     wanted = pa.concat_arrays([topics, shared])
     reached = np.concatenate([first * 3, np.ones(len(shared), np.int64)])
-    found = _positions(domain.keys, wanted)
+    found = places(domain.keys, wanted)
     is_open = found[: len(topics)] < 0
     is_open |= domain.limiters["group"][found[: len(topics)]] == UNRESOLVED if len(domain.keys) else False
     of_open = np.flatnonzero(is_open)
@@ -69,12 +70,7 @@ def reattach(domain: DomainState, attachments: Sequence[Change]) -> Ints:
 
 def _groups(domain: DomainState, topics: pa.StringArray) -> tuple[pa.StringArray, Ints]:
     """Distinct keys of the topics' groups, in the order of the topics, and each topic's index among them, -1: none."""
-    return encoded(pa.chunked_array([domain.book.groups_of(topics)]))
-
-
-def _positions(keys: pa.StringArray, wanted: pa.StringArray) -> Ints:
-    found: Ints = pc.index_in(wanted, value_set=keys).fill_null(-1).to_numpy().astype(np.int64)
-    return found
+    return encoded(domain.book.groups_of(topics))
 
 
 def _group_positions(keys: pa.StringArray, groups: pa.StringArray) -> Ints:
@@ -82,7 +78,7 @@ def _group_positions(keys: pa.StringArray, groups: pa.StringArray) -> Ints:
     if not len(groups):
         return no_ints()
     at = pc.indices_nonzero(are_groups(keys)).to_numpy().astype(np.int64)
-    return np.append(at, -1)[_positions(keys.take(pa.array(at)), groups)]
+    return np.append(at, -1)[places(keys.take(pa.array(at)), groups)]
 
 
 def _register_new(domain: DomainState, wanted: pa.StringArray, found: Ints, reached: Ints) -> None:
@@ -126,16 +122,8 @@ def producers(domain: DomainState, events: pa.Table, topic: Ints, *, offered: bo
     connections = pa.concat_arrays([domain.producer_connection, strings(events["connection"])])
     if not offered:
         return Producers(topics, names, connections, kept + np.arange(len(events)))
-    _, name_codes = encoded(pa.chunked_array([names]))
-    _, connection_codes = encoded(pa.chunked_array([connections]))
-    _, first, inverse = np.unique(
-        np.stack([topics, name_codes, connection_codes]), axis=1, return_index=True, return_inverse=True
-    )
-    place = np.empty(len(first), np.int64)
-    by_first = np.argsort(first)
-    place[by_first] = np.arange(len(first))
-    rows = first[by_first]
-    return Producers(topics[rows], names.take(rows), connections.take(rows), place[inverse.ravel()][kept:])
+    rows, producer = distinct(topics, encoded(names)[1], encoded(connections)[1])
+    return Producers(topics[rows], names.take(rows), connections.take(rows), producer[kept:])
 
 
 def replicators(names: pa.StringArray) -> Flags:

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
+from headgate.throttle.columns import encoded
 from headgate.throttle.faults import Fault, dead_letter
 from headgate.throttle.names import without_partitions
 from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, TICKS
 from headgate.throttle.slots import place_of, slot_keys
-from headgate.throttle.state import encoded
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8

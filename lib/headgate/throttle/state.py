@@ -16,47 +16,24 @@ from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
+from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS
+from headgate.throttle.seen import Seen
 
 VERSION = 4
 
-LIMITER_FIELDS = {
-    "rate": 2,
-    "balance": 2,
-    "last_ns": 2,
-    "remainder_ns": 2,
-    "next_drain_ns": 1,
-    "born": 1,
-    "group": 1,
-    "cause": 1,
-    "held_ns": 1,
-}
-"""Columns stored for each limiter, and how many dimensions they have. Floors follow from rates; queues are apart."""
+LIMITER_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(
+    ("next_drain_ns", "born", "group", "cause", "held_ns"), 1
+)
+"""Columns stored for each limiter, and how many dimensions they have. Queues are apart."""
 STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
 """Columns stored with fewer bits than they have in memory."""
-BUCKET_FIELDS = tuple(name for name, dimensions in LIMITER_FIELDS.items() if dimensions == 2)
 WITHHELD_FIELDS = ("producer", "at_ns", "topic", "messages", "bytes", "seq")
 COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
 KEYS_OF_USAGE = ("topic", "second", "since_ns")
 USAGE_FIELDS = (*KEYS_OF_USAGE, *COUNT_FIELDS)
-
-
-def no_strings() -> pa.StringArray:
-    return pa.array([], pa.string())
-
-
-def ints(*values: int) -> Ints:
-    return np.array(values, np.int64)
-
-
-def no_ints() -> Ints:
-    return np.empty(0, np.int64)
-
-
-def empty_limiters() -> dict[str, Ints]:
-    return {name: np.empty((0, 2) if rows == 2 else 0, np.int64) for name, rows in LIMITER_FIELDS.items()}
 
 
 class Clock(NamedTuple):
@@ -76,7 +53,7 @@ class DomainState:
     broker: str
     clock: Clock = field(default_factory=Clock)
     keys: pa.StringArray = field(default_factory=no_strings)
-    limiters: dict[str, Ints] = field(default_factory=empty_limiters)
+    limiters: dict[str, Ints] = field(default_factory=lambda: empty_columns(LIMITER_FIELDS))
     # Queue entries in the order of limiter, then place in its queue.
     entry_limiter: Ints = field(default_factory=no_ints)
     entry_producer: Ints = field(default_factory=no_ints)
@@ -85,13 +62,10 @@ class DomainState:
     producer_name: pa.StringArray = field(default_factory=no_strings)
     producer_connection: pa.StringArray = field(default_factory=no_strings)
     # Arrivals withheld (offered traffic), in order per producer: columns of WITHHELD_FIELDS.
-    withheld: dict[str, Ints] = field(default_factory=lambda: {name: no_ints() for name in WITHHELD_FIELDS})
+    withheld: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(WITHHELD_FIELDS, 1)))
     # Usage of the open second of the topics that have one or that are throttled: columns of USAGE_FIELDS.
-    usage: dict[str, Ints] = field(default_factory=lambda: {name: no_ints() for name in USAGE_FIELDS})
-    # Topics, each with its group then, that had traffic in the newest epoch with traffic of any group.
-    seen_epoch: int = NONE
-    seen_topic: Ints = field(default_factory=no_ints)
-    seen_group: Ints = field(default_factory=no_ints)
+    usage: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(USAGE_FIELDS, 1)))
+    seen: Seen = field(default_factory=Seen)
     dispatch: DispatchState = field(default_factory=DispatchState)
     held: pa.Table = field(default_factory=EVENTS.empty_table)
     pending: list[Change] = field(default_factory=list)
@@ -144,13 +118,13 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         "withheld": domain.withheld,
         "usage": {name: column for name, column in domain.usage.items() if name in KEYS_OF_USAGE or column.any()},
     }
-    if len(domain.seen_topic):
-        seen: dict[str, object] = {"topic": domain.seen_topic, "group": domain.seen_group}
-        yield _table("seen", domain.broker, seen, epoch=domain.seen_epoch)
     for kind, part in parts.items():
         if len(next(iter(part.values()))):
             yield _table(kind, domain.broker, part)
     yield from _dispatch_tables(domain.broker, domain.dispatch)
+    for kind, seen in (("seen", domain.seen), ("dispatch_seen", domain.dispatch.seen)):
+        if len(seen.topic):
+            yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
     for kind, held in (("held", domain.held), ("dispatch_held", domain.dispatch.held)):
         if len(held):
             yield held.replace_schema_metadata({"kind": kind, "broker": domain.broker})
@@ -174,9 +148,6 @@ def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
         table = _table(kind, broker, part)
         if len(table):
             yield table
-    if len(state.seen_topic):
-        seen: dict[str, object] = {"topic": state.seen_topic, "group": state.seen_group}
-        yield _table("dispatch_seen", broker, seen, epoch=state.seen_epoch)
 
 
 def _columns(values: dict[str, Ints], fields: dict[str, int]) -> dict[str, object]:
@@ -258,8 +229,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
                 name: numbers(table[name]) if name in table.schema.names else zeros for name in USAGE_FIELDS
             }
         case "seen":
-            domain.seen_epoch = int(metadata["epoch"])
-            domain.seen_topic, domain.seen_group = numbers(table["topic"]), numbers(table["group"])
+            domain.seen = _seen(table, metadata)
         case "held":
             domain.held = table.replace_schema_metadata(None)
         case "pending":
@@ -282,25 +252,12 @@ def _take_dispatch_table(state: DispatchState, kind: str, table: pa.Table, metad
         case "dispatch_reads":
             state.reads = {name: numbers(table[name]) for name in READ_FIELDS}
         case "dispatch_seen":
-            state.seen_epoch = int(metadata["epoch"])
-            state.seen_topic, state.seen_group = numbers(table["topic"]), numbers(table["group"])
+            state.seen = _seen(table, metadata)
         case "dispatch_held":
             state.held = table.replace_schema_metadata(None)
         case _:
             raise StateError(f"the checkpoint's state holds a table {kind!r} that this headgate does not know")
 
 
-def numbers(column: pa.ChunkedArray) -> Ints:
-    """The column as an array of its own: kernels write to it, and are compiled for that alone."""
-    return np.array(column.to_numpy(), np.int64)
-
-
-def strings(column: pa.ChunkedArray) -> pa.StringArray:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
-
-
-def encoded(column: pa.ChunkedArray) -> tuple[pa.StringArray, Ints]:
-    """Distinct values, and each row's index among them (-1 for null)."""
-    codes = strings(column).dictionary_encode()
-    return codes.dictionary, codes.indices.fill_null(-1).to_numpy().astype(np.int64)
+def _seen(table: pa.Table, metadata: dict[str, str]) -> Seen:
+    return Seen(int(metadata["epoch"]), numbers(table["topic"]), numbers(table["group"]))

@@ -56,42 +56,42 @@ def state_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
 
 
 def _of_domain(domain: DomainState) -> pa.Table:
-    n = len(domain.keys)
-    scopes, names = scopes_and_names(domain.keys, domain.broker)
-    limiters = domain.limiters
-    columns: dict[str, pa.Array] = {
-        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), n),
-        "scope": scopes,
-        "limiter": names,
-        "class": pa.repeat("publish", n),
-        "waiting": np.bincount(domain.entry_limiter, minlength=n),
-        "next_drain": _instants(limiters["next_drain_ns"], limiters["next_drain_ns"] != NONE),
+    waiting = np.bincount(domain.entry_limiter, minlength=len(domain.keys))
+    next_ns = domain.limiters["next_drain_ns"]
+    columns = {
+        "waiting": waiting,
+        "next_drain": _instants(next_ns, next_ns != NONE),
         "open_second": _open_second(domain),
-        "clock": _clock(domain, n),
     }
-    columns |= _buckets(limiters)
-    return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
+    return _rows(domain, "publish", domain.keys, domain.limiters, columns)
 
 
 def _of_dispatch(domain: DomainState) -> pa.Table:
     state = domain.dispatch
-    n = len(state.keys)
-    scopes, names = scopes_and_names(state.keys, domain.broker)
     level = state.level_of[state.subscription_topic]
-    next_ns = np.full(n, MAX)
+    next_ns = np.full(len(state.keys), MAX)
     np.minimum.at(next_ns, level, state.subscription_due_ns)
-    waiting = np.bincount(level, minlength=n)
-    columns: dict[str, pa.Array] = {
-        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), n),
-        "scope": scopes,
-        "limiter": names,
-        "class": pa.repeat("dispatch", n),
+    waiting = np.bincount(level, minlength=len(state.keys))
+    columns = {
         "waiting": waiting,
         "next_drain": _instants(next_ns, waiting > 0),
-        "open_second": pa.nulls(n, _INSTANT),
-        "clock": _clock(domain, n),
+        "open_second": pa.nulls(len(state.keys), _INSTANT),
     }
-    columns |= _buckets(state.levels)
+    return _rows(domain, "dispatch", state.keys, state.levels, columns)
+
+
+def _rows(
+    domain: DomainState, class_: str, keys: pa.StringArray, limiters: dict[str, Ints], columns: dict[str, pa.Array]
+) -> pa.Table:
+    scopes, names = scopes_and_names(keys, domain.broker)
+    columns = columns | _buckets(limiters)
+    columns |= {
+        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), len(keys)),
+        "scope": scopes,
+        "limiter": names,
+        "class": pa.repeat(class_, len(keys)),
+        "clock": _clock(domain, len(keys)),
+    }
     return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
 
 

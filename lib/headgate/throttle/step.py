@@ -10,13 +10,14 @@ import pyarrow.compute as pc
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
 from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, Change, in_order
+from headgate.throttle.columns import numbers
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
 from headgate.throttle.schemas import DISPATCHES
-from headgate.throttle.state import Clock, DomainState, numbers
+from headgate.throttle.state import Clock, DomainState
 
 
 @dataclass(frozen=True)
@@ -244,9 +245,9 @@ def _dispatched(
 def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
     """Take the changes that hold by `bound_us` out of the pending ones, in their order."""
     pending = in_order(domain.pending)
-    due = [change for change in pending if change.effective_us <= bound_us]
-    domain.pending = pending[len(due) :]
-    return due
+    now = [change for change in pending if change.effective_us <= bound_us]
+    domain.pending = pending[len(now) :]
+    return now
 
 
 def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, changes: list[Change]) -> list[Change]:
@@ -264,16 +265,16 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
     return changes[len(early) :]
 
 
-def _publishes(events: pa.Table, order: Ints, topic: Ints, producer: Ints) -> Operations:
+def _publishes(events: pa.Table, places: Ints, topic: Ints, producer: Ints) -> Operations:
     """The events in their order, with their times still in microseconds."""
     return Operations(
-        numbers(events["event_time_us"])[order],
-        np.full(len(order), PUBLISH),
-        topic[order],
-        producer[order],
-        numbers(events["messages"])[order],
-        numbers(events["bytes"])[order],
-        numbers(events["seq"])[order],
+        numbers(events["event_time_us"])[places],
+        np.full(len(places), PUBLISH),
+        topic[places],
+        producer[places],
+        numbers(events["messages"])[places],
+        numbers(events["bytes"])[places],
+        numbers(events["seq"])[places],
     )
 
 

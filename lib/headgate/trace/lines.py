@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 from headgate.trace.defects import Defects, cut_malformed, spoil_text
 
 MOST_LINES = 65_536
-CSV_HEADER = "event_time,seq,broker,topic,kind,producer,connection,messages,bytes\n"
-"""Of a trace without dispatches."""
 
 
 def line_batches(

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from headgate.core.quota.groups import Dimension
 from headgate.quota.share_courses import BrokerCourse, QuotaCourse
-from headgate.report.throttle_screen import QUESTION, ThrottleScreen, terminal_console
+from headgate.report.screen import terminal_console
+from headgate.report.throttle_screen import QUESTION, ThrottleScreen
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 

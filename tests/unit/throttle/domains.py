@@ -1,7 +1,7 @@
 """Random traffic of a small domain, and keys stepped by hand: blocks in, tables out."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from hypothesis import HealthCheck, settings
@@ -137,6 +137,13 @@ def merged_waits(outcome):
     return merged
 
 
+def assert_engines_agree(batches, rules):
+    """Both write the same rows in the same order, and store the same bytes."""
+    arrays, readable = (step_through(batches, rules, engine) for engine in ENGINES.values())
+    assert replace(readable, state=None) == replace(arrays, state=None)
+    assert encode_state(readable.state) == encode_state(arrays.state)
+
+
 def rows_in(blocks, kind, schema):
     """All rows of a kind, with every column of `schema`."""
     return gather(schema, [block.block for block in blocks if block.kind == kind]).to_pylist()
@@ -170,7 +177,7 @@ def _picture_of_domain(domain):
         "withheld": withheld,
         "usage": usage,
         "dispatch": _picture_of_dispatch(domain.dispatch),
-        "seen": (domain.seen_epoch, domain.seen_topic.tolist(), domain.seen_group.tolist()),
+        "seen": _picture_of_seen(domain.seen),
         "held": domain.held.to_pylist(),
         "pending": domain.pending,
         "book": domain.book.changes(),
@@ -187,9 +194,13 @@ def _picture_of_dispatch(state):
         "line": [(topics[topic], name) for topic, name in subscriptions],
         "due_ns": state.subscription_due_ns.tolist(),
         "reads": {name: column.tolist() for name, column in state.reads.items()},
-        "seen": (state.seen_epoch, state.seen_topic.tolist(), state.seen_group.tolist()),
+        "seen": _picture_of_seen(state.seen),
         "held": state.held.to_pylist(),
     }
+
+
+def _picture_of_seen(seen):
+    return seen.epoch, seen.topic.tolist(), seen.group.tolist()
 
 
 STEPS_US = [
@@ -230,35 +241,32 @@ SCOPED_NAMES = [
 AMOUNTS = [(messages, bytes_) for bytes_ in (0, 7, 450) for messages in range(21)]
 
 
-@st.composite
-def traffic(draw, *, topics=TOPICS, replication=True):
-    """Rows in their order, at cumulated steps of time. Few draws a row: they take most of the time of a test."""
-    kinds = st.integers(0, len(AMOUNTS) * 2 * len(topics) - 1)
-    drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=20, max_size=50))
-    rows, at_us = [], 0
-    for seq, (step_us, kind) in enumerate(drawn):
-        at_us += step_us
-        sender, place = divmod(kind, len(topics))
-        producer, amounts = divmod(sender, len(AMOUNTS))
-        messages, bytes_ = AMOUNTS[amounts]
-        name = f"p{producer}" if seq % 7 or not replication else f"pulsar.repl.{producer}"
-        rows.append(event(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, producer=name))
-    return rows
+def traffic(*, topics=TOPICS, replication=True):
+    """Publishes of two producers."""
+    return _rows(event, "producer", topics, names=("p0", "p1"), sizes=(20, 50), replication=replication)
+
+
+def dispatches(*, topics=TOPICS, replication=True):
+    """Rows of dispatch to three subscriptions."""
+    return _rows(dispatch, "subscription", topics, names=("s0", "s1", "s2"), sizes=(5, 40), replication=replication)
 
 
 @st.composite
-def dispatches(draw, *, topics=TOPICS, replication=True):
-    """Rows of dispatch in their order, at cumulated steps of time."""
-    kinds = st.integers(0, len(AMOUNTS) * 3 * len(topics) - 1)
-    drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=5, max_size=40))
+def _rows(draw, made, of, topics, *, names, sizes, replication):
+    """Rows in their order, at cumulated steps of time. Few draws a row: they take most of the time of a test.
+
+    made: a row of time and topic. of: its column for one of `names`. replication: some are a replicator's.
+    """
+    kinds = st.integers(0, len(AMOUNTS) * len(names) * len(topics) - 1)
+    drawn = draw(st.lists(st.tuples(st.sampled_from(STEPS_US), kinds), min_size=sizes[0], max_size=sizes[1]))
     rows, at_us = [], 0
     for seq, (step_us, kind) in enumerate(drawn):
         at_us += step_us
         rest, place = divmod(kind, len(topics))
-        subscription, amounts = divmod(rest, len(AMOUNTS))
+        number, amounts = divmod(rest, len(AMOUNTS))
         messages, bytes_ = AMOUNTS[amounts]
-        name = f"s{subscription}" if seq % 7 or not replication else f"pulsar.repl.{subscription}"
-        rows.append(dispatch(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, subscription=name))
+        name = names[number] if seq % 7 or not replication else f"pulsar.repl.{number}"
+        rows.append(made(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, **{of: name}))
     return rows
 
 

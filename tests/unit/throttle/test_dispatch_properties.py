@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from headgate.core.dispatch_limiter import DispatchLimiter
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.key_operator import Block, step_key
-from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
@@ -24,6 +23,7 @@ from unit.throttle.domains import (
     WRITTEN,
     Outcome,
     all_rules,
+    assert_engines_agree,
     attach,
     changes_block,
     cuts,
@@ -59,13 +59,7 @@ def batches_of(rows, publishes, changes, until_us):
 def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
     until_us = max(end_us(rows), end_us(publishes)) + after_us
     batches = batches_of(rows, publishes, [*changes, *limits], until_us)
-    arrays, readable = (step_through(batches, rules, engine) for engine in (run_arrays, run_readable))
-
-    assert readable.marks == arrays.marks
-    assert readable.usage == arrays.usage
-    assert readable.group_usage == arrays.group_usage
-    assert readable.group_waits == arrays.group_waits
-    assert encode_state(readable.state) == encode_state(arrays.state)
+    assert_engines_agree(batches, rules)
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)

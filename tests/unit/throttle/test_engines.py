@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.key_operator import step_key
-from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.state import VERSION, decode_state, encode_state
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     SECOND_US,
     all_rules,
+    assert_engines_agree,
     changes_block,
     cuts,
     end_us,
@@ -40,13 +39,7 @@ def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_b
     rows, changes, rules, after_us, finish
 ):
     batches = whole(rows, changes, finish=finish, until_us=end_us(rows) + after_us)
-    arrays, readable = (step_through(batches, rules, engine) for engine in (run_arrays, run_readable))
-
-    assert readable.marks == arrays.marks
-    assert readable.usage == arrays.usage
-    assert readable.group_usage == arrays.group_usage
-    assert readable.group_waits == arrays.group_waits
-    assert encode_state(readable.state) == encode_state(arrays.state)
+    assert_engines_agree(batches, rules)
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)

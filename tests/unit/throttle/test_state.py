@@ -15,6 +15,7 @@ from headgate.throttle.changes import ATTACHMENT, Change, changes_of, changes_ta
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import DISPATCHES, EVENTS
+from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
     LIMITER_FIELDS,
@@ -58,15 +59,15 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(DispatchState)}
+    if isinstance(value, DispatchState | Seen):
+        return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
     return value.to_pylist() if isinstance(value, pa.Array | pa.Table) else value
 
 
-def plain_domain(domain):
-    return {field.name: plain(getattr(domain, field.name)) for field in fields(DomainState)}
+def plain_fields(part):
+    return {field.name: plain(getattr(part, field.name)) for field in fields(part)}
 
 
 def full_dispatch():
@@ -84,9 +85,7 @@ def full_dispatch():
         subscription_name=pa.array(["s", "r"]),
         subscription_due_ns=np.array([5, 6]),
         reads={name: np.array([0, next(count)]) for name in READ_FIELDS},
-        seen_epoch=next(count),
-        seen_topic=np.array([0]),
-        seen_group=np.array([0]),
+        seen=Seen(next(count), np.array([0]), np.array([0])),
         held=pa.Table.from_pylist([dispatch(3, seq=4), dispatch(5)], DISPATCHES),
     )
 
@@ -115,9 +114,7 @@ def full_domain():
         producer_connection=pa.array(["c", "d"]),
         withheld={name: np.array([0, next(count)]) for name in WITHHELD_FIELDS},
         usage={name: np.array([next(count)]) for name in ("topic", "second", "since_ns", *COUNT_FIELDS)},
-        seen_epoch=next(count),
-        seen_topic=np.array([0]),
-        seen_group=np.array([1]),
+        seen=Seen(next(count), np.array([0]), np.array([1])),
         dispatch=full_dispatch(),
         held=pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
         pending=CHANGES[1:],
@@ -134,13 +131,13 @@ def test_every_field_comes_back():
         taken=2,
     )
     again = decode_state(VERSION, encode_state(state))
-    default = plain_domain(DomainState(""))
+    default = plain_fields(DomainState(""))
 
-    assert {broker: plain_domain(domain) for broker, domain in state.domains.items()} == {
-        broker: plain_domain(domain) for broker, domain in again.domains.items()
+    assert {broker: plain_fields(domain) for broker, domain in state.domains.items()} == {
+        broker: plain_fields(domain) for broker, domain in again.domains.items()
     }
     assert (state.clocks, CHANGES, 9, 2) == (again.clocks, changes_of(again.changes), again.forgotten_us, again.taken)
-    assert [] == [name for name, value in plain_domain(full_domain()).items() if value == default[name]]
+    assert [] == [name for name, value in plain_fields(full_domain()).items() if value == default[name]]
     assert [] == [name for name, value in plain(full_dispatch()).items() if value == default["dispatch"][name]]
 
 
@@ -156,7 +153,7 @@ def test_states_that_streams_leave_come_back(rows, changes, rules):
     state = step_through([[events_block(rows), changes_block(changes)]], rules, stored=False).state
     again = decode_state(VERSION, encode_state(state))
 
-    assert plain_domain(state.domains[BROKER]) == plain_domain(again.domains[BROKER])
+    assert plain_fields(state.domains[BROKER]) == plain_fields(again.domains[BROKER])
     assert encode_state(state) == encode_state(again)
 
 

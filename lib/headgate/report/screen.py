@@ -1,0 +1,61 @@
+"""What the screens of all jobs share: the console, whole lines, names that cannot command the terminal."""
+
+import os
+import sys
+from typing import TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from headgate.trace.summary import TraceSummary
+
+FILE_WIDTH = 250
+"""Of a log or a pipe: names there are to be found and copied whole."""
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
+"""Names may hold line breaks and what terminals take for commands."""
+
+
+def terminal_console(file: TextIO | None = None) -> Console:
+    """A console on stdout.
+
+    Under spark-submit.sh that is a pipe, and HEADGATE_TERMINAL says whether a terminal is behind it.
+    """
+    behind = os.environ.get("HEADGATE_TERMINAL") == "1" or (file or sys.stdout).isatty()
+    width = int(os.environ["COLUMNS"]) if os.environ.get("COLUMNS", "").isdigit() else None
+    return Console(
+        file=file,
+        force_terminal=behind,
+        width=width or (None if behind else FILE_WIDTH),
+        highlight=False,
+        markup=False,  # names may hold brackets and colons
+        emoji=False,
+    )
+
+
+class Screen:
+    """Lines of one run. job: its name, which begins some of them."""
+
+    def __init__(self, console: Console, job: str) -> None:
+        self._console = console
+        self._job = job
+
+    def say(self, line: str) -> None:
+        """One line, whole, however long: to be read in a log, or copied as a command."""
+        self._console.print(Text(line), soft_wrap=True)
+
+    def demo(self, made: TraceSummary, place: str) -> None:
+        """What the bundled trace is."""
+        self.say(
+            f"{self._job}: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} publishes in {place}"
+        )
+
+    def table(self, table: Table) -> None:
+        """A table, after an empty line."""
+        self._console.print()
+        self._console.print(table)
+
+
+def empty_table(title: str) -> Table:
+    """A table without columns as all of them look."""
+    return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")

@@ -1,0 +1,45 @@
+"""Columns of state as records of the kernels, and back: what the array engines of publishes and dispatches share."""
+
+import numpy as np
+
+from headgate.core.kernels.dispatch_types import DispatchArrays, DispatchOperations
+from headgate.core.kernels.domain_types import ADMISSION_ROWS, WAIT_ROWS, DomainArrays, Ints, Operations, Records
+from headgate.core.kernels.limiter import debt_floors
+from headgate.core.kernels.token_bucket import BUCKET
+from headgate.throttle.columns import BUCKET_FIELDS
+from headgate.throttle.step import Admissions, Waits
+
+
+def buckets_of(columns: dict[str, Ints], max_debt_ms: int) -> Records:
+    """BUCKET by limiter and dimension, with floors, of the columns of limiters or levels."""
+    buckets = np.zeros(columns["rate"].shape, BUCKET)
+    for name in BUCKET_FIELDS:
+        buckets[name] = columns[name]
+    buckets["floor"] = debt_floors(columns["rate"], max_debt_ms)
+    return buckets
+
+
+def columns_of(arrays: DomainArrays | DispatchArrays, names: dict[str, Ints]) -> dict[str, Ints]:
+    """The columns of these names: of buckets and of what else belongs to a limiter or level."""
+    return {
+        name: (arrays.buckets if name in BUCKET_FIELDS else arrays.limiters)[name].astype(np.int64) for name in names
+    }
+
+
+def floors_of(operations: Operations | DispatchOperations, kind: int, max_debt_ms: int) -> Ints:
+    """Debt bounds of the new rates, by operation; of those of `kind` only, no other has rates."""
+    floors = np.zeros((len(operations.at_ns), 2), np.int64)
+    changes = np.flatnonzero(operations.kind == kind)
+    rates = np.stack([operations.messages[changes], operations.bytes[changes]], axis=1)
+    floors[changes] = debt_floors(rates, max_debt_ms)
+    return floors
+
+
+def told(arrays: DomainArrays | DispatchArrays) -> tuple[Waits, Admissions]:
+    """What the kernel told of groups."""
+    waits = arrays.group_waits[: arrays.used[WAIT_ROWS]]
+    admissions = arrays.admissions[: arrays.used[ADMISSION_ROWS]]
+    return (
+        Waits._make(waits[name].copy() for name in Waits._fields),
+        Admissions._make(admissions[name].copy() for name in Admissions._fields),
+    )
