@@ -225,9 +225,11 @@ def total(output: Path | str, column: str) -> int:
     return sum(row[column] for row in rows_of(output, "topic_usage", column))
 
 
-def await_that(condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S) -> None:
+def await_that(
+    condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.05
+) -> None:
     """Ask again and again until `condition` holds; fail with `what` when patience ends."""
     pause, deadline = threading.Event(), time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, f"in {patience_s} s it did not come: {what}"
-        pause.wait(0.05)
+        pause.wait(pause_s)

@@ -6,9 +6,10 @@ import os
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,20 +36,29 @@ QUICK = {"resourceGroupEpochMillis": EPOCH_MS, "resourceGroupSilentRounds": 3}
 """Batches of three jobs on two cores take seconds, and a quarter of an epoch holds whole publishes of everybody:
 demand is exact. A broker is lost after fifteen epochs without a heartbeat.
 """
-PATIENCE_S = 240
-FLOOR = 1.05
+PATIENCE_S = 300
+LOOK_S = 0.5
+MOST = QUOTA * 1.05
+"""The quota and the floors."""
+SENT = "SELECT DISTINCT broker_id, incarnation, seq FROM rg_usage"
+OUTAGE_EPOCHS = 30
+RECOVERY_EPOCHS = 4
+"""A report is as old as a batch and resourceGroupMaxStalenessRounds at most."""
 
 
 @contextmanager
-def traffic(trace: Path) -> Iterator[None]:
-    """A file for each second, at its end, with as many publishes as each broker is wanted to take, evenly spread."""
+def traffic(trace: Path, ahead_s: Mapping[str, int]) -> Iterator[None]:
+    """A file for each second, at its end, with as many publishes as each broker is wanted to take, evenly spread.
+
+    ahead_s: by how much the clocks of brokers are ahead just then.
+    """
     over = threading.Event()
 
     def write() -> None:
         second = int((datetime.now(UTC) - START).total_seconds())
         while not over.is_set():
             rows = [
-                (second + (i + 0.5) * 5 / wanted, broker, f"persistent://acme/shop/{broker}")
+                (second + ahead_s.get(broker, 0) + (i + 0.5) * 5 / wanted, broker, f"persistent://acme/shop/{broker}")
                 for broker, wanted in WANTED.items()
                 for i in range(wanted // 5)
             ]
@@ -67,9 +77,10 @@ def traffic(trace: Path) -> Iterator[None]:
 
 
 class Cluster(NamedTuple):
-    """Folders of the jobs."""
+    """Folders of the jobs, and by how many seconds the clocks of brokers are ahead."""
 
     folder: Path
+    ahead_s: dict[str, int]
 
     def job(self, broker: str) -> list[str]:
         folder = self.folder
@@ -95,18 +106,68 @@ class Cluster(NamedTuple):
         return {(one.sender.broker_id, one.sender.incarnation, one.cut.seq) for one in waiting}
 
     def asked(self, sql: str) -> list[dict[str, Any]]:
-        names = ("rg_limits", "rg_members", "rg_usage")
+        names = [name for name in ("rg_limits", "rg_members", "rg_usage") if name in sql]
         if not all((self.folder / "out" / name / "_delta_log").exists() for name in names):
             return []
         return query(sql, {name: DeltaTable(self.folder / "out" / name) for name in names}).to_pylist()
 
+    def limits(self) -> dict[str, list[dict[str, Any]]]:
+        """Rows of rg_limits about messages of each broker that is up, the newest last."""
+        limits = self.asked("SELECT * FROM rg_limits WHERE class = 0 AND dimension = 0 ORDER BY epoch")
+        members = self.asked("SELECT broker_id, name, state FROM rg_members ORDER BY version")
+        newest = {row["broker_id"]: row for row in members}
+        names = {id_: row["name"] for id_, row in newest.items() if row["state"] != "lost"}
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in limits:
+            if row["broker_id"] in names:
+                found.setdefault(names[row["broker_id"]], []).append(row)
+        return found
+
+    def limits_by_epoch(self) -> dict[int, dict[str, int]]:
+        """What each broker had at the end of every epoch, up to the newest report."""
+        changes: dict[int, dict[str, int]] = {}
+        for broker, rows in self.limits().items():
+            for row in rows:
+                changes.setdefault(row["epoch"], {})[broker] = row["limit"]
+        held: dict[str, int] = {}
+        found = {}
+        for epoch in range(min(changes), self.epoch() + 1):
+            held |= changes.get(epoch, {})
+            found[epoch] = dict(held)
+        return found
+
+    def epoch(self) -> int:
+        """The newest in which anything was reported."""
+        newest: int = self.asked("SELECT max(epoch) AS newest FROM rg_usage")[0]["newest"]
+        return newest
+
+    def await_epoch(self, epoch: int) -> None:
+        await_that(lambda: self.epoch() >= epoch, f"reports of epoch {epoch}", PATIENCE_S, LOOK_S)
+
     def shares(self) -> dict[str, int]:
         """The newest limit of each broker that is up, in messages a second."""
-        limits = self.asked('SELECT broker_id, "limit" FROM rg_limits WHERE class = 0 AND dimension = 0 ORDER BY epoch')
-        members = self.asked("SELECT broker_id, name, state FROM rg_members ORDER BY version")
-        newest = {row["broker_id"]: row["limit"] for row in limits}
-        states = {row["broker_id"]: row for row in members}
-        return {row["name"]: newest[id_] for id_, row in states.items() if row["state"] == "up" and id_ in newest}
+        return {broker: rows[-1]["limit"] for broker, rows in self.limits().items()}
+
+    def life(self, broker: str) -> int:
+        """Of the broker's newest report."""
+        sql = f"SELECT max(incarnation) AS life FROM rg_usage JOIN rg_members USING (broker_id) WHERE name = '{broker}'"
+        life: int = self.asked(sql)[0]["life"]
+        return life
+
+    def has_begun_after(self, broker: str, life: int) -> bool:
+        return self.life(broker) > life
+
+    @contextmanager
+    def without(self, table: str) -> Iterator[None]:
+        """A table that nobody can read or write: a file is in its place."""
+        place, away = self.folder / "out" / table, self.folder / f"{table}.away"
+        place.rename(away)
+        place.write_text("")
+        try:
+            yield
+        finally:
+            place.unlink()
+            away.rename(place)
 
     def await_shares(self, shares: dict[str, int]) -> None:
         last: list[dict[str, int]] = []
@@ -116,7 +177,7 @@ class Cluster(NamedTuple):
             return last == [shares]
 
         try:
-            await_that(are_there, f"shares of {shares}", PATIENCE_S)
+            await_that(are_there, f"shares of {shares}", PATIENCE_S, LOOK_S)
         except AssertionError as error:
             raise AssertionError(f"{error}; there were {last}") from None
 
@@ -124,8 +185,9 @@ class Cluster(NamedTuple):
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     write_conf(tmp_path / "conf", TEXT, broker=QUICK, groups=GROUPS)
-    with traffic(tmp_path / "trace"):
-        yield Cluster(tmp_path)
+    made = Cluster(tmp_path, {})
+    with traffic(tmp_path / "trace", made.ahead_s):
+        yield made
 
 
 def check_reports(cluster: Cluster) -> None:
@@ -159,23 +221,28 @@ def one_job_for_all(cluster: Cluster) -> dict[str, int]:
 
 
 def run_with_kills(cluster: Cluster, kills: int, wait_s: Callable[[], float]) -> None:
-    """Three jobs; the one of b1 is killed so often, each time `wait_s` after its shares are right."""
+    """Three jobs; the one of b1 is killed so often, each time `wait_s` after its shares are right.
+
+    The first time, and every other after, it stays away until the others have its share; else it is started at once.
+    """
     kept: set[tuple[int, int, int]] = set()
     with ExitStack() as stack:
         jobs = {broker: cluster.start(stack, broker) for broker in WANTED}
         cluster.await_shares(SHARES)
-        for _ in range(kills):
+        for number in range(kills):
             threading.Event().wait(wait_s())
+            life = cluster.life("b1")
             kept |= cluster.kill("b1")
-            cluster.await_shares(WITHOUT_B1)
+            if number % 2 == 0:
+                cluster.await_shares(WITHOUT_B1)
             jobs["b1"] = cluster.start(stack, "b1")
+            await_that(partial(cluster.has_begun_after, "b1", life), "a new life of b1", PATIENCE_S, LOOK_S)
             cluster.await_shares(SHARES)
         for broker, job in jobs.items():
             assert stopped(job) == 0, cluster.log(broker).read_text()
             await_line(cluster.log(broker), "rows in ")
     check_reports(cluster)
-    sent = cluster.asked("SELECT DISTINCT broker_id, incarnation, seq FROM rg_usage")
-    assert kept <= {tuple(row.values()) for row in sent}
+    assert kept <= {tuple(row.values()) for row in cluster.asked(SENT)}
 
 
 @pytest.mark.long
@@ -189,3 +256,83 @@ def test_twenty_kills_of_one_of_three_at_random_points_lose_and_double_no_report
     seed = random.randrange(2**32)
     chosen = random.Random(seed)
     run_with_kills(cluster, 20, lambda: chosen.uniform(0, 2 * EPOCH_MS / 1000))
+
+
+@contextmanager
+def three_jobs(cluster: Cluster) -> Iterator[None]:
+    """Three jobs at the shares that they should have before the block and after it; each report is there once."""
+    with ExitStack() as stack:
+        jobs = {broker: cluster.start(stack, broker) for broker in WANTED}
+        cluster.await_shares(SHARES)
+        yield
+        cluster.await_shares(SHARES)
+        stable = range(cluster.epoch() + 2, cluster.epoch() + 6)
+        cluster.await_epoch(stable.stop + 1)
+        assert cluster.shares() == SHARES
+        for broker, job in jobs.items():
+            assert stopped(job) == 0, cluster.log(broker).read_text()
+    check_reports(cluster)
+    check_enforced(cluster, stable)
+
+
+def check_enforced(cluster: Cluster, epochs: range) -> None:
+    """In these epochs, whose limits did not change, each broker let in what they say: b2 wants more."""
+    seconds = range(epochs.start * EPOCH_MS // 1000, epochs.stop * EPOCH_MS // 1000)
+    for broker, share in SHARES.items():
+        usage = query(
+            "SELECT sum(admitted_messages) AS admitted FROM topic_usage "
+            f"WHERE epoch(event_time) >= {seconds.start} AND epoch(event_time) < {seconds.stop}",
+            {"topic_usage": DeltaTable(cluster.folder / "out" / "brokers" / broker / "topic_usage")},
+        )
+        admitted = usage.to_pylist()[0]["admitted"] / len(seconds)
+        assert abs(admitted - share) <= share / 10
+
+
+def epoch_now() -> int:
+    return int(datetime.now(UTC).timestamp() * 1000) // EPOCH_MS
+
+
+@pytest.mark.long
+def test_while_nobody_can_read_the_usage_table_limits_sum_to_the_quota_and_the_floors(cluster) -> None:
+    with three_jobs(cluster):
+        with cluster.without("rg_usage"):
+            away = epoch_now()
+            await_that(lambda: epoch_now() > away + OUTAGE_EPOCHS, "the end of the outage", PATIENCE_S, LOOK_S)
+        back = epoch_now()
+    limits = cluster.limits_by_epoch()
+    sums = [sum(held.values()) for epoch, held in limits.items() if away <= epoch < back]
+    assert [33, 33, 34] == sorted(limits[back - 1].values())
+    assert MOST >= max(sums)
+    assert back + RECOVERY_EPOCHS >= min(epoch for epoch, held in limits.items() if epoch >= back and held == SHARES)
+
+
+@pytest.mark.long
+def test_brokers_that_are_all_killed_and_started_again_come_back_to_their_shares(cluster) -> None:
+    with ExitStack() as stack:
+        for broker in WANTED:
+            cluster.start(stack, broker)
+        cluster.await_shares(SHARES)
+        lives = {broker: cluster.life(broker) for broker in WANTED}
+        kept = set().union(*(cluster.kill(broker) for broker in WANTED))
+    with three_jobs(cluster):
+        await_that(lambda: all(map(cluster.has_begun_after, lives, lives.values())), "new lives", PATIENCE_S, LOOK_S)
+    assert kept <= {tuple(row.values()) for row in cluster.asked(SENT)}
+
+
+@pytest.mark.long
+def test_who_is_less_than_an_epoch_off_shares_and_who_is_further_off_is_silent_until_its_clock_is_right(
+    cluster,
+) -> None:
+    write_conf(cluster.folder / "conf", TEXT, broker=QUICK | {"resourceGroupSilentRounds": 6}, groups=GROUPS)
+    cluster.ahead_s["b3"] = EPOCH_MS // 2000
+
+    def are_silent() -> bool:
+        limits = cluster.limits()
+        return [limits.get(broker, [{}])[-1].get("silent") for broker in ("b2", "b3")] == [1, 2]
+
+    with three_jobs(cluster):
+        cluster.ahead_s["b3"] = 6 * EPOCH_MS // 1000
+        await_that(are_silent, "silence", PATIENCE_S, LOOK_S)
+        shares = cluster.shares()
+        del cluster.ahead_s["b3"]
+    assert MOST >= sum(shares.values())

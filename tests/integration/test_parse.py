@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.spark.parse import parse
-from headgate.spark.sources import _typed, read_raw
+from headgate.spark.sources import HALF_CHARACTER, _typed, read_raw
 from headgate.throttle.faults import dead_letter, faults_of
 
 AT_9 = 1_767_603_600_000_000  # 2026-01-05T09:00:00Z
@@ -128,6 +128,18 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "a short topic": (line(topic="acme/shop/orders"), NO_TOPIC.format("acme/shop/orders")),
     "a topic of two parts": (line(topic="persistent://acme/shop"), NO_TOPIC.format("persistent://acme/shop")),
     "a local name with a slash": (line(topic=f"{TOPIC}/new"), {"topic": f"{TOPIC}/new"}),
+    "a topic with an emoji": (json.dumps(GOOD | {"topic": "persistent://a/b/😀"}), {"topic": "persistent://a/b/😀"}),
+    "the first half of a character": (line(topic="persistent://a/b/c").replace("b/c", r"b/\ud83d"), HALF_CHARACTER),
+    "the second half of a character": (line(topic="persistent://a/b/c").replace("b/c", r"b/\uDE00"), HALF_CHARACTER),
+    "a second half after a backslash": (
+        line(topic="persistent://a/b/c").replace("b/c", r"b/\\ud83d\ude00"),
+        HALF_CHARACTER,
+    ),
+    "a backslash before what is no half": (
+        line(topic=r"persistent://a/b/?\ud83d"),
+        {"topic": r"persistent://a/b/?\ud83d"},
+    ),
+    "half of a character where nobody looks": (line(note="x").replace('"x"', r'"\ud800"'), {}),
     "a line break in a local name": (line(topic="persistent://a/b/\nc"), {"topic": "persistent://a/b/\nc"}),
     "a topic without tenant": (line(topic="persistent:///a/b"), NO_TOPIC.format("persistent:///a/b")),
     "a topic without name": (line(topic="persistent://a/b/"), NO_TOPIC.format("persistent://a/b/")),
@@ -191,7 +203,7 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "two objects on a line": (line() + line(), MORE_JSON),
     "two objects with a comma": (line() + "," + line(), MORE_JSON),
     "bytes that are not UTF-8": (line(producer="?").encode().replace(b"?", b"\xff"), NOT_UTF8),
-    "an unpaired surrogate": (line().replace("producer-1", "\\ud800"), {"producer": "?"}),
+    "an unpaired surrogate": (line().replace("producer-1", "\\ud800"), HALF_CHARACTER),
 }
 
 TYPES = {"event_time": pa.timestamp("us", "UTC")} | dict.fromkeys(("seq", "messages", "bytes"), pa.int64())

@@ -4,6 +4,8 @@ import importlib.util
 import json
 import random
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,22 @@ def test_a_broker_limit_makes_one_key_of_all_and_the_screen_says_so(
     assert 0 < sum(row["throttled_by_broker"] for row in groups)
     assert {0} == {row["failed_msgs"] + row["delayed_msgs"] for row in groups}
     assert "ties all groups and brokers together" in capsys.readouterr().out
+
+
+def test_a_damaged_file_is_told_of_and_the_rest_is_replayed(replay, spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(replace(SPEC, bad_share=0.0), tmp_path / "trace", "parquet")
+    shutil.copytree(tmp_path / "trace", tmp_path / "rest")
+    damaged = sorted((tmp_path / "trace").iterdir())[1]
+    damaged.write_bytes(b"no Parquet, and longer than its magic number")
+    (tmp_path / "rest" / damaged.name).unlink()
+    conf = write_conf(tmp_path / "conf", SETTINGS, groups=GROUPS)
+    for name in ("trace", "rest"):
+        folders = ("--input", tmp_path / name, "--output", tmp_path / f"{name}-out", "--conf-dir", conf)
+        assert replay(*folders, "--format", "parquet") == 0
+    for table in RESULTS:
+        assert rows_of(tmp_path / "rest-out", table) == rows_of(tmp_path / "trace-out", table)
+    (letter,) = rows_of(tmp_path / "trace-out", "dead_letters")
+    assert damaged.name == Path(letter["source"]).name
 
 
 def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, capsys) -> None:

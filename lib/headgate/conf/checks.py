@@ -7,6 +7,7 @@ from headgate.conf.broker import BROKER_KEYS
 from headgate.conf.findings import Findings, Place
 from headgate.conf.json_file import dotted
 from headgate.conf.limits import group_attachments
+from headgate.conf.policies import RatePolicies
 from headgate.errors import ConfError
 
 if TYPE_CHECKING:
@@ -18,6 +19,15 @@ _BROKER_WIDE = (
     "dispatchThrottlingRateInMsg",
     "dispatchThrottlingRateInByte",
 )
+_ONLY_LOADED = (
+    "dispatchThrottlingRate",
+    "subscribeThrottlingRate",
+    "maxMessagePublishBufferSizeInMB",
+    "pulsarChannelPauseReceivingRequestsIfUnwritable",
+    "headgateDispatchReserveThenSettle",
+)
+"""Beginnings of the keys of limits that are off by default, and that are enforced nowhere."""
+_MOST_NAMES = 5
 
 
 def check_state_key(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
@@ -73,6 +83,31 @@ def check_classic_periods(conf: "Conf", files: Mapping[str, str], findings: Find
                         "from 1 with the classic dispatch limiter",
                         "correct it, or select the token bucket with dispatchRateLimiterFactoryClassName",
                     )
+
+
+def warn_of_limits_that_only_load(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
+    """Warn of limits that are set, read and checked, and that no job enforces: their settings would go unnoticed."""
+    keys = [name for name, key in BROKER_KEYS.items() if name.startswith(_ONLY_LOADED) and _is_on(conf, key.field)]
+    if keys:
+        findings.warnings.append(f"{files['broker.conf']}: read, but not enforced yet: {', '.join(keys)}")
+    scopes = {"namespaces": conf.policies.namespaces, "topics": conf.policies.topics}
+    names = [
+        dotted((scope, name))
+        for scope, by_name in scopes.items()
+        for name, rates in sorted(by_name.items())
+        if rates != RatePolicies(publish=rates.publish)
+    ]
+    if names:
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        findings.warnings.append(
+            f"{files['policies.json']}: rates of dispatch and of subscribing are read, but not enforced yet: "
+            f"{', '.join(names[:_MOST_NAMES])}{more}"
+        )
+
+
+def _is_on(conf: "Conf", field: str) -> bool:
+    rate = getattr(conf.broker, field)
+    return isinstance(rate, int) and rate > 0
 
 
 def check_streaming(conf: "Conf") -> None:

@@ -1,13 +1,13 @@
 """Loads a conf directory as a whole: every file is read, and all that is wrong is reported at once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
 from headgate.conf.broker import BrokerConf
 from headgate.conf.broker_file import read_broker_conf
-from headgate.conf.checks import check_classic_periods, check_state_key
+from headgate.conf.checks import check_classic_periods, check_state_key, warn_of_limits_that_only_load
 from headgate.conf.findings import Findings, Place
 from headgate.conf.policies import Policies, read_policies
 from headgate.conf.properties import read_properties
@@ -59,12 +59,13 @@ def load_conf(conf_dir: str | Path) -> Conf:
     broker, quota = read("broker.conf", _broker_conf, (BrokerConf(), QuotaSettings()))
     policies = read("policies.json", _decoded(read_policies, Policies()), Policies())
     groups = read("resource-groups.json", _decoded(read_resource_groups, ResourceGroups()), ResourceGroups())
-    conf = Conf(settings, broker, policies, groups, quota, tuple(findings.warnings))
+    conf = Conf(settings, broker, policies, groups, quota)
     check_state_key(conf, files, findings)
     check_classic_periods(conf, files, findings)
     if findings.mistakes:
         raise ConfError(findings.mistakes)
-    return conf
+    warn_of_limits_that_only_load(conf, files, findings)
+    return replace(conf, warnings=tuple(findings.warnings))
 
 
 def _broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:

@@ -60,7 +60,8 @@ class QuotaTables:
 
     def usage_reader(self, version: int | None = None) -> UsageReader:
         """A reader of rg_usage that goes on after `version`; None: with the last epochs."""
-        kept_epochs = self._settings.max_staleness_rounds + HISTORY_MARGIN_EPOCHS
+        settings = self._settings
+        kept_epochs = max(settings.max_staleness_rounds, settings.suppress_rounds) + HISTORY_MARGIN_EPOCHS
         return UsageReader(self._opened(RG_USAGE), self._settings.epoch_ms, kept_epochs, version)
 
     def upkeep(self) -> UsageUpkeep:

@@ -77,7 +77,7 @@ class UsageReader:
     A row that was read counts as read only when `read` has returned: after a TableError the next one begins where the
     last one ended.
 
-    kept_epochs: how far back a whole read goes, resourceGroupMaxStalenessRounds + 2.
+    kept_epochs: how far back a whole read goes: to the newest row of everybody, however long rows are suppressed.
     version: up to which everything was read before, None: nothing. Source: resource-groups 13.4.
     """
 

@@ -38,7 +38,7 @@ class Sender:
 class SentCut:
     """A cut on its way to the table.
 
-    publish_time_ms: wall clock of the sender at the append.
+    publish_time_ms: clock of the sender at the append: the largest event time of its input.
     topics: how many topics of a group had traffic in the epoch, by group and class; 0 for what is not there.
     """
 

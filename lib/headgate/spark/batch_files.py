@@ -1,12 +1,10 @@
-"""The input files of the batch under way: which of them cannot be read or are gone, which Spark would count several
-times.
+"""Input files: which of them cannot be read or are gone, which Spark would count several times.
 
 A file that cannot be read is told of in a dead letter, and the stream goes on without it. A batch is never failed for
 one once it is computed: the state that it has written would stay, whatever its next run reads.
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,13 +15,12 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.sources import ROWS_BY_FILE
+from headgate.spark.sources import PATTERN, ROWS_BY_FILE
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _CONDITION = "FAILED_READ_FILE"
 _UNREADABLE = "cannot be read to its end"
 _STRICTLY = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-_PATTERN = re.compile(r"[\\{}\[\]*?]")
 
 
 def is_unreadable_file(failure: Exception) -> bool:
@@ -42,13 +39,13 @@ def planned_files(query: StreamingQuery) -> list[PlannedFiles]:
     """What Spark has planned into the batch under way, but for Delta tables, whose files Delta looks after."""
     return [
         PlannedFiles(relation, relation.location().rootPaths().mkString("\0").split("\0"))
-        for relation in _relations(query)
+        for relation in _relations(query._jsq.streamingQuery().lastExecution().logical())
     ]
 
 
 def files_that_spark_multiplies(planned: Iterable[PlannedFiles]) -> list[str]:
     """Files whose path could be a pattern: with one in a batch, Spark 4.2 takes files of it several times."""
-    return [path for _, paths in planned if len(paths) > 1 for path in paths if _PATTERN.search(path)]
+    return [path for _, paths in planned if len(paths) > 1 for path in paths if PATTERN.search(path)]
 
 
 def missing_files(planned: Iterable[PlannedFiles]) -> pa.Table:
@@ -73,21 +70,43 @@ def unreadable_files(spark: SparkSession, query: StreamingQuery, planned: Iterab
     read once more, nothing left out. This is for a computed batch of a stream that leaves damage out (sources.read_raw,
     past_damage), which takes the rows before the damage.
     """
-    letters = []
     taken = _rows_taken(spark, query)
+    letters = []
+    for path, rows in _read_once_more(spark, planned):
+        if isinstance(rows, str):
+            letters.append(_letter(path, _UNREADABLE, rows))
+        elif rows != taken.get(path, 0):
+            counts = f"{taken.get(path, 0):,} lines or rows were taken, now it has {rows:,}"
+            letters.append(_letter(path, "changed while it was read, or could not be read for a moment", counts))
+    return pa.Table.from_pylist(letters, DEAD_LETTERS)
+
+
+def damaged_files(spark: SparkSession, frame: DataFrame) -> tuple[pa.Table, list[str]]:
+    """Of the files behind `frame`, no stream: dead letters (schemas.DEAD_LETTERS) of those that cannot be read to their
+    end, and the others.
+    """
+    letters, whole = [], []
+    for relation in _relations(frame._jdf.queryExecution().analyzed()):
+        files = relation.location().allFiles()
+        paths = [files.apply(i).getPath().toString() for i in range(files.size())]
+        for path, rows in _read_once_more(spark, [PlannedFiles(relation, paths)]):
+            if isinstance(rows, str):
+                letters.append(_letter(path, _UNREADABLE, rows))
+            else:
+                whole.append(path)
+    return pa.Table.from_pylist(letters, DEAD_LETTERS), whole
+
+
+def _read_once_more(spark: SparkSession, planned: Iterable[PlannedFiles]) -> Iterator[tuple[str, int | str]]:
+    """For each file how many rows it has, or why they cannot be read."""
     for relation, paths in planned:
         schema = T.StructType.fromJson(json.loads(relation.dataSchema().json()))
         reader = spark.read.format(relation.fileFormat().shortName()).schema(schema).options(**_STRICTLY)
         for path in paths:
             try:
-                rows = _rows(reader.load(_PATTERN.sub(r"\\\g<0>", path)))
+                yield path, _rows(reader.load(PATTERN.sub(r"\\\g<0>", path)))
             except SPARK_ERRORS as error:
-                letters.append(_letter(path, _UNREADABLE, first_line(error)))
-                continue
-            if rows != taken.get(path, 0):
-                counts = f"{taken.get(path, 0):,} lines or rows were taken, now it has {rows:,}"
-                letters.append(_letter(path, "changed while it was read, or could not be read for a moment", counts))
-    return pa.Table.from_pylist(letters, DEAD_LETTERS)
+                yield path, first_line(error)
 
 
 def _rows(frame: DataFrame) -> int:
@@ -113,8 +132,9 @@ def _letter(path: str, what: str, why: str) -> dict[str, Any]:
     return {"reason": reason, "raw": None, "source": path, "offset": None}
 
 
-def _relations(query: StreamingQuery) -> Iterator[Any]:
-    leaves = query._jsq.streamingQuery().lastExecution().logical().collectLeaves()
+def _relations(plan: Any) -> Iterator[Any]:
+    """The file relations of a logical plan (Java)."""
+    leaves = plan.collectLeaves()
     for leaf in (leaves.apply(i) for i in range(leaves.size())):
         if leaf.getClass().getSimpleName() == "LogicalRelation":
             relation = leaf.relation()

@@ -1,5 +1,7 @@
 """Streams of raw rows: every column as the source has it, with where the row came from. Nothing is judged here."""
 
+import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,11 +16,16 @@ from headgate.throttle.routing import BLANK_LINE
 
 _TEXT = T.StructType([T.StructField(name, T.StringType()) for name in (*COLUMNS, "_corrupt")])
 _WHOLE_FILES = "1t"
+PATTERN = re.compile(r"[\\{}\[\]*?]")
+"""What Spark takes for a pattern in a path."""
 ROWS_BY_FILE = "rows by file"
 """What a batch that leaves damage out tells on its side: how many rows it has taken of each file, none if it is not
 named. Exact for up to MOST_FILES files a batch.
 """
 MOST_FILES = 100_000
+_HALF = r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"
+"""In the text of a JSON object without its escaped backslashes: half of what stands in pairs in UTF-16."""
+HALF_CHARACTER = r"a name holds half of a character: \ud800 to \udbff and \udc00 to \udfff stand in pairs"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"
 
 
@@ -30,8 +37,9 @@ def read_raw(
     *,
     past_damage: bool = False,
     once: bool = False,
+    files: Sequence[str] = (),
 ) -> DataFrame:
-    """The input as a stream, or `once` as what is there now.
+    """The input as a stream, or `once` as what is there now, of `files` alone if there are any.
 
     Columns: COLUMNS, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
     A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
@@ -43,7 +51,7 @@ def read_raw(
     sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
     if format_ not in sources:
         raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
-    options = _Options(settings, past_damage, once)
+    options = _Options(settings, past_damage, once, tuple(files))
     try:
         if format_ != "kafka" and not path_exists(spark, path):
             raise InputError(
@@ -58,10 +66,15 @@ class _Options(NamedTuple):
     settings: InputSettings
     past_damage: bool
     once: bool = False
+    chosen: tuple[str, ...] = ()
 
     def reader(self, spark: SparkSession) -> Any:
         """Of a stream, or of what is there now; both have the same methods."""
         return spark.read if self.once else spark.readStream
+
+    def paths(self, path: str) -> list[str]:
+        """What to load: the path, or the chosen files, whose names are no patterns."""
+        return [PATTERN.sub(r"\\\g<0>", file) for file in self.chosen] or [path]
 
     @property
     def files(self) -> dict[str, str]:
@@ -97,7 +110,7 @@ def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
         options.reader(spark)
         .format("text")
         .options(**options.files)
-        .load(path)
+        .load(options.paths(path) if options.once else path)
         .transform(options.counted)
         .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
     )
@@ -116,7 +129,9 @@ def _json_files(spark: SparkSession, options: _Options, path: str) -> DataFrame:
 
 
 def _json(lines: DataFrame) -> DataFrame:
-    """Spark's parser takes the first object of a line and is silent about what follows, so that is looked at here."""
+    """Spark's parser is silent about what follows the first object of a line, and puts `?` in the place of half
+    a character, so that is looked at here.
+    """
     parsed = F.from_json("raw", _TEXT, {"columnNameOfCorruptRecord": "_corrupt", "mode": "PERMISSIVE"})
     ends_later = F.instr("raw", "}") < F.length(F.rtrim("raw"))  # a flat object needs no second look
     objects = F.from_json(F.concat(F.lit("["), "raw", F.lit("]")), T.ArrayType(T.StringType()))
@@ -124,6 +139,10 @@ def _json(lines: DataFrame) -> DataFrame:
     defect = F.when(
         F.col("parsed").isNull() | F.col("parsed._corrupt").isNotNull(), F.lit("the line is not a JSON object")
     ).when(more, F.lit("the line holds more than one JSON object"))
+    escapes = F.replace("raw", F.lit(r"\\"), F.lit(""))
+    names = F.concat_ws("", *(F.col(f"parsed.{name}") for name in COLUMNS))
+    halves = F.col("raw").contains(r"\u") & names.contains("?") & escapes.rlike(_HALF)
+    defect = defect.when(halves, F.lit(HALF_CHARACTER))
     return (
         lines.withColumn("parsed", parsed)
         .withColumn("defect", F.coalesce("defect", defect))
@@ -171,7 +190,8 @@ def _named(column: str) -> Column:
 
 def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
-    stream = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files).parquet(path)
+    stream = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
+    stream = stream.parquet(*options.paths(path))
     return _typed(options.counted(stream), F.col("_metadata.file_path"), F.col("_metadata.row_index"))
 
 

@@ -156,11 +156,12 @@ def test_when_all_jobs_restart_at_once_they_take_cluster_shares_until_the_first_
     assert {"a": 910, "b": 30, "c": 30, "d": 30} == quota.limits()
 
 
-def test_one_that_restarts_knows_what_the_others_said_before(tmp_path):
+@pytest.mark.parametrize("suppressed", [5, 20])
+def test_one_that_restarts_knows_what_the_others_said_before(tmp_path, suppressed):
     """Their rows are suppressed for R epochs: without those the others would seem to use nothing."""
-    quota = Cluster(tmp_path, ["a", "b"], one_job=False)
+    quota = Cluster(tmp_path, ["a", "b"], one_job=False, suppress_rounds=suppressed)
     write(quota.tables, group(), attached())
-    quota.run(8, a=2000)
+    quota.run(suppressed + 3, a=2000)
     quota.run(1, a=2000, running=["a"])
     quota.jobs["b"] = quota.job("b")
     quota.run(1, a=2000)

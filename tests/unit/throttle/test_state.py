@@ -1,6 +1,7 @@
 """State between batches: every field comes back, and its bytes stay few."""
 
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ from unit.throttle.domains import (
     traffic,
 )
 
+STORED = Path(__file__).parent / f"state-version-{VERSION}.bin"
 CHANGES = [
     Change(5, 1, None, "default", "", 10, 1000),
     Change(6, 2, "b1", "group", "gold", None, None),
@@ -122,15 +124,20 @@ def full_domain():
     )
 
 
-def test_every_field_comes_back():
-    state = KeyState(
+def full_state():
+    return KeyState(
         {"b1": full_domain(), "b2": DomainState("b2", Clock(done_ns=3))},
         clocks={"b3": Clock(high_us=5), "b4": Clock(6, 5000)},
         changes=changes_table(CHANGES),
         forgotten_us=9,
         taken=2,
     )
-    again = decode_state(VERSION, encode_state(state))
+
+
+@pytest.mark.parametrize("stored", [STORED.read_bytes(), encode_state(full_state())], ids=["stored long ago", "now"])
+def test_every_field_comes_back(stored):
+    """A state of this version, stored by an earlier headgate, is in the file: a changed codec needs a new version."""
+    state, again = full_state(), decode_state(VERSION, stored)
     default = plain_fields(DomainState(""))
 
     assert {broker: plain_fields(domain) for broker, domain in state.domains.items()} == {
