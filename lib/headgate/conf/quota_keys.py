@@ -6,7 +6,7 @@ from typing import Final
 
 from headgate.conf.findings import Findings, Place
 from headgate.conf.properties import Entry
-from headgate.core.quota.settings import PREFIXES, QuotaSettings, mistakes_in, warnings_in
+from headgate.core.quota.settings import KEYS, PREFIXES, QuotaSettings, mistakes_in, warnings_in
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _LIST: Final = "resourceGroupAdminTokens"
@@ -19,7 +19,10 @@ def read_quota_settings(entries: Mapping[str, Entry], file: str, findings: Findi
     mistakes = list(mistakes_in(values))
     for mistake in mistakes:
         place = Place(file, mistake.key, entries[mistake.key].line)
-        findings.mistake(place, mistake.got, mistake.allowed, mistake.remedy)
+        if mistake.key in KEYS:
+            findings.mistake(place, mistake.got, mistake.allowed, mistake.remedy)
+        else:
+            findings.unknown_key(place, mistake.key, KEYS)
     findings.warnings += [f"{file}: {warning}" for warning in warnings_in(values)]
     return QuotaSettings() if mistakes else QuotaSettings.of(values)
 

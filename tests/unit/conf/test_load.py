@@ -98,6 +98,13 @@ def test_warnings_are_kept_for_the_job_to_print(conf_dir: Path) -> None:
     )
 
 
+def test_a_key_of_resource_groups_that_does_not_exist_is_refused_with_the_nearest_one(conf_dir: Path) -> None:
+    (conf_dir / "broker.conf").write_text("\nresourceGroupEpochMilis=500\n")
+    (mistake,) = mistakes_of(conf_dir)
+    assert mistake.startswith("conf/broker.conf line 2: resourceGroupEpochMilis: got an unknown key; allowed: ")
+    assert mistake.endswith("; did you mean resourceGroupEpochMillis?")
+
+
 def test_limits_that_no_job_enforces_are_told_of(conf_dir: Path) -> None:
     (conf_dir / "broker.conf").write_text(
         "maxPublishRatePerTopicInMessages=5\ndispatchThrottlingRatePerTopicInMsg=50\ndispatchThrottlingRateInByte=0\n"
