@@ -149,6 +149,40 @@ def test_a_group_that_is_made_later_has_its_quota_as_a_ceiling_too_and_each_is_t
     assert [("gold", QUOTA), ("late", 7)] == limits
 
 
+def test_an_edited_file_is_taken_in_with_the_next_batch_and_one_with_mistakes_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
+    file, output = tmp_path / "conf" / "resource-groups.json", str(tmp_path / "out")
+    tables = Tables(output)
+    sharing = Sharing(tables, conf, output, output, None)
+    sharing.begin(START)
+    edits = [
+        file.read_text(),
+        file.read_text().replace(f"{QUOTA}", "40"),
+        '{"resourcegroups": {"gold": {"publishRateInMsgs": "many"}}}',
+        None,
+        file.read_text().replace(f"{QUOTA}", "50").replace("acme", "initech"),
+    ]
+    limits = []
+    for batch, text in enumerate(edits):
+        file.unlink(missing_ok=True)
+        if text is not None:
+            file.write_text(text)
+        for again in range(2):
+            sharing(used_by("b1", int(START.timestamp()) + 2 * batch + again), "query", 2 * batch + again)
+        limits.append(limit_on(tables, "later"))
+    assert [QUOTA, 40, 40, 40, 50] == limits
+    attached = [row for row in tables.read("control").to_pylist() if row["kind"] == "attachment"]
+    assert [("acme", "gold"), ("acme", None), ("initech", "gold")] == [
+        (row["name"], row["group_name"])
+        for row in sorted(attached, key=lambda row: (row["effective_time"], row["group_name"] is not None))
+    ]
+    told = [record.message for record in caplog.records if "was edited" in record.message]
+    signs = ("changed: 1", "got 'many'", "got no file", "changed: 3")
+    assert [True] * 4 == [sign in line for sign, line in zip(signs, told, strict=True)]
+
+
 def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     moving(tmp_path / "trace")
     unattached = {"resourcegroups": GROUPS["resourcegroups"]}

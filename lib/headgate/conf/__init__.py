@@ -10,7 +10,7 @@ from headgate.conf.limits import (
     group_attachments,
     publish_limits,
 )
-from headgate.conf.load import Conf, load_conf
+from headgate.conf.load import Conf, load_conf, load_resource_groups
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
 from headgate.conf.settings import (
@@ -46,5 +46,6 @@ __all__ = [
     "dispatch_limits",
     "group_attachments",
     "load_conf",
+    "load_resource_groups",
     "publish_limits",
 ]

@@ -27,7 +27,8 @@ T = TypeVar("T")
 class Conf:
     """Everything that the conf directory says; immutable, and complete without any file.
 
-    `warnings` are finished lines for a job to print: they change nothing.
+    `warnings` are finished lines for a job to print: they change nothing. `groups_file` is where `resource_groups` are
+    read from, whether or not a file is there; None without a directory.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -36,6 +37,7 @@ class Conf:
     resource_groups: ResourceGroups = field(default_factory=ResourceGroups)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
     warnings: tuple[str, ...] = ()
+    groups_file: str | None = field(default=None, compare=False)
 
 
 def load_conf(conf_dir: str | Path) -> Conf:
@@ -65,7 +67,22 @@ def load_conf(conf_dir: str | Path) -> Conf:
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     warn_of_limits_that_only_load(conf, files, findings)
-    return replace(conf, warnings=tuple(findings.warnings))
+    return replace(conf, warnings=tuple(findings.warnings), groups_file=files["resource-groups.json"])
+
+
+def load_resource_groups(path: Path) -> ResourceGroups:
+    """Return what a resource-groups.json says. Raises ConfError with every mistake in it, and if it is not there."""
+    findings = Findings()
+    content = _content(path, findings)
+    if content is None:
+        findings.mistake(
+            Place(str(path)), "no file", "a readable file", "put it back: until then groups stay as they are"
+        )
+        raise ConfError(findings.mistakes)
+    groups = _decoded(read_resource_groups, ResourceGroups())(content, str(path), findings)
+    if findings.mistakes:
+        raise ConfError(findings.mistakes)
+    return groups
 
 
 def _broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:

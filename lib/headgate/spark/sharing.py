@@ -1,5 +1,6 @@
 """Quota sharing in a throttle job: what foreachBatch does with what the operator counted of groups."""
 
+import logging
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.control_rows import ControlRows
 from headgate.quota.delta import opened
+from headgate.quota.groups_file import GroupsFile
 from headgate.quota.import_conf import import_groups
 from headgate.quota.loop import QuotaLoop
 from headgate.quota.loop_state import LoopStateStore
@@ -25,6 +27,7 @@ from headgate.spark.sink import GroupCounts
 from headgate.throttle.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
 from headgate.throttle.tables import Tables
 
+LOG = logging.getLogger(__name__)
 SHOWN_EPOCHS = 600
 
 
@@ -46,6 +49,7 @@ class Sharing:
         self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
         self.warnings = import_groups(self.tables.config, conf.resource_groups, settings).warnings
+        self._file = GroupsFile(conf.groups_file, conf.resource_groups)
         self._ceilings = ceilings_in(tables.read("control"))
         self._store = LoopStateStore(opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms))
         self._loop = QuotaLoop(
@@ -83,7 +87,25 @@ class Sharing:
         except TableError:
             return []
 
+    def _follow_file(self) -> None:
+        """Bring an edit of resource-groups.json into the tables, as at a start."""
+        groups = self._file.edited()
+        if groups is None:
+            return
+        try:
+            imported = import_groups(self.tables.config, groups, self._settings)
+        except TableError as error:
+            LOG.warning("resource-groups.json was edited and is not taken in yet: %s", error)
+            self._file.forget()
+            return
+        for warning in (
+            f"resource-groups.json was edited, rows of groups and attachments changed: {imported.rows}",
+            *imported.warnings,
+        ):
+            LOG.warning(warning)
+
     def _exchange(self, clock_ms: int) -> None:
+        self._follow_file()
         rows = self._loop.exchange(clock_ms, _wall_ms())
         ceilings = self._new_ceilings()
         self._control.append_control([*ceilings, *control_rows(rows, len(ceilings))], rows.transaction)

@@ -1,0 +1,51 @@
+"""resource-groups.json while a job runs: what it says after an edit."""
+
+import logging
+from pathlib import Path
+
+from headgate.conf import ResourceGroups, load_resource_groups
+from headgate.errors import ConfError
+
+LOG = logging.getLogger(__name__)
+
+
+class GroupsFile:
+    """An edit is handed out once. A file with mistakes, or that is gone, changes nothing, and the log says so once.
+
+    known: what the job has of it.
+    """
+
+    def __init__(self, path: str | None, known: ResourceGroups) -> None:
+        self._path = None if path is None else Path(path)
+        self._known: ResourceGroups | None = known
+        self._stamp: tuple[int, ...] | None = None
+
+    def edited(self) -> ResourceGroups | None:
+        """What it says now, None where that is what it said before. Cheap where nobody wrote to it."""
+        stamp = self._look()
+        if self._path is None or stamp == self._stamp:
+            return None
+        self._stamp = stamp
+        try:
+            groups = load_resource_groups(self._path)
+        except ConfError as error:
+            LOG.warning("%s was edited and is not taken in: %s", self._path, error)
+            return None
+        if groups == self._known:
+            return None
+        self._known = groups
+        return groups
+
+    def forget(self) -> None:
+        """Hand out again what was handed out last: it could not be taken in."""
+        self._stamp = self._known = None
+
+    def _look(self) -> tuple[int, ...] | None:
+        """What changes with every edit; None if there is no file."""
+        if self._path is None:
+            return None
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
