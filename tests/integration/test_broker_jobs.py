@@ -150,8 +150,8 @@ class Cluster(NamedTuple):
 
     def life(self, broker: str) -> int:
         """Of the broker's newest report."""
-        sql = f"SELECT max(incarnation) AS life FROM rg_usage JOIN rg_members USING (broker_id) WHERE name = '{broker}'"
-        life: int = self.asked(sql)[0]["life"]
+        lives = "SELECT max(rg_usage.incarnation) AS life FROM rg_usage JOIN rg_members USING (broker_id)"
+        life: int = self.asked(f"{lives} WHERE name = '{broker}'")[0]["life"]
         return life
 
     def has_begun_after(self, broker: str, life: int) -> bool:

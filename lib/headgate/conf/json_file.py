@@ -74,7 +74,7 @@ def read_json(text: str, file: str, known: Iterable[str], findings: Findings) ->
     except json.JSONDecodeError as error:
         findings.mistake(
             Place(file, line=error.lineno),
-            f"{error.msg.removesuffix(' at')} at column {error.colno}",
+            f"no JSON ({error.msg.removesuffix(' at')} at column {error.colno})",
             "a JSON object",
             "correct the syntax",
         )

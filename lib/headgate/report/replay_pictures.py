@@ -1,5 +1,6 @@
 """Pictures of a replay, as SVG: the confs beside each other by group, and each group over time."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any
@@ -210,5 +211,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
 
 def _svg(figure: Figure) -> str:
     out = BytesIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # names may be of any script, and are in the tables
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return out.getvalue().decode()

@@ -15,6 +15,7 @@ from headgate.report import replay_words as words
 from headgate.report.screen import CONTROLS, Screen, empty_table
 
 GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
+SHOWN_FILES = 5
 
 
 class Replayed(Protocol):
@@ -51,13 +52,17 @@ class ReplayScreen(Screen):
                 )
         self.say(f"replay: starting Spark, reading {place}")
 
-    def counted(self, trace: Trace, rows: int, dead_letters: int, dispatches: int) -> None:
+    def counted(self, trace: Trace, rows: int, dead_letters: int, dispatches: int, lost: Sequence[str]) -> None:
         """What the trace holds."""
         first, last = (f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S}" for at in _ends(trace))
         self.say(
             f"replay: {rows:,} publishes on {len(trace.brokers)} brokers from {first} to {last} UTC, "
             f"{dead_letters:,} dead letters"
         )
+        for file in lost[:SHOWN_FILES]:
+            self.say(f"replay: warning: left out, as it cannot be read to its end: {file.translate(CONTROLS)}")
+        if len(lost) > SHOWN_FILES:
+            self.say(f"replay: warning: left out likewise, with the reason in dead_letters: {len(lost):,} files in all")
         if dispatches:
             self.say(f"replay: {dispatches:,} rows of kind dispatch are left out: publishes alone are replayed")
 

@@ -105,7 +105,8 @@ class ThrottleScreen(Screen):
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
-        self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
+        of_groups = "  rg_usage  rg_limits  rg_groups  rg_attachments  rg_members" if courses else ""
+        self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control{of_groups}")
         if courses:
             self.say(
                 f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {output} --by tenant"

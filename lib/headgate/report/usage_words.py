@@ -107,16 +107,20 @@ def broker_state(broker: Broker) -> str:
 def limiter_name(consumer: Consumer) -> str:
     if consumer.limiter is None:
         return "-"
-    scope, name = consumer.limiter
-    words = "its topics' own" if scope == "topic" else f"{scope} {plain(name)}"
+    words = "its topics' own" if consumer.limiter[0] == "topic" else _name(*consumer.limiter)
     return words if consumer.blame >= 1 else f"{words} ({consumer.blame:.0%})"
+
+
+def _name(scope: str, name: str) -> str:
+    """Of a group that a topic has left usage does not know the name."""
+    return f"{scope} {plain(name)}" if name else f"a {scope} it was in"
 
 
 def consumer_verdict(consumer: Consumer) -> str:
     """What the limiter that throttled somebody makes of it."""
     if consumer.limiter is None or consumer.taker is None:
         return ""
-    what = f"{consumer.limiter[0]} {plain(consumer.limiter[1])}"
+    what = _name(*consumer.limiter)
     if not consumer.rivals:
         return f"alone in {what}"
     if consumer.is_victim:

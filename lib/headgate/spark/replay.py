@@ -67,21 +67,21 @@ def run_replay(
     job: ReplayJob,
     plans: Sequence[Plan],
     settings: InputSettings,
-    heard: Callable[[Trace, int, int, int], None],
+    heard: Callable[[Trace, int, int, int, Sequence[str]], None],
 ) -> Replayed:
     """Replay the input under every plan and write the tables.
 
     The same input gives the same rows, whatever the partitions, batches and files and the order of rows in them.
 
-    settings: how the input is read, for all plans. heard: is told of the trace, its publishes, bad rows and dispatches
-    once they are counted; dispatches are not replayed. A file that cannot be read to its end is left out, and told of
-    in a dead letter. Raises InputError for an input that cannot be read, is without any publish or goes over too long a
-    time, TableError for the tables.
+    settings: how the input is read, for all plans. heard: is told of the trace, its publishes, bad rows, dispatches and
+    files that are left out, once they are counted; dispatches are not replayed. A file that cannot be read to its end
+    is left out, and told of in a dead letter. Raises InputError for an input that cannot be read, is without any
+    publish or goes over too long a time, TableError for the tables.
     """
     routed, lost, (trace, rows, bad, dispatches) = _taken_in(spark, job, plans, settings)
     try:
         bad += len(lost)
-        heard(trace, rows, bad, dispatches)
+        heard(trace, rows, bad, dispatches, lost["source"].to_pylist())
         check_span(trace, plans)
         tables = ReplayTables(job.output)
         tables.append("dead_letters", lost)

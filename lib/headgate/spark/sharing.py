@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,7 @@ from headgate.conf import Conf
 from headgate.core.quota.groups import RatePair, TrafficClass
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
-from headgate.quota.control_rows import ControlRows
+from headgate.quota.control_rows import ControlRows, LimitKey
 from headgate.quota.delta import opened
 from headgate.quota.groups_file import GroupsFile
 from headgate.quota.import_conf import import_groups
@@ -107,13 +108,14 @@ class Sharing:
     def _exchange(self, clock_ms: int) -> None:
         self._follow_file()
         rows = self._loop.exchange(clock_ms, _wall_ms())
-        ceilings = self._new_ceilings()
+        ceilings = self._new_ceilings({(row.broker, row.group, row.traffic_class) for row in rows.limits})
         self._control.append_control([*ceilings, *control_rows(rows, len(ceilings))], rows.transaction)
 
-    def _new_ceilings(self) -> list[dict[str, Any]]:
+    def _new_ceilings(self, telling: AbstractSet[LimitKey]) -> list[dict[str, Any]]:
         """Quotas that are new or have changed: until it is told better, a broker has no more of a group than that.
 
-        Such a row goes for every broker, so those that were told are told again behind it.
+        Such a row goes for every broker, so those that were told are told again behind it, but for the limits that are
+        told now.
         """
         quotas = {
             (group.name, int(traffic_class)): group.quotas(traffic_class)
@@ -129,7 +131,7 @@ class Sharing:
         again = [
             group_limit_row(_moment(at[group, traffic_class]), 0, broker, group, rates, traffic_class)
             for (broker, group, traffic_class), rates in self._loop.told.items()
-            if at.get((group, traffic_class))
+            if at.get((group, traffic_class)) and (broker, group, traffic_class) not in telling
         ]
         return [row | {"seq": seq} for seq, row in enumerate(rows + again)]
 

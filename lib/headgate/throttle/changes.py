@@ -32,7 +32,8 @@ class Change(NamedTuple):
     `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
-    limits come first, then attachments, then traffic.
+    limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
+    nothing is attached to any more has moved to another before its limit ends.
     """
 
     effective_us: int
@@ -53,6 +54,11 @@ class Change(NamedTuple):
         if self.scope == "group":
             return _rate_of_group(self.messages_per_s), _rate_of_group(self.bytes_per_s)
         return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
+
+    @property
+    def ends_group(self) -> bool:
+        """Whether a group is not limited from then on."""
+        return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
 
     @property
     def says(self) -> Rates | str | None:

@@ -176,7 +176,9 @@ class Part(NamedTuple):
 def _parts(
     domain: DomainState, events: pa.Table, dispatches: pa.Table, changes: list[Change], until_ns: int
 ) -> list[Part]:
-    """The step, cut at the times of attachments. At such a time limits come before the cut, and traffic after it."""
+    """The step, cut at the times of attachments. At such a time limits come before the cut, those of groups that end
+    and traffic after it.
+    """
     done_ns = domain.clock.done_ns
     limits = [change for change in changes if change.kind != ATTACHMENT]
     by_time: dict[int, list[Change]] = {}
@@ -190,8 +192,9 @@ def _parts(
         np.searchsorted(cuts_ns, np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns), side="right")
         for rows in (events, dispatches)
     )
-    at_ns = [max(change.effective_us * 1000, done_ns) for change in limits]
-    of_limit = np.searchsorted(cuts_ns, np.array(at_ns, np.int64), side="left").tolist()
+    at_ns = np.array([max(change.effective_us * 1000, done_ns) for change in limits], np.int64)
+    ends = np.array([change.ends_group for change in limits], np.bool_)
+    of_limit = np.where(ends, *(np.searchsorted(cuts_ns, at_ns, side=side) for side in ("right", "left"))).tolist()
     parts = []
     for i, end_ns in enumerate([*cuts_ns.tolist(), until_ns]):
         of_part = [change for change, part in zip(limits, of_limit, strict=True) if part == i]

@@ -139,22 +139,31 @@ def test_topics_are_kept_by_their_full_names(name: str, expected: str) -> None:
         (
             "{",
             (
-                "policies.json line 1: got Expecting property name enclosed in double quotes at column 2; "
+                "policies.json line 1: got no JSON (Expecting property name enclosed in double quotes at column 2); "
                 "allowed: a JSON object; correct the syntax"
             ),
         ),
         (
             '{"topics": {},\n "namespaces": }',
-            "policies.json line 2: got Expecting value at column 16; allowed: a JSON object; correct the syntax",
+            (
+                "policies.json line 2: got no JSON (Expecting value at column 16); allowed: a JSON object; "
+                "correct the syntax"
+            ),
         ),
         (
             '{"topics":\n "a\tb"}',
             (
-                "policies.json line 2: got Invalid control character at column 4; "
+                "policies.json line 2: got no JSON (Invalid control character at column 4); "
                 "allowed: a JSON object; correct the syntax"
             ),
         ),
-        ("", "policies.json line 1: got Expecting value at column 1; allowed: a JSON object; correct the syntax"),
+        (
+            "",
+            (
+                "policies.json line 1: got no JSON (Expecting value at column 1); allowed: a JSON object; "
+                "correct the syntax"
+            ),
+        ),
         (
             {"topic": {}},
             "policies.json line 1: topic: got an unknown key; allowed: namespaces, topics; did you mean topics?",

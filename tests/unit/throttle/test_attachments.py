@@ -168,6 +168,18 @@ def test_what_a_moved_topics_producers_withheld_is_charged_to_the_new_group_at_o
 
 
 @both_engines
+def test_a_group_whose_limit_ends_as_its_last_topic_moves_lets_nothing_through(engine):
+    """Its limit ends behind the move: what was withheld meets the limit of the new group."""
+    rows = [event(i, T0, seq=i, messages=10, producer="p0") for i in range(20)]
+    ends = limit("group", "gold", at_us=SECOND_US)
+    changes = [GOLD, IRON, attach(T0, "gold"), attach(T0, "iron", at_us=SECOND_US), ends]
+    outcome = step_through(whole(rows, changes, until_us=SECOND_US, finish=False), OFFERED, engine)
+
+    assert (1000, "iron", "p0") in [mark[:3] for mark in told(outcome)]
+    assert 0 < len(outcome.state.domains[BROKER].withheld["at_ns"])
+
+
+@both_engines
 @pytest.mark.parametrize("rules", [Rules(slot_ms=250), Rules(offered=True, slot_ms=250)])
 def test_replication_is_none_of_a_groups_business(engine, rules):
     rows = [
