@@ -45,7 +45,8 @@ WANTED = ({"b1": 600, "b2": 300, "b3": 200}, {"b1": 200, "b2": 600, "b3": 300}, 
 BROKERS = tuple(WANTED[0])
 PER_PUBLISH = 10
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
-SHARED = "[operator]\ngroup_limits = 'shared'\ntraffic = 'offered'\n"
+SHARED = "[operator]\ngroup_limits = 'shared'\ntraffic = 'offered'\nsend_timeout_ms = 100\n"
+"""What is refused is gone (12.1): a backlog would go on to be let in, and count, after a step down."""
 EVENT_START_S = 1_767_603_600
 STEP_S, FINE_FOR_S, FILE_S = 18, 2, 0.1
 LIVE_STEP_S, LIVE_FILE_S, LIVE_WARM_UP_S, LIVE_T_MS = 68, 0.5, 150, 4000
