@@ -120,13 +120,14 @@ def test_a_reader_gets_each_row_once_and_what_others_wrote_meanwhile(folder):
     assert [[(7, 2, 0)], []] == [said(reader.read(NOW_MS)), said(reader.read(NOW_MS))]
 
 
-def test_a_new_reader_begins_with_the_last_epochs(folder):
-    quota = tables(folder, max_staleness_rounds=3)
+@pytest.mark.parametrize(("stale", "suppressed", "kept"), [(3, 0, 5), (3, 5, 7), (4, -1, 6)])
+def test_a_new_reader_begins_with_the_last_epochs(folder, stale, suppressed, kept):
+    quota = tables(folder, max_staleness_rounds=stale, suppress_rounds=suppressed)
     for seq, epoch in enumerate(range(EPOCH - 8, EPOCH + 1), start=1):
         quota.usage.append([cut(seq, epoch=epoch)], SHARDS)
 
     read = quota.usage_reader().read(EPOCH * 1000)
-    assert list(range(EPOCH - 5, EPOCH + 1)) == read.rows["epoch"].to_pylist()
+    assert list(range(EPOCH - kept, EPOCH + 1)) == read.rows["epoch"].to_pylist()
 
 
 @pytest.mark.parametrize("loss", ["commit", "file"])
