@@ -113,7 +113,7 @@ class Cluster(NamedTuple):
         return query(sql, {name: DeltaTable(self.folder / "out" / name) for name in names}).to_pylist()
 
     def limits(self) -> dict[str, list[dict[str, Any]]]:
-        """Rows of rg_limits about messages of each broker that is up, the newest last."""
+        """Rows of rg_limits about messages of each broker that is not lost, the newest last."""
         limits = self.asked("SELECT * FROM rg_limits WHERE class = 0 AND dimension = 0 ORDER BY epoch")
         members = self.asked("SELECT broker_id, name, state FROM rg_members ORDER BY version")
         newest = {row["broker_id"]: row for row in members}
@@ -146,7 +146,7 @@ class Cluster(NamedTuple):
         await_that(lambda: self.epoch() >= epoch, f"reports of epoch {epoch}", PATIENCE_S, LOOK_S)
 
     def shares(self) -> dict[str, int]:
-        """The newest limit of each broker that is up, in messages a second."""
+        """The newest limit of each broker that is not lost, in messages a second."""
         return {broker: rows[-1]["limit"] for broker, rows in self.limits().items()}
 
     def life(self, broker: str) -> int:
