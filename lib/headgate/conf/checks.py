@@ -72,42 +72,37 @@ def check_classic_periods(conf: "Conf", files: Mapping[str, str], findings: Find
     """Refuse dispatch periods below 1 s with the classic limiter, which has no such window (rate-limiters.md 7)."""
     if conf.broker.dispatch_implementation != "classic":
         return
-    scopes = {"namespaces": conf.policies.namespaces, "topics": conf.policies.topics}
-    for scope, by_name in scopes.items():
-        for name, policies in by_name.items():
-            for rate in (policies.dispatch, policies.subscription_dispatch, policies.replicator_dispatch):
-                if rate is not None and rate.period_s < 1:
-                    findings.mistake(
-                        Place(files["policies.json"], dotted((scope, name))),
-                        f"ratePeriodInSecond {rate.period_s}",
-                        "from 1 with the classic dispatch limiter",
-                        "correct it, or select the token bucket with dispatchRateLimiterFactoryClassName",
-                    )
+    for place, policies in _policies(conf):
+        for rate in (policies.dispatch, policies.subscription_dispatch, policies.replicator_dispatch):
+            if rate is not None and rate.period_s < 1:
+                findings.mistake(
+                    Place(files["policies.json"], dotted(place)),
+                    f"ratePeriodInSecond {rate.period_s}",
+                    "from 1 with the classic dispatch limiter",
+                    "correct it, or select the token bucket with dispatchRateLimiterFactoryClassName",
+                )
+
+
+def _policies(conf: "Conf") -> Iterable[tuple[tuple[str, str], RatePolicies]]:
+    """Of every namespace, then of every topic: scope and name, and its policies."""
+    for scope, by_name in (("namespaces", conf.policies.namespaces), ("topics", conf.policies.topics)):
+        yield from (((scope, name), policies) for name, policies in by_name.items())
 
 
 def warn_of_limits_that_only_load(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
     """Warn of limits that are set, read and checked, and that no job enforces: their settings would go unnoticed."""
-    keys = [name for name, key in BROKER_KEYS.items() if name.startswith(_ONLY_LOADED) and _is_on(conf, key.field)]
+    only_loaded = {name: key.field for name, key in BROKER_KEYS.items() if name.startswith(_ONLY_LOADED)}
+    keys = [name for name, field in only_loaded.items() if getattr(conf.broker, field) > 0]
     if keys:
         findings.warnings.append(f"{files['broker.conf']}: read, but not enforced yet: {', '.join(keys)}")
-    scopes = {"namespaces": conf.policies.namespaces, "topics": conf.policies.topics}
-    names = [
-        dotted((scope, name))
-        for scope, by_name in scopes.items()
-        for name, rates in sorted(by_name.items())
-        if rates != RatePolicies(publish=rates.publish)
-    ]
+    places = sorted(place for place, rates in _policies(conf) if rates != RatePolicies(publish=rates.publish))
+    names = [dotted(place) for place in places]
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         findings.warnings.append(
             f"{files['policies.json']}: rates of dispatch and of subscribing are read, but not enforced yet: "
             f"{', '.join(names[:_MOST_NAMES])}{more}"
         )
-
-
-def _is_on(conf: "Conf", field: str) -> bool:
-    rate = getattr(conf.broker, field)
-    return isinstance(rate, int) and rate > 0
 
 
 def check_streaming(conf: "Conf") -> None:

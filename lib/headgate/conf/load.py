@@ -74,12 +74,12 @@ def load_resource_groups(path: Path) -> ResourceGroups:
     """Return what a resource-groups.json says. Raises ConfError with every mistake in it, and if it is not there."""
     findings = Findings()
     content = _content(path, findings)
-    if content is None:
-        findings.mistake(
-            Place(str(path)), "no file", "a readable file", "put it back: until then groups stay as they are"
-        )
-        raise ConfError(findings.mistakes)
-    groups = _decoded(read_resource_groups, ResourceGroups())(content, str(path), findings)
+    groups = ResourceGroups()
+    if content is not None:
+        groups = _decoded(read_resource_groups, groups)(content, str(path), findings)
+    elif not findings.mistakes:
+        remedy = "put it back: until then groups stay as they are"
+        findings.mistake(Place(str(path)), "no file", "a readable file", remedy)
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return groups

@@ -22,8 +22,7 @@ class GroupsFile:
 
     def edited(self) -> ResourceGroups | None:
         """What it says now, None where that is what it said before. Cheap where nobody wrote to it."""
-        stamp = self._look()
-        if self._path is None or stamp == self._stamp:
+        if self._path is None or (stamp := _stamp(self._path)) == self._stamp:
             return None
         self._stamp = stamp
         try:
@@ -40,12 +39,11 @@ class GroupsFile:
         """Hand out again what was handed out last: it could not be taken in."""
         self._stamp = self._known = None
 
-    def _look(self) -> tuple[int, ...] | None:
-        """What changes with every edit; None if there is no file."""
-        if self._path is None:
-            return None
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    """What changes with every edit; None if there is no file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -12,7 +12,7 @@ from headgate.replay.plan import EVERYTHING, Plan
 from headgate.replay.run import Trace
 from headgate.replay.tables import ReplayTables
 from headgate.report import replay_words as words
-from headgate.report.screen import CONTROLS, Screen, empty_table
+from headgate.report.screen import Screen, empty_table, plain
 
 GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
 SHOWN_FILES = 5
@@ -60,7 +60,7 @@ class ReplayScreen(Screen):
             f"{dead_letters:,} dead letters"
         )
         for file in lost[:SHOWN_FILES]:
-            self.say(f"replay: warning: left out, as it cannot be read to its end: {file.translate(CONTROLS)}")
+            self.say(f"replay: warning: left out, as it cannot be read to its end: {plain(file)}")
         if len(lost) > SHOWN_FILES:
             self.say(f"replay: warning: left out likewise, with the reason in dead_letters: {len(lost):,} files in all")
         if dispatches:
@@ -99,7 +99,7 @@ def _table(rows: Sequence[dict[str, Any]], plans: Sequence[Plan], *, offered: bo
         if len(plans) > 1 and before not in {None, words.group_name(row)}:
             table.add_row()
         name = words.group_name(row)
-        conf = [row["conf"].translate(CONTROLS)] if len(plans) > 1 else []
+        conf = [plain(row["conf"])] if len(plans) > 1 else []
         table.add_row("" if name == before else name, *conf, *_cells(row, offered=offered))
         before = name
     return table

@@ -56,6 +56,11 @@ class Screen:
         self._console.print(table)
 
 
+def plain(name: str) -> str:
+    """`name` without what a terminal takes for commands."""
+    return name.translate(CONTROLS)
+
+
 def empty_table(title: str) -> Table:
     """A table without columns as all of them look."""
     return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")

@@ -10,7 +10,7 @@ from rich.console import Console
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
-from headgate.report.screen import CONTROLS, Screen, empty_table
+from headgate.report.screen import Screen, empty_table, plain
 from headgate.throttle.tables import Tables
 
 RECORDED_S = 86_400
@@ -122,7 +122,7 @@ class ThrottleScreen(Screen):
         table.add_column("limiter to blame", overflow="fold")
         for row in rows:
             table.add_row(
-                row.name.translate(CONTROLS),
+                plain(row.name),
                 f"{row.publishes:,}",
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
@@ -141,13 +141,13 @@ class ThrottleScreen(Screen):
         for name in ("smallest", "largest", "at the end"):
             table.add_column(name, justify="right")
         for course in courses:
-            quota = f"{course.group} {course.quota:,} {course.dimension.name.lower()}".translate(CONTROLS)
+            quota = plain(f"{course.group} {course.quota:,} {course.dimension.name.lower()}")
             for broker in course.brokers:
                 known = [share for share in broker.shares if share is not None]
                 ends = (min(known), max(known), known[-1]) if known else ()
                 table.add_row(
                     quota,
-                    broker.broker.translate(CONTROLS),
+                    plain(broker.broker),
                     sparkline(broker.admitted, SPARK_WIDTH, course.quota),
                     sparkline(broker.shares, SPARK_WIDTH, course.quota),
                     *(f"{share:,}" for share in ends),

@@ -8,6 +8,7 @@ from headgate.quota.usage_series import Series, total_of
 from headgate.quota.usage_view import Broker, Cell, Part
 from headgate.report import usage_words as words
 from headgate.report.bars import bar, sparkline
+from headgate.report.screen import plain
 
 Courses = Mapping[tuple[int, int, int, int], Series]
 """Admitted rates epoch by epoch, by broker, group, class and dimension."""
@@ -67,7 +68,7 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     throttled = [one for one in consumers if one.throttled]
     victims = [one for one in throttled if one.is_victim]
     if throttled:
-        others = [words.plain(one.name) for one in throttled if not one.is_victim]
+        others = [plain(one.name) for one in throttled if not one.is_victim]
         yield f"THROTTLED: {words.named(others)}" if others else "THROTTLED: victims alone"
         if victims:
             yield f"ONLY VICTIMS: {words.named([one.name for one in victims])}"
@@ -93,7 +94,7 @@ def heading(found: Found) -> str:
     parts = [f"{words.instant(found.epoch * found.epoch_ms)}, epoch {found.epoch} of {found.epoch_ms:,} ms"]
     parts.append(f"{len(counted)} brokers {'up' if found.states_known else 'that reported'}")
     wrong = [
-        f"{words.plain(broker.name)} {words.broker_state(broker)}"
+        f"{plain(broker.name)} {words.broker_state(broker)}"
         for broker in brokers
         if words.broker_state(broker) and broker.state != "left"
     ]
@@ -128,7 +129,7 @@ def _cell_row(cell: Cell, course: str) -> tuple[str, ...]:
 def _part_row(part: Part, cell: Cell, course: str) -> tuple[str, ...]:
     share = "" if part.limit is None or not cell.quota else f"{part.limit / cell.quota:.0%}"
     return (
-        f"  {words.plain(part.broker.name)}",
+        f"  {plain(part.broker.name)}",
         words.rate(part.limit),
         share,
         f"{part.admitted:,}",
@@ -146,8 +147,8 @@ def _broker_row(broker: Broker, found: Found, cells: Sequence[Cell]) -> tuple[st
     behind = None if broker.config_version is None else found.config.version - broker.config_version
     totals = [sum(report.usage.admitted[dimension] for report in own) for dimension in (0, 1)]
     return (
-        words.plain(broker.name),
-        words.plain(broker.state or "-"),
+        plain(broker.name),
+        plain(broker.state or "-"),
         words.rate(broker.age),
         f"{len({report.group_id for report in own}):,}",
         f"{sum(report.topics for report in own):,}",
@@ -167,8 +168,8 @@ def _throttled_at(broker: Broker, cells: Iterable[Cell]) -> list[str]:
 
 def _consumer_row(one: Consumer, seconds: int, most: int) -> tuple[str, ...]:
     return (
-        words.plain(one.name),
-        words.plain(one.group or "-"),
+        plain(one.name),
+        plain(one.group or "-"),
         f"{one.admitted_messages / seconds:,.0f}",
         bar(one.admitted_messages / most if most else 0, BAR_WIDTH),
         f"{one.admitted_bytes / seconds:,.0f}",

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from headgate.core.quota.step_parameters import Reason
 from headgate.quota.topic_view import Consumer
 from headgate.quota.usage_view import Broker, Cell, Part
-from headgate.report.screen import CONTROLS
+from headgate.report.screen import plain
 
 UNITS = ("messages", "bytes")
 _NAMED = 5
@@ -22,11 +22,6 @@ REASONS = {
     Reason.PROFILE: "as the allocation profile says",
     Reason.NO_TRANSPORT: "no usage table: an equal part",
 }
-
-
-def plain(name: str) -> str:
-    """`name` without what a terminal takes for commands."""
-    return name.translate(CONTROLS)
 
 
 def instant(time_ms: int) -> str:

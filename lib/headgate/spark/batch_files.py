@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.sources import PATTERN, ROWS_BY_FILE
+from headgate.spark.sources import PATTERN, ROWS_BY_FILE, literal
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _CONDITION = "FAILED_READ_FILE"
@@ -57,7 +57,7 @@ def missing_files(planned: Iterable[PlannedFiles]) -> pa.Table:
     for relation, paths in planned:
         files = relation.location().allFiles()
         if files.size() < len(paths):
-            present = {files.apply(i).getPath().toString() for i in range(files.size())}
+            present = set(_paths(files))
             letters += [_letter(path, _UNREADABLE, "it is gone") for path in paths if path not in present]
     return pa.Table.from_pylist(letters, DEAD_LETTERS)
 
@@ -87,9 +87,8 @@ def damaged_files(spark: SparkSession, frame: DataFrame) -> tuple[pa.Table, list
     """
     letters, whole = [], []
     for relation in _relations(frame._jdf.queryExecution().analyzed()):
-        files = relation.location().allFiles()
-        paths = [files.apply(i).getPath().toString() for i in range(files.size())]
-        for path, rows in _read_once_more(spark, [PlannedFiles(relation, paths)]):
+        files = PlannedFiles(relation, _paths(relation.location().allFiles()))
+        for path, rows in _read_once_more(spark, [files]):
             if isinstance(rows, str):
                 letters.append(_letter(path, _UNREADABLE, rows))
             else:
@@ -104,7 +103,7 @@ def _read_once_more(spark: SparkSession, planned: Iterable[PlannedFiles]) -> Ite
         reader = spark.read.format(relation.fileFormat().shortName()).schema(schema).options(**_STRICTLY)
         for path in paths:
             try:
-                yield path, _rows(reader.load(PATTERN.sub(r"\\\g<0>", path)))
+                yield path, _rows(reader.load(literal(path)))
             except SPARK_ERRORS as error:
                 yield path, first_line(error)
 
@@ -130,6 +129,11 @@ def _rows_taken(spark: SparkSession, query: StreamingQuery) -> dict[str, int]:
 def _letter(path: str, what: str, why: str) -> dict[str, Any]:
     reason = f"the file {what}; rows that are not read are lost: {why}"
     return {"reason": reason, "raw": None, "source": path, "offset": None}
+
+
+def _paths(files: Any) -> list[str]:
+    """Of a sequence of files (Scala)."""
+    return [files.apply(i).getPath().toString() for i in range(files.size())]
 
 
 def _relations(plan: Any) -> Iterator[Any]:

@@ -72,9 +72,9 @@ class _Options(NamedTuple):
         """Of a stream, or of what is there now; both have the same methods."""
         return spark.read if self.once else spark.readStream
 
-    def paths(self, path: str) -> list[str]:
-        """What to load: the path, or the chosen files, whose names are no patterns."""
-        return [PATTERN.sub(r"\\\g<0>", file) for file in self.chosen] or [path]
+    def paths(self, path: str) -> str | list[str]:
+        """What to load: the path, or the chosen files."""
+        return [literal(file) for file in self.chosen] or path
 
     @property
     def files(self) -> dict[str, str]:
@@ -88,6 +88,11 @@ class _Options(NamedTuple):
             return stream
         by_file = F.expr(f"approx_top_k(_metadata.file_path, {MOST_FILES}, {MOST_FILES})")
         return stream.observe(ROWS_BY_FILE, by_file.alias("files"))
+
+
+def literal(path: str) -> str:
+    """The path as one that Spark does not take for a pattern."""
+    return PATTERN.sub(r"\\\g<0>", path)
 
 
 def path_exists(spark: SparkSession, path: str) -> bool:
@@ -110,7 +115,7 @@ def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
         options.reader(spark)
         .format("text")
         .options(**options.files)
-        .load(options.paths(path) if options.once else path)
+        .load(options.paths(path))
         .transform(options.counted)
         .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
     )
@@ -190,9 +195,12 @@ def _named(column: str) -> Column:
 
 def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
-    stream = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
-    stream = stream.parquet(*options.paths(path))
-    return _typed(options.counted(stream), F.col("_metadata.file_path"), F.col("_metadata.row_index"))
+    reader = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
+    return _typed(
+        options.counted(reader.format("parquet").load(options.paths(path))),
+        F.col("_metadata.file_path"),
+        F.col("_metadata.row_index"),
+    )
 
 
 def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
