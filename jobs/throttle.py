@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from threading import Event
-from urllib.parse import quote
 
 from headgate.conf import Conf, check_streaming, load_conf
+from headgate.quota.topic_tables import output_of
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import ThrottleScreen
 from headgate.spark.job import STOPPED, exit_status, heed_signals, stop_asked
@@ -56,7 +56,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
             "throttle: the first batch takes some seconds more: workers start, kernels are compiled if they are new"
         )
         used_up = run.run()
-        screen.end(run.tables, job.output, run.quota_courses())
+        screen.end(run.tables, job.output, run.quota_courses(), job.shared)
         close_stores(spark)
     if run.broken_off:
         screen.say("The batch under way took too long and was broken off: the next start runs it again.")
@@ -84,7 +84,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
     """The tables of a job of one broker are under `brokers` of the output, whose rg_ tables all such jobs share."""
-    output = options.output if options.broker is None else f"{options.output}/brokers/{quote(options.broker, safe='')}"
+    output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = f"{output}/checkpoint" if options.checkpoint is None else options.checkpoint
     format_ = options.format or conf.settings.input.format
     check_places(options.input, options.output, checkpoint, files=format_ != "kafka")

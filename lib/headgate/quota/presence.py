@@ -4,7 +4,6 @@ from collections.abc import Container
 from pathlib import PurePath
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
 
 from headgate.core.quota.admin import Presence
 from headgate.core.quota.attachments import Attachments
@@ -12,6 +11,7 @@ from headgate.core.quota.groups import is_path_name
 from headgate.core.quota.topics import SCHEMES, topic_of
 from headgate.delta_query import query
 from headgate.errors import TableError
+from headgate.quota.topic_tables import topic_tables
 
 
 class _Everything(Container[str]):
@@ -24,7 +24,7 @@ EVERYWHERE = Presence(_Everything(), _Everything())
 
 
 class _Seen(Container[str]):
-    """Prefixes of topics in a job's topic_usage. A name is looked up only when it is asked for."""
+    """Prefixes of topics in topic_usage. A name is looked up only when it is asked for."""
 
     def __init__(self, output: str | PurePath, declared: Container[str], parts: int) -> None:
         self._output = output
@@ -40,19 +40,18 @@ class _Seen(Container[str]):
     def _was_seen(self, name: str) -> bool:
         where = " OR ".join(f"starts_with(topic, '{scheme}://{name}/')" for scheme in SCHEMES)
         sql = f"SELECT topic FROM t WHERE {where} LIMIT 1"  # noqa: S608  a name of plain characters
-        location = f"{self._output}/topic_usage"
-        try:
-            table = DeltaTable(location)
-        except TableNotFoundError:
-            return False
-        try:
-            return len(query(sql, {"t": table})) > 0
-        except Exception as error:  # query raises no other
-            raise TableError(f"the table {location} cannot be read: {error}; see to it that it can be") from error
+        return any(_has_rows(table, sql) for table in topic_tables(self._output))
+
+
+def _has_rows(location: str, sql: str) -> bool:
+    try:
+        return len(query(sql, {"t": DeltaTable(location)})) > 0
+    except Exception as error:  # query raises no other
+        raise TableError(f"the table {location} cannot be read: {error}; see to it that it can be") from error
 
 
 def presence_of(output: str | PurePath, attachments: Attachments) -> Presence:
-    """Tenants and namespaces of whose topics a job's output has usage, and those that something is attached to."""
+    """Tenants and namespaces of whose topics an output has usage, and those that something is attached to."""
     topics = [topic for topic in map(topic_of, attachments.topics) if topic is not None]
     namespaces = {*attachments.namespaces, *(topic.namespace for topic in topics)}
     tenants = {*attachments.tenants, *(name.partition("/")[0] for name in namespaces)}

@@ -1,11 +1,14 @@
 """Sums of topic_usage over the last seconds up to a second, by topic and broker."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 from headgate.errors import TableError
 from headgate.quota.delta import opened
 from headgate.quota.schemas import TableSpec
 from headgate.quota.table_query import rows_of
+from headgate.quota.topic_tables import topic_tables
 from headgate.quota.topic_view import TopicSum
 from headgate.throttle.schemas import TOPIC_USAGE
 
@@ -27,34 +30,41 @@ _SUMMED = {
 
 
 class TopicUsage:
-    """topic_usage of one output. Every method raises TableError where it is missing, cannot be read, or is empty."""
+    """topic_usage of all jobs of an output. Methods raise TableError where one cannot be read, or none has rows."""
 
     def __init__(self, output: str) -> None:
-        self._table = opened(f"{output}/{_SPEC.name}", _SPEC, None)
+        own = f"{output}/{_SPEC.name}"
+        self._tables = [opened(location, _SPEC, None) for location in topic_tables(output) or [own]]
+        self._name = own if len(self._tables) == 1 else f"{own} of {len(self._tables)} jobs"
 
     def newest_s(self) -> int:
-        """The newest second that the table has, since 1970."""
-        (row,) = rows_of(self._table, "SELECT arrow_cast(max(event_time), 'Int64') AS newest FROM t")
-        newest = row["newest"]
-        if newest is None:
-            raise TableError(f"the table {self._table.location} has no rows: the job has seen no publish yet")
-        return int(newest) // SECOND_US
+        """The newest second that any table has, since 1970."""
+        newest = [row["newest"] for row in self._rows("SELECT arrow_cast(max(event_time), 'Int64') AS newest FROM t")]
+        known = [time_us for time_us in newest if time_us is not None]
+        if not known:
+            raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
+        return int(max(known)) // SECOND_US
 
     def sums(self, last_s: int, seconds: int) -> list[TopicSum]:
-        """The sums over as many seconds, of which `last_s` is the last one."""
+        """The sums over as many seconds, of which `last_s` is the last one; one of each job that has any."""
         first_us, end_us = (last_s - seconds + 1) * SECOND_US, (last_s + 1) * SECOND_US
         where = f"event_time >= {_literal(first_us)} AND event_time < {_literal(end_us)}"
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _SUMMED.items())
         sql = f"SELECT topic, broker, {summed} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
-        sums = [TopicSum(**row) for row in rows_of(self._table, sql)]
+        sums = [TopicSum(**row) for row in self._rows(sql)]
         if not sums:
             newest = datetime.fromtimestamp(self.newest_s(), UTC)
             raise TableError(
-                f"the table {self._table.location} has no rows of the {seconds} s up to "
+                f"the table {self._name} has no rows of the {seconds} s up to "
                 f"{datetime.fromtimestamp(last_s, UTC):%Y-%m-%dT%H:%M:%SZ}; its newest are of "
                 f"{newest:%Y-%m-%dT%H:%M:%SZ}; give an --at that is not after that, or more --epochs"
             )
         return sums
+
+    def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
+        """What the query gives on each table."""
+        for table in self._tables:
+            yield from rows_of(table, sql)
 
 
 def _literal(time_us: int) -> str:

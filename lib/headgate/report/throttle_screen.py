@@ -88,8 +88,11 @@ class ThrottleScreen(Screen):
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
-    def end(self, tables: Tables, output: str, courses: Sequence[QuotaCourse] = ()) -> None:
-        """Who was throttled and by which limiter, how shares followed, where the rows are, and a query to try."""
+    def end(self, tables: Tables, output: str, courses: Sequence[QuotaCourse] = (), shared: str | None = None) -> None:
+        """Who was throttled and by which limiter, how shares followed, where the rows are, and a query to try.
+
+        shared: where the tables of groups are, if that is not the output.
+        """
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
         by_tenant = throttled_by_tenant(tables)
@@ -105,11 +108,12 @@ class ThrottleScreen(Screen):
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
-        of_groups = "  rg_usage  rg_limits  rg_groups  rg_attachments  rg_members" if courses else ""
-        self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control{of_groups}")
+        self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
         if courses:
+            shared = shared or output
+            self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
             self.say(
-                f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {output} --by tenant"
+                f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {shared} --by tenant"
             )
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 

@@ -11,13 +11,24 @@ from pathlib import Path
 
 from headgate.errors import InputError, StateError
 
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+
 
 def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> None:
-    """Raise InputError for an empty name, and for tables or a checkpoint inside the folder that is read (`files`)."""
+    """Raise InputError for a place that cannot be meant.
+
+    Empty names, tables or a checkpoint inside the folder that is read (`files`), and an output that delta-rs would look
+    for elsewhere.
+    """
     places = {"--input": input_, "--output": output, "--checkpoint": checkpoint}
     for option, place in places.items():
         if not place.strip():
             raise InputError(f"{option}: got an empty name; give a folder" + (" or topic" * (option == "--input")))
+    if escape := _ESCAPE.search(str(_path(output) or output)):
+        raise InputError(
+            f"--output: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
+            "folder without it"
+        )
     for option in ("--output", "--checkpoint"):
         if files and _holds(input_, places[option]):
             raise InputError(

@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from headgate.cli import main
 from headgate.core.quota.settings import QuotaSettings
 from headgate.quota.tables import opened_config
+from headgate.quota.topic_tables import output_of
 from unit.quota.places import tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "resource-groups.md"
@@ -51,6 +52,16 @@ def test_the_pages_commands_print_what_the_page_says(output, capsys):
         main([output if word == "OUTPUT" else word for word in shlex.split(line)])
         printed = capsys.readouterr()
         assert expected == printed.out + printed.err, line
+
+
+def test_traffic_that_a_job_of_one_broker_saw_is_known(groups, output):
+    write_deltalake(
+        f"{output_of(output, 'b:8080')}/topic_usage", pa.table({"topic": ["persistent://globex/trade/ticks"]})
+    )
+    groups("set", "gold", "-mp", "10")
+
+    assert groups("attach", "gold", "globex/trade")[0] == 0
+    assert groups("attach", "gold", "globex/other")[0] == 2
 
 
 @pytest.mark.parametrize(

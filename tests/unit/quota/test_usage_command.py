@@ -7,16 +7,18 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from headgate.cli import main
 from headgate.core.quota.step_parameters import Reason
+from headgate.quota.topic_tables import output_of
 from headgate.quota.usage_parser import instant_ms
 from headgate.report.usage_words import REASONS
 from headgate.throttle.tables import Tables
 from unit.quota.places import EPOCH, cut, tables
-from unit.quota.usage_scene import FIRST, RAISED, write_scene
+from unit.quota.usage_scene import FIRST, RAISED, topic_usage, write_scene
 
 PAGE = Path(__file__).parents[3] / "docs" / "usage.md"
 TOLD = re.compile(r"```\n(\$ headgate .*?)```", re.DOTALL)
@@ -143,6 +145,18 @@ def test_names_cannot_command_a_terminal(usage, tmp_path):
     for by, shown in [("group", "b\\x1b[2J\\x0a"), ("broker", "b\\x1b[2J\\x0a"), ("topic", "a/n/\\x9b2J")]:
         status, printed = usage("--by", by, output=tmp_path)
         assert (0, True, set()) == (status, shown in printed, set(printed) & {"\x1b", "\x9b"})
+
+
+@pytest.mark.parametrize("by", ["tenant", "topic"])
+def test_topics_of_jobs_of_one_broker_are_those_of_the_job_of_all(scene, tmp_path, usage, by):
+    folder = shutil.copytree(scene, tmp_path / "shared")
+    shutil.rmtree(folder / "topic_usage")
+    rows = topic_usage()
+    for broker in ("b-0", "b-1", "b-2"):
+        own = rows.filter(pc.equal(rows["broker"], broker))
+        Tables(Path(output_of(str(folder), broker))).append("topic_usage", own, "scene", 0)
+
+    assert usage("--by", by) == usage("--by", by, output=folder)
 
 
 @pytest.mark.parametrize(

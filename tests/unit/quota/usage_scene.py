@@ -44,7 +44,7 @@ def write_scene(folder: Path) -> None:
     cuts = [_cut(broker, epoch) for epoch in range(FIRST, EPOCH + 1) for broker in _alive(epoch)]
     quota.usage.append(cuts, {GOLD: 3, SILVER: 5})
     quota.limits.append(list(_limits()))
-    Tables(folder).append("topic_usage", _topic_usage(), "scene", 0)
+    Tables(folder).append("topic_usage", topic_usage(), "scene", 0)
 
 
 def _write_config(store):
@@ -110,7 +110,7 @@ def _limits():
     yield LimitRow(FIRST, 2, SILVER, 1, 0, Outcome(1000, 1000, 1000, 40, 0, 0, 0, Reason.TARGET))
 
 
-def _topic_usage():
+def topic_usage():
     """What topics did in the last thirty seconds: (topic, broker, messages, throttled by topic, broker and group)."""
     each_second = [
         ("persistent://acme/orders/new-partition-0", "b-0", 700, (0, 0, 9)),

@@ -245,6 +245,15 @@ def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
     ]
 
 
+def test_the_end_says_where_the_tables_of_groups_are_that_jobs_of_one_broker_share(tmp_path):
+    screen, file = screen_of(1, terminal=False)
+    screen.end(Tables(tmp_path), "out/brokers/b-0", [course("gold", (400, 40), (0, 360))], "out")
+
+    assert "Tables (Delta): out/brokers/b-0/marks  " in file.getvalue()
+    assert "of shared quotas: out/rg_usage  " in file.getvalue()
+    assert "/headgate usage out --by tenant" in file.getvalue()
+
+
 def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
     tables = Tables(tmp_path)
     counts = {

@@ -14,6 +14,7 @@ from headgate.throttle.places import check_places, sole_use
         (("", "out", "out/checkpoint"), "--input: got an empty name; give a folder or topic"),
         (("in", " ", "c"), "--output: got an empty name; give a folder"),
         (("in", "out", ""), "--checkpoint: got an empty name; give a folder"),
+        (("in", "a%3ab/out", "c"), "--output: got a%3ab/out, where %3a in the path"),
         (("in", "in", "c"), "--output: got in, which is in the --input in"),
         (("in", "in/../in/tables", "c"), "--output: got in/../in/tables, which is in the --input in"),
         (("in", "out", "in/c"), "--checkpoint: got in/c, which is in the --input in"),
@@ -37,6 +38,7 @@ def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeyp
         ("in", "in-2", "c"),
         ("s3://b/in", "s3://b/in/out", "c"),
         ("data/*.json", "data/out", "data/c"),
+        ("in%20", "100%", "c%20"),
     ],
 )
 def test_other_places_are_taken(places):

@@ -1,0 +1,41 @@
+"""Where jobs say what topics used: a job of all brokers in its output, jobs of one broker each in a part of it."""
+
+from pathlib import Path, PurePath
+from urllib.parse import quote
+
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+
+from headgate.errors import TableError
+
+_NAME = "topic_usage"
+_BROKERS = "brokers"
+
+
+def output_of(shared: str, broker: str) -> str:
+    """Where the job of one broker has its own tables, below the output that jobs share; another one for every name.
+
+    What a folder's name cannot hold is written as ~ and two digits: delta-rs takes % for an escape of its own.
+    """
+    name = quote(broker, safe="").replace("~", "%7E").replace("%", "~")
+    return f"{shared}/{_BROKERS}/{'~2E' + name[1:] if name.startswith('.') else name}"
+
+
+def topic_tables(output: str | PurePath) -> list[str]:
+    """The tables topic_usage of an output, of all its jobs that have one. Raises TableError where it cannot be read."""
+    outputs = [str(output), *_of_brokers(str(output))]
+    return [table for table in (f"{one}/{_NAME}" for one in outputs) if DeltaTable.is_deltatable(table)]
+
+
+def _of_brokers(output: str) -> list[str]:
+    try:
+        if "://" in output:
+            files, root = pafs.FileSystem.from_uri(output)
+        else:
+            files, root = pafs.LocalFileSystem(), str(Path(output).resolve())
+        found = files.get_file_info(pafs.FileSelector(f"{root}/{_BROKERS}", allow_not_found=True))
+    except (OSError, ValueError) as error:
+        raise TableError(
+            f"the output {output} cannot be read: {error}; correct it, or see to it that it can be"
+        ) from error
+    return sorted(f"{output}/{_BROKERS}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)
