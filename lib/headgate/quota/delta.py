@@ -68,12 +68,21 @@ class Table:
     def select(self, where: str = "") -> pa.Table:
         """The rows as of the last `refresh`, in any order. where: a condition in SQL."""
         columns = ", ".join(f'"{name}"' for name in self.spec.schema.names)
-        sql = f"SELECT {columns} FROM t" + (f" WHERE {where}" if where else "")  # noqa: S608  names of our own
+        return self._rows(f"SELECT {columns} FROM t" + (f" WHERE {where}" if where else ""))  # noqa: S608  our names
+
+    def _rows(self, sql: str) -> pa.Table:
         try:
             rows = query(sql, {"t": self.delta})
         except Exception as error:  # query raises no other
             raise _failure(self, "read", error) from error
         return rows.cast(nullable(self.spec.schema))
+
+    def newest(self, where: str, keys: Sequence[str], order: Sequence[str]) -> pa.Table:
+        """As `select`, of the rows with equal `keys` the last in this order alone; both are expressions of SQL."""
+        columns = ", ".join(f'"{name}"' for name in self.spec.schema.names)
+        last = ", ".join(f"{one} DESC" for one in order)
+        place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {last}) AS place"
+        return self._rows(f"SELECT {columns} FROM (SELECT *, {place} FROM t WHERE {where}) WHERE place = 1")  # noqa: S608
 
     def added_since(self, version: int) -> list[AddedFile] | None:
         """Files with rows that are new in the commits after `version`, in the order of the commits.
@@ -189,10 +198,12 @@ def nullable(schema: pa.Schema) -> pa.Schema:
 
 
 @contextmanager
-def told(table: Table, done: str) -> Iterator[None]:
-    """Turn what fails inside into a TableError. done: what the table cannot be, "read" or "written"."""
+def told(table: Table, done: str, *, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turn what fails inside into a TableError. done: what the table cannot be, "read" or "written". but: stays so."""
     try:
         yield
+    except but:
+        raise
     except (DeltaError, OSError, pa.ArrowException) as error:
         raise _failure(table, done, error) from error
 

@@ -26,16 +26,22 @@ class UsageSink(Protocol):
 
 
 class ReadUsage(Protocol):
-    """Rows of rg_usage, in the order in which they were appended."""
+    """Rows of rg_usage, in the order in which they were appended. whole: those of the last epochs, not what is new."""
 
     @property
     def rows(self) -> pa.Table: ...
+    @property
+    def whole(self) -> bool: ...
 
 
 class UsageSource(Protocol):
-    """Hands out what is new since the last read. now_ms: the reader's clock, in event time."""
+    """Hands out what is new since the last read. now_ms: the reader's clock, in event time.
+
+    earlier: what still holds of brokers (incarnation by id) from before a whole read.
+    """
 
     def read(self, now_ms: int) -> ReadUsage: ...
+    def earlier(self, lives: Mapping[int, int], now_ms: int) -> pa.Table: ...
 
 
 class LimitSink(Protocol):

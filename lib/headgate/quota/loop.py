@@ -139,6 +139,7 @@ class QuotaLoop:
         """
         self._metering.leave_all(self._config.tables.version)
         self._send()
+        self._limit_log.flush((self._application, self._exchanges + 1))
         self._lives.leave(self._metering.brokers.values())
 
     def state(self) -> PlainData:
@@ -206,13 +207,13 @@ class QuotaLoop:
 
     def _hear(self, wall_ms: int) -> None:
         self._begin_lives(wall_ms)
-        heard = self._readback.read(self._clock_ms)
+        heard = self._readback.read(self._clock_ms, wall_ms)
         if self._readback.listed is not None and self._lives.end_lost(
             self._metering.brokers.values(), self._readback.listed
         ):
             self._begin_lives(wall_ms)
             self._readback.read_members(self._clock_ms)
-        if not heard:
+        if not heard or self._readback.is_behind:
             self._watch.interrupt()
         elif self._lives.listed:
             own = self._own_ids().values()
@@ -257,7 +258,7 @@ class QuotaLoop:
         decided = list(self._book.settle())
         epoch = self._clock_ms // self._settings.epoch_ms
         rows = [LimitRow(epoch, broker_id, *cell, outcome) for broker_id, cell, outcome in decided]
-        self._limit_log.write(rows, transaction)
+        self._limit_log.write(rows, epoch, transaction)
         attached = effective_attachments(self._config.tables) if self._config.known else self._told.attached
         return ControlRows(
             self._told.limit(self._wanted(decided), self._clock_ms),

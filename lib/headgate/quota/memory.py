@@ -56,9 +56,10 @@ class FixedConfig:
 
 @dataclass(frozen=True)
 class MemoryRead:
-    """What a read brought."""
+    """What a read brought. It is never whole: the one reader was there from the start."""
 
     rows: pa.Table
+    whole: bool = False
 
 
 class MemoryUsage:
@@ -80,6 +81,10 @@ class MemoryUsage:
         seen = [rows for at_ms, rows in self._waiting if at_ms + self._delay_ms <= now_ms]
         self._waiting = [one for one in self._waiting if one[0] + self._delay_ms > now_ms]
         return MemoryRead(pa.concat_tables(seen) if seen else USAGE.empty_table())
+
+    def earlier(self, lives: Mapping[int, int], now_ms: int) -> pa.Table:  # noqa: ARG002  there is nothing to choose from
+        """Nothing: all there was has been handed out."""
+        return USAGE.empty_table()
 
 
 class NoLimitLog:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
-from headgate.core.quota.usage_map import UsageMap
+from headgate.core.quota.usage_map import DropReason, UsageMap
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
-from headgate.quota.exchange import Exchange
+from headgate.quota.exchange import Exchange, UsageSource
 from headgate.quota.members import MemberRow, members_up
 from headgate.quota.news import News
 from headgate.quota.usage_rows import usage_rows
@@ -27,11 +27,16 @@ class Readback:
     read for a while make no row stale that the reader was late to read. What a sender published behind that, by a clock
     that is slow, is.
 
+    A reader whose input waits is behind: to its clock what others publish is `future`, though by wall clock its time
+    has come. Until it has caught up it knows nothing of them, and all is read again then: in the epochs that are still
+    in the window, rows that were not new enough to be said again since would be missing else.
+
     So several jobs, one a broker, have to run at one speed, as jobs do on live input. Where they read the same recorded
     trace each at its own, the rows of the faster are `future` to the slower and those of the slower `stale` to the
     faster, once they are two epochs apart: replay a trace in one job for all brokers.
 
-    listed: the members as read last; None before the first read, or where no table lists them.
+    listed: the members as read last; None before the first read, or where no table lists them. is_behind: the last read
+    was one of a reader that has not caught up: the silence of others says nothing about them.
     """
 
     listed: Mapping[int, MemberRow] | None
@@ -41,8 +46,9 @@ class Readback:
         self._settings = settings
         self._degraded = degraded
         self._news = news
-        self._reader = tables.usage_reader()
+        self._reader: UsageSource | None = None
         self._read_ms = 0
+        self.is_behind = False
         self.usage_map = UsageMap(settings.map_parameters())
         self.listed = None
 
@@ -56,21 +62,46 @@ class Readback:
         """Whether it was ever read who they are."""
         return not self.lists_members or self.listed is not None
 
-    def read(self, clock_ms: int) -> bool:
+    def read(self, clock_ms: int, wall_ms: int) -> bool:
         """Take in what is new; whether usage could be read. What cannot be read stays as it was.
 
         Members are read after usage and used before it: who has a row in it was up before.
         """
         try:
-            rows = list(usage_rows(self._reader.read(clock_ms).rows))
+            rows = self._new_rows(clock_ms)
         except TableError as error:
             self._degraded.begin(Cause.USAGE_READ, str(error))
             self.read_members(clock_ms)
             return False
         self._degraded.end(Cause.USAGE_READ)
-        self.read_members(clock_ms)
-        self._take(rows, clock_ms)
+        self.is_behind = self._take(rows, clock_ms, wall_ms)
+        if self.is_behind:
+            self._reader = None
+        else:
+            self._read_ms = clock_ms
         return True
+
+    def _new_rows(self, clock_ms: int) -> list[UsageRow]:
+        """Rows that were not read before, and now the members. What a TableError cuts short is read again."""
+        reader, self._reader = self._reader or self._tables.usage_reader(), None
+        try:
+            new = reader.read(clock_ms)
+        except TableError:
+            self._reader = reader
+            raise
+        self.read_members(clock_ms)
+        rows = list(usage_rows(new.rows))
+        if new.whole:
+            rows[:0] = usage_rows(reader.earlier(self._quiet(rows), clock_ms))
+        self._reader = reader
+        return rows
+
+    def _quiet(self, rows: Iterable[UsageRow]) -> dict[int, int]:
+        """Lives of the members of whom these rows do not say all: who is not heard, or all if rows are said once."""
+        says_again = self._settings.suppress_rounds >= 0
+        heard = {row.broker_id for row in rows if row.is_heartbeat and says_again}
+        up = {} if self.listed is None else members_up(self.listed)
+        return {id_: member.incarnation for id_, member in up.items() if id_ not in heard}
 
     def read_members(self, clock_ms: int) -> None:
         """Take in who is up."""
@@ -82,19 +113,23 @@ class Readback:
                 self.usage_map.set_members(members_up(listed), clock_ms)
             self.listed = listed
 
-    def _take(self, rows: Iterable[UsageRow], clock_ms: int) -> None:
+    def _take(self, rows: Iterable[UsageRow], clock_ms: int, wall_ms: int) -> bool:
+        """Whether any was `future` though its time has come."""
+        is_behind = False
         current_epoch = clock_ms // self._settings.epoch_ms
         for row in rows:
             published_ms = row.publish_time_ms if is_count(row.publish_time_ms) else clock_ms
             at_ms = min(max(published_ms, self._read_ms), clock_ms)
             left = self._keys_of(row.broker_id) if row.is_leave_all else ()
-            if self.usage_map.receive(row, at_ms) is None:
+            dropped = self.usage_map.receive(row, at_ms)
+            is_behind |= dropped is DropReason.FUTURE and published_ms <= wall_ms + self._settings.epoch_ms
+            if dropped is None:
                 for key in left:
                     self._news.expect(key, row.epoch)
                 if not (row.is_heartbeat or row.is_leave_all):
                     self._note(row, early=row.kind == CutKind.EVENT and row.epoch >= current_epoch - 1)
         self.usage_map.expire(clock_ms)
-        self._read_ms = clock_ms
+        return is_behind
 
     def _keys_of(self, broker_id: int) -> tuple[UsageKey, ...]:
         broker = self.usage_map.members().get(broker_id)

@@ -122,6 +122,19 @@ class UsageReader:
             where += f" AND shard IN ({', '.join(map(str, sorted(shards)))})"
         return self._table.select(where).sort_by([(name, "ascending") for name in _ORDER])
 
+    def earlier(self, lives: Mapping[int, int], now_ms: int) -> pa.Table:
+        """What still holds of brokers from before a whole read at `now_ms`: the newest row of each group and class.
+
+        Of each kind, since a leave takes back what was said before it, and nothing after it. lives: incarnation by id.
+        """
+        where = " OR ".join(f"broker_id = {id_} AND incarnation = {life}" for id_, life in sorted(lives.items()))
+        if not where:
+            return nullable(USAGE).empty_table()
+        before = f"epoch < {now_ms // self._epoch_ms - self._kept_epochs} AND ({where})"
+        return self._table.newest(before, ("broker_id", "group_id", "class", "kind = 2"), ("epoch", "seq")).sort_by(
+            [(name, "ascending") for name in _ORDER]
+        )
+
 
 def _wanted(file: AddedFile, shards: frozenset[int] | None) -> bool:
     shard = file.partition["shard"]

@@ -43,8 +43,11 @@ def write_usage(table: Table, rows: pa.Table, stem: str, *, data_change: bool = 
 
 
 def read_usage(table: Table, path: str, partition: Mapping[str, str | None]) -> pa.Table:
-    """The rows of a file, in their order, with the columns of its partition. Raises FileNotFoundError if it is gone."""
-    with table.files.open_input_file(table.path(path)) as source, told(table, "read"):
+    """The rows of a file, in their order, with the columns of its partition.
+
+    Raises FileNotFoundError if it is gone, TableError if it cannot be read.
+    """
+    with told(table, "read", but=(FileNotFoundError,)), table.files.open_input_file(table.path(path)) as source:
         rows = pq.ParquetFile(source, coerce_int96_timestamp_unit="us").read(use_threads=False)
         columns = {name: rows[name] for name in _COLUMNS.names}
         for name in RG_USAGE.partition_by:

@@ -43,9 +43,9 @@ def fail_at(loop, point):
         case "after the cuts":
             after(tables.usage, "append")
         case "before the read":
-            loop._readback._reader.read = die
+            loop._readback._new_rows = die
         case "after the read":
-            after(loop._readback._reader, "read")
+            after(loop._readback, "_new_rows")
         case "before the limits":
             loop._limit_log.write = die
         case "after the limits":
@@ -156,17 +156,47 @@ def test_when_all_jobs_restart_at_once_they_take_cluster_shares_until_the_first_
     assert {"a": 910, "b": 30, "c": 30, "d": 30} == quota.limits()
 
 
-@pytest.mark.parametrize("suppressed", [5, 20])
-def test_one_that_restarts_knows_what_the_others_said_before(tmp_path, suppressed):
-    """Their rows are suppressed for R epochs: without those the others would seem to use nothing."""
+@pytest.mark.parametrize(("suppressed", "epochs"), [(5, 8), (20, 23), (-1, 12)])
+def test_one_that_restarts_knows_what_the_others_said_before(tmp_path, suppressed, epochs):
+    """Their rows are suppressed for R epochs, or for good: without those the others would seem to use nothing."""
     quota = Cluster(tmp_path, ["a", "b"], one_job=False, suppress_rounds=suppressed)
     write(quota.tables, group(), attached())
-    quota.run(suppressed + 3, a=2000)
+    quota.run(epochs, a=2000)
     quota.run(1, a=2000, running=["a"])
     quota.jobs["b"] = quota.job("b")
     quota.run(1, a=2000)
 
     assert {"a": 1000, "b": 25} == quota.limits()
+
+
+def test_one_that_restarts_reserves_the_safe_share_of_one_that_is_silent(tmp_path):
+    """What the silent one said last is older than what a new reader takes in of those that are heard."""
+    quota = Cluster(tmp_path, ["a", "b"], one_job=False)
+    write(quota.tables, group(), attached())
+    quota.run(5, a=900, b=900)
+    quota.run(15, running=["b"], b=900)
+    quota.jobs["b"].restart(opened(tmp_path, quota.settings), quota.settings, broker="b")
+    quota.run(3, running=["b"], b=900)
+
+    assert {"a": 500, "b": 500} == quota.limits()
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 20], ids="{} epochs a batch".format)
+def test_one_whose_input_waited_takes_nobody_for_lost_and_knows_everybody_when_it_has_caught_up(tmp_path, at_once):
+    quota = Cluster(tmp_path, ["a", "b", "c"], one_job=False, silent_rounds=2)
+    write(quota.tables, group(), attached())
+    quota.run(8, a=200, b=2000, c=300)
+    missed = quota.epoch
+    quota.run(40, running=["a", "c"], a=200, c=300)
+    job = quota.jobs["b"]
+    job.restart(opened(tmp_path, quota.settings), quota.settings, broker="b")
+    for epoch in range(missed + at_once - 1, quota.epoch, at_once):
+        job.run(epoch, {("b", "gold"): 2000}, wall_ms=quota.epoch * 1000)
+    quota.run(2, a=200, b=2000, c=300)
+
+    assert {"a": 200, "b": 500, "c": 300} == quota.limits()
+    rows = rows_of(tmp_path, "rg_members", "ORDER BY version")
+    assert ["b"] == [row["name"] for row in rows if row["state"] == "lost"]
 
 
 def test_a_quota_that_was_taken_away_meanwhile_is_taken_back_after_a_restart(tmp_path):

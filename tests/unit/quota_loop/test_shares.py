@@ -91,6 +91,7 @@ def test_of_a_group_that_is_not_attached_any_more_limits_are_dropped_and_readers
 
     assert GroupLimit("a", "gold", 0, None, None, (START + 3) * 1000) == quota.jobs["all"].said[-1].limits[0]
     assert [2] == [row["kind"] for row in rows_of(tmp_path, "rg_usage", "WHERE seq = (SELECT max(seq) FROM t)")]
+    quota.run(1, a=100)
     last = rows_of(tmp_path, "rg_limits", f"WHERE epoch = {START + 3}")
     assert [(None, "unset")] == [(row["limit"], row["reason"]) for row in last]
 
