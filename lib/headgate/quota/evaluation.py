@@ -11,6 +11,7 @@ from dataclasses import replace
 from headgate.core.quota.allocation import Profile
 from headgate.core.quota.assessment import Assessment, assess, assess_coupled
 from headgate.core.quota.groups import Dimension, RatePair, ResourceGroup, TrafficClass, UsageKey
+from headgate.core.quota.rates import BROKERS_MAX
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step import decide, limit_without_transport
 from headgate.core.quota.step_parameters import Outcome, Reason
@@ -123,6 +124,9 @@ class Evaluation:
             active = NOBODY
             if any(quotas):
                 active = active_rows(circle, key, self._parameters.silent_rounds)
+            if len(active.rows) > BROKERS_MAX:  # sums of the arrays could leave 64 bits
+                self._one_by_one(circle, [(key, quotas)], own)
+                continue
             if active.rows:
                 arrays.put(key, quotas, active)
             inside = {row.broker_id for row in active.rows}

@@ -8,6 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from headgate.arrow import table_of
+from headgate.core.quota.rates import WEIGHT_MAX
 from headgate.core.quota.usage_map import Member
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES
@@ -109,8 +110,31 @@ class MemberTable:
 
 def newest_rows(table: RowTable) -> dict[int, MemberRow]:
     """The newest row of each broker in a table as it was loaded. Raises TableError where it cannot be read."""
-    rows = [MemberRow(**row) for row in table.select().to_pylist()]
+    rows = [_checked(MemberRow(**row)) for row in table.select().to_pylist()]
     return {row.broker_id: row for row in sorted(rows, key=lambda row: row.version)}
+
+
+def _checked(row: MemberRow) -> MemberRow:
+    """The row, if a writer of headgate's could have made it: people may edit the table."""
+    allowed: dict[str, tuple[bool, str]] = {
+        "broker_id": (_is_from(0, row.broker_id), "0 and above"),
+        "name": (isinstance(row.name, str), "a name"),
+        "incarnation": (_is_from(0, row.incarnation), "0 and above"),
+        "weight": (_is_from(1, row.weight) and row.weight <= WEIGHT_MAX, f"1 to {WEIGHT_MAX}"),
+        "state": (row.state in set(MemberState), ", ".join(MemberState)),
+        "version": (_is_from(0, row.version), "0 and above"),
+    }
+    for column, (holds, what) in allowed.items():
+        if not holds:
+            raise TableError(
+                f"rg_members has {column} {getattr(row, column)!r} for the broker {row.name!r} (version {row.version})"
+                f"; allowed: {what}; delete the row"
+            )
+    return row
+
+
+def _is_from(least: int, value: object) -> bool:
+    return isinstance(value, int) and value >= least
 
 
 def members_up(rows: Mapping[int, MemberRow]) -> dict[int, Member]:

@@ -15,7 +15,7 @@ from headgate.quota.admin_writer import apply
 from headgate.quota.config_store import _attachment_row
 from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, delete_group, local_parameters, put_group
-from headgate.quota.schemas import ATTACHMENTS
+from headgate.quota.schemas import ATTACHMENTS, GROUPS
 from headgate.quota.tables import opened_config
 from unit.quota.places import tables
 
@@ -222,3 +222,22 @@ def test_a_scope_that_does_not_exist_is_told(stores):
 
     with pytest.raises(TableError, match="scope 'broker' for 'b'; allowed: topic, namespace, tenant; delete the row"):
         one.read()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "allowed"),
+    [
+        ("publish_msgs", -1, "0 and above, or null for not limited"),
+        ("replication_bytes", -2, "0 and above, or null for not limited"),
+        ("group_id", 0, "1 and above"),
+        ("name", "go ld", "1 to 250 of"),
+    ],
+)
+def test_a_group_that_people_wrote_wrongly_is_told_and_what_was_read_stays(stores, column, value, allowed):
+    one, other = stores
+    row = dict.fromkeys(GROUPS.names) | {"group_id": 1, "name": "gold", "shard": 0, "deleted": False, "version": 1}
+    other.groups.append_pinned(pa.Table.from_pylist([row | {column: value}], GROUPS))
+
+    for _ in range(2):
+        with pytest.raises(TableError, match=f"^rg_groups has {column} .*; allowed: {allowed}.*; delete the row$"):
+            one.read()

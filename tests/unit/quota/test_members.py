@@ -2,9 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 
 from headgate.core.quota.usage_map import Member
+from headgate.errors import TableError
 from headgate.quota.delta import opened
 from headgate.quota.members import MemberRow, MemberTable, members_up
 from headgate.quota.schemas import RG_MEMBERS
@@ -69,3 +71,21 @@ def test_brokers_that_join_at_once_get_different_ids(tmp_path):
 
     assert {0, 1, 2, 3} == {row.broker_id for row in joined}
     assert {1, 2, 3, 4} == {row.version for row in joined}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "allowed"),
+    [
+        ("weight", 0, "1 to 1000"),
+        ("weight", 1001, "1 to 1000"),
+        ("incarnation", -1, "0 and above"),
+        ("state", "gone", "up, lost, left"),
+    ],
+)
+def test_a_row_that_people_wrote_wrongly_is_told(tmp_path, members, column, value, allowed):
+    row = {"broker_id": 0, "name": "b-0", "incarnation": 5, "weight": 1, "state": "up", "version": 1}
+    table = opened(f"{tmp_path}/rg_members", RG_MEMBERS, None)
+    table.append_pinned(pa.Table.from_pylist([row | {column: value}], RG_MEMBERS.schema))
+
+    with pytest.raises(TableError, match=f"^rg_members has {column} .* 'b-0' .*; allowed: {allowed}; delete the row$"):
+        members.read()

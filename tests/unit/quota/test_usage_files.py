@@ -3,10 +3,15 @@
 import random
 
 import pyarrow.parquet as pq
+import pytest
 
 from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.usage import Usage
+from headgate.errors import TableError
+from headgate.quota.delta import opened
+from headgate.quota.schemas import RG_USAGE
+from headgate.quota.usage_files import read_usage
 from headgate.quota.usage_rows import Sender, SentCut
 from unit.quota.places import EPOCH, NOW_MS, tables
 
@@ -50,3 +55,25 @@ def test_columns_are_delta_encoded_and_compressed_with_zstd(tmp_path):
     assert "DELTA_BINARY_PACKED" in columns["group_id"].encodings
     assert {"ZSTD"} == {column.compression for column in columns.values()}
     assert not {"hour", "shard"} & columns.keys()
+
+
+class Refusing:
+    """A file system that lets nobody open a file."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def open_input_file(self, path):
+        raise self.error(path)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(PermissionError, TableError), (TimeoutError, TableError), (FileNotFoundError,) * 2]
+)
+def test_a_file_that_cannot_be_opened_is_an_error_of_its_table_and_one_that_is_gone_is_not(tmp_path, error, raised):
+    tables(tmp_path)
+    table = opened(f"{tmp_path}/rg_usage", RG_USAGE, None)
+    table.files = Refusing(error)
+
+    with pytest.raises(raised, match="hour=1"):
+        read_usage(table, "hour=1/shard=0/cut.parquet", {"hour": "1", "shard": "0"})

@@ -176,3 +176,19 @@ def test_an_early_row_is_evaluated_at_once_as_a_coupled_job_does_it_readably(his
         books.append(found)
 
     assert books[1] == books[0]
+
+
+def test_more_brokers_than_the_arrays_can_sum_are_evaluated_all_the_same():
+    settings, brokers = QuotaSettings(), range(1001)
+    usage_map = UsageMap(settings.map_parameters())
+    usage_map.set_members(dict.fromkeys(brokers, Member(1)), 10_000)
+    for broker in brokers:
+        wanted = ((7, 0), (7, None), (None, None), (False, False))
+        usage_map.receive(UsageRow(broker, 1, 1, 10, 11_000, 1, 0, CutKind.PERIODIC, *wanted), 11_000)
+        usage_map.receive(UsageRow(broker, 1, 1, 10, 11_000, 0), 11_000)
+    book = LimitBook()
+    evaluation = Evaluation(settings, book, one_job=True)
+    evaluation.set_groups({1: GROUPS[1]})
+    evaluation.run(usage_map, dict.fromkeys(brokers, 1), 11)
+
+    assert GROUPS[1].rates[0] == sum(book.limits((1, 0), broker)[0] for broker in brokers)

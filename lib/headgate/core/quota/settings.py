@@ -186,9 +186,19 @@ def mistakes_in(values: Mapping[str, object]) -> Iterator[Mistake]:
 
 
 def warnings_in(values: Mapping[str, object]) -> Iterator[str]:
-    """What is accepted without effect: Pulsar's transport, in whose place the usage table stands."""
+    """What is accepted without effect, and what has one that is easily missed."""
     if values.get(_TRANSPORT):
         yield f"{_TRANSPORT}: ignored, the usage table is the transport"
+    for name in ("topic_division", "topic_shards"):
+        key = _SETTINGS[name].key
+        if values.get(key):
+            yield f"{key}: read, but without effect yet: topics of a group share its limit on a broker as they come"
+    membership = _SETTINGS["membership"].key
+    if values.get(membership) == MembershipSource.REPORTS:
+        yield (
+            f"{membership}={MembershipSource.REPORTS}: a broker that is not heard is not known to be there, so brokers "
+            "that cannot hear each other may each take the whole quota"
+        )
 
 
 def _read(setting: Setting, value: object, default: object) -> object:

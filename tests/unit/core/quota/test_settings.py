@@ -167,6 +167,23 @@ def test_pulsars_transport_is_accepted_with_a_warning():
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("resourceGroupMembership", "reports", "may each take the whole quota"),
+        ("resourceGroupTopicDivision", "even", "without effect yet"),
+        ("resourceGroupTopicShards", 4, "without effect yet"),
+    ],
+)
+def test_what_is_easily_missed_is_accepted_with_a_warning(key, value, said):
+    (warning,) = warnings_in({key: value})
+
+    assert [] == list(mistakes_in({key: value}))
+    assert warning.startswith(key)
+    assert said in warning
+    assert [] == list(warnings_in({"resourceGroupMembership": "table"}))
+
+
+@pytest.mark.parametrize(
     ("settings", "job_per_broker", "keys"),
     [
         (QuotaSettings(), True, ["resourceGroupBrokerCount"]),
