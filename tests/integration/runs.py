@@ -87,10 +87,11 @@ class Run:
         *,
         checkpoint: Path | None = None,
         once: bool = True,
+        broker: str | None = None,
     ) -> None:
         self.batches: list[Any] = []
         self.stop = threading.Event()
-        job = ThrottleJob(str(trace), format_, str(output), str(checkpoint or output / "checkpoint"), once)
+        job = ThrottleJob(str(trace), format_, str(output), str(checkpoint or output / "checkpoint"), once, broker)
         self.run = ThrottleRun(spark, job, conf, lambda batch, _waiting: self.batches.append(batch), self.stop)
 
     def to_end(self) -> "Run":

@@ -11,6 +11,7 @@ from integration.processes import await_line, started, stopped
 from integration.runs import (
     START,
     Run,
+    asked,
     at,
     await_that,
     conf_in,
@@ -23,6 +24,7 @@ from integration.runs import (
 )
 
 TOPIC, OTHER = "persistent://acme/shop/orders", "persistent://acme/shop/carts"
+GOLD = {"resourcegroups": {"gold": {"publishRateInMsgs": 100}}, "tenants": {"acme": "gold"}}
 LIVE = "[trigger]\ninterval_ms = 0\n[operator]\nstate_key = '{}'\nslots = 4\n[live]\nlive_lag_ms = 400\n"
 
 
@@ -69,6 +71,30 @@ def test_a_release_becomes_visible_while_another_broker_is_busy(spark: SparkSess
     released = next(row for row in rows_of(out, "marks") if (row["broker"], row["action"]) == ("b2", "unmark"))
     assert round(first_s * 1000) + 240 == round(seconds_after_start(released["event_time"]) * 1000)
     assert latest > released["event_time"]
+
+
+@pytest.mark.parametrize("of_others", [False, True], ids=["nobody publishes", "others alone publish"])
+def test_a_job_of_one_broker_that_is_quiet_goes_on_reporting(
+    of_others: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Who has no traffic, or never had any, says so epoch by epoch: the others would take it for lost."""
+    trace, out = tmp_path / "trace", tmp_path / "out"
+    trace.mkdir()
+    shared = LIVE.format("auto").replace("slots", "group_limits = 'shared'\nslots")
+    conf = conf_in(tmp_path / "conf", shared, broker={}, groups=GOLD)
+
+    def has_reported() -> bool:
+        if of_others:
+            now_s = seconds_after_start(datetime.now(UTC))
+            write_publishes(trace / f"{now_s}.json", [(now_s, "b1", TOPIC)])
+        beats = asked(out, "SELECT DISTINCT epoch FROM rg_usage WHERE group_id = 0")
+        return len(beats) >= 4
+
+    with Run(spark, conf, trace, out, once=False, broker="b2").alongside():
+        await_that(has_reported, "reports of four epochs", 60)
+    assert {"b2"} == {row["name"] for row in asked(out, "SELECT name FROM rg_members")}
+    newest = max(row["epoch"] for row in asked(out, "SELECT epoch FROM rg_usage"))
+    assert abs(datetime.now(UTC).timestamp() - newest) < 30
 
 
 def test_recorded_traffic_is_not_moved_by_the_wall_clock(

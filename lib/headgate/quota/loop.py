@@ -129,7 +129,7 @@ class QuotaLoop:
             self._evaluate()
         rows = self._control_rows()
         self._metering.set_limits(rows.limits, self._config.ids)
-        self._keep_up()
+        self._keep_up(min(self._clock_ms, wall_ms))
         return rows
 
     def close(self) -> None:
@@ -157,6 +157,11 @@ class QuotaLoop:
     def groups(self) -> Mapping[str, ResourceGroup]:
         """Groups by name as they were read last, attached or not."""
         return self._config.tables.groups if self._config.known else {}
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether anything was attached when the configuration was read last."""
+        return self._config.in_use
 
     @property
     def told(self) -> Mapping[LimitKey, RatePair]:
@@ -292,13 +297,16 @@ class QuotaLoop:
                 wanted.setdefault(key, UNLIMITED)
         return wanted
 
-    def _keep_up(self) -> None:
-        """Once an hour of event time, what is over is compacted and what is too old goes."""
-        hour = (self._clock_ms - CLOSED_AFTER_MS) // HOUR_MS
+    def _keep_up(self, now_ms: int) -> None:
+        """Once an hour of event time, what is over is compacted and what is too old goes.
+
+        By wall clock, where that is behind: what a clock that is ahead takes for old is not.
+        """
+        hour = (now_ms - CLOSED_AFTER_MS) // HOUR_MS
         if not (self._config.in_use and self._transport) or hour == self._kept_up_hour:
             return
         with self._degraded.attempt(Cause.UPKEEP):
-            self._tables.upkeep().run(self._clock_ms)
+            self._tables.upkeep().run(now_ms)
             self._kept_up_hour = hour
 
     def _resume(self, state: Mapping[str, Any]) -> None:

@@ -30,6 +30,8 @@ from headgate.throttle.tables import Tables
 
 LOG = logging.getLogger(__name__)
 SHOWN_EPOCHS = 600
+MOST_AHEAD_MS = 600_000
+"""How far ahead of the wall clock a broker's events may be and still count as the time of all: ten minutes."""
 
 
 class Sharing:
@@ -44,7 +46,7 @@ class Sharing:
 
     def __init__(self, tables: Tables, conf: Conf, shared: str, own: str, broker: str | None) -> None:
         self._settings = settings = settings_of(conf, shared, broker)
-        self._shared = shared
+        self._shared, self._broker = shared, broker
         self._control = tables
         is_offered = conf.settings.operator.traffic == "offered"
         self.meter = settings.meter_parameters(demand_visible=is_offered)
@@ -63,19 +65,37 @@ class Sharing:
         attachments = self.tables.config.read().attachments
         return bool(attachments.tenants or attachments.namespaces or attachments.topics)
 
+    @property
+    def shares(self) -> bool:
+        """The same as of the last batch, without a look at the tables: for another thread."""
+        return self._loop.is_in_use
+
     def begin(self, reached: datetime) -> None:
         """Before the first batch of a start: attachments, and limits for who is known."""
         self._exchange(int(reached.timestamp() * 1000))
 
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
         progress = counts.progress
-        reached_us = pc.max(progress["event_time_us"]).as_py()
-        clock_ms = 0 if reached_us is None else max(reached_us // 1000, 0)  # the loop's own never goes back
+        clock_ms = self._reached_ms(progress)
         if not self._store.has(query_id, batch_id):
             brokers = progress["broker"].unique().to_pylist()
             self._loop.measure(counts.usage, counts.waits, brokers, clock_ms, _wall_ms())
             self._store.save(self._loop.state(), query_id, batch_id)
         self._exchange(clock_ms)
+
+    def _reached_ms(self, progress: pa.Table) -> int:
+        """How far time has come here; the loop's own never goes back.
+
+        A job of one broker goes by that one's time. In a job for all, who is far ahead of the wall clock moves nobody
+        else, unless everybody is.
+        """
+        if self._broker is not None:
+            progress = progress.filter(pc.equal(progress["broker"], self._broker))
+        times_ms = [time_us // 1000 for time_us in progress["event_time_us"].to_pylist()]
+        latest_ms = _wall_ms() + MOST_AHEAD_MS
+        if self._broker is None and 0 < self._loop.clock_ms <= latest_ms:
+            times_ms = [time_ms for time_ms in times_ms if time_ms <= latest_ms]
+        return max(times_ms, default=0)
 
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""

@@ -99,7 +99,7 @@ class ThrottleRun:
         self.broken_off = False
         self._refused: InputError | None = None
         self._taken_at = datetime.now(UTC)
-        self.clocks = Clocks()
+        self.clocks = Clocks(job.broker)
         read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
         self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
         if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
@@ -326,7 +326,7 @@ class ThrottleRun:
                     return
 
     def _follow(self, query: StreamingQuery) -> None:
-        """Go on until a stop, and let time go on where nothing comes that would move it.
+        """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it.
 
         Ticks that could not be written are due again after the next interval. Raises TableError if that goes on.
         """
@@ -340,7 +340,11 @@ class ThrottleRun:
                 due_s = time.monotonic() + interval_s
                 is_idle = idle.since(self._taken_at)
                 now_us = time.time_ns() // 1000
-                append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic))
+                shares = self.sharing is not None and self.sharing.shares
+                ticks = self.clocks.due_ticks(
+                    live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic, shares=shares
+                )
+                append(ticks)
 
 
 def _has_caught_up(query: StreamingQuery) -> bool:

@@ -13,24 +13,35 @@ from headgate.throttle.control import FROM_THE_START, tick_row
 class Clocks:
     """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open.
 
-    delivering: the brokers of the last batch with traffic.
+    own: the broker that the job is for, None: all. delivering: those of its brokers that had traffic in the last batch
+    with traffic of any broker.
     """
 
+    own: str | None = None
     domains: dict[tuple[str, str], tuple[int, int, bool]] = field(default_factory=dict)
     delivering: frozenset[str] = frozenset()
 
     def take(self, progress: pa.Table) -> None:
         rows = progress.to_pylist()
+        others = self._of_others()
         for row in rows:
             self.domains[row["key"], row["broker"]] = (row["event_time_us"], row["waiting"], row["is_open"])
-        self.delivering = frozenset(row["broker"] for row in rows if row["rows"]) or self.delivering
+        delivering = frozenset(row["broker"] for row in rows if row["rows"])
+        if delivering or self._of_others() != others:
+            self.delivering = delivering
 
     @property
     def waiting(self) -> int:
         return sum(waiting for _, waiting, _ in self.domains.values())
 
+    def _of_others(self) -> dict[str, int]:
+        """How far other jobs' brokers are by rows that are not taken in here."""
+        return {
+            broker: high_us for (_, broker), (high_us, _, _) in self.domains.items() if self.own not in {None, broker}
+        }
+
     def due_ticks(
-        self, live: LiveSettings, now_us: int, *, is_idle: bool, by_topic: bool = False
+        self, live: LiveSettings, now_us: int, *, is_idle: bool, by_topic: bool = False, shares: bool = False
     ) -> list[dict[str, object]]:
         """Ticks for what is open and behind the time that has certainly come there.
 
@@ -39,26 +50,38 @@ class Clocks:
         taken in (`is_idle`), else the highest of all brokers, for those that bring nothing. Traffic is live if its
         newest row is of these minutes (conf [live]): what is recorded, or waits to be taken in, is not moved by the
         wall clock. A broker that is ahead of the wall clock moves no other.
+
+        shares: quotas are shared, and who says nothing would be taken for lost: so time goes on though nothing is open,
+        the own broker's, also before its first row; else that of the one that is furthest.
         """
         brokers = self._brokers()
+        if shares and self.own is not None:
+            brokers.setdefault(self.own, (0, False))
         goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
         lag_us = live.live_lag_ms * 1000
         newest_us = max((high_us for high_us in goals_us.values() if high_us <= now_us + lag_us), default=0)
-        if newest_us > now_us - live.live_within_ms * 1000:
+        if newest_us > now_us - live.live_within_ms * 1000 or (is_idle and not self.domains):
             reached_us = (now_us if is_idle else newest_us) - lag_us
             follow = goals_us.keys() if is_idle else goals_us.keys() - self.delivering
             goals_us |= {broker: max(goals_us[broker], reached_us) for broker in follow}
         if not by_topic:
+            kept = self._kept(newest_us, is_idle=is_idle) if shares else ()
             return [
                 tick_row(_moment(goals_us[broker]), broker=broker)
                 for broker, (high_us, is_open) in brokers.items()
-                if is_open and high_us < goals_us[broker]
+                if (is_open or broker in kept) and high_us < goals_us[broker]
             ]
         return [
             tick_row(_moment(goals_us[broker]), broker=broker, key=key)
             for (key, broker), (high_us, _, is_open) in list(self.domains.items())
             if is_open and high_us < goals_us[broker]
         ]
+
+    def _kept(self, newest_us: int, *, is_idle: bool) -> set[str]:
+        """The brokers whose time goes on though nothing is open."""
+        if self.own is not None:
+            return {self.own}
+        return {broker for broker, (high_us, _) in self._brokers().items() if is_idle and high_us == newest_us}
 
     def _brokers(self) -> dict[str, tuple[int, bool]]:
         """How far each broker is, and whether anything on it is open."""

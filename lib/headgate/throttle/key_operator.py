@@ -21,6 +21,7 @@ from headgate.throttle.changes import (
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import by_broker
 from headgate.throttle.schemas import DISPATCHES, EVENTS, PROGRESS
+from headgate.throttle.slots import home_of
 from headgate.throttle.state import Clock, DomainState, KeyState
 from headgate.throttle.step import Engine, Output, Rules, advance, moved
 
@@ -118,7 +119,9 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         if arrival.finish_us != NONE:
             outputs += _finish(state, broker, arrival.finish_us, rules, engine)
         if broker not in state.domains and not count:
-            state.clocks[broker] = moved(state.clocks.get(broker, Clock()), high_us, rules)
+            state.clocks[broker] = clock = moved(state.clocks.get(broker, Clock()), high_us, rules)
+            if high_us != NONE and rules.slots and key == home_of(broker, rules.slots):
+                progress.append(_heard(key, broker, clock))
             continue
         domain = state.domains.get(broker) or _begin(state, broker)
         if not count and high_us <= domain.clock.high_us and not arrival.changes:
@@ -198,6 +201,16 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
     if len(behind) - len(names) > SPARE_CHANGES:
         state.changes = changes_table(without_superseded(changes_of(state.changes), horizon_us))
         state.forgotten_us = max(state.forgotten_us, horizon_us)
+
+
+def _heard(key: str, broker: str, clock: Clock) -> dict[str, object]:
+    """The time of a broker without a domain here: nothing of it came yet, or it is another job's."""
+    return dict.fromkeys(PROGRESS.names, 0) | {
+        "key": key,
+        "broker": broker,
+        "event_time_us": clock.high_us,
+        "is_open": False,
+    }
 
 
 def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, object]:

@@ -114,4 +114,5 @@ def rules_of(layout: Layout, meter: MeterParameters | None = None) -> Rules:
         send_timeout_ms=layout.send_timeout_ms,
         hold_back_ms=layout.hold_back_ms,
         whole_brokers=layout.whole_brokers,
+        slots=0 if layout.state_key == "topic" else layout.slots,
     )

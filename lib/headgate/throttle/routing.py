@@ -66,9 +66,8 @@ def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordB
         if "file" in rows.column_names:
             letters = _numbered(letters, _line_numbers(rows["file"], lines)[bad])
         good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
-        if routing.broker is not None:
-            good = good.filter(pc.equal(good["broker"], routing.broker))
-        packed = [*_dead_letters(letters), *_traffic(routing, good)]
+        own = good if routing.broker is None else good.filter(pc.equal(good["broker"], routing.broker))
+        packed = [*_dead_letters(letters), *_time(routing, good), *_traffic(routing, own)]
         yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
 
 
@@ -95,16 +94,21 @@ def _dead_letters(letters: list[dict[str, Any]]) -> Iterator[tuple[str, str, byt
         yield DEAD_LETTER_KEY, "dead_letters", encode(pa.Table.from_pylist(letters, DEAD_LETTERS))
 
 
+def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    """How far brokers are goes to every key, also of those whose rows are not taken in."""
+    if len(rows):
+        ticks = encode(_ticks(rows))
+        yield from ((key, "ticks", ticks) for key in routing.keys)
+
+
 def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     if not len(rows):
         return
-    ticks = encode(_ticks(rows))
     if rows["subscription"].null_count < len(rows):
         is_dispatch = rows["subscription"].is_valid()
         yield from _blocks(routing, rows.filter(is_dispatch), "dispatches", DISPATCHES)
         rows = rows.filter(pc.invert(is_dispatch))
     yield from _blocks(routing, rows, "events", EVENTS)
-    yield from ((key, "ticks", ticks) for key in routing.keys)
 
 
 def _blocks(routing: Routing, rows: pa.Table, kind: str, schema: pa.Schema) -> Iterator[tuple[str, str, bytes]]:

@@ -115,7 +115,7 @@ PROGRESS = pa.schema(
     ]
 )
 """How far one domain is: rows of this batch and those of them that came behind its clock, highest time, queue entries,
-whether time alone would bring output.
+whether time alone would bring output. A broker that has no domain has a row for its time alone.
 """
 
 BATCHES = pa.schema(

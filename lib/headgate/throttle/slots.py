@@ -20,6 +20,11 @@ TRIES = 1024
 SEED = 42
 
 
+def home_of(broker: str, slots: int) -> str:
+    """The slot that a broker begins with."""
+    return slot_keys(slots)[place_of(broker) % slots]
+
+
 @cache
 def slot_keys(slots: int) -> tuple[str, ...]:
     """A name for each slot, such that Spark puts slot `i` into partition `i mod n` of n, for divisors n of PARTITIONS.

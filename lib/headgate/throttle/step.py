@@ -28,7 +28,7 @@ class Rules:
     4.5). offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms:
     rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
     are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
-    epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1.
+    epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
     """
 
     max_debt_ms: int = -1
@@ -39,6 +39,7 @@ class Rules:
     whole_brokers: bool = False
     slot_ms: int = 0
     epoch_ms: int = 1000
+    slots: int = 0
 
 
 class Step(NamedTuple):

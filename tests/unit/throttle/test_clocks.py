@@ -14,7 +14,7 @@ LIVE = LiveSettings(live_within_ms=60_000, live_lag_ms=2000)
 NOW_S = 1000
 
 
-def clocks(*domains):
+def clocks(*domains, own=None):
     """Of (key, broker, highest event time in s, whether it is open); those of the broker `busy` have just had rows."""
     rows = [
         {
@@ -27,14 +27,14 @@ def clocks(*domains):
         }
         for key, broker, high_s, is_open in domains
     ]
-    told = Clocks()
+    told = Clocks(own)
     told.take(pa.Table.from_pylist(rows, PROGRESS))
     return told
 
 
-def due(*domains, is_idle, by_topic=False, now_s=NOW_S):
+def due(*domains, is_idle, own=None, now_s=NOW_S, **options):
     """(key, broker, time in s) of each tick."""
-    ticks = clocks(*domains).due_ticks(LIVE, now_s * 1_000_000, is_idle=is_idle, by_topic=by_topic)
+    ticks = clocks(*domains, own=own).due_ticks(LIVE, now_s * 1_000_000, is_idle=is_idle, **options)
     return [
         (row["key"], row["broker"], (row["effective_time"] - FROM_THE_START) / timedelta(seconds=1)) for row in ticks
     ]
@@ -94,3 +94,50 @@ def test_time_goes_on_where_something_is_open(domains, is_idle, expected):
 def test_topics_that_are_keys_hear_of_their_brokers_time_though_nothing_is_live():
     domains = [("t0", "b", 500, True), ("t1", "b", 510, True), ("t2", "b", 505, False)]
     assert [("t0", "b", 510)] == due(*domains, is_idle=True, by_topic=True)
+
+
+@pytest.mark.parametrize(
+    ("own", "domains", "is_idle", "expected"),
+    [
+        pytest.param(None, [("k", "b", 990, False)], True, [(None, "b", 998)], id="one job, nobody publishes"),
+        pytest.param(
+            None,
+            [("k", "b", 990, False), ("l", "c", 980, False)],
+            True,
+            [(None, "b", 998)],
+            id="one job: one broker is enough",
+        ),
+        pytest.param(
+            None, [("k", "busy", 996, False), ("l", "b", 980, False)], False, [], id="one job: the busy one brings time"
+        ),
+        pytest.param(None, [], True, [], id="one job: nothing has come yet"),
+        pytest.param("b", [("k", "b", 990, False)], True, [(None, "b", 998)], id="the own one is quiet"),
+        pytest.param("b", [], True, [(None, "b", 998)], id="nothing has come, of nobody"),
+        pytest.param("b", [], False, [], id="nothing has come, but is on its way"),
+        pytest.param("b", [("k", "c", 996, False)], False, [(None, "b", 994)], id="others alone have traffic"),
+        pytest.param(
+            "b", [("k", "b", 950, False), ("l", "c", 996, False)], False, [(None, "b", 994)], id="the own one paused"
+        ),
+        pytest.param(
+            "busy",
+            [("k", "busy", 950, False), ("l", "c", 996, False)],
+            False,
+            [],
+            id="the own one is behind",
+        ),
+        pytest.param("b", [("k", "b", 500, False)], True, [], id="recorded"),
+        pytest.param("b", [("k", "c", 500, False)], True, [], id="recorded, of others alone"),
+        pytest.param("b", [("k", "c", 9999, False)], False, [], id="who is ahead brings no time"),
+    ],
+)
+def test_where_quotas_are_shared_time_goes_on_for_who_is_quiet(own, domains, is_idle, expected):
+    assert expected == due(*domains, own=own, is_idle=is_idle, shares=True)
+
+
+def test_the_own_broker_follows_once_others_alone_have_traffic():
+    told = clocks(("k", "busy", 990, False), ("l", "c", 990, False), own="busy")
+    later = {"key": "l", "broker": "c", "rows": 0, "event_time_us": 998_000_000, "waiting": 0, "is_open": False}
+    told.take(pa.Table.from_pylist([later], PROGRESS))
+    (tick,) = told.due_ticks(LIVE, NOW_S * 1_000_000, is_idle=False, shares=True)
+
+    assert ("busy", FROM_THE_START + timedelta(seconds=996)) == (tick["broker"], tick["effective_time"])

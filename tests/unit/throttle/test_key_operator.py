@@ -8,6 +8,7 @@ from headgate.throttle.blocks import encode
 from headgate.throttle.changes import changes_of
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
+from headgate.throttle.slots import home_of, slot_keys
 from headgate.throttle.state import Clock, KeyState
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
@@ -226,6 +227,13 @@ def test_every_domain_says_how_far_it_is():
         [("k", "b1", 0, 0, START_US, 1, True), ("k", "b2", 0, 0, START_US + 2, 0, True)],
         [("k", "b1", 0, 0, START_US + 5 * SECOND_US, 0, False), ("k", "b2", 0, 0, START_US + 5 * SECOND_US, 0, False)],
     ] == rows
+
+
+@pytest.mark.parametrize("key", slot_keys(4))
+def test_a_brokers_first_key_alone_tells_its_time_where_nothing_of_it_is_there(key):
+    rows = progress_of(step_key(key, KeyState(), [tick_block(5, broker="b9")], Rules(slots=4), run_arrays))
+
+    assert ([(key, "b9", 0, 0, START_US + 5, 0, False)] if key == home_of("b9", 4) else []) == rows
 
 
 @pytest.mark.parametrize(("hold_back_ms", "late"), [(0, [0, 2, 0]), (4, [0, 1, 0]), (5, [0, 0, 0])])

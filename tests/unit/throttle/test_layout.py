@@ -74,9 +74,12 @@ def test_settings_that_are_not_there_stand_for_no_bound_no_quantum_and_no_broker
 
 
 def test_rules_and_routing_follow_the_layout():
-    assert Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, whole_brokers=True) == rules_of(LAYOUT)
+    rules = Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, whole_brokers=True, slots=5)
+    by_topic = replace(LAYOUT, state_key="topic")
+
+    assert rules == rules_of(LAYOUT)
     assert Routing(slots=5, whole_brokers=True) == routing_of(LAYOUT)
-    assert routing_of(replace(LAYOUT, state_key="topic")).by_topic
+    assert (True, 0) == (routing_of(by_topic).by_topic, rules_of(by_topic).slots)
 
 
 def test_the_kept_layout_comes_back_from_the_control_table():

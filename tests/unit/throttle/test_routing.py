@@ -95,6 +95,15 @@ def test_every_slot_hears_the_highest_time_of_each_broker():
         )
 
 
+def test_a_job_of_one_broker_takes_its_rows_alone_and_hears_the_time_of_all():
+    rows = [event(at_us, broker=broker, seq=at_us) for at_us, broker in [(5, "b1"), (9, "b2"), (7, "b1")]]
+    blocks = packed(Routing(slots=3, broker="b1"), parsed(rows))
+    ticks = [tuple(row.values()) for tables in blocks["ticks"].values() for row in tables[0].to_pylist()]
+
+    assert {("b1", START_US + 7, False), ("b2", START_US + 9, False)} == set(ticks)
+    assert {"b1"} == {row["broker"] for tables in blocks["events"].values() for row in tables[0].to_pylist()}
+
+
 def test_bad_rows_keep_what_was_read_and_where():
     rows = [bad_row("{oops", "no JSON", source="kafka topic-1", offset=17), *rows_of("persistent://t/n/a")]
     blocks = packed(Routing(slots=2), parsed(rows))
