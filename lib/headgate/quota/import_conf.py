@@ -1,12 +1,14 @@
 """The file resource-groups.json in the tables: what is new in it is written, what is as it was is left alone.
 
-The rule, entry by entry (a group, an attachment), comparing the file with itself at the last start:
+The rule, entry by entry (a group, an attachment), comparing the file with itself at the job's last start:
 
 * an entry that is new or was changed is written: the file wins over what was set by hand;
 * an entry that is gone is taken back: the group is deleted, the resource detached;
 * an entry that is as it was stays as the tables have it now: what was set by hand since then is kept.
 
-What the file said at the last start is a property of rg_groups, so it belongs to the tables and not to a machine.
+What the file said at the last start is a property of a table of the job's own: jobs of one broker may each have a copy
+of the file, and one that did not change takes back nothing that another one's said. A job that never started before
+compares with what any file said last, which is a property of rg_groups. Both belong to tables and not to a machine.
 """
 
 import json
@@ -30,7 +32,7 @@ from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, delete_group, local_parameters, put_group
 
 IMPORTED = "headgate.importedConf"
-"""The property of rg_groups with what the file said at the last start, as JSON."""
+"""The property with what the file said at the last start, as JSON."""
 _ATTEMPTS = 20
 
 Entries = dict[str, dict[str, Any]]
@@ -44,21 +46,24 @@ class Imported:
     warnings: tuple[str, ...] = ()
 
 
-def import_groups(store: ConfigStore, conf: ResourceGroups, settings: QuotaSettings) -> Imported:
-    """Bring the file's groups and attachments into the tables, at a start.
+def import_groups(
+    store: ConfigStore, conf: ResourceGroups, settings: QuotaSettings, own: Table | None = None
+) -> Imported:
+    """Bring the file's groups and attachments into the tables, at a start or after an edit.
 
-    Jobs that start together may all do it. After a crash on the way the next start does the rest.
-    Raises TableError where the tables cannot be read or written.
+    own: a table of the job, which keeps what the file said. Jobs that start together may all do it. After a crash on
+    the way the next start does the rest. Raises TableError where the tables cannot be read or written.
     """
     now = entries_of(conf)
     parameters = local_parameters(settings)
     for _ in range(_ATTEMPTS):
         tables = store.read()
-        before = _last_import(store.groups)
-        if now == before:
-            return Imported(0)
-        rows, warnings = _changes(tables, before, now, parameters)
-        if (not rows or store.write(rows, tables.version)) and _remember(store.groups, now):
+        before = None if own is None else _last_import(own)
+        before = (_last_import(store.groups) or {}) if before is None else before
+        rows, warnings = ([], []) if now == before else _changes(tables, before, now, parameters)
+        if (not rows or store.write(rows, tables.version)) and (now == before or _remember(store.groups, now)):
+            if own is not None and now != _last_import(own):
+                _remember(own, now)
             return Imported(len(rows), tuple(warnings))
     raise TableError(
         f"the table {store.groups.location} cannot be written: in {_ATTEMPTS} attempts others always came before; "
@@ -121,29 +126,30 @@ def _rates(group: ResourceGroup) -> dict[str, int]:
     return {field.name: rest_of_rate(rate) for field, rate in zip(RATE_FIELDS, rates, strict=True)}
 
 
-def _last_import(groups: Table) -> Entries:
-    text = groups.delta.metadata().configuration.get(IMPORTED)
+def _last_import(table: Table) -> Entries | None:
+    """What the file said last by this table, None: nothing yet."""
+    text = table.delta.metadata().configuration.get(IMPORTED)
     if text is None:
-        return {}
+        return None
     try:
         entries: Entries = json.loads(text)
     except ValueError as error:
         raise TableError(
-            f"the table {groups.location} has a property {IMPORTED} that is not JSON ({error}); remove the property: "
+            f"the table {table.location} has a property {IMPORTED} that is not JSON ({error}); remove the property: "
             "the next start then writes everything in resource-groups.json"
         ) from error
     return entries
 
 
-def _remember(groups: Table, entries: Mapping[str, Mapping[str, Any]]) -> bool:
+def _remember(table: Table, entries: Mapping[str, Mapping[str, Any]]) -> bool:
     """Keep what the file says; False if somebody wrote to the table at the same time."""
-    groups.refresh()
+    table.refresh()
     try:
-        groups.delta.alter.set_table_properties(
+        table.delta.alter.set_table_properties(
             {IMPORTED: json.dumps(entries, sort_keys=True)}, raise_if_not_exists=False
         )
     except DeltaError as error:
-        if not groups.moved():
-            raise TableError(f"the table {groups.location} cannot be written: {error}; start again") from error
+        if not table.moved():
+            raise TableError(f"the table {table.location} cannot be written: {error}; start again") from error
         return False
     return True

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import Conf
+from headgate.conf import Conf, ResourceGroups
 from headgate.core.quota.groups import RatePair, TrafficClass
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.control_rows import ControlRows, LimitKey
 from headgate.quota.delta import opened
 from headgate.quota.groups_file import GroupsFile
-from headgate.quota.import_conf import import_groups
+from headgate.quota.import_conf import Imported, import_groups
 from headgate.quota.loop import QuotaLoop
 from headgate.quota.loop_state import LoopStateStore
 from headgate.quota.schemas import QUOTA_STATE
@@ -51,10 +51,11 @@ class Sharing:
         is_offered = conf.settings.operator.traffic == "offered"
         self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
-        self.warnings = import_groups(self.tables.config, conf.resource_groups, settings).warnings
+        self._state = opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms)
+        self.warnings = self._import(conf.resource_groups).warnings
         self._file = GroupsFile(conf.groups_file, conf.resource_groups)
         self._ceilings = ceilings_in(tables.read("control"))
-        self._store = LoopStateStore(opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms))
+        self._store = LoopStateStore(self._state)
         self._loop = QuotaLoop(
             self.tables, settings, demand_visible=is_offered, broker=broker, state=self._store.load()
         )
@@ -114,7 +115,7 @@ class Sharing:
         if groups is None:
             return
         try:
-            imported = import_groups(self.tables.config, groups, self._settings)
+            imported = self._import(groups)
         except TableError as error:
             LOG.warning("resource-groups.json was edited and is not taken in yet: %s", error)
             self._file.forget()
@@ -124,6 +125,9 @@ class Sharing:
             *imported.warnings,
         ):
             LOG.warning(warning)
+
+    def _import(self, groups: ResourceGroups) -> Imported:
+        return import_groups(self.tables.config, groups, self._settings, self._state)
 
     def _exchange(self, clock_ms: int) -> None:
         self._follow_file()

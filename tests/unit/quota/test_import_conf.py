@@ -12,9 +12,11 @@ from headgate.core.quota.attachments import Attachments, Scope
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.admin_writer import apply
+from headgate.quota.delta import opened
 from headgate.quota.import_conf import IMPORTED, Imported, import_groups
 from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, delete_group, local_parameters, put_group
+from headgate.quota.schemas import QUOTA_STATE
 from headgate.quota.tables import opened_config
 from unit.quota.places import tables
 
@@ -131,6 +133,22 @@ def test_jobs_that_start_together_import_once(tmp_path):
     read = store.read()
     assert ({1, 2}, 5) == ({group.group_id for group in read.groups.values()}, read.version)
     assert 2 == len(store.groups.select())
+
+
+def test_a_copy_of_the_file_that_did_not_change_takes_back_nothing_that_another_said(tmp_path, store):
+    """Jobs a and b of one broker each have a copy; a's is edited, and b starts again on its own."""
+    states = {name: opened(f"{tmp_path}/{name}", QUOTA_STATE, 1000) for name in ("a", "b", "new")}
+
+    def start(name, rate, **groups):
+        file = ResourceGroups({"gold": ResourceGroup(rate), **groups}, {"acme": "gold"})
+        imported = import_groups(store, file, SETTINGS, states[name])
+        return imported.rows, store.read().groups["gold"].rates[0]
+
+    assert [(2, 100), (0, 100)] == [start("a", 100), start("b", 100)]
+    assert [(1, 50), (0, 50)] == [start("a", 50), start("b", 100)]
+    assert (1, 50) == start("b", 100, silver=ResourceGroup())
+    assert (1, 70) == start("b", 70, silver=ResourceGroup())
+    assert (0, 70) == start("new", 70, silver=ResourceGroup())
 
 
 def test_a_property_that_cannot_be_read_is_told(tmp_path, store):
