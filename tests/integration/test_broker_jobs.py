@@ -40,6 +40,8 @@ demand is exact. A broker is lost after fifteen epochs without a heartbeat.
 PATIENCE_S = 300
 LOOK_S = 0.5
 MOST = QUOTA * 1.05
+APART = 137
+"""One broker still has its 70, the others their safe shares already."""
 """The quota and the floors."""
 SENT = "SELECT DISTINCT broker_id, incarnation, seq FROM rg_usage"
 OUTAGE_EPOCHS = 30
@@ -244,6 +246,8 @@ def run_with_kills(cluster: Cluster, kills: int, wait_s: Callable[[], float]) ->
             await_line(cluster.log(broker), "rows in ")
     check_reports(cluster)
     assert kept <= {tuple(row.values()) for row in cluster.asked(SENT)}
+    sums = [held.get("b2", 0) + held.get("b3", 0) for held in cluster.limits_by_epoch().values()]
+    assert sum(limits > MOST for limits in sums) <= 2 * kills  # whoever comes or goes is noticed an epoch apart
 
 
 @pytest.mark.long
@@ -301,6 +305,7 @@ def test_while_nobody_can_read_the_usage_table_limits_sum_to_the_quota_and_the_f
     beyond = [epoch for epoch, held in limits.items() if away <= epoch < back and sum(held.values()) > MOST]
     assert [33, 33, 34] == sorted(limits[back - 1].values())
     assert len(beyond) <= 1
+    assert all(sum(limits[epoch].values()) <= APART for epoch in beyond)
     assert back + RECOVERY_EPOCHS >= min(epoch for epoch, held in limits.items() if epoch >= back and held == SHARES)
 
 
