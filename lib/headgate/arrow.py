@@ -39,3 +39,6 @@ GROUP_WAITS = pa.schema(
     ]
 )
 """A time in which producers waited at a group's limiter, and for want of what: rounded outwards, and it may go on."""
+
+GROUP_LEAVES = pa.schema([("broker", pa.string()), ("group", pa.string()), ("class", pa.int8())])
+"""A group that a broker's topics were charged to, and none is any more: they were attached to others, or to nothing."""

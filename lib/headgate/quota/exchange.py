@@ -1,7 +1,7 @@
 """What the quota loop needs of that by which its brokers exchange rows: tables.py, or memory.py without any table."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -50,14 +50,8 @@ class LimitSink(Protocol):
     def append(self, rows: Sequence[LimitRow], transaction: tuple[str, int] | None = None) -> bool: ...
 
 
-class Upkeep(Protocol):
-    """Compacts and removes what is over by `now_ms`, in event time."""
-
-    def run(self, now_ms: int) -> Any: ...
-
-
 class Exchange(Protocol):
-    """All of it together."""
+    """All of it together. keep_up: compacts and removes what is over by `now_ms`, in event time."""
 
     @property
     def config(self) -> ConfigSource: ...
@@ -68,4 +62,4 @@ class Exchange(Protocol):
     @property
     def limits(self) -> LimitSink: ...
     def usage_reader(self) -> UsageSource: ...
-    def upkeep(self) -> Upkeep: ...
+    def keep_up(self, now_ms: int) -> None: ...

@@ -94,10 +94,19 @@ class QuotaLoop:
         if state is not None:
             self._resume(state)
 
-    def measure(self, usage: pa.Table, waits: pa.Table, brokers: Iterable[str], clock_ms: int, wall_ms: int) -> None:
+    def measure(  # noqa: PLR0917  what a batch brings
+        self,
+        usage: pa.Table,
+        waits: pa.Table,
+        brokers: Iterable[str],
+        clock_ms: int,
+        wall_ms: int,
+        leaves: pa.Table | None = None,
+    ) -> None:
         """Count a batch and make the cuts that are due by it; they are pending until `exchange`.
 
-        usage, waits: of the schemas GROUP_USAGE and GROUP_WAITS; rows of groups that are not in use count for nobody.
+        usage, waits, leaves (None: none): of the schemas GROUP_USAGE, GROUP_WAITS and GROUP_LEAVES; rows of groups that
+        are not in use count for nobody.
         brokers: names seen in the input so far, more or less; in a job of one broker the others are passed over.
         """
         self._pass_to(clock_ms)
@@ -111,6 +120,8 @@ class QuotaLoop:
         self._begin_lives(wall_ms)
         self._metering.count(usage, waits, self._config.ids)
         self._metering.cut(self._clock_ms, self._config.tables.version)
+        if leaves is not None:
+            self._metering.leave_without_topics(leaves, self._config.ids, self._config.tables.version)
 
     def exchange(self, clock_ms: int, wall_ms: int) -> ControlRows:
         """Send what is pending, read what all brokers sent, evaluate what changed; what the job is to enforce now.
@@ -307,7 +318,7 @@ class QuotaLoop:
         if not (self._config.in_use and self._transport) or hour == self._kept_up_hour:
             return
         with self._degraded.attempt(Cause.UPKEEP):
-            self._tables.upkeep().run(now_ms)
+            self._tables.keep_up(now_ms)
             self._kept_up_hour = hour
 
     def _resume(self, state: Mapping[str, Any]) -> None:

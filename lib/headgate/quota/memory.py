@@ -95,13 +95,6 @@ class NoLimitLog:
         return False
 
 
-class NoUpkeep:
-    """Nothing is stored that would have to be compacted."""
-
-    def run(self, now_ms: int) -> None:
-        """Do nothing."""
-
-
 class MemoryExchange:
     """All that a `QuotaLoop` exchanges rows by, for one loop that has all brokers (quota.exchange.Exchange).
 
@@ -118,6 +111,5 @@ class MemoryExchange:
         """The one reader."""
         return self.usage
 
-    def upkeep(self) -> NoUpkeep:
-        """What there is to keep up."""
-        return NoUpkeep()
+    def keep_up(self, now_ms: int) -> None:
+        """Nothing is stored that would have to be compacted."""

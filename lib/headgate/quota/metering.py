@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.cuts import MeterParameters
-from headgate.core.quota.groups import UNLIMITED, FlagPair, RatePair, UsageKey
+from headgate.core.quota.groups import UNLIMITED, FlagPair, RatePair, TrafficClass, UsageKey
 from headgate.quota.control_rows import GroupLimit, LimitKey
 from headgate.quota.outbox import Outbox
 from headgate.quota.own_broker import MeasuredCut, OwnBroker
@@ -57,8 +57,16 @@ class Metering:
 
     def leave(self, group_ids: Collection[int], config_version: int) -> None:
         """These groups are not in use any more."""
+        keys = {(group_id, int(traffic_class)) for group_id in group_ids for traffic_class in TrafficClass}
         for broker in self.brokers.values():
-            self._put(broker, broker.leave(group_ids, config_version))
+            self._put(broker, broker.leave(keys, config_version))
+
+    def leave_without_topics(self, leaves: pa.Table, ids: Mapping[str, int], config_version: int) -> None:
+        """Brokers whose topics are no longer the group's (GROUP_LEAVES) say so. ids: of groups in use, by name."""
+        for name, group, traffic_class in zip(*(column.to_pylist() for column in leaves.columns), strict=True):
+            broker = self.brokers.get(name)
+            if broker is not None and group in ids:
+                self._put(broker, broker.leave([(ids[group], traffic_class)], config_version))
 
     def leave_all(self, config_version: int) -> None:
         """All brokers shut down."""

@@ -1,6 +1,6 @@
 """A broker that this loop measures, reports and evaluates: each in a job for all, the only one in a job of its own."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from headgate.core.quota.cuts import Cut, MeterParameters
@@ -66,10 +66,10 @@ class OwnBroker:
         self._topics.forget(self.meter.next_epoch * self.meter.parameters.epoch_ms)
         return cuts
 
-    def leave(self, group_ids: Collection[int], config_version: int) -> list[MeasuredCut]:
-        """These groups are no longer measured here."""
-        keys = [key for key in self._keys if key[0] in group_ids]
-        self._keys.difference_update(keys)
+    def leave(self, keys: Iterable[UsageKey], config_version: int) -> list[MeasuredCut]:
+        """These are no longer measured here."""
+        keys = self._keys.intersection(keys)
+        self._keys -= keys
         self._topics.drop(keys)
         return [(cut, {}) for cut in self.meter.leave(keys, config_version=config_version)]
 

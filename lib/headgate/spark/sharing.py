@@ -80,7 +80,7 @@ class Sharing:
         clock_ms = self._reached_ms(progress)
         if not self._store.has(query_id, batch_id):
             brokers = progress["broker"].unique().to_pylist()
-            self._loop.measure(counts.usage, counts.waits, brokers, clock_ms, _wall_ms())
+            self._loop.measure(counts.usage, counts.waits, brokers, clock_ms, _wall_ms(), counts.leaves)
             self._store.save(self._loop.state(), query_id, batch_id)
         self._exchange(clock_ms)
 

@@ -2,21 +2,22 @@
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.errors import StateError
 from headgate.throttle.blocks import gather
 from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 
 OUTPUT_TABLES = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS}
-KINDS = {**OUTPUT_TABLES, "group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "progress": PROGRESS}
+OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}
+KINDS = {**OUTPUT_TABLES, **OF_GROUPS, "progress": PROGRESS}
 QUERY_ID = "sql.streaming.queryId"
 
 
@@ -39,11 +40,15 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """What a batch says of groups (arrow.GROUP_USAGE, GROUP_WAITS), and how far its domains are (schemas.PROGRESS)."""
+    """What a batch says of groups (arrow.GROUP_USAGE, GROUP_WAITS), and how far its domains are (schemas.PROGRESS).
+
+    leaves: arrow.GROUP_LEAVES.
+    """
 
     usage: pa.Table
     waits: pa.Table
     progress: pa.Table
+    leaves: pa.Table = field(default_factory=GROUP_LEAVES.empty_table)
 
 
 class TableSink:
@@ -80,7 +85,7 @@ class TableSink:
             self._tables.append(name, rows[name], query_id, batch_id)
         result = _result(batch_id, rows)
         if self._share is not None:
-            counts = GroupCounts(rows["group_usage"], rows["group_waits"], rows["progress"])
+            counts = GroupCounts(rows["group_usage"], rows["group_waits"], rows["progress"], rows["group_leaves"])
             self._share(counts, query_id, batch_id)
         if any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows:
             self._tables.append("batches", _batch_row(result, len(rows["topic_usage"])), query_id, batch_id)

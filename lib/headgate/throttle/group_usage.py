@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.dispatch_types import READ, DispatchOperations
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Flags, Ints, Operations
 from headgate.core.numbers import MAX
+from headgate.throttle.columns import no_ints
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.seen import Seen
 
@@ -136,6 +137,17 @@ def _distinct(values: Ints) -> tuple[Ints, Ints]:
     is_there = np.zeros(span, np.bool_)
     is_there[values - low] = True
     return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[values - low]
+
+
+def group_leaves(domain: "DomainState", emptied: tuple[pa.StringArray, pa.StringArray], rules: "Rules") -> pa.Table:
+    """A row for each group that lost all its topics here. emptied: keys of those of publishes, and of dispatches."""
+    if rules.slot_ms == 0:
+        return GROUP_LEAVES.empty_table()
+    tables = []
+    for traffic_class, keys in enumerate(emptied):
+        cells = _Cells(domain.broker, traffic_class, keys, no_ints(), 0)
+        tables.append(pa.table(_group_columns(cells, np.arange(len(keys))), GROUP_LEAVES))
+    return pa.concat_tables(tables)
 
 
 def group_waits(domain: "DomainState", result: "Result", until_ns: int, rules: "Rules") -> pa.Table:

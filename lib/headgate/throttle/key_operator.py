@@ -35,7 +35,7 @@ class Block(NamedTuple):
     """Rows of one kind on their way.
 
     In: `events`, `dispatches`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `group_usage`,
-    `group_waits`, `dead_letters`, `progress`.
+    `group_waits`, `group_leaves`, `dead_letters`, `progress`.
     """
 
     kind: str
@@ -137,6 +137,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         "topic_usage": [output.usage for output in outputs],
         "group_usage": [output.group_usage for output in outputs],
         "group_waits": [output.group_waits for output in outputs],
+        "group_leaves": [output.group_leaves for output in outputs],
         "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
     }
     for kind, parts in tables.items():

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
 from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, Change, in_order
-from headgate.throttle.columns import numbers
+from headgate.throttle.columns import no_strings, numbers
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
-from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
+from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_leaves, group_usage, group_waits
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
@@ -119,6 +119,7 @@ class Output(NamedTuple):
     usage: pa.Table
     group_usage: pa.Table
     group_waits: pa.Table
+    group_leaves: pa.Table
     late: int
 
 
@@ -160,8 +161,8 @@ def advance(
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs = [_run(domain, part, rules, engine, finish=finish and part is parts[-1]) for part in parts]
     domain.clock = clock
-    marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, behind)
+    marks, usage, used, waited, left = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
+    return Output(marks, usage, used, waited, left, behind)
 
 
 class Part(NamedTuple):
@@ -214,17 +215,19 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, places, topic, known.of_event)
     updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
-    operations = merged(domain.clock.done_ns, _leaves(left), updates, publishes)
+    operations = merged(domain.clock.done_ns, _leaves(left.waiting), updates, publishes)
     dispatch = _dispatch_step(domain, part, rules)
     exempt = replicators(known.name)
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     used, waited = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules)
+    emptied = left.groups, no_strings() if dispatch is None else dispatch.emptied
     tables = (
         marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
         pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
         pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),
+        group_leaves(domain, emptied, rules),
     )
     keep_waiting(domain, known)
     return tables

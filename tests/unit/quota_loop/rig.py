@@ -51,15 +51,15 @@ def attached(resource="acme/a", name="gold", scope=Scope.NAMESPACE):
     return Attachment(scope, resource, name)
 
 
-def usage_of(epoch, demands, limits):
+def usage_of(epoch, demands, limits, traffic_class=0):
     """Rows of a batch with this epoch's traffic, at the beginning of every quarter. demands: by (broker, group)."""
     rows = []
     for (broker, name), demand in demands.items():
-        limit = limits.get((broker, name, 0), UNLIMITED)[0]
+        limit = limits.get((broker, name, traffic_class), UNLIMITED)[0]
         admitted = demand if limit is None else min(demand, limit)
         for quarter in range(QUARTERS if demand else 0):
             counts = (_part(admitted, quarter), 0, _part(demand, quarter), 0, 3 if quarter == 0 else 0)
-            rows.append((broker, name, 0, epoch * 1000 + quarter * 250, *counts))
+            rows.append((broker, name, traffic_class, epoch * 1000 + quarter * 250, *counts))
     return pa.table([list(column) for column in zip(*rows, strict=True)] or [[]] * 9, schema=GROUP_USAGE)
 
 
@@ -67,29 +67,33 @@ def _part(amount, quarter):
     return amount * (quarter + 1) // QUARTERS - amount * quarter // QUARTERS
 
 
-def waits_of(epoch, demands, limits):
+def waits_of(epoch, demands, limits, traffic_class=0):
     rows = [
-        (broker, name, 0, epoch * 1000, epoch * 1000 + 999, True, False)
+        (broker, name, traffic_class, epoch * 1000, epoch * 1000 + 999, True, False)
         for (broker, name), demand in demands.items()
-        if limits.get((broker, name, 0), UNLIMITED)[0] is not None and demand > limits[broker, name, 0][0]
+        if (limit := limits.get((broker, name, traffic_class), UNLIMITED)[0]) is not None and demand > limit
     ]
     return pa.table([list(column) for column in zip(*rows, strict=True)] or [[]] * 7, schema=GROUP_WAITS)
 
 
 @dataclass
 class Job:
-    """A loop, and the limits that its operator enforces. clock_off_ms: how far its clock is ahead of the others'."""
+    """A loop, and the limits that its operator enforces. clock_off_ms: how far its clock is ahead of the others'.
+
+    traffic_class: of all its traffic.
+    """
 
     loop: QuotaLoop
     limits: dict = field(default_factory=dict)
     attached: dict = field(default_factory=dict)
     said: list = field(default_factory=list)
     clock_off_ms: int = 0
+    traffic_class: int = 0
 
     def run(self, epoch, demands, wall_ms=0):
         """One batch: the traffic of `epoch`, to its end."""
         off = self.clock_off_ms // 1000
-        usage, waits = usage_of(epoch + off, demands, self.limits), waits_of(epoch + off, demands, self.limits)
+        usage, waits = (of(epoch + off, demands, self.limits, self.traffic_class) for of in (usage_of, waits_of))
         clock_ms = (epoch + off + 1) * 1000
         wall_ms = wall_ms or epoch * 1000
         self.loop.measure(usage, waits, sorted({broker for broker, _ in demands}), clock_ms, wall_ms)
@@ -111,8 +115,9 @@ class Job:
 class Cluster:
     """Brokers a, b, ... in one job, or each in its own."""
 
-    def __init__(self, folder, brokers, *, one_job, demand_visible=True, **values):
+    def __init__(self, folder, brokers, *, one_job, demand_visible=True, traffic_class=0, **values):
         self.brokers, self.one_job, self.demand_visible = brokers, one_job, demand_visible
+        self.traffic_class = traffic_class
         self.settings = chosen(**values) if one_job else shared(folder, **values)
         self.folder = folder
         self.tables = opened(folder, self.settings)
@@ -124,7 +129,8 @@ class Cluster:
         return Job(
             QuotaLoop(
                 opened(self.folder, self.settings), self.settings, broker=broker, demand_visible=self.demand_visible
-            )
+            ),
+            traffic_class=self.traffic_class,
         )
 
     def run(self, epochs, running=None, **demands):
@@ -140,7 +146,9 @@ class Cluster:
         """The limit of every broker that has one."""
         known = {}
         for job in self.jobs.values():
-            known |= {key[0]: pair[dimension] for key, pair in job.limits.items() if key[1:] == (name, 0)}
+            known |= {
+                key[0]: pair[dimension] for key, pair in job.limits.items() if key[1:] == (name, self.traffic_class)
+            }
         return {broker: known[broker] for broker in self.brokers if broker in known}
 
     def total(self):

@@ -1,8 +1,10 @@
 """Shares in both layouts: by demand, within the quota and its floors, from groups and attachments as they change."""
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from headgate.arrow import GROUP_LEAVES
 from headgate.quota.control_rows import GroupAttachment, GroupLimit
 from unit.quota_loop.rig import START, Cluster, Scope, attached, group, rows_of, usage_of, waits_of, write
 
@@ -14,7 +16,8 @@ layouts = pytest.mark.parametrize("one_job", [True, False], ids=["one job", "a j
 
 def cluster(folder, brokers="abc", *, one_job, rate=Q, **values):
     made = Cluster(folder, list(brokers), one_job=one_job, **values)
-    write(made.tables, group(rate=rate), attached())
+    rates = (rate, None, None, None) if made.traffic_class == 0 else (None, None, rate, None)
+    write(made.tables, group(rates=rates), attached())
     return made
 
 
@@ -29,16 +32,18 @@ def cluster(folder, brokers="abc", *, one_job, rate=Q, **values):
     ],
     ids=["all want more", "one wants little", "one alone", "nobody"],
 )
-def test_shares_follow_demand_whatever_the_layout(tmp_path, one_job, demands, shares):
-    quota = cluster(tmp_path, one_job=one_job)
+@pytest.mark.parametrize("traffic_class", [0, 1], ids=["publish", "dispatch"])
+def test_shares_follow_demand_whatever_the_layout(tmp_path, one_job, demands, shares, traffic_class):
+    quota = cluster(tmp_path, one_job=one_job, traffic_class=traffic_class)
     quota.run(6, **demands)
 
     assert shares == quota.limits()
 
 
 @layouts
-def test_the_sum_stays_within_the_quota_and_its_floors_while_demand_moves(tmp_path, one_job):
-    quota = cluster(tmp_path, one_job=one_job)
+@pytest.mark.parametrize("traffic_class", [0, 1], ids=["publish", "dispatch"])
+def test_the_sum_stays_within_the_quota_and_its_floors_while_demand_moves(tmp_path, one_job, traffic_class):
+    quota = cluster(tmp_path, one_job=one_job, traffic_class=traffic_class)
     quota.run(3, a=900, b=50, c=50)
     quota.run(3, a=50, b=900, c=50)
     quota.run(3, a=900, b=900, c=900)
@@ -81,6 +86,24 @@ def test_attaching_detaching_and_switching_is_told_once_each(tmp_path):
         GroupAttachment(Scope.NAMESPACE, "acme/a", None, (START + 4) * 1000),
         GroupAttachment(Scope.TENANT, "acme", "gold", (START + 4) * 1000),
     ] == told
+
+
+@pytest.mark.parametrize("one_job", [True, False])
+def test_a_broker_whose_topics_all_went_to_another_group_leaves_the_first_though_others_use_it(tmp_path, one_job):
+    """It would idle there for `resourceGroupLingerRounds`, with a part of what is left over."""
+    quota = Cluster(tmp_path, ["a", "b"], one_job=one_job)
+    write(quota.tables, group(), attached(), attached("acme/b"), group("silver", id_=2, rate=50))
+    quota.run(3, a=400, b=900)
+    write(quota.tables, attached("acme/b", "silver"))
+    quota.run(1, a=400, b=900)
+    job, clock_ms = quota.job_of("b"), quota.epoch * 1000
+    leaves = pa.table([["b"], ["gold"], [0]], schema=GROUP_LEAVES)
+    job.loop.measure(usage_of(0, {}, {}), waits_of(0, {}, {}), ["b"], clock_ms, clock_ms, leaves)
+    job.take(job.loop.exchange(clock_ms, clock_ms))
+    quota.run(3, a=400)
+
+    assert [1] == [row["broker_id"] for row in rows_of(tmp_path, "rg_usage", "WHERE group_id = 1 AND kind = 2")]
+    assert {"a": 1000, "b": 25} == quota.limits()
 
 
 def test_of_a_group_that_is_not_attached_any_more_limits_are_dropped_and_readers_are_told(tmp_path):

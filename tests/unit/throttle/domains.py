@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, Change, changes_table
@@ -23,7 +23,13 @@ SECOND_US = 1_000_000
 BROKER = "broker-1"
 TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
 GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
-WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS}
+WRITTEN = {
+    "marks": MARKS,
+    "topic_usage": TOPIC_USAGE,
+    "group_usage": GROUP_USAGE,
+    "group_waits": GROUP_WAITS,
+    "group_leaves": GROUP_LEAVES,
+}
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
 
@@ -98,6 +104,7 @@ class Outcome:
     usage: list[dict]
     group_usage: list[dict]
     group_waits: list[dict]
+    group_leaves: list[dict]
     state: KeyState
 
     @property

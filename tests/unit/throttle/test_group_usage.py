@@ -20,6 +20,8 @@ from unit.throttle.domains import (
     attach,
     changes_block,
     cuts,
+    dispatch,
+    dispatches_block,
     end_us,
     event,
     events_block,
@@ -85,6 +87,29 @@ def test_offered_traffic_is_offered_as_it_comes_and_admitted_as_it_is_let_in(eng
     outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, engine)
 
     assert [(0, "gold", 15, 0, 87, 0, 1), (500, "gold", 2, 0, 0, 0, 0), (750, "gold", 70, 0, 0, 0, 0)] == used(outcome)
+
+
+@both_engines
+def test_a_group_is_left_when_the_last_of_its_topics_goes_to_another(engine):
+    """Publishes of T0 and T1, dispatches of T0 alone; T0 goes first."""
+    publishes = [event(0, T0), event(1, T1, seq=1)]
+    moves = [attach(T0, "iron", at_us=SECOND_US), attach(T1, "iron", at_us=2 * SECOND_US)]
+    blocks = [changes_block([*ATTACHED, *moves]), events_block(publishes), dispatches_block([dispatch(0, T0)])]
+    ends = [[tick_block((second + 1) * SECOND_US)] for second in range(3)]
+    told = [step_through([blocks, *ends[:count]], SLOTS, engine).group_leaves for count in (0, 1, 3)]
+
+    of_dispatch, of_publish = ({"broker": BROKER, "group": "gold", "class": number} for number in (1, 0))
+    assert [[], [of_dispatch], [of_dispatch, of_publish]] == told
+    assert [] == step_through([blocks, *ends], Rules(), engine).group_leaves
+
+
+@both_engines
+def test_a_group_is_not_left_while_a_topic_stays_or_comes_from_elsewhere(engine):
+    changes = [attach("acme", "gold", "tenant"), attach("acme", None, "tenant", at_us=SECOND_US)]
+    changes.append(attach(T1, "gold", at_us=SECOND_US))
+    blocks = [changes_block(changes), events_block([event(0, T0), event(1, T1, seq=1)]), tick_block(2 * SECOND_US)]
+
+    assert [] == step_through([blocks], SLOTS, engine).group_leaves
 
 
 def test_a_topic_is_counted_once_an_epoch_in_each_group_that_it_had():
