@@ -48,7 +48,7 @@ GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {
 SHARED = "[operator]\ngroup_limits = 'shared'\ntraffic = 'offered'\nsend_timeout_ms = 100\n"
 """What is refused is gone (12.1): a backlog would go on to be let in, and count, after a step down."""
 EVENT_START_S = 1_767_603_600
-STEP_S, FINE_FOR_S, FILE_S = 18, 2, 0.1
+STEP_S, FINE_FOR_S, FILE_S = 18, 2, 0.05
 LIVE_STEP_S, LIVE_FILE_S, LIVE_WARM_UP_S, LIVE_T_MS = 68, 0.5, 150, 4000
 """T is longer than a batch: those of three jobs on two cores take seconds."""
 SMALL_SPARK = ("--driver-memory", "1g", "--conf", "spark.sql.shuffle.partitions=2")
@@ -216,12 +216,13 @@ def write_conf(folder: Path, text: str, **broker: int) -> None:
 
 
 def file_of(at_s: float, steps: Sequence[Step]) -> int:
-    """The file of a publish, named by the end of its time, at the latest the next step, in tenths of a second."""
+    """The file of a publish, named by the end of its time, at the latest the next step, in parts of FILE_S."""
     step = [step for step in steps if step.at_s <= at_s][-1]
-    tenth = int((at_s - EVENT_START_S) / FILE_S) + 1
+    files_per_s = round(1 / FILE_S)
+    number = int((at_s - EVENT_START_S) / FILE_S) + 1
     if at_s < step.at_s + FINE_FOR_S:
-        return tenth
-    return min((tenth + 9) // 10 * 10, int((step.until_s - EVENT_START_S) / FILE_S))
+        return number
+    return min(-(-number // files_per_s) * files_per_s, int((step.until_s - EVENT_START_S) / FILE_S))
 
 
 def one_job(work: Path, steps: Sequence[Step]) -> Found:

@@ -58,8 +58,9 @@ def import_groups(
     parameters = local_parameters(settings)
     for _ in range(_ATTEMPTS):
         tables = store.read()
-        before = None if own is None else _last_import(own)
-        before = (_last_import(store.groups) or {}) if before is None else before
+        before = _last_import(own or store.groups)
+        if before is None:
+            before = _last_import(store.groups) or {}
         rows, warnings = ([], []) if now == before else _changes(tables, before, now, parameters)
         if (not rows or store.write(rows, tables.version)) and (now == before or _remember(store.groups, now)):
             if own is not None and now != _last_import(own):

@@ -34,12 +34,6 @@ class Clocks:
     def waiting(self) -> int:
         return sum(waiting for _, waiting, _ in self.domains.values())
 
-    def _of_others(self) -> dict[str, int]:
-        """How far other jobs' brokers are by rows that are not taken in here."""
-        return {
-            broker: high_us for (_, broker), (high_us, _, _) in self.domains.items() if self.own not in {None, broker}
-        }
-
     def due_ticks(
         self, live: LiveSettings, now_us: int, *, is_idle: bool, by_topic: bool = False, shares: bool = False
     ) -> list[dict[str, object]]:
@@ -90,6 +84,12 @@ class Clocks:
             before_us, was_open = brokers.get(broker, (high_us, False))
             brokers[broker] = (max(before_us, high_us), was_open or is_open)
         return brokers
+
+    def _of_others(self) -> dict[str, int]:
+        """How far other jobs' brokers are by rows that are not taken in here."""
+        return {
+            broker: high_us for (_, broker), (high_us, _, _) in self.domains.items() if self.own not in {None, broker}
+        }
 
 
 def _moment(time_us: int) -> datetime:
