@@ -4,6 +4,8 @@ import pytest
 from reaction import (
     BROKERS,
     EVENT_START_S,
+    FILE_S,
+    FINE_FOR_S,
     STEP_S,
     WANTED,
     Limit,
@@ -61,4 +63,5 @@ def test_files_follow_each_other_in_time_fine_after_a_step():
     steps = plan(EVENT_START_S, STEP_S, STEP_S, 3)
     files = [file_of(at_s, steps) for at_s, _ in publishes(steps)]
     assert sorted(files) == files
-    assert 3 * 20 <= len(set(files)) <= 3 * (20 + STEP_S) + STEP_S + 20
+    fine = round(FINE_FOR_S / FILE_S)
+    assert 3 * fine <= len(set(files)) <= 3 * (fine + STEP_S) + STEP_S + fine
