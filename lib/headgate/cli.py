@@ -1,6 +1,7 @@
 """The command `headgate`: one function per subcommand adds its parser; its `run` returns the exit status."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         status: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has enough; what Python flushes at its end must not fail as well
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_ERROR
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
         return EXIT_ERROR

@@ -17,7 +17,7 @@ from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment, ConfigRow, ConfigTables
 from headgate.core.quota.groups import ResourceGroup, is_group_name
 from headgate.errors import TableError
-from headgate.quota.delta import Table
+from headgate.quota.delta import Table, wrong_row
 
 ADMIN = "headgate-admin"
 """The application id of writes; its version is the number of the write, the same in both tables."""
@@ -90,10 +90,18 @@ def _appended(table: Table, rows: Iterable[dict[str, Any]], transactions: Sequen
 
 def _group(row: dict[str, Any]) -> ResourceGroup:
     """Raises TableError for values that no writer of headgate's makes: people may edit the table."""
-    for name in (*_NAMED_RATES, "replication_msgs", "replication_bytes"):
-        _check(row, name, allowed="0 and above, or null for not limited", holds=row[name] is None or row[name] >= 0)
-    _check(row, "group_id", allowed="1 and above", holds=(row["group_id"] or 0) >= 1)
-    _check(row, "name", allowed="1 to 250 of A-Z a-z 0-9 _ - = : .", holds=is_group_name(row["name"]))
+    rates = (*_NAMED_RATES, "replication_msgs", "replication_bytes")
+    wrong = [
+        f"{name} {row[name]!r}, allowed: 0 and above, or null for not limited"
+        for name in rates
+        if row[name] is not None and row[name] < 0
+    ]
+    if (row["group_id"] or 0) < 1:
+        wrong.append(f"group_id {row['group_id']!r}, allowed: 1 and above")
+    if not is_group_name(row["name"]):
+        wrong.append(f"name {row['name']!r}, allowed: 1 to 250 of A-Z a-z 0-9 _ - = : .")
+    if wrong:
+        raise TableError(wrong_row("rg_groups", f"the group {row['name']!r}", row["version"], wrong))
     publish_messages, publish_bytes, dispatch_messages, dispatch_bytes = (row[name] for name in _NAMED_RATES)
     return ResourceGroup(
         row["group_id"],
@@ -104,14 +112,6 @@ def _group(row: dict[str, Any]) -> ResourceGroup:
         row["deleted"],
         row["version"],
     )
-
-
-def _check(row: dict[str, Any], column: str, *, allowed: str, holds: bool) -> None:
-    if not holds:
-        raise TableError(
-            f"rg_groups has {column} {row[column]!r} for the group {row['name']!r} (version {row['version']})"
-            f"; allowed: {allowed}; delete the row"
-        )
 
 
 def _group_row(group: ResourceGroup) -> dict[str, Any]:

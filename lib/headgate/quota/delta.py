@@ -197,6 +197,14 @@ def nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([pa.field(column.name, column.type) for column in schema])
 
 
+def wrong_row(table: str, of: str, version: int, wrong: Sequence[str]) -> str:
+    """What is said of a row that people wrote wrongly. wrong: each value, and what is allowed."""
+    return (
+        f"{table} has a row for {of} (version {version}) with {'; '.join(wrong)}; delete the row "
+        '("Rows that people wrote" in docs/resource-groups.md)'
+    )
+
+
 @contextmanager
 def told(table: Table, done: str, *, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
     """Turn what fails inside into a TableError. done: what the table cannot be, "read" or "written". but: stays so."""

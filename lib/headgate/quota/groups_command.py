@@ -22,6 +22,7 @@ from headgate.quota.tables import opened_config
 
 _HEADING = ("GROUP", "PUBLISH MSG/S", "PUBLISH B/S", "DISPATCH MSG/S", "DISPATCH B/S", "ATTACHED TO")
 _NOT_LIMITED = "-"
+_NAMED = 10
 
 
 def run(arguments: argparse.Namespace) -> Iterator[str]:
@@ -76,6 +77,10 @@ def _attached(store: ConfigStore, settings: QuotaSettings, arguments: argparse.N
     scope, resource = _resource(arguments.resource)
     presence = EVERYWHERE if arguments.unseen else presence_of(arguments.output, store.read().attachments)
     where = f"{scope} {resource}"
+    groups = sorted(store.read().groups)
+    if arguments.name not in groups:
+        known = ", ".join(groups[:_NAMED]) or "none"
+        raise AdminError(404, f"group {arguments.name}: ResourceGroup does not exist; there are: {known}")
     request = attach(scope, resource, arguments.name)
     try:
         written = _apply(store, settings, request, presence, where)

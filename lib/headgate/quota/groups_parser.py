@@ -25,7 +25,12 @@ def add_groups_actions(parser: argparse.ArgumentParser) -> None:
     settings.add_argument("name", metavar="GROUP")
     for field, (option, short, words) in RATE_OPTIONS.items():
         settings.add_argument(
-            f"-{short}", f"--{option}", dest=field, metavar="N", type=int, help=f"{words}; 0 blocks, -1 is not limited"
+            f"-{short}",
+            f"--{option}",
+            dest=field,
+            metavar="N",
+            type=_rate,
+            help=f"{words}; 0 blocks, -1 is not limited",
         )
     unset = actions.add_parser("unset", help="limit a group no longer in these rates")
     _tables(unset)
@@ -44,6 +49,15 @@ def add_groups_actions(parser: argparse.ArgumentParser) -> None:
     detach = actions.add_parser("detach", help="attach nothing any more")
     _tables(detach)
     detach.add_argument("resource", metavar="RESOURCE", help=_RESOURCE)
+
+
+def _rate(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"got {text!r}; allowed: a whole number, 0 blocks, -1 is not limited"
+        ) from None
 
 
 def _tables(parser: argparse.ArgumentParser) -> None:

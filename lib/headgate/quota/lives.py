@@ -69,9 +69,10 @@ class Lives:
 
     def lose(self, lives: Mapping[int, int]) -> None:
         """These brokers of other jobs are heard of no more."""
-        LOG.warning("brokers that are heard of no more, marked lost: %s", ", ".join(map(str, sorted(lives))))
         with self._degraded.attempt(Cause.MEMBERS):
-            self._members.lose(lives)
+            lost = self._members.lose(lives)
+            if lost:
+                LOG.warning("brokers that are heard of no more, marked lost: %s", ", ".join(sorted(lost)))
 
     @staticmethod
     def _in_table(

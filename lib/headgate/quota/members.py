@@ -11,7 +11,7 @@ from headgate.arrow import table_of
 from headgate.core.quota.rates import WEIGHT_MAX
 from headgate.core.quota.usage_map import Member
 from headgate.errors import TableError
-from headgate.quota.delta import COMMIT_RETRIES
+from headgate.quota.delta import COMMIT_RETRIES, wrong_row
 from headgate.quota.schemas import MEMBERS
 
 
@@ -87,16 +87,16 @@ class MemberTable:
         """These brokers shut down. lives: incarnation by id; a broker that began another life since is left alone."""
         self._end(lives, MemberState.LEFT)
 
-    def lose(self, lives: Mapping[int, int]) -> None:
-        """These brokers are heard of no more, as `leave`."""
-        self._end(lives, MemberState.LOST)
+    def lose(self, lives: Mapping[int, int]) -> list[str]:
+        """These brokers are heard of no more, as `leave`; the names of those that were up until now."""
+        return [row.name for row in self._end(lives, MemberState.LOST)]
 
-    def _end(self, lives: Mapping[int, int], state: MemberState) -> None:
+    def _end(self, lives: Mapping[int, int], state: MemberState) -> list[MemberRow]:
         def ended(known: Mapping[int, MemberRow], version: int) -> list[MemberRow]:
             rows = (known[broker_id] for broker_id in sorted(_in_life(known, lives)))
             return [replace(row, state=state, version=version) for row in rows]
 
-        self._write(ended)
+        return self._write(ended)
 
     def _write(self, change: Callable[[Mapping[int, MemberRow], int], list[MemberRow]]) -> list[MemberRow]:
         """Append what `change` makes of the brokers and the next version, again as long as others come before."""
@@ -124,12 +124,11 @@ def _checked(row: MemberRow) -> MemberRow:
         "state": (row.state in set(MemberState), ", ".join(MemberState)),
         "version": (_is_from(0, row.version), "0 and above"),
     }
-    for column, (holds, what) in allowed.items():
-        if not holds:
-            raise TableError(
-                f"rg_members has {column} {getattr(row, column)!r} for the broker {row.name!r} (version {row.version})"
-                f"; allowed: {what}; delete the row"
-            )
+    wrong = [
+        f"{column} {getattr(row, column)!r}, allowed: {what}" for column, (holds, what) in allowed.items() if not holds
+    ]
+    if wrong:
+        raise TableError(wrong_row("rg_members", f"the broker {row.name!r}", row.version, wrong))
     return row
 
 

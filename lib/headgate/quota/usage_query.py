@@ -153,6 +153,13 @@ class UsageTables:
             )
         return hours
 
+    def _span(self) -> tuple[int, int]:
+        """The first and the last epoch that any row is of."""
+        hours = self._hours()
+        sql = f"SELECT min(epoch) AS first, max(epoch) AS last FROM t WHERE hour IN ({_listed((hours[0], hours[-1]))})"  # noqa: S608
+        (row,) = rows_of(self.usage, sql)
+        return row["first"], row["last"]
+
     def _window(self, epoch: int, epochs: int) -> str:
         first = epoch - LOOK_BACK * epochs + 1
         where = f"hour BETWEEN {hour_of(first, self.epoch_ms)} AND {hour_of(epoch, self.epoch_ms)}"
@@ -172,11 +179,11 @@ class UsageTables:
         sql = _newest(_REPORT, key, "incarnation DESC, epoch DESC, seq DESC", self._window(epoch, epochs))
         reports = [_report(row) for row in rows_of(self.usage, sql)]
         if not reports:
-            hours = self._hours()
+            first, last = (_instant(one * self.epoch_ms) for one in self._span())
             raise TableError(
                 f"the table {self.usage.location} has no rows of the {LOOK_BACK * epochs} epochs up to "
-                f"{_instant(epoch * self.epoch_ms)}; it has rows of {_instant(hours[0] * 3_600_000)} to "
-                f"{_instant((hours[-1] + 1) * 3_600_000)}; give an --at between these, or more --epochs"
+                f"{_instant(epoch * self.epoch_ms)}; it has rows of {first} to {last}; give an --at between these, or "
+                "more --epochs"
             )
         return reports
 

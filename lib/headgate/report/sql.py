@@ -36,14 +36,16 @@ def query(output: str, sql: str) -> pa.Table:
             "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any"
         )
     found = sorted(log.parent.name for log in Path(output).glob("*/_delta_log") if log.is_dir())
+    parts = ", ".join(sorted(str(one) for one in Path(output).glob("brokers/*") if one.is_dir()))
+    elsewhere = f". Jobs of one broker have tables of their own under {parts}" if parts else ""
     if not found:
-        raise TableError(f"no Delta table is under {output}: give the --output of a job")
+        raise TableError(f"no Delta table is under {output}: give the --output of a job{elsewhere}")
     tables = {name: DeltaTable(f"{output}/{name}") for name in found}
     try:
         return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other
         said = str(error).rstrip(".")
-        raise TableError(f"the query cannot be run: {said}. Tables here: {', '.join(found)}") from error
+        raise TableError(f"the query cannot be run: {said}. Tables here: {', '.join(found)}{elsewhere}") from error
 
 
 def print_query(output: str, sql: str) -> None:

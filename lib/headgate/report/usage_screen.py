@@ -37,7 +37,7 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
         for cell in throttled[:top]:
             yield from words.cell_lines(cell)
     else:
-        yield f"Nothing is throttled now ({len(cells)} quotas)."
+        yield _calm(found, len(cells))
     yield ""
     rows: list[Sequence[str]] = [(*_CELL_HEADING, f"LAST {epochs} EPOCHS", "WHY")]
     for cell in cells[:top]:
@@ -49,6 +49,18 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
         ]
     yield from _aligned(rows, _TEXT + _NUMBER * 4 + _TEXT * 2 + _NUMBER + _TEXT * 2)
     yield from _more(len(cells), top)
+
+
+def _calm(found: Found, quotas: int) -> str:
+    """Nothing is throttled, as far as it is known."""
+    counted = [broker for broker in found.brokers.values() if broker.counts]
+    unheard = [broker.name for broker in counted if words.broker_state(broker)]
+    if not counted:
+        last = words.instant(found.epoch * found.epoch_ms)
+        return f"No broker is up, so nothing is used ({quotas} quotas). --at TIME tells of a time before {last}."
+    if unheard:
+        return f"Nothing is known to be throttled now ({quotas} quotas): {words.named(unheard)} may be."
+    return f"Nothing is throttled now ({quotas} quotas)."
 
 
 def broker_lines(found: Found, cells: Sequence[Cell], top: int) -> Iterator[str]:

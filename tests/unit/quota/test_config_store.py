@@ -239,5 +239,8 @@ def test_a_group_that_people_wrote_wrongly_is_told_and_what_was_read_stays(store
     other.groups.append_pinned(pa.Table.from_pylist([row | {column: value}], GROUPS))
 
     for _ in range(2):
-        with pytest.raises(TableError, match=f"^rg_groups has {column} .*; allowed: {allowed}.*; delete the row$"):
+        with pytest.raises(
+            TableError,
+            match=f"^rg_groups has a row for the group .* with {column} .*, allowed: {allowed}.*; delete the row",
+        ):
             one.read()

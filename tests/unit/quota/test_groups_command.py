@@ -70,7 +70,7 @@ def test_traffic_that_a_job_of_one_broker_saw_is_known(groups, output):
         (("get", "no"), "group no: ResourceGroup does not exist"),
         (("delete", "no"), "group no: ResourceGroup does not exist"),
         (("unset", "no", "-mp"), "group no: ResourceGroup does not exist"),
-        (("attach", "no", "acme"), "tenant acme: ResourceGroup does not exist"),
+        (("attach", "no", "acme"), "group no: ResourceGroup does not exist; there are: gold"),
         (("delete", "gold"), "group gold: ResourceGroup is attached to a tenant, namespace or topic; detach it first"),
         (("set", ""), "got the group name ''; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : ."),
         (("set", "a/b"), "got the group name 'a/b'; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : ."),

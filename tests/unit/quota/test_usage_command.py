@@ -4,6 +4,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,10 +17,10 @@ from headgate.cli import main
 from headgate.core.quota.step_parameters import Reason
 from headgate.quota.topic_tables import output_of
 from headgate.quota.usage_parser import instant_ms
-from headgate.report.usage_words import REASONS
+from headgate.report.usage_words import REASONS, instant
 from headgate.throttle.tables import Tables
 from unit.quota.places import EPOCH, cut, tables
-from unit.quota.usage_scene import FIRST, RAISED, topic_usage, write_scene
+from unit.quota.usage_scene import FIRST, RAISED, topic_usage, write_gold, write_scene
 
 PAGE = Path(__file__).parents[3] / "docs" / "usage.md"
 TOLD = re.compile(r"```\n(\$ headgate .*?)```", re.DOTALL)
@@ -147,6 +149,13 @@ def test_names_cannot_command_a_terminal(usage, tmp_path):
         assert (0, True, set()) == (status, shown in printed, set(printed) & {"\x1b", "\x9b"})
 
 
+def test_who_has_read_enough_ends_the_command_without_a_word(scene):
+    command = [sys.executable, "-m", "headgate", "usage", str(scene), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done:
+        done.stdout.close()
+        assert b"" == done.stderr.read()
+
+
 @pytest.mark.parametrize("by", ["tenant", "topic"])
 def test_topics_of_jobs_of_one_broker_are_those_of_the_job_of_all(scene, tmp_path, usage, by):
     folder = shutil.copytree(scene, tmp_path / "shared")
@@ -247,3 +256,22 @@ def test_an_argument_that_means_nothing_is_refused(capsys, arguments):
         main(["usage", "out", "=".join(arguments)])
     assert 2 == ended.value.code
     assert "allowed: " in capsys.readouterr().err
+
+
+def test_the_span_of_what_there_is_is_told_to_the_epoch(usage):
+    status, printed = usage("--at", str((EPOCH + 3600) * 1000))
+
+    assert 2 == status
+    assert f"it has rows of {instant(FIRST * 1000)} to {instant(EPOCH * 1000)}; give" in printed
+
+
+def test_who_is_not_heard_may_be_throttled_and_of_nobody_up_the_past_is_told(usage, tmp_path):
+    quota = tables(tmp_path)
+    lives = quota.members.join({"a": 1, "b": 1}, 1_700_000_000_000)
+    quota.usage.append([cut(1, epoch=EPOCH - 9, broker=0), cut(1, epoch=EPOCH, broker=1)], {})
+    write_gold(quota.config)
+
+    assert "Nothing is known to be throttled now (1 quotas): a may be." in usage(output=tmp_path)[1]
+    quota.members.leave({row.broker_id: row.incarnation for row in lives.values()})
+    told = f"No broker is up, so nothing is used (1 quotas). --at TIME tells of a time before {instant(EPOCH * 1000)}."
+    assert told in usage(output=tmp_path)[1]

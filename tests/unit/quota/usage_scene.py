@@ -58,6 +58,13 @@ def _write_config(store):
     assert store.write([raised], store.read().version)
 
 
+def write_gold(store):
+    """A group that is limited in messages, and a tenant attached to it."""
+    gold = ResourceGroup(GOLD, "gold", (1500, None, None, None), shard=0, version=1)
+    assert store.write([gold], store.read().version)
+    assert store.write([Attachment(Scope.TENANT, "acme", "gold", 2)], store.read().version)
+
+
 def _alive(epoch):
     return (0, 1, 2, 3) if epoch <= LOST_AFTER else (0, 1, 2)
 

@@ -91,6 +91,13 @@ def test_a_query_that_cannot_be_run_says_why_and_which_tables_there_are(output, 
     assert message.endswith(". Tables here: batches, control, dead_letters, marks, topic_usage")
 
 
+def test_where_the_tables_of_jobs_of_one_broker_are_is_told(tmp_path):
+    (tmp_path / "brokers" / "b-1").mkdir(parents=True)
+
+    with pytest.raises(TableError, match=f"tables of their own under {tmp_path}/brokers/b-1$"):
+        query(str(tmp_path), "SELECT 1")
+
+
 @pytest.mark.parametrize(
     "statement",
     [
