@@ -68,7 +68,7 @@ class Sharing:
 
     @property
     def shares(self) -> bool:
-        """The same as of the last batch, without a look at the tables: for another thread."""
+        """`is_in_use` as of the last batch, without a look at the tables: for another thread."""
         return self._loop.is_in_use
 
     def begin(self, reached: datetime) -> None:
@@ -92,11 +92,11 @@ class Sharing:
         """
         if self._broker is not None:
             progress = progress.filter(pc.equal(progress["broker"], self._broker))
-        times_ms = [time_us // 1000 for time_us in progress["event_time_us"].to_pylist()]
+        times_ms: list[int] = [time_us // 1000 for time_us in progress["event_time_us"].to_pylist()]
         latest_ms = _wall_ms() + MOST_AHEAD_MS
         if self._broker is None and 0 < self._loop.clock_ms <= latest_ms:
             times_ms = [time_ms for time_ms in times_ms if time_ms <= latest_ms]
-        return max(times_ms, default=0)
+        return max([0, *times_ms])
 
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""
