@@ -88,10 +88,10 @@ def test_a_job_of_one_broker_that_is_quiet_goes_on_reporting(
             now_s = seconds_after_start(datetime.now(UTC))
             write_publishes(trace / f"{now_s}.json", [(now_s, "b1", TOPIC)])
         beats = asked(out, "SELECT DISTINCT epoch FROM rg_usage WHERE group_id = 0")
-        return len(beats) >= 4
+        return len(beats) >= 3
 
     with Run(spark, conf, trace, out, once=False, broker="b2").alongside():
-        await_that(has_reported, "reports of four epochs", 60)
+        await_that(has_reported, "reports of three epochs", 60)
     assert {"b2"} == {row["name"] for row in asked(out, "SELECT name FROM rg_members")}
     newest = max(row["epoch"] for row in asked(out, "SELECT epoch FROM rg_usage"))
     assert abs(datetime.now(UTC).timestamp() - newest) < 30
