@@ -184,22 +184,18 @@ def test_an_edited_file_is_taken_in_with_the_next_batch_and_one_with_mistakes_ch
     assert [True] * 4 == [sign in line for sign, line in zip(signs, told, strict=True)]
 
 
-def test_a_broker_that_is_a_day_ahead_moves_nobody_else_and_takes_no_history_away(tmp_path: Path) -> None:
+def test_a_broker_that_is_a_day_ahead_takes_no_history_away(tmp_path: Path) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
-    tables = Tables(output)
-    sharing = Sharing(tables, conf, output, output, None)
+    sharing = Sharing(Tables(output), conf, output, output, None)
     now = int(datetime.now(UTC).timestamp())
     for batch in range(5):
         sharing(used_by("b1", now - 10 + batch), "query", batch)
     before = asked(tmp_path / "out", "SELECT epoch FROM rg_usage WHERE group_id > 0")
     sharing(used_by("b2", now + 30 * 3600), "query", 5)
-    for batch in range(6, 10):
-        sharing(used_by("b1", now - 11 + batch), "query", batch)
     after = asked(tmp_path / "out", "SELECT epoch FROM rg_usage WHERE group_id > 0")
-    heard = asked(tmp_path / "out", "SELECT DISTINCT epoch FROM rg_usage WHERE group_id = 0")
-    assert len(before) <= len(after)
-    assert max(row["epoch"] for row in heard) == now - 1
+    assert before
+    assert {row["epoch"] for row in before} <= {row["epoch"] for row in after}
 
 
 def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from headgate.core.quota.assessment import Assessment, assess, assess_coupled
 from headgate.core.quota.groups import Dimension, RatePair, ResourceGroup, TrafficClass, UsageKey
 from headgate.core.quota.rates import BROKERS_MAX
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step import decide, entry_limit, limit_without_transport
+from headgate.core.quota.step import decide, limit_without_transport
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.view import choose_epoch
@@ -41,7 +41,6 @@ class Evaluation:
         self._epoch: int | None = None
         self._as_of = -1
         self._signature: tuple[object, ...] = ()
-        self._ahead: AbstractSet[UsageKey] = frozenset()
         self.news = News()
 
     def set_groups(self, groups: Mapping[int, ResourceGroup]) -> None:
@@ -53,11 +52,6 @@ class Evaluation:
             if before is None or before.rates != group.rates:
                 self.news.changed((group_id, int(traffic_class)) for traffic_class in TrafficClass)
         self._groups = groups
-
-    def set_ahead(self, keys: AbstractSet[UsageKey]) -> None:
-        """What others use of which this loop, behind them, can know nothing yet: in their view it is not there."""
-        self.news.changed(keys ^ self._ahead)
-        self._ahead = keys
 
     def run(self, usage_map: UsageMap, own: Mapping[int, int], epoch: int) -> bool:
         """Evaluate what is due; False where there is nobody to evaluate.
@@ -105,22 +99,12 @@ class Evaluation:
         return ((group_id, int(traffic_class)) for group_id in self._groups for traffic_class in TrafficClass)
 
     def _evaluate(self, circle: Circle, keys: Iterable[UsageKey], own: AbstractSet[int]) -> None:
-        in_use = [key for key in keys if key[0] in self._groups]
-        self._enter(circle, (key for key in in_use if key in self._ahead), own)
-        by_key = ((key, self._groups[key[0]].quotas(key[1])) for key in in_use if key not in self._ahead)
+        in_use = (key for key in keys if key[0] in self._groups)
+        by_key = ((key, self._groups[key[0]].quotas(key[1])) for key in in_use)
         if self._parameters.profile is Profile.MAX_MIN and not self._couple:
             self._in_arrays(circle, by_key, own)
         else:
             self._one_by_one(circle, by_key, own)
-
-    def _enter(self, circle: Circle, keys: Iterable[UsageKey], own: AbstractSet[int]) -> None:
-        """Others share all of it among them."""
-        weights = {broker_id: broker.weight for broker_id, broker in circle.members} | dict(circle.outsiders)
-        for key in keys:
-            for dimension, quota in zip(Dimension, self._groups[key[0]].quotas(key[1]), strict=True):
-                for broker_id in own:
-                    outcome = entry_limit(self._parameters, quota, broker_id, weights)
-                    self._decide(Decided(broker_id, (*key, int(dimension)), outcome), circle.epoch)
 
     def _one_by_one(self, circle: Circle, by_key: Iterable[tuple[UsageKey, RatePair]], own: AbstractSet[int]) -> None:
         for key, quotas in by_key:

@@ -264,7 +264,6 @@ class QuotaLoop:
             self._degraded.end(Cause.NO_TRANSPORT)
             own = dict.fromkeys(self._own_ids().values(), weight)
             epoch = self._clock_ms // self._settings.epoch_ms
-            self._evaluation.set_ahead(self._readback.ahead)
             self._is_evaluated |= self._evaluation.run(self._readback.usage_map, own, epoch)
         self._evaluations += 1
         self._evaluation_s += time.perf_counter() - began_s

@@ -28,15 +28,15 @@ class Readback:
     that is slow, is.
 
     A reader whose input waits is behind: to its clock what others publish is `future`, though by wall clock its time
-    has come. Until it has caught up it knows nothing of them, and all is read again then: in the epochs that are still
-    in the window, rows that were not new enough to be said again since would be missing else.
+    has come, and that is further off than what makes a sender silent. Until it has caught up, half of that, it knows
+    nothing of them, and all is read again: rows that are not said again for some epochs would be missing else.
 
     So several jobs, one a broker, have to run at one speed, as jobs do on live input. Where they read the same recorded
     trace each at its own, the rows of the faster are `future` to the slower and those of the slower `stale` to the
     faster, once they are two epochs apart: replay a trace in one job for all brokers.
 
     listed: the members as read last; None before the first read, or where no table lists them. is_behind: the last read
-    was one of a reader that has not caught up: the silence of others says nothing about them. ahead: what they use.
+    was one of a reader that has not caught up: the silence of others says nothing about them.
     """
 
     listed: Mapping[int, MemberRow] | None
@@ -49,7 +49,6 @@ class Readback:
         self._reader: UsageSource | None = None
         self._read_ms = 0
         self.is_behind = False
-        self.ahead: frozenset[UsageKey] = frozenset()
         self.usage_map = UsageMap(settings.map_parameters())
         self.listed = None
 
@@ -117,24 +116,21 @@ class Readback:
     def _take(self, rows: Iterable[UsageRow], clock_ms: int, wall_ms: int) -> bool:
         """Whether any was `future` though its time has come."""
         is_behind = False
-        ahead: set[UsageKey] = set()  # what was ahead stays so: whom others cannot hear yet they leave out
+        silent_ms = self._settings.silent_rounds * self._settings.epoch_ms
+        is_late = wall_ms - clock_ms > (silent_ms // 2 if self.is_behind else silent_ms)
         current_epoch = clock_ms // self._settings.epoch_ms
         for row in rows:
             published_ms = row.publish_time_ms if is_count(row.publish_time_ms) else clock_ms
             at_ms = min(max(published_ms, self._read_ms), clock_ms)
             left = self._keys_of(row.broker_id) if row.is_leave_all else ()
             dropped = self.usage_map.receive(row, at_ms)
-            if dropped is DropReason.FUTURE and published_ms <= wall_ms + self._settings.epoch_ms:
-                is_behind = True
-                if not (row.is_heartbeat or row.is_leave or row.usage().idle):
-                    ahead.add(row.key)
+            is_behind |= is_late and dropped is DropReason.FUTURE and published_ms <= wall_ms
             if dropped is None:
                 for key in left:
                     self._news.expect(key, row.epoch)
                 if not (row.is_heartbeat or row.is_leave_all):
                     self._note(row, early=row.kind == CutKind.EVENT and row.epoch >= current_epoch - 1)
         self.usage_map.expire(clock_ms)
-        self.ahead = self.ahead | ahead if is_behind else frozenset()
         return is_behind
 
     def _keys_of(self, broker_id: int) -> tuple[UsageKey, ...]:

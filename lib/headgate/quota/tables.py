@@ -11,7 +11,7 @@ from headgate.quota.delta import Table, opened
 from headgate.quota.limits import LimitWriter
 from headgate.quota.members import MemberTable
 from headgate.quota.schemas import RG_ATTACHMENTS, RG_GROUPS, RG_LIMITS, RG_MEMBERS, RG_USAGE, TableSpec
-from headgate.quota.upkeep import LimitUpkeep, UsageUpkeep
+from headgate.quota.upkeep import UsageUpkeep
 from headgate.quota.usage import UsageReader, UsageWriter
 
 LOG_RETENTION = "delta.logRetentionDuration"
@@ -71,7 +71,6 @@ class QuotaTables:
     def keep_up(self, now_ms: int) -> None:
         """Compact what is over, and remove what is too old, by `now_ms` of event time. Raises TableError."""
         self.upkeep().run(now_ms)
-        LimitUpkeep(self._opened(RG_LIMITS)).run(now_ms)
 
     def _opened(self, spec: TableSpec) -> Table:
         location = getattr(self._locations, spec.name.removeprefix("rg_"))

@@ -1,10 +1,6 @@
-"""rg_usage and rg_limits over time: hours that are over become few files, old hours of usage go.
-
-resource-groups 5.2, 13.4.
-"""
+"""rg_usage over time: hours that are over become sorted files, old hours go (resource-groups 5.2, 13.4)."""
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -116,40 +112,6 @@ class UsageUpkeep:
         self._table.refresh()
         with told(self._table, "written"):
             self._table.delta.vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False, full=True)
-
-
-class LimitUpkeep:
-    """Each closed hour of rg_limits becomes one file; no row changes or goes: the newest of a cell may be of any age.
-
-    Any number of processes at once. Raises TableError where the table cannot be read or written.
-    """
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def run(self, now_ms: int) -> tuple[int, ...]:
-        """Compact the closed hours that have several files, and return them. now_ms: in event time."""
-        self._table.refresh()
-        with told(self._table, "read"):
-            actions = pa.table(self._table.delta.get_add_actions(flatten=True))
-        files = Counter(actions["partition.hour"].to_pylist())
-        open_from = (now_ms - CLOSED_AFTER_MS) // HOUR_MS
-        due = [hour for hour in sorted(files) if hour < open_from and files[hour] > 1]
-        compacted = tuple(hour for hour in due if self._compact(hour))
-        if compacted:
-            with told(self._table, "written"):
-                self._table.delta.vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False)
-        return compacted
-
-    def _compact(self, hour: int) -> bool:
-        """False if somebody else did."""
-        with told(self._table, "written"):
-            try:
-                self._table.delta.optimize.compact(partition_filters=[("hour", "=", str(hour))])
-            except CommitFailedError:
-                self._table.refresh()
-                return False
-        return True
 
 
 def _is_done(files: Iterable[_File]) -> bool:

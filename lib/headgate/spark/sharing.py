@@ -30,8 +30,6 @@ from headgate.throttle.tables import Tables
 
 LOG = logging.getLogger(__name__)
 SHOWN_EPOCHS = 600
-MOST_AHEAD_MS = 600_000
-"""How far ahead of the wall clock a broker's events may be and still count as the time of all: ten minutes."""
 
 
 class Sharing:
@@ -85,17 +83,10 @@ class Sharing:
         self._exchange(clock_ms)
 
     def _reached_ms(self, progress: pa.Table) -> int:
-        """How far time has come here; the loop's own never goes back.
-
-        A job of one broker goes by that one's time. In a job for all, who is far ahead of the wall clock moves nobody
-        else, unless everybody is.
-        """
+        """How far time has come on the brokers that the job is for; the loop's own never goes back."""
         if self._broker is not None:
             progress = progress.filter(pc.equal(progress["broker"], self._broker))
         times_ms: list[int] = [time_us // 1000 for time_us in progress["event_time_us"].to_pylist()]
-        latest_ms = _wall_ms() + MOST_AHEAD_MS
-        if self._broker is None and 0 < self._loop.clock_ms <= latest_ms:
-            times_ms = [time_ms for time_ms in times_ms if time_ms <= latest_ms]
         return max([0, *times_ms])
 
     def end(self) -> None:

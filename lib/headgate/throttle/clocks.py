@@ -46,7 +46,7 @@ class Clocks:
         wall clock. A broker that is ahead of the wall clock moves no other.
 
         shares: quotas are shared, and who says nothing would be taken for lost: so time goes on though nothing is open,
-        the own broker's, also before its first row; else that of the one that is furthest.
+        the own broker's, also before its first row if those of others are live; else that of the one that is furthest.
         """
         brokers = self._brokers()
         if shares and self.own is not None:
@@ -54,7 +54,7 @@ class Clocks:
         goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
         lag_us = live.live_lag_ms * 1000
         newest_us = max((high_us for high_us in goals_us.values() if high_us <= now_us + lag_us), default=0)
-        if newest_us > now_us - live.live_within_ms * 1000 or (is_idle and not self.domains):
+        if newest_us > now_us - live.live_within_ms * 1000:
             reached_us = (now_us if is_idle else newest_us) - lag_us
             follow = goals_us.keys() if is_idle else goals_us.keys() - self.delivering
             goals_us |= {broker: max(goals_us[broker], reached_us) for broker in follow}

@@ -3,14 +3,11 @@
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.quota.delta import opened
-from headgate.quota.limits import LimitRow
-from headgate.quota.schemas import RG_LIMITS, RG_USAGE
-from headgate.quota.upkeep import CLOSED_AFTER_MS, Kept, LimitUpkeep, UsageUpkeep
+from headgate.quota.schemas import RG_USAGE
+from headgate.quota.upkeep import CLOSED_AFTER_MS, Kept, UsageUpkeep
 from unit.quota.places import EPOCH, HOUR, NOW_MS, SHARDS, cut, said, tables
 
-LIMIT = Outcome(5, 5, 3, None, 0, 0, 0, Reason.TARGET)
 CLOSED_MS = (HOUR + 1) * 3_600_000 + CLOSED_AFTER_MS
 
 
@@ -113,32 +110,3 @@ def test_files_that_were_replaced_stay_an_hour_for_readers_behind(tmp_path):
 
     read = behind.read(NOW_MS)
     assert (False, [(7, 1, 0), (7, 1, 1)]) == (read.whole, said(read))
-
-
-def limits_of(folder):
-    return sorted(map(str, opened(f"{folder}/rg_limits", RG_LIMITS, None).select().to_pylist()))
-
-
-def test_closed_hours_of_limits_become_one_file_each_and_keep_every_row(tmp_path):
-    quota = tables(tmp_path)
-    for epoch in (EPOCH, EPOCH + 1, EPOCH + 3600, EPOCH + 3601):
-        quota.limits.append([LimitRow(epoch, 7, 3, 0, 0, LIMIT)], ("test", epoch))
-    before = limits_of(tmp_path)
-    upkeep = LimitUpkeep(opened(f"{tmp_path}/rg_limits", RG_LIMITS, None))
-
-    assert [(), (HOUR,), ()] == [upkeep.run(at) for at in (CLOSED_MS - 1, CLOSED_MS, CLOSED_MS)]
-    assert before == limits_of(tmp_path)
-    assert 3 == len(DeltaTable(f"{tmp_path}/rg_limits").file_uris())
-    quota.limits.append([LimitRow(EPOCH + 3602, 7, 3, 0, 0, LIMIT)], ("test", EPOCH + 3602))
-    assert 5 == len(limits_of(tmp_path))
-
-
-def test_the_upkeep_of_a_job_is_that_of_both_tables(tmp_path):
-    quota = tables(tmp_path)
-    for seq in (1, 2):
-        quota.usage.append([cut(seq, 1)], SHARDS)
-        quota.limits.append([LimitRow(EPOCH + seq, 7, 3, 0, 0, LIMIT)], ("test", seq))
-    quota.keep_up(CLOSED_MS)
-
-    assert {"compacted"} == set(names(tmp_path))
-    assert 1 == len(DeltaTable(f"{tmp_path}/rg_limits").file_uris())

@@ -43,7 +43,7 @@ def decide(parameters: StepParameters, assessment: Assessment, broker_id: int, p
     if broker_id not in membership.weights:
         raise InvalidArgument(f"broker_id: got {broker_id}, allowed are the view's members; evaluate members alone")
     row = shares.row_of.get(broker_id)
-    floor = _floor(parameters, shares.quota, membership, broker_id)
+    floor = shares.quota * membership.weights[broker_id] // membership.total_weight * parameters.floor_percent // 100
     if parameters.profile is Profile.PULSAR and not membership.all_silent:
         return _released(assessment, shares, broker_id)
     if row is None:
@@ -75,17 +75,6 @@ def first_limit(parameters: StepParameters, quota: int | None, broker_id: int, w
     return nobody_heard.outcome(Reason.CLUSTER_SHARE, share, share, share)
 
 
-def entry_limit(parameters: StepParameters, quota: int | None, broker_id: int, weights: Mapping[int, int]) -> Outcome:
-    """The limit of a broker that others do not see in M: its floor, since they share the whole quota.
-
-    weights: of the members C, by broker, `broker_id` among them. Source: resource-groups 9.2.
-    """
-    nobody_heard = Membership(weights, sum(weights.values()), frozenset(), frozenset(), 0)
-    if not quota:
-        return _unshared(nobody_heard, quota)
-    return nobody_heard.outcome(Reason.ENTRY, _floor(parameters, capped(quota), nobody_heard, broker_id), 0, 0)
-
-
 def limit_without_transport(quota: int | None, broker_count: int) -> Outcome:
     """Where a broker hears of no other it takes an equal part, rounded down, for as long as it lasts: never the quota.
 
@@ -97,10 +86,6 @@ def limit_without_transport(quota: int | None, broker_count: int) -> Outcome:
         return _unshared(alone, quota)
     share = capped(quota) // broker_count
     return alone.outcome(Reason.NO_TRANSPORT, share, share, share)
-
-
-def _floor(parameters: StepParameters, quota: int, membership: Membership, broker_id: int) -> int:
-    return quota * membership.weights[broker_id] // membership.total_weight * parameters.floor_percent // 100
 
 
 def _unshared(membership: Membership, quota: int | None) -> Outcome:
