@@ -1,6 +1,6 @@
 """SQL over Delta tables: the one way in which headgate reads rows of them outside Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -18,3 +18,9 @@ def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:
     for name, table in tables.items():
         builder.register(name, table)
     return pa.table(builder.execute(sql).read_all())
+
+
+def newest(columns: str, keys: Sequence[str], order: str, where: str) -> str:
+    """SQL for the first row of each of `keys` in this order, of a table called t. All are expressions of SQL."""
+    place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"
+    return f"SELECT {columns} FROM (SELECT *, {place} FROM t WHERE {where}) WHERE place = 1"  # noqa: S608  names of our own, numbers

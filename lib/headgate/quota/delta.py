@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from headgate.delta_query import query
+from headgate.delta_query import newest, query
 from headgate.errors import TableError
 from headgate.quota.schemas import EPOCH_PROPERTY, TableSpec
 
@@ -67,8 +67,7 @@ class Table:
 
     def select(self, where: str = "") -> pa.Table:
         """The rows as of the last `refresh`, in any order. where: a condition in SQL."""
-        columns = ", ".join(f'"{name}"' for name in self.spec.schema.names)
-        return self._rows(f"SELECT {columns} FROM t" + (f" WHERE {where}" if where else ""))  # noqa: S608  our names
+        return self._rows(f"SELECT {self._columns} FROM t" + (f" WHERE {where}" if where else ""))  # noqa: S608  our names
 
     def _rows(self, sql: str) -> pa.Table:
         try:
@@ -77,12 +76,13 @@ class Table:
             raise _failure(self, "read", error) from error
         return rows.cast(nullable(self.spec.schema))
 
-    def newest(self, where: str, keys: Sequence[str], order: Sequence[str]) -> pa.Table:
-        """As `select`, of the rows with equal `keys` the last in this order alone; both are expressions of SQL."""
-        columns = ", ".join(f'"{name}"' for name in self.spec.schema.names)
-        last = ", ".join(f"{one} DESC" for one in order)
-        place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {last}) AS place"
-        return self._rows(f"SELECT {columns} FROM (SELECT *, {place} FROM t WHERE {where}) WHERE place = 1")  # noqa: S608
+    def newest(self, where: str, keys: Sequence[str], order: str) -> pa.Table:
+        """As `select`, of the rows with equal `keys` the first in this order alone; both are expressions of SQL."""
+        return self._rows(newest(self._columns, keys, order, where))
+
+    @property
+    def _columns(self) -> str:
+        return ", ".join(f'"{name}"' for name in self.spec.schema.names)
 
     def added_since(self, version: int) -> list[AddedFile] | None:
         """Files with rows that are new in the commits after `version`, in the order of the commits.

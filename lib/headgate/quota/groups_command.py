@@ -75,9 +75,10 @@ def _changed_rates(store: ConfigStore, settings: QuotaSettings, arguments: argpa
 
 def _attached(store: ConfigStore, settings: QuotaSettings, arguments: argparse.Namespace) -> str:
     scope, resource = _resource(arguments.resource)
-    presence = EVERYWHERE if arguments.unseen else presence_of(arguments.output, store.read().attachments)
+    tables = store.read()
+    presence = EVERYWHERE if arguments.unseen else presence_of(arguments.output, tables.attachments)
     where = f"{scope} {resource}"
-    groups = sorted(store.read().groups)
+    groups = sorted(tables.groups)
     if arguments.name not in groups:
         known = ", ".join(groups[:_NAMED]) or "none"
         raise AdminError(404, f"group {arguments.name}: ResourceGroup does not exist; there are: {known}")

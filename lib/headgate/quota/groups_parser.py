@@ -9,6 +9,7 @@ RATE_OPTIONS = {
     "dispatchRateInBytes": ("byte-dispatch-rate", "bd", "bytes dispatched a second"),
 }
 """Options by the field that they set: those of pulsar-admin resourcegroups."""
+_MEANING = "0 blocks, -1 is not limited"
 _RESOURCE = "a tenant, tenant/namespace, or topic (tenant/namespace/name or with its scheme)"
 
 
@@ -30,7 +31,7 @@ def add_groups_actions(parser: argparse.ArgumentParser) -> None:
             dest=field,
             metavar="N",
             type=_rate,
-            help=f"{words}; 0 blocks, -1 is not limited",
+            help=f"{words}; {_MEANING}",
         )
     unset = actions.add_parser("unset", help="limit a group no longer in these rates")
     _tables(unset)
@@ -55,9 +56,7 @@ def _rate(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"got {text!r}; allowed: a whole number, 0 blocks, -1 is not limited"
-        ) from None
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: a whole number, {_MEANING}") from None
 
 
 def _tables(parser: argparse.ArgumentParser) -> None:

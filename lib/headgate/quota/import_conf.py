@@ -58,12 +58,11 @@ def import_groups(
     parameters = local_parameters(settings)
     for _ in range(_ATTEMPTS):
         tables = store.read()
-        before = _last_import(own or store.groups)
-        if before is None:
-            before = _last_import(store.groups) or {}
+        kept = None if own is None else _last_import(own)
+        before = (_last_import(store.groups) or {}) if kept is None else kept
         rows, warnings = ([], []) if now == before else _changes(tables, before, now, parameters)
         if (not rows or store.write(rows, tables.version)) and (now == before or _remember(store.groups, now)):
-            if own is not None and now != _last_import(own):
+            if own is not None and now != kept:
                 _remember(own, now)
             return Imported(len(rows), tuple(warnings))
     raise TableError(

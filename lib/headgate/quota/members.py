@@ -10,6 +10,7 @@ import pyarrow as pa
 from headgate.arrow import table_of
 from headgate.core.quota.rates import WEIGHT_MAX
 from headgate.core.quota.usage_map import Member
+from headgate.core.quota.usage_row import is_count
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES, wrong_row
 from headgate.quota.schemas import MEMBERS
@@ -117,12 +118,12 @@ def newest_rows(table: RowTable) -> dict[int, MemberRow]:
 def _checked(row: MemberRow) -> MemberRow:
     """The row, if a writer of headgate's could have made it: people may edit the table."""
     allowed: dict[str, tuple[bool, str]] = {
-        "broker_id": (_is_from(0, row.broker_id), "0 and above"),
+        "broker_id": (is_count(row.broker_id), "0 and above"),
         "name": (isinstance(row.name, str), "a name"),
-        "incarnation": (_is_from(0, row.incarnation), "0 and above"),
-        "weight": (_is_from(1, row.weight) and row.weight <= WEIGHT_MAX, f"1 to {WEIGHT_MAX}"),
+        "incarnation": (is_count(row.incarnation), "0 and above"),
+        "weight": (is_count(row.weight) and 1 <= row.weight <= WEIGHT_MAX, f"1 to {WEIGHT_MAX}"),
         "state": (row.state in set(MemberState), ", ".join(MemberState)),
-        "version": (_is_from(0, row.version), "0 and above"),
+        "version": (is_count(row.version), "0 and above"),
     }
     wrong = [
         f"{column} {getattr(row, column)!r}, allowed: {what}" for column, (holds, what) in allowed.items() if not holds
@@ -130,10 +131,6 @@ def _checked(row: MemberRow) -> MemberRow:
     if wrong:
         raise TableError(wrong_row("rg_members", f"the broker {row.name!r}", row.version, wrong))
     return row
-
-
-def _is_from(least: int, value: object) -> bool:
-    return isinstance(value, int) and value >= least
 
 
 def members_up(rows: Mapping[int, MemberRow]) -> dict[int, Member]:

@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 from headgate.errors import TableError
 
 _NAME = "topic_usage"
-_BROKERS = "brokers"
+BROKERS = "brokers"
 
 
 def output_of(shared: str, broker: str) -> str:
@@ -18,7 +18,7 @@ def output_of(shared: str, broker: str) -> str:
     What a folder's name cannot hold is written as ~ and two digits: delta-rs takes % for an escape of its own.
     """
     name = quote(broker, safe="").replace("~", "%7E").replace("%", "~")
-    return f"{shared}/{_BROKERS}/{'~2E' + name[1:] if name.startswith('.') else name}"
+    return f"{shared}/{BROKERS}/{'~2E' + name[1:] if name.startswith('.') else name}"
 
 
 def topic_tables(output: str | PurePath) -> list[str]:
@@ -33,9 +33,9 @@ def _of_brokers(output: str) -> list[str]:
             files, root = pafs.FileSystem.from_uri(output)
         else:
             files, root = pafs.LocalFileSystem(), str(Path(output).resolve())
-        found = files.get_file_info(pafs.FileSelector(f"{root}/{_BROKERS}", allow_not_found=True))
+        found = files.get_file_info(pafs.FileSelector(f"{root}/{BROKERS}", allow_not_found=True))
     except (OSError, ValueError) as error:
         raise TableError(
             f"the output {output} cannot be read: {error}; correct it, or see to it that it can be"
         ) from error
-    return sorted(f"{output}/{_BROKERS}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)
+    return sorted(f"{output}/{BROKERS}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)

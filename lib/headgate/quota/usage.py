@@ -131,9 +131,8 @@ class UsageReader:
         if not where:
             return nullable(USAGE).empty_table()
         before = f"epoch < {now_ms // self._epoch_ms - self._kept_epochs} AND ({where})"
-        return self._table.newest(before, ("broker_id", "group_id", "class", "kind = 2"), ("epoch", "seq")).sort_by(
-            [(name, "ascending") for name in _ORDER]
-        )
+        rows = self._table.newest(before, ("broker_id", "group_id", "class", "kind = 2"), "epoch DESC, seq DESC")
+        return rows.sort_by([(name, "ascending") for name in _ORDER])
 
 
 def _wanted(file: AddedFile, shards: frozenset[int] | None) -> bool:

@@ -18,6 +18,7 @@ from headgate.core.quota.groups import HEARTBEAT_GROUP
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
+from headgate.delta_query import newest
 from headgate.errors import TableError
 from headgate.quota.config_store import ConfigStore
 from headgate.quota.delta import Table, opened, told
@@ -175,8 +176,8 @@ class UsageTables:
 
     def _newest_reports(self, epoch: int, epochs: int) -> list[Report]:
         # A leave of everything shares its key with heartbeats, and must not be hidden by a later one.
-        key = "broker_id, group_id, class, (group_id = 0 AND kind = 2)"
-        sql = _newest(_REPORT, key, "incarnation DESC, epoch DESC, seq DESC", self._window(epoch, epochs))
+        key = ("broker_id", "group_id", "class", "(group_id = 0 AND kind = 2)")
+        sql = newest(_REPORT, key, "incarnation DESC, epoch DESC, seq DESC", self._window(epoch, epochs))
         reports = [_report(row) for row in rows_of(self.usage, sql)]
         if not reports:
             first, last = (_instant(one * self.epoch_ms) for one in self._span())
@@ -193,7 +194,7 @@ class UsageTables:
             conditions.append(f"group_id IN ({_listed(self._group_ids)})")
         # Rows of one epoch have no order: of them the smallest limit is shown, every time.
         order = 'epoch DESC, "limit" ASC NULLS LAST'
-        sql = _newest(_LIMIT, "broker_id, group_id, class, dimension", order, " AND ".join(conditions))
+        sql = newest(_LIMIT, ("broker_id", "group_id", "class", "dimension"), order, " AND ".join(conditions))
         return [_limit(row, self._limits.location) for row in rows_of(self._limits, sql)]
 
     def _members_at(self, at_ms: int | None) -> dict[int, MemberRow] | None:
@@ -232,12 +233,6 @@ def _epoch_ms(table: Table) -> int:
             "from 1; set it to the resourceGroupEpochMillis of the job"
         )
     return int(stored)
-
-
-def _newest(columns: str, key: str, order: str, where: str) -> str:
-    """SQL for the first row of each key in this order."""
-    place = f"row_number() OVER (PARTITION BY {key} ORDER BY {order}) AS place"
-    return f"SELECT {columns} FROM (SELECT {columns}, {place} FROM t WHERE {where}) WHERE place = 1"  # noqa: S608  names of our own, numbers
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from headgate import delta_query
 from headgate.errors import TableError
+from headgate.quota.topic_tables import BROKERS
 
 SHOWN_ROWS = 1000
 UNBOUNDED = 1_000_000
@@ -36,16 +37,20 @@ def query(output: str, sql: str) -> pa.Table:
             "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any"
         )
     found = sorted(log.parent.name for log in Path(output).glob("*/_delta_log") if log.is_dir())
-    parts = ", ".join(sorted(str(one) for one in Path(output).glob("brokers/*") if one.is_dir()))
-    elsewhere = f". Jobs of one broker have tables of their own under {parts}" if parts else ""
     if not found:
-        raise TableError(f"no Delta table is under {output}: give the --output of a job{elsewhere}")
+        raise TableError(f"no Delta table is under {output}: give the --output of a job{_elsewhere(output)}")
     tables = {name: DeltaTable(f"{output}/{name}") for name in found}
     try:
         return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other
         said = str(error).rstrip(".")
-        raise TableError(f"the query cannot be run: {said}. Tables here: {', '.join(found)}{elsewhere}") from error
+        here = f"Tables here: {', '.join(found)}{_elsewhere(output)}"
+        raise TableError(f"the query cannot be run: {said}. {here}") from error
+
+
+def _elsewhere(output: str) -> str:
+    parts = sorted(str(one) for one in Path(output).glob(f"{BROKERS}/*") if one.is_dir())
+    return f". Jobs of one broker have tables of their own under {', '.join(parts)}" if parts else ""
 
 
 def print_query(output: str, sql: str) -> None:

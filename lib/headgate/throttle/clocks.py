@@ -1,5 +1,6 @@
 """How far event time has come in each domain, and how it goes on where nothing comes that would move it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -22,13 +23,17 @@ class Clocks:
     delivering: frozenset[str] = frozenset()
 
     def take(self, progress: pa.Table) -> None:
-        rows = progress.to_pylist()
-        others = self._of_others()
-        for row in rows:
-            self.domains[row["key"], row["broker"]] = (row["event_time_us"], row["waiting"], row["is_open"])
-        delivering = frozenset(row["broker"] for row in rows if row["rows"])
-        if delivering or self._of_others() != others:
-            self.delivering = delivering
+        delivering = set()
+        others_moved = False
+        for row in progress.to_pylist():
+            place = row["key"], row["broker"]
+            if row["rows"]:
+                delivering.add(row["broker"])
+            if self.own not in {None, row["broker"]}:
+                others_moved |= place not in self.domains or self.domains[place][0] != row["event_time_us"]
+            self.domains[place] = (row["event_time_us"], row["waiting"], row["is_open"])
+        if delivering or others_moved:
+            self.delivering = frozenset(delivering)
 
     @property
     def waiting(self) -> int:
@@ -59,7 +64,7 @@ class Clocks:
             follow = goals_us.keys() if is_idle else goals_us.keys() - self.delivering
             goals_us |= {broker: max(goals_us[broker], reached_us) for broker in follow}
         if not by_topic:
-            kept = self._kept(newest_us, is_idle=is_idle) if shares else ()
+            kept = self._kept(brokers, newest_us, is_idle=is_idle) if shares else ()
             return [
                 tick_row(_moment(goals_us[broker]), broker=broker)
                 for broker, (high_us, is_open) in brokers.items()
@@ -71,11 +76,11 @@ class Clocks:
             if is_open and high_us < goals_us[broker]
         ]
 
-    def _kept(self, newest_us: int, *, is_idle: bool) -> set[str]:
+    def _kept(self, brokers: Mapping[str, tuple[int, bool]], newest_us: int, *, is_idle: bool) -> set[str]:
         """The brokers whose time goes on though nothing is open."""
         if self.own is not None:
             return {self.own}
-        return {broker for broker, (high_us, _) in self._brokers().items() if is_idle and high_us == newest_us}
+        return {broker for broker, (high_us, _) in brokers.items() if is_idle and high_us == newest_us}
 
     def _brokers(self) -> dict[str, tuple[int, bool]]:
         """How far each broker is, and whether anything on it is open."""
@@ -84,12 +89,6 @@ class Clocks:
             before_us, was_open = brokers.get(broker, (high_us, False))
             brokers[broker] = (max(before_us, high_us), was_open or is_open)
         return brokers
-
-    def _of_others(self) -> dict[str, int]:
-        """How far other jobs' brokers are by rows that are not taken in here."""
-        return {
-            broker: high_us for (_, broker), (high_us, _, _) in self.domains.items() if self.own not in {None, broker}
-        }
 
 
 def _moment(time_us: int) -> datetime:

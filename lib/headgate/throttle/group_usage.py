@@ -141,7 +141,7 @@ def _distinct(values: Ints) -> tuple[Ints, Ints]:
 
 def group_leaves(domain: "DomainState", emptied: tuple[pa.StringArray, pa.StringArray], rules: "Rules") -> pa.Table:
     """A row for each group that lost all its topics here. emptied: keys of those of publishes, and of dispatches."""
-    if rules.slot_ms == 0:
+    if rules.slot_ms == 0 or not any(map(len, emptied)):
         return GROUP_LEAVES.empty_table()
     tables = []
     for traffic_class, keys in enumerate(emptied):

@@ -215,12 +215,9 @@ def _heard(key: str, broker: str, clock: Clock) -> dict[str, object]:
 
 
 def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, object]:
-    return {
-        "key": key,
-        "broker": domain.broker,
+    return _heard(key, domain.broker, domain.clock) | {
         "rows": rows,
         "late": late,
-        "event_time_us": domain.clock.high_us,
         "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_topic),
         "is_open": domain.is_open,
     }

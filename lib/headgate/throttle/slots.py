@@ -20,6 +20,7 @@ TRIES = 1024
 SEED = 42
 
 
+@cache
 def home_of(broker: str, slots: int) -> str:
     """The slot that a broker begins with."""
     return slot_keys(slots)[place_of(broker) % slots]
