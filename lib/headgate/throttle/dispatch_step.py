@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 from headgate.core.kernels.dispatch_types import READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
-from headgate.throttle.columns import distinct, encoded, ints, no_ints, no_strings, numbers, places, strings
+from headgate.throttle.columns import distinct, encoded, ints, no_ints, numbers, places, strings
 from headgate.throttle.dispatch_state import DispatchState
 from headgate.throttle.keys import group_key
 from headgate.throttle.limits import topics_under
 from headgate.throttle.ordering import merged, order
-from headgate.throttle.registration import REPLICATOR, without_topics
+from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState
 
 
@@ -28,7 +28,7 @@ class DispatchStep(NamedTuple):
 
     subscription_topic: the topic of each subscription, those of the state first. counted: whether the level of a
     subscription of the state counts it as waiting: not so where its topic has just come to another level. begin_ns: the
-    clock as the step begins. emptied: keys of the groups whose topics all went to others.
+    clock as the step begins.
     """
 
     operations: DispatchOperations
@@ -36,7 +36,6 @@ class DispatchStep(NamedTuple):
     subscription_name: pa.StringArray
     counted: Flags
     begin_ns: int
-    emptied: pa.StringArray
 
 
 def dispatch_step(
@@ -47,7 +46,7 @@ def dispatch_step(
     The book has the attachments already; `limits` of dispatch are written into it here.
     """
     state = domain.dispatch
-    counted, emptied = _reattach(domain, attachments)
+    counted = _reattach(domain, attachments)
     rows, topic = _of_groups(domain, rows)
     updates = _updates(domain, limits)
     if not len(state.keys):
@@ -65,7 +64,7 @@ def dispatch_step(
         numbers(rows["bytes"]),
     )
     operations = merged(domain.clock.done_ns, updates, reads)
-    return DispatchStep(operations, topics, names, counted, domain.clock.done_ns, emptied)
+    return DispatchStep(operations, topics, names, counted, domain.clock.done_ns)
 
 
 def keep_subscriptions(state: DispatchState, step: DispatchStep, line: Ints) -> None:
@@ -122,9 +121,8 @@ def _add_levels(domain: DomainState, keys: pa.StringArray) -> None:
         state.levels[name] = np.concatenate([values, added])
 
 
-def _reattach(domain: DomainState, attachments: Sequence[Change]) -> tuple[Flags, pa.StringArray]:
-    """Carry out attachments of one instant. Which waiting subscriptions stay at their level, moved ones first; and the
-    groups that lose all their topics.
+def _reattach(domain: DomainState, attachments: Sequence[Change]) -> Flags:
+    """Carry out attachments of one instant. Which waiting subscriptions stay at their level, moved ones first.
 
     A topic whose group they can move is looked up anew: at its next row, or now if reads of it wait. Where that is
     another level, or none, its subscriptions are retried at this instant, before all others.
@@ -132,15 +130,14 @@ def _reattach(domain: DomainState, attachments: Sequence[Change]) -> tuple[Flags
     state = domain.dispatch
     stays: Flags = np.ones(len(state.subscription_topic), np.bool_)
     if not attachments or not len(state.topics):
-        return stays, no_strings()
+        return stays
     old = state.level_of.copy()
     under = topics_under(attachments, state.topics).to_numpy().astype(np.int64)
-    emptied = without_topics(domain.book, state.topics, state.keys, state.level_of, under)
     state.level_of[under] = UNRESOLVED
     _resolve(domain, np.intersect1d(under, state.subscription_topic))
     stays = np.equal(old[state.subscription_topic], state.level_of[state.subscription_topic])
     if stays.all():
-        return stays, emptied
+        return stays
     line = np.argsort(stays, kind="stable")
     state.subscription_due_ns = np.where(stays, state.subscription_due_ns, domain.clock.done_ns)[line]
     state.subscription_topic = state.subscription_topic[line]
@@ -150,7 +147,8 @@ def _reattach(domain: DomainState, attachments: Sequence[Change]) -> tuple[Flags
     subscription = place[state.reads["subscription"]]
     rows = np.argsort(subscription, kind="stable")
     state.reads = {name: column[rows] for name, column in state.reads.items()} | {"subscription": subscription[rows]}
-    return stays[line], emptied
+    moved: Flags = stays[line]
+    return moved
 
 
 def _updates(domain: DomainState, limits: Iterable[Change]) -> DispatchOperations:

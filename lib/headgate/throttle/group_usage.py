@@ -139,15 +139,10 @@ def _distinct(values: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[values - low]
 
 
-def group_leaves(domain: "DomainState", emptied: tuple[pa.StringArray, pa.StringArray], rules: "Rules") -> pa.Table:
-    """A row for each group that lost all its topics here. emptied: keys of those of publishes, and of dispatches."""
-    if rules.slot_ms == 0 or not any(map(len, emptied)):
-        return GROUP_LEAVES.empty_table()
-    tables = []
-    for traffic_class, keys in enumerate(emptied):
-        cells = _Cells(domain.broker, traffic_class, keys, no_ints(), 0)
-        tables.append(pa.table(_group_columns(cells, np.arange(len(keys))), GROUP_LEAVES))
-    return pa.concat_tables(tables)
+def leave_rows(broker: str, traffic_class: int, groups: pa.StringArray) -> pa.Table:
+    """Rows of GROUP_LEAVES: these groups, by their keys, have no topics on the broker any more."""
+    cells = _Cells(broker, traffic_class, groups, no_ints(), 0)
+    return pa.table(_group_columns(cells, np.arange(len(groups))), GROUP_LEAVES)
 
 
 def group_waits(domain: "DomainState", result: "Result", until_ns: int, rules: "Rules") -> pa.Table:

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import NO_GROUP, NONE, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
-from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, places, strings
+from headgate.throttle.columns import distinct, encoded, no_ints, places, strings
 from headgate.throttle.keys import BROKER_KEY, are_groups
-from headgate.throttle.limits import Book, topics_under
+from headgate.throttle.limits import topics_under
 from headgate.throttle.state import DomainState
 
 REPLICATOR = "pulsar.repl"
@@ -46,25 +46,17 @@ def register(domain: DomainState, events: pa.Table, order: Ints, *, broker: bool
     return found[codes]
 
 
-class Left(NamedTuple):
-    """Group limiters that lose topics with waiting producers, and keys of those that lose all their topics."""
-
-    waiting: Ints
-    groups: pa.StringArray
-
-
-def reattach(domain: DomainState, attachments: Sequence[Change]) -> Left:
-    """Carry out attachments of one instant.
+def reattach(domain: DomainState, attachments: Sequence[Change]) -> Ints:
+    """Carry out attachments of one instant; positions of the group limiters that lose topics with waiting producers.
 
     A topic whose group they can move is looked up anew: at its next event, or now if producers of it wait.
     """
     if not attachments:
-        return Left(no_ints(), no_strings())
+        return no_ints()
     for change in attachments:
         domain.book.apply(change)
     group = domain.limiters["group"]
     under = topics_under(attachments, domain.keys).to_numpy().astype(np.int64)
-    emptied = without_topics(domain.book, domain.keys, domain.keys, group, under)
     waiting = np.intersect1d(under, domain.producer_topic[domain.entry_producer])
     old = group[waiting]
     group[under] = UNRESOLVED
@@ -72,24 +64,7 @@ def reattach(domain: DomainState, attachments: Sequence[Change]) -> Left:
     found = _group_positions(domain.keys, groups)
     _register_new(domain, groups, found, np.arange(len(groups)))
     _resolve(domain, waiting, found, codes)
-    left = np.unique(old[(old >= 0) & (old != domain.limiters["group"][waiting])])
-    return Left(left, emptied)
-
-
-def without_topics(
-    book: Book, topics: pa.StringArray, keys: pa.StringArray, group_of: Ints, under: Ints
-) -> pa.StringArray:
-    """Keys of the groups whose topics all go to others, as the topics at `under` are looked up anew.
-
-    topics: by position, each with the position of its group among `keys` in `group_of`, below 0: none.
-    """
-    was = np.unique(group_of[under])
-    stay = np.delete(group_of, under)
-    losing = keys.take(pa.array(np.setdiff1d(was[was >= 0], stay)))
-    if not len(losing):
-        return losing
-    now = book.groups_of(topics.take(pa.array(under)))
-    return losing.filter(pc.invert(pc.is_in(losing, value_set=pc.unique(now))))
+    return np.unique(old[(old >= 0) & (old != domain.limiters["group"][waiting])])
 
 
 def _groups(domain: DomainState, topics: pa.StringArray) -> tuple[pa.StringArray, Ints]:

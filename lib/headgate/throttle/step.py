@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
 from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, Change, in_order
-from headgate.throttle.columns import no_strings, numbers
+from headgate.throttle.columns import numbers
+from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
-from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_leaves, group_usage, group_waits
+from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
@@ -159,10 +160,14 @@ def advance(
     behind = late(events, domain.clock.done_ns) + late(dispatches, domain.clock.done_ns)
     changes = _without_first(domain, events, dispatches, _due_changes(domain, clock.done_ns // 1000))
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
-    outputs = [_run(domain, part, rules, engine, finish=finish and part is parts[-1]) for part in parts]
+    outputs, departures = [], Departures()
+    for part in parts:
+        if rules.slot_ms:
+            departures.watch(domain, part.attachments)
+        outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
-    marks, usage, used, waited, left = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, left, behind)
+    marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
+    return Output(marks, usage, used, waited, departures.rows(domain), behind)
 
 
 class Part(NamedTuple):
@@ -208,26 +213,24 @@ def _parts(
 
 
 def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
-    """What one part brings, in the order of Output."""
+    """What one part brings: marks, usage, usage of groups, their waits."""
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, places, topic, known.of_event)
     updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
-    operations = merged(domain.clock.done_ns, _leaves(left.waiting), updates, publishes)
+    operations = merged(domain.clock.done_ns, _leaves(left), updates, publishes)
     dispatch = _dispatch_step(domain, part, rules)
     exempt = replicators(known.name)
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     used, waited = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules)
-    emptied = left.groups, no_strings() if dispatch is None else dispatch.emptied
     tables = (
         marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
         pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
         pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),
-        group_leaves(domain, emptied, rules),
     )
     keep_waiting(domain, known)
     return tables

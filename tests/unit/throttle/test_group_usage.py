@@ -112,6 +112,43 @@ def test_a_group_is_not_left_while_a_topic_stays_or_comes_from_elsewhere(engine)
     assert [] == step_through([blocks], SLOTS, engine).group_leaves
 
 
+GOLD_TO_IRON_AND_BACK = [attach(T0, "iron", at_us=SECOND_US), attach(T0, "gold", at_us=2 * SECOND_US)]
+
+
+@both_engines
+@pytest.mark.parametrize(
+    ("moves", "ticks_s", "left"),
+    [
+        pytest.param(GOLD_TO_IRON_AND_BACK, [2], ["iron"], id="away and back in one batch"),
+        pytest.param(GOLD_TO_IRON_AND_BACK, [1, 2], ["gold", "iron"], id="away and back in two, each told at its end"),
+        pytest.param(
+            [*GOLD_TO_IRON_AND_BACK, attach(T1, "iron", at_us=3 * SECOND_US)], [1, 2, 3], ["iron"], id="one came back"
+        ),
+        pytest.param(
+            [*GOLD_TO_IRON_AND_BACK, *(attach(topic, "lead", at_us=3 * SECOND_US) for topic in (T0, T1))],
+            [1, 2, 3],
+            ["iron", "gold"],
+            id="all went, one of them twice without a row between",
+        ),
+        pytest.param(
+            [attach(T0, "iron", at_us=SECOND_US), attach(T0, "lead", at_us=2 * SECOND_US)],
+            [1, 2],
+            ["gold", "iron"],
+            id="on to a third without a row between",
+        ),
+    ],
+)
+def test_who_has_topics_left_is_asked_when_the_batch_ends_and_of_topics_that_were_moved_before(
+    engine, moves, ticks_s, left
+):
+    topics = (T0, T1) if any(move.name == T1 for move in moves) else (T0,)
+    publishes = [event(number, topic, seq=number) for number, topic in enumerate(topics)]
+    first = [changes_block([*ATTACHED, *moves]), events_block(publishes)]
+    told = step_through([first, *([tick_block(second * SECOND_US)] for second in ticks_s)], SLOTS, engine).group_leaves
+
+    assert left == [row["group"] for row in told]
+
+
 def test_a_topic_is_counted_once_an_epoch_in_each_group_that_it_had():
     rows = [event(at_us * MS_US, T0, seq=at_us) for at_us in (0, 300, 600, 900, 1200)]
     changes = [attach(T0, "a"), attach(T0, "b", at_us=500 * MS_US), attach(T0, "a", at_us=800 * MS_US)]
