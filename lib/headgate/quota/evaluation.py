@@ -13,7 +13,7 @@ from headgate.core.quota.assessment import Assessment, assess, assess_coupled
 from headgate.core.quota.groups import Dimension, RatePair, ResourceGroup, TrafficClass, UsageKey
 from headgate.core.quota.rates import BROKERS_MAX
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step import decide, limit_without_transport
+from headgate.core.quota.step import decide, first_limit, limit_without_transport
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.view import choose_epoch
@@ -79,6 +79,19 @@ class Evaluation:
                 quotas = self._groups[key[0]].quotas(key[1])
                 for dimension in Dimension:
                     outcome = limit_without_transport(quotas[dimension], broker_count)
+                    self._book.decide((*key, int(dimension)), broker_id, outcome)
+        self._signature = ()
+
+    def before_any_view(self, usage_map: UsageMap, own: Mapping[int, int]) -> None:
+        """Nothing is known yet of how the others stand: every limit is the cluster share, which the others leave it at
+        the most. own: as for `run`. Source: resource-groups 9.2.
+        """
+        weights = {broker_id: broker.weight for broker_id, broker in usage_map.members().items()} | dict(own)
+        for broker_id in own:
+            for key in self._keys():
+                quotas = self._groups[key[0]].quotas(key[1])
+                for dimension in Dimension:
+                    outcome = first_limit(self._parameters, quotas[dimension], broker_id, weights)
                     self._book.decide((*key, int(dimension)), broker_id, outcome)
         self._signature = ()
 

@@ -263,8 +263,12 @@ class QuotaLoop:
         elif self._readback.knows_members:
             self._degraded.end(Cause.NO_TRANSPORT)
             own = dict.fromkeys(self._own_ids().values(), weight)
-            epoch = self._clock_ms // self._settings.epoch_ms
-            self._is_evaluated |= self._evaluation.run(self._readback.usage_map, own, epoch)
+            if self._readback.lacks_members(own):
+                self._evaluation.before_any_view(self._readback.usage_map, own)
+                self._is_evaluated = True
+            else:
+                epoch = self._clock_ms // self._settings.epoch_ms
+                self._is_evaluated |= self._evaluation.run(self._readback.usage_map, own, epoch)
         self._evaluations += 1
         self._evaluation_s += time.perf_counter() - began_s
 

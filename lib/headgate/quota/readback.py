@@ -3,18 +3,23 @@
 resource-groups 5.3, 7.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
-from headgate.core.quota.usage_map import DropReason, UsageMap
+from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
+from headgate.quota.delta import nullable
 from headgate.quota.exchange import Exchange, UsageSource
 from headgate.quota.members import MemberRow, members_up
 from headgate.quota.news import News
+from headgate.quota.schemas import USAGE
 from headgate.quota.usage_rows import usage_rows
 
 
@@ -28,15 +33,14 @@ class Readback:
     that is slow, is.
 
     A reader whose input waits is behind: to its clock what others publish is `future`, though by wall clock its time
-    has come, and that is further off than what makes a sender silent. Until it has caught up, half of that, it knows
-    nothing of them, and all is read again: rows that are not said again for some epochs would be missing else.
+    has come, and that is further off than what makes a sender silent. Until it has caught up to half of that, what
+    others say waits here for its time: it sees them as they were then, and rows that are said once are not missing.
 
     So several jobs, one a broker, have to run at one speed, as jobs do on live input. Where they read the same recorded
     trace each at its own, the rows of the faster are `future` to the slower and those of the slower `stale` to the
     faster, once they are two epochs apart: replay a trace in one job for all brokers.
 
-    listed: the members as read last; None before the first read, or where no table lists them. is_behind: the last read
-    was one of a reader that has not caught up: the silence of others says nothing about them.
+    listed: the members as read last; None before the first read, or where no table lists them.
     """
 
     listed: Mapping[int, MemberRow] | None
@@ -48,7 +52,7 @@ class Readback:
         self._news = news
         self._reader: UsageSource | None = None
         self._read_ms = 0
-        self.is_behind = False
+        self._ahead = nullable(USAGE).empty_table()
         self.usage_map = UsageMap(settings.map_parameters())
         self.listed = None
 
@@ -62,26 +66,48 @@ class Readback:
         """Whether it was ever read who they are."""
         return not self.lists_members or self.listed is not None
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether others speak of a time that this reader has not come to: their silence says nothing about them."""
+        return len(self._ahead) > 0
+
+    def lacks_members(self, own: Collection[int]) -> bool:
+        """Whether it is behind, and some members but these ids said nothing yet, as far as it has come."""
+        members = self.usage_map.members().items()
+        return self.is_behind and any(broker.heard_ms is None for id_, broker in members if id_ not in own)
+
     def read(self, clock_ms: int, wall_ms: int) -> bool:
         """Take in what is new; whether usage could be read. What cannot be read stays as it was.
 
         Members are read after usage and used before it: who has a row in it was up before.
         """
         try:
-            rows = self._new_rows(clock_ms)
+            new = self._new_rows(clock_ms)
         except TableError as error:
             self._degraded.begin(Cause.USAGE_READ, str(error))
             self.read_members(clock_ms)
             return False
         self._degraded.end(Cause.USAGE_READ)
-        self.is_behind = self._take(rows, clock_ms, wall_ms)
-        if self.is_behind:
-            self._reader = None
-        else:
-            self._read_ms = clock_ms
+        self._take(usage_rows(self._due(new, clock_ms, wall_ms)), clock_ms)
+        self._read_ms = clock_ms
         return True
 
-    def _new_rows(self, clock_ms: int) -> list[UsageRow]:
+    def _due(self, new: pa.Table, clock_ms: int, wall_ms: int) -> pa.Table:
+        """Of these rows and those that wait, in the order in which a sender published them, what is to be judged now.
+
+        What is ahead of the wall clock as well has no time to wait for.
+        """
+        rows = pa.concat_tables([self._ahead, new])
+        silent_ms = self._settings.silent_rounds * self._settings.epoch_ms
+        is_late = wall_ms - clock_ms > (silent_ms // 2 if self.is_behind else silent_ms)
+        published_us = rows["publish_time"].cast(pa.int64())
+        from_us, until_us = (clock_ms + self._settings.epoch_ms) * 1000, wall_ms * 1000 if is_late else 0
+        waits = pc.and_(pc.greater(published_us, from_us), pc.less_equal(published_us, until_us))
+        waits = pc.fill_null(waits, fill_value=False)
+        self._ahead = rows.filter(waits)
+        return rows.filter(pc.invert(waits)) if self.is_behind else rows
+
+    def _new_rows(self, clock_ms: int) -> pa.Table:
         """Rows that were not read before, and now the members. What a TableError cuts short is read again."""
         reader, self._reader = self._reader or self._tables.usage_reader(), None
         try:
@@ -90,9 +116,9 @@ class Readback:
             self._reader = reader
             raise
         self.read_members(clock_ms)
-        rows = list(usage_rows(new.rows))
+        rows = new.rows
         if new.whole:
-            rows[:0] = usage_rows(reader.earlier(self._quiet(rows), clock_ms))
+            rows = pa.concat_tables([reader.earlier(self._quiet(usage_rows(rows)), clock_ms), rows])
         self._reader = reader
         return rows
 
@@ -113,25 +139,18 @@ class Readback:
                 self.usage_map.set_members(members_up(listed), clock_ms)
             self.listed = listed
 
-    def _take(self, rows: Iterable[UsageRow], clock_ms: int, wall_ms: int) -> bool:
-        """Whether any was `future` though its time has come."""
-        is_behind = False
-        silent_ms = self._settings.silent_rounds * self._settings.epoch_ms
-        is_late = wall_ms - clock_ms > (silent_ms // 2 if self.is_behind else silent_ms)
+    def _take(self, rows: Iterable[UsageRow], clock_ms: int) -> None:
         current_epoch = clock_ms // self._settings.epoch_ms
         for row in rows:
             published_ms = row.publish_time_ms if is_count(row.publish_time_ms) else clock_ms
             at_ms = min(max(published_ms, self._read_ms), clock_ms)
             left = self._keys_of(row.broker_id) if row.is_leave_all else ()
-            dropped = self.usage_map.receive(row, at_ms)
-            is_behind |= is_late and dropped is DropReason.FUTURE and published_ms <= wall_ms
-            if dropped is None:
+            if self.usage_map.receive(row, at_ms) is None:
                 for key in left:
                     self._news.expect(key, row.epoch)
                 if not (row.is_heartbeat or row.is_leave_all):
                     self._note(row, early=row.kind == CutKind.EVENT and row.epoch >= current_epoch - 1)
         self.usage_map.expire(clock_ms)
-        return is_behind
 
     def _keys_of(self, broker_id: int) -> tuple[UsageKey, ...]:
         broker = self.usage_map.members().get(broker_id)
