@@ -8,11 +8,12 @@ The rule, entry by entry (a group, an attachment), comparing the file with itsel
 
 What the file said at the last start is a property of a table of the job's own: jobs of one broker may each have a copy
 of the file, and one that did not change takes back nothing that another one's said. A job that never started before
-compares with what any file said last, which is a property of rg_groups. Both belong to tables and not to a machine.
+adds what is new to all files, by a property of rg_groups: whether its copy or theirs is the older one nobody knows, so
+where they differ theirs holds, with a warning. Both properties belong to tables and not to a machine.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +61,13 @@ def import_groups(
         tables = store.read()
         kept = None if own is None else _last_import(own)
         before = (_last_import(store.groups) or {}) if kept is None else kept
-        rows, warnings = ([], []) if now == before else _changes(tables, before, now, parameters)
-        if (not rows or store.write(rows, tables.version)) and (now == before or _remember(store.groups, now)):
+        joins = own is not None and kept is None
+        wanted = _merged(now, before) if joins else now
+        rows, warnings = ([], []) if wanted == before else _changes(tables, before, wanted, parameters)
+        if (not rows or store.write(rows, tables.version)) and (wanted == before or _remember(store.groups, wanted)):
             if own is not None and now != kept:
                 _remember(own, now)
-            return Imported(len(rows), tuple(warnings))
+            return Imported(len(rows), (*warnings, *(_differences(before, now) if joins else ())))
     raise TableError(
         f"the table {store.groups.location} cannot be written: in {_ATTEMPTS} attempts others always came before; "
         "start again"
@@ -101,6 +104,28 @@ def _changes(
             text = reason["reason"] if isinstance(reason, dict) else reason
             warnings.append(f"resource-groups.json no longer names the {entry}, which stays: {text}")
     return rows, warnings
+
+
+def _merged(now: Entries, before: Entries) -> Entries:
+    """What both say; where they differ it is as before."""
+    return {kind: entries | before.get(kind, {}) for kind, entries in now.items()}
+
+
+def _differences(before: Entries, now: Entries) -> Iterator[str]:
+    """A line for the user where the file of a job that starts for the first time says something else than others'."""
+    names = {"groups": "group"} | {kind: str(scope) for scope, kind in FIELDS.items()}
+    differing = [
+        f"{names[kind]} {name}"
+        for kind, entries in sorted(before.items())
+        for name, entry in sorted(entries.items())
+        if now[kind].get(name) != entry
+    ]
+    if differing:
+        yield (
+            "resource-groups.json says something else than the tables, or nothing, of what other jobs brought in: "
+            f"{', '.join(differing)}; as this job starts for the first time the tables stay. Change them by an edit of "
+            "the file while the job runs, or by headgate groups"
+        )
 
 
 def _requests(before: Entries, now: Entries) -> list[tuple[Request, str]]:

@@ -151,6 +151,25 @@ def test_a_copy_of_the_file_that_did_not_change_takes_back_nothing_that_another_
     assert (0, 70) == start("new", 70, silver=ResourceGroup())
 
 
+def test_a_job_that_joins_others_adds_what_is_new_and_changes_nothing(tmp_path, store):
+    """Its copy of the file may be the older one; from its first start on an edit of it counts."""
+    first, new = (opened(f"{tmp_path}/{name}", QUOTA_STATE, 1000) for name in ("first", "new"))
+    theirs = ResourceGroups({"gold": ResourceGroup(100), "iron": ResourceGroup(5)}, {"acme": "gold", "hooli": "iron"})
+    mine = ResourceGroups({"gold": ResourceGroup(70), "lead": ResourceGroup(1)}, {"acme": "gold", "globex": "lead"})
+    edited = ResourceGroups({"gold": ResourceGroup(60), "lead": ResourceGroup(1)}, mine.tenants)
+    import_groups(store, theirs, SETTINGS, first)
+    joined = import_groups(store, mine, SETTINGS, new)
+    read = store.read()
+
+    assert {"gold": 100, "iron": 5, "lead": 1} == {name: group.rates[0] for name, group in read.groups.items()}
+    assert {"acme": "gold", "hooli": "iron", "globex": "lead"} == dict(read.attachments.tenants)
+    assert (2, 1) == (joined.rows, len(joined.warnings))
+    assert "brought in: group gold, group iron, tenant hooli; as this job starts for the first" in joined.warnings[0]
+    assert Imported(0) == import_groups(store, mine, SETTINGS, new)
+    assert Imported(1) == import_groups(store, edited, SETTINGS, new)
+    assert 60 == store.read().groups["gold"].rates[0]
+
+
 def test_a_property_that_cannot_be_read_is_told(tmp_path, store):
     DeltaTable(f"{tmp_path}/rg_groups").alter.set_table_properties({IMPORTED: "{"}, raise_if_not_exists=False)
 
