@@ -184,7 +184,9 @@ def test_an_edited_file_is_taken_in_with_the_next_batch_and_one_with_mistakes_ch
     assert [True] * 4 == [sign in line for sign, line in zip(signs, told, strict=True)]
 
 
-def test_a_broker_that_is_a_day_ahead_takes_no_history_away(tmp_path: Path) -> None:
+def test_a_broker_that_is_a_day_ahead_takes_no_history_away_and_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
     sharing = Sharing(Tables(output), conf, output, output, None)
@@ -192,10 +194,13 @@ def test_a_broker_that_is_a_day_ahead_takes_no_history_away(tmp_path: Path) -> N
     for batch in range(5):
         sharing(used_by("b1", now - 10 + batch), "query", batch)
     before = asked(tmp_path / "out", "SELECT epoch FROM rg_usage WHERE group_id > 0")
-    sharing(used_by("b2", now + 30 * 3600), "query", 5)
+    for batch in (5, 6):
+        sharing(used_by("b2", now + 30 * 3600), "query", batch)
     after = asked(tmp_path / "out", "SELECT epoch FROM rg_usage WHERE group_id > 0")
     assert before
     assert {row["epoch"] for row in before} <= {row["epoch"] for row in after}
+    told = [record.getMessage() for record in caplog.records if "ahead of this machine's clock" in record.getMessage()]
+    assert ["a row of broker b2 is dated 10"] == [line[:30] for line in told]
 
 
 def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from headgate.quota.delta import Table, opened
 from headgate.quota.limits import LimitWriter
 from headgate.quota.members import MemberTable
 from headgate.quota.schemas import RG_ATTACHMENTS, RG_GROUPS, RG_LIMITS, RG_MEMBERS, RG_USAGE, TableSpec
-from headgate.quota.upkeep import UsageUpkeep
+from headgate.quota.upkeep import HourlyUpkeep
 from headgate.quota.usage import UsageReader, UsageWriter
 
 LOG_RETENTION = "delta.logRetentionDuration"
+LIMITS_KEPT_HOURS = 7 * 24
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,24 @@ class QuotaTables:
         kept_epochs = max(settings.max_staleness_rounds, settings.suppress_rounds) + HISTORY_MARGIN_EPOCHS
         return UsageReader(self._opened(RG_USAGE), self._settings.epoch_ms, kept_epochs, version)
 
-    def upkeep(self) -> UsageUpkeep:
+    def upkeep_of_usage(self) -> HourlyUpkeep:
         """What compacts rg_usage and removes old hours."""
-        return UsageUpkeep(self._opened(RG_USAGE), self._settings.usage_retention_hours)
+        return HourlyUpkeep(
+            self._opened(RG_USAGE),
+            sorted_by=("group_id", "broker_id", "epoch", "seq", "class"),
+            retention_hours=self._settings.usage_retention_hours,
+            kept_hours=1,
+        )
+
+    def upkeep_of_limits(self) -> HourlyUpkeep:
+        """What compacts rg_limits, whose rows stay, and its past as long as Delta keeps one by itself."""
+        by = ("group_id", "class", "dimension", "broker_id", "epoch")
+        return HourlyUpkeep(self._opened(RG_LIMITS), sorted_by=by, kept_hours=LIMITS_KEPT_HOURS)
 
     def keep_up(self, now_ms: int) -> None:
         """Compact what is over, and remove what is too old, by `now_ms` of event time. Raises TableError."""
-        self.upkeep().run(now_ms)
+        self.upkeep_of_usage().run(now_ms)
+        self.upkeep_of_limits().run(now_ms)
 
     def _opened(self, spec: TableSpec) -> Table:
         location = getattr(self._locations, spec.name.removeprefix("rg_"))

@@ -1,7 +1,7 @@
-"""rg_usage over time: hours that are over become sorted files, old hours go (resource-groups 5.2, 13.4)."""
+"""What becomes of rg_usage and rg_limits: closed hours are sorted files, old ones go (resource-groups 5.2, 13.4)."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,16 +10,13 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import RemoveAction
 
 from headgate.quota.delta import COMMIT_RETRIES, Table, told
-from headgate.quota.usage_files import COMPACTED, read_usage, write_usage
+from headgate.quota.hourly_files import COMPACTED, read_file, write_files
 from headgate.quota.usage_rows import HOUR_MS
 
 COMPACTION = "headgate-compaction"
 """The application id of compactions: of two at once Delta refuses one."""
 CLOSED_AFTER_MS = 60_000
 """An hour is closed so long after its end: what its brokers sent is in then."""
-KEPT_HOURS = 1
-"""How long files stay that no version of now has: readers may be behind."""
-_SORTED = [(name, "ascending") for name in ("group_id", "broker_id", "epoch", "seq", "class")]
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class _File:
-    hour: int
-    shard: int
+    partition: tuple[int, ...]
     path: str
     size: int
 
@@ -42,16 +38,21 @@ class _File:
         return self.path.rpartition("/")[2].startswith(COMPACTED)
 
 
-class UsageUpkeep:
+class HourlyUpkeep:
     """Any number of processes may keep up one table, while brokers write and read it.
 
-    No row changes, and readers by version see none twice. retention_hours: of resourceGroupUsageRetentionHours.
-    Raises TableError where the table cannot be read or written.
+    No row changes, and readers by version see none twice. sorted_by: columns. retention_hours: how long rows stay,
+    None: for ever. kept_hours: how long files stay that no version of now has, for readers that are behind and for
+    questions about the past. Raises TableError where the table cannot be read or written.
     """
 
-    def __init__(self, table: Table, retention_hours: int) -> None:
+    def __init__(
+        self, table: Table, *, sorted_by: Sequence[str], retention_hours: int | None = None, kept_hours: int
+    ) -> None:
         self._table = table
+        self._order = [(name, "ascending") for name in sorted_by]
         self._retention_hours = retention_hours
+        self._kept_hours = kept_hours
 
     def run(self, now_ms: int) -> Kept:
         """Compact each closed hour once, remove hours that are too old and the files nobody needs any more.
@@ -59,7 +60,7 @@ class UsageUpkeep:
         now_ms: in event time.
         """
         self._table.refresh()
-        oldest = now_ms // HOUR_MS - self._retention_hours
+        oldest = 0 if self._retention_hours is None else now_ms // HOUR_MS - self._retention_hours
         hours = self._hours()
         removed = tuple(hour for hour in hours if hour < oldest)
         if removed and not self._remove(oldest):
@@ -75,24 +76,26 @@ class UsageUpkeep:
         with told(self._table, "read"):
             actions = pa.table(self._table.delta.get_add_actions(flatten=True))
         hours: dict[int, list[_File]] = {}
-        for row in actions.select(["partition.hour", "partition.shard", "path", "size_bytes"]).to_pylist():
-            hours.setdefault(row["partition.hour"], []).append(_File(*row.values()))
+        columns = [f"partition.{name}" for name in self._table.spec.partition_by]
+        for row in actions.select([*columns, "path", "size_bytes"]).to_pylist():
+            file = _File(tuple(row[name] for name in columns), row["path"], row["size_bytes"])
+            hours.setdefault(row["partition.hour"], []).append(file)
         return dict(sorted(hours.items()))
 
     def _compact(self, hour: int, files: Iterable[_File]) -> bool:
-        """Put one sorted file a shard in the place of all of an hour, in one commit; False if another did."""
-        by_shard: dict[int, list[_File]] = {}
+        """Put one sorted file a partition in the place of all of an hour, in one commit; False if another did."""
+        by_partition: dict[tuple[int, ...], list[_File]] = {}
         for file in files:
-            by_shard.setdefault(file.shard, []).append(file)
+            by_partition.setdefault(file.partition, []).append(file)
         actions: list[object] = []
         at_ms = time.time_ns() // 1_000_000
-        for shard, parts in sorted(by_shard.items()):
-            partition: dict[str, str | None] = {"hour": str(hour), "shard": str(shard)}
+        for values, parts in sorted(by_partition.items()):
+            partition = dict(zip(self._table.spec.partition_by, map(str, values), strict=True))
             try:
-                rows = pa.concat_tables([read_usage(self._table, file.path, partition) for file in parts])
+                rows = pa.concat_tables([read_file(self._table, file.path, partition) for file in parts])
             except FileNotFoundError:
                 return False
-            actions += write_usage(self._table, rows.sort_by(_SORTED), COMPACTED.rstrip("-"), data_change=False)
+            actions += write_files(self._table, rows.sort_by(self._order), COMPACTED.rstrip("-"), data_change=False)
             actions += [_replaced(file, partition, at_ms) for file in parts]
         # delta-rs lets two replace the same files, whose rows were there twice then; it refuses the same transaction.
         return self._table.commit_pinned(actions, [Transaction(COMPACTION, hour)], retries=COMMIT_RETRIES)
@@ -111,7 +114,7 @@ class UsageUpkeep:
     def _vacuum(self) -> None:
         self._table.refresh()
         with told(self._table, "written"):
-            self._table.delta.vacuum(KEPT_HOURS, dry_run=False, enforce_retention_duration=False, full=True)
+            self._table.delta.vacuum(self._kept_hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 
 def _is_done(files: Iterable[_File]) -> bool:

@@ -11,8 +11,8 @@ from deltalake import Transaction
 
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES, AddedFile, Table, nullable
+from headgate.quota.hourly_files import read_file, write_files
 from headgate.quota.schemas import USAGE
-from headgate.quota.usage_files import read_usage, write_usage
 from headgate.quota.usage_rows import HEARTBEAT_SHARD, SentCut, hour_of, usage_table
 
 _ORDER = ("broker_id", "incarnation", "seq", "group_id", "class")
@@ -42,7 +42,7 @@ class UsageWriter:
         rows = usage_table(due, shards, self._epoch_ms)
         stem = f"cut-{due[0].sender.broker_id}-{due[0].sender.incarnation}-{due[0].cut.seq}"
         done = self._table.commit_pinned(
-            write_usage(self._table, rows, stem),
+            write_files(self._table, rows, stem),
             [Transaction(application, seq) for application, seq in newest.items()],
             retries=COMMIT_RETRIES,
         )
@@ -110,7 +110,7 @@ class UsageReader:
         if files is None:
             return None
         try:
-            parts = [read_usage(self._table, file.path, file.partition) for file in files if _wanted(file, shards)]
+            parts = [read_file(self._table, file.path, file.partition) for file in files if _wanted(file, shards)]
         except FileNotFoundError:
             return None
         return pa.concat_tables([nullable(USAGE).empty_table(), *parts]).combine_chunks()

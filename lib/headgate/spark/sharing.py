@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ class Sharing:
         self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
         self._state = opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms)
+        self._ahead: frozenset[str] = frozenset()
         self.warnings = self._import(conf.resource_groups).warnings
         self._file = GroupsFile(conf.groups_file, conf.resource_groups)
         self._ceilings = ceilings_in(tables.read("control"))
@@ -74,20 +76,32 @@ class Sharing:
         self._exchange(int(reached.timestamp() * 1000))
 
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
-        progress = counts.progress
-        clock_ms = self._reached_ms(progress)
+        progress = self._of_own(counts.progress)
+        clock_ms = max([0, *progress.values()])
+        self._tell_of_clocks_ahead(progress)
         if not self._store.has(query_id, batch_id):
-            brokers = progress["broker"].unique().to_pylist()
-            self._loop.measure(counts.usage, counts.waits, brokers, clock_ms, _wall_ms(), counts.leaves)
+            self._loop.measure(counts.usage, counts.waits, progress, clock_ms, _wall_ms(), counts.leaves)
             self._store.save(self._loop.state(), query_id, batch_id)
         self._exchange(clock_ms)
 
-    def _reached_ms(self, progress: pa.Table) -> int:
-        """How far time has come on the brokers that the job is for; the loop's own never goes back."""
-        if self._broker is not None:
-            progress = progress.filter(pc.equal(progress["broker"], self._broker))
-        times_ms: list[int] = [time_us // 1000 for time_us in progress["event_time_us"].to_pylist()]
-        return max([0, *times_ms])
+    def _of_own(self, progress: pa.Table) -> dict[str, int]:
+        """How far time has come on the brokers that the job is for, in ms; the loop's own never goes back."""
+        newest = progress.group_by("broker").aggregate([("event_time_us", "max")])
+        times = zip(newest["broker"].to_pylist(), newest["event_time_us_max"].to_pylist(), strict=True)
+        return {broker: time_us // 1000 for broker, time_us in times if self._broker in {None, broker}}
+
+    def _tell_of_clocks_ahead(self, progress: Mapping[str, int]) -> None:
+        """Say once of a broker that its rows take the time of sharing along into the future."""
+        now_ms, silent_ms = _wall_ms(), self._settings.silent_rounds * self._settings.epoch_ms
+        ahead = {broker: time_ms - now_ms for broker, time_ms in progress.items() if time_ms - now_ms > silent_ms}
+        for broker in sorted(ahead.keys() - self._ahead):
+            LOG.warning(
+                "a row of broker %s is dated %d s ahead of this machine's clock: quotas are shared by the newest row, "
+                "so shares stay as they are until that time. Mend its clock; input.event_time_until bounds such rows",
+                broker,
+                ahead[broker] // 1000,
+            )
+        self._ahead = frozenset(ahead)
 
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""

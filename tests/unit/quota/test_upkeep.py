@@ -1,18 +1,29 @@
 """Hours that are over become sorted files, old ones go; readers get no row twice and lose none."""
 
+from dataclasses import replace
+
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 
+from headgate.core.quota.step_parameters import Outcome, Reason
+from headgate.delta_query import query
 from headgate.quota.delta import opened
-from headgate.quota.schemas import RG_USAGE
-from headgate.quota.upkeep import CLOSED_AFTER_MS, Kept, UsageUpkeep
+from headgate.quota.limits import LimitRow
+from headgate.quota.schemas import RG_LIMITS, RG_USAGE
+from headgate.quota.upkeep import CLOSED_AFTER_MS, Kept
 from unit.quota.places import EPOCH, HOUR, NOW_MS, SHARDS, cut, said, tables
 
 CLOSED_MS = (HOUR + 1) * 3_600_000 + CLOSED_AFTER_MS
 
 
-def rows_of(folder):
-    table = opened(f"{folder}/rg_usage", RG_USAGE, None)
+LIMIT = LimitRow(EPOCH, 7, 3, 1, 0, Outcome(None, 5, 3, None, 1, 2, 9, Reason.GATED))
+DAY_MS = 86_400_000
+
+
+def rows_of(folder, name="rg_usage"):
+    spec = RG_USAGE if name == "rg_usage" else RG_LIMITS
+    table = opened(f"{folder}/{name}", spec, None)
     return sorted(map(str, table.select().to_pylist()))
 
 
@@ -27,7 +38,7 @@ def test_a_closed_hour_becomes_one_sorted_file_a_shard(tmp_path):
             quota.usage.append([cut(seq, 1, 2, 3, epoch=epoch, broker=broker)], {1: 0, 2: 0, 3: 5})
     before = rows_of(tmp_path)
 
-    assert Kept(compacted=(HOUR,)) == quota.upkeep().run(CLOSED_MS)
+    assert Kept(compacted=(HOUR,)) == quota.upkeep_of_usage().run(CLOSED_MS)
 
     assert before == rows_of(tmp_path)
     assert ["compacted"] * 3 == names(tmp_path)
@@ -43,7 +54,7 @@ def test_compaction_is_no_news_to_a_reader(tmp_path):
     quota.usage.append([cut(1, 1)], SHARDS)
     behind = quota.usage_reader(version=0)
     reader.read(NOW_MS)
-    quota.upkeep().run(CLOSED_MS)
+    quota.upkeep_of_usage().run(CLOSED_MS)
     quota.usage.append([cut(2, epoch=EPOCH + 3600)], SHARDS)
 
     assert [[(7, 2, 0)], [(7, 1, 0), (7, 1, 1), (7, 2, 0)]] == [said(one.read(NOW_MS)) for one in (reader, behind)]
@@ -52,7 +63,7 @@ def test_compaction_is_no_news_to_a_reader(tmp_path):
 def test_an_hour_is_compacted_once_and_only_when_it_is_over(tmp_path):
     quota = tables(tmp_path)
     quota.usage.append([cut(1)], SHARDS)
-    upkeep = quota.upkeep()
+    upkeep = quota.upkeep_of_usage()
 
     assert [Kept(), Kept(compacted=(HOUR,)), Kept()] == [upkeep.run(at) for at in (CLOSED_MS - 1, CLOSED_MS, CLOSED_MS)]
     quota.usage.append([cut(2)], SHARDS)
@@ -60,11 +71,14 @@ def test_an_hour_is_compacted_once_and_only_when_it_is_over(tmp_path):
     assert ["compacted", "cut"] == names(tmp_path)
 
 
-def test_of_two_that_compact_at_once_one_does_it(tmp_path):
+@pytest.mark.parametrize("name", ["rg_usage", "rg_limits"])
+def test_of_two_that_compact_at_once_one_does_it(tmp_path, name):
     quota = tables(tmp_path)
     quota.usage.append([cut(1, 1)], SHARDS)
-    before = rows_of(tmp_path)
-    one, other = (UsageUpkeep(opened(f"{tmp_path}/rg_usage", RG_USAGE, None), 24) for _ in range(2))
+    quota.limits.append([LIMIT])
+    before = rows_of(tmp_path, name)
+    upkeeps = (tables(tmp_path) for _ in range(2))
+    one, other = (each.upkeep_of_usage() if name == "rg_usage" else each.upkeep_of_limits() for each in upkeeps)
     found = {}
 
     def meanwhile(hour, files, compact=one._compact):
@@ -75,13 +89,33 @@ def test_of_two_that_compact_at_once_one_does_it(tmp_path):
     found["one"] = one.run(CLOSED_MS)
 
     assert {"other": Kept(compacted=(HOUR,)), "one": Kept()} == found
-    assert before == rows_of(tmp_path)
+    assert before == rows_of(tmp_path, name)
+
+
+def test_limits_of_a_closed_hour_become_one_file_and_stay_whatever_their_age(tmp_path):
+    """Also for who asks for a version of the past."""
+    quota = tables(tmp_path)
+    for epoch in (EPOCH, EPOCH + 1):
+        for broker in (8, 7):
+            quota.limits.append([replace(LIMIT, broker_id=broker, epoch=epoch)])
+    before, version = rows_of(tmp_path, "rg_limits"), DeltaTable(f"{tmp_path}/rg_limits").version()
+
+    assert [Kept(compacted=(HOUR,)), Kept()] == [
+        quota.upkeep_of_limits().run(CLOSED_MS + days * DAY_MS) for days in (0, 400)
+    ]
+
+    after = DeltaTable(f"{tmp_path}/rg_limits")
+    (path,) = after.file_uris()
+    order = [(row["broker_id"], row["epoch"]) for row in pq.ParquetFile(path).read().to_pylist()]
+    assert [(broker, epoch) for broker in (7, 8) for epoch in (EPOCH, EPOCH + 1)] == order
+    assert before == rows_of(tmp_path, "rg_limits")
+    assert 4 == len(query("SELECT * FROM t", {"t": DeltaTable(f"{tmp_path}/rg_limits", version=version)}))
 
 
 def test_cuts_that_come_while_an_hour_is_compacted_are_kept(tmp_path):
     quota = tables(tmp_path)
     quota.usage.append([cut(1, 1)], SHARDS)
-    upkeep = quota.upkeep()
+    upkeep = quota.upkeep_of_usage()
 
     def meanwhile(hour, files, compact=upkeep._compact):
         quota.usage.append([cut(2, 1)], SHARDS)
@@ -97,7 +131,7 @@ def test_hours_before_the_retention_go(tmp_path):
     for seq, hours in enumerate((0, 1, 2, 3), start=1):
         quota.usage.append([cut(seq, epoch=EPOCH + hours * 3600)], SHARDS)
 
-    kept = quota.upkeep().run((HOUR + 3) * 3_600_000)
+    kept = quota.upkeep_of_usage().run((HOUR + 3) * 3_600_000)
     assert (HOUR,) == kept.removed
     assert [2, 3, 4] == sorted(row["seq"] for row in quota.usage_reader(version=None)._table.select().to_pylist())
 
@@ -106,7 +140,7 @@ def test_files_that_were_replaced_stay_an_hour_for_readers_behind(tmp_path):
     quota = tables(tmp_path)
     quota.usage.append([cut(1, 1)], SHARDS)
     behind = quota.usage_reader(version=0)
-    quota.upkeep().run(CLOSED_MS)
+    quota.upkeep_of_usage().run(CLOSED_MS)
 
     read = behind.read(NOW_MS)
     assert (False, [(7, 1, 0), (7, 1, 1)]) == (read.whole, said(read))

@@ -275,7 +275,7 @@ def test_whatever_happens_between_the_map_is_that_of_all_cuts(tmp_path_factory, 
         elif step == "read":
             take(reader.read(NOW_MS))
         elif step == "compact":
-            quota.upkeep().run(NOW_MS + 2 * 3_600_000)
+            quota.upkeep_of_usage().run(NOW_MS + 2 * 3_600_000)
         elif step == "checkpoint":
             DeltaTable(f"{folder}/rg_usage").create_checkpoint()
         else:

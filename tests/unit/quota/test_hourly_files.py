@@ -10,8 +10,8 @@ from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.usage import Usage
 from headgate.errors import TableError
 from headgate.quota.delta import opened
+from headgate.quota.hourly_files import read_file
 from headgate.quota.schemas import RG_USAGE
-from headgate.quota.usage_files import read_usage
 from headgate.quota.usage_rows import Sender, SentCut
 from unit.quota.places import EPOCH, NOW_MS, tables
 
@@ -76,4 +76,4 @@ def test_a_file_that_cannot_be_opened_is_an_error_of_its_table_and_one_that_is_g
     table.files = Refusing(error)
 
     with pytest.raises(raised, match="hour=1"):
-        read_usage(table, "hour=1/shard=0/cut.parquet", {"hour": "1", "shard": "0"})
+        read_file(table, "hour=1/shard=0/cut.parquet", {"hour": "1", "shard": "0"})
