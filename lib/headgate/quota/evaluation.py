@@ -4,9 +4,10 @@ Which epoch, who belongs to M, what an early row may raise and what a limit is a
 which groups they are asked. Where the profile is max_min they are asked in arrays.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import product
 
 from headgate.core.quota.allocation import Profile
 from headgate.core.quota.assessment import Assessment, assess, assess_coupled
@@ -74,26 +75,36 @@ class Evaluation:
 
     def without_transport(self, own: Iterable[int], broker_count: int) -> None:
         """Nobody is heard: every limit is an equal part. broker_count: of the cluster. Source: resource-groups 10."""
-        for broker_id in own:
-            for key in self._keys():
-                quotas = self._groups[key[0]].quotas(key[1])
-                for dimension in Dimension:
-                    outcome = limit_without_transport(quotas[dimension], broker_count)
-                    self._book.decide((*key, int(dimension)), broker_id, outcome)
-        self._signature = ()
+
+        def equal_part(quota: int | None, _broker_id: int) -> Outcome:
+            return limit_without_transport(quota, broker_count)
+
+        self._decide_unseen(tuple(own), broker_count, equal_part)
 
     def before_any_view(self, usage_map: UsageMap, own: Mapping[int, int]) -> None:
-        """Nothing is known yet of how the others stand: every limit is the cluster share, which the others leave it at
-        the most. own: as for `run`. Source: resource-groups 9.2.
+        """Nothing is known yet of how the others stand: every limit is the first one, by weights alone.
+
+        own: as for `run`. Source: resource-groups 9.2.
         """
         weights = {broker_id: broker.weight for broker_id, broker in usage_map.members().items()} | dict(own)
-        for broker_id in own:
-            for key in self._keys():
-                quotas = self._groups[key[0]].quotas(key[1])
-                for dimension in Dimension:
-                    outcome = first_limit(self._parameters, quotas[dimension], broker_id, weights)
-                    self._book.decide((*key, int(dimension)), broker_id, outcome)
-        self._signature = ()
+
+        def first(quota: int | None, broker_id: int) -> Outcome:
+            return first_limit(self._parameters, quota, broker_id, weights)
+
+        self._decide_unseen(tuple(own), weights, first)
+
+    def _decide_unseen(
+        self, own: tuple[int, ...], others: object, outcome_of: Callable[[int | None, int], Outcome]
+    ) -> None:
+        """Decide every cell of these brokers without a view; once, until a group or what `others` says changes."""
+        signature = (own, others, self._groups)
+        if signature == self._signature:
+            return
+        for key in self._keys():
+            quotas = self._groups[key[0]].quotas(key[1])
+            for dimension, broker_id in product(Dimension, own):
+                self._book.decide((*key, int(dimension)), broker_id, outcome_of(quotas[dimension], broker_id))
+        self._signature = signature
 
     def _by_epoch(self, usage_map: UsageMap, own: Mapping[int, int], epoch: int) -> None:
         by_view: dict[int, set[int]] = {}

@@ -13,7 +13,7 @@ where they differ theirs holds, with a warning. Both properties belong to tables
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,15 +59,15 @@ def import_groups(
     parameters = local_parameters(settings)
     for _ in range(_ATTEMPTS):
         tables = store.read()
-        kept = None if own is None else _last_import(own)
-        before = (_last_import(store.groups) or {}) if kept is None else kept
-        joins = own is not None and kept is None
-        wanted = _merged(now, before) if joins else now
+        said = _last_import(store.groups) or {}
+        kept = said if own is None else _last_import(own)
+        before = _of_others(tables, said, now) if kept is None else kept
+        wanted = _with(before, now) if kept is None else now
         rows, warnings = ([], []) if wanted == before else _changes(tables, before, wanted, parameters)
-        if (not rows or store.write(rows, tables.version)) and (wanted == before or _remember(store.groups, wanted)):
+        if (not rows or store.write(rows, tables.version)) and _remember(store.groups, before, wanted):
             if own is not None and now != kept:
-                _remember(own, now)
-            return Imported(len(rows), (*warnings, *(_differences(before, now) if joins else ())))
+                _remember(own, kept or {}, now)
+            return Imported(len(rows), (*warnings, *(_differences(before, now) if kept is None else ())))
     raise TableError(
         f"the table {store.groups.location} cannot be written: in {_ATTEMPTS} attempts others always came before; "
         "start again"
@@ -106,9 +106,19 @@ def _changes(
     return rows, warnings
 
 
-def _merged(now: Entries, before: Entries) -> Entries:
-    """What both say; where they differ it is as before."""
-    return {kind: entries | before.get(kind, {}) for kind, entries in now.items()}
+def _of_others(tables: ConfigTables, said: Entries, now: Entries) -> Entries:
+    """What a job that joins others leaves as it is: what their files said, and what was set by hand under its names."""
+    if not said:
+        return {}
+    attached = {name: getattr(tables.attachments, name) for name in FIELDS.values()}
+    there = {"groups": {name: _rest(group.rates) for name, group in tables.groups.items()}, **attached}
+    by_hand = {kind: {name: there[kind][name] for name in now[kind] if name in there[kind]} for kind in now}
+    return _with(said, by_hand)
+
+
+def _with(entries: Entries, others: Entries) -> Entries:
+    """Both together; where they differ it is as in `entries`."""
+    return {kind: others.get(kind, {}) | entries.get(kind, {}) for kind in entries.keys() | others.keys()}
 
 
 def _differences(before: Entries, now: Entries) -> Iterator[str]:
@@ -142,12 +152,11 @@ def _requests(before: Entries, now: Entries) -> list[tuple[Request, str]]:
 
 
 def _rates(group: ResourceGroup) -> dict[str, int]:
-    rates = (
-        group.publish_messages_per_s,
-        group.publish_bytes_per_s,
-        group.dispatch_messages_per_s,
-        group.dispatch_bytes_per_s,
-    )
+    publish = group.publish_messages_per_s, group.publish_bytes_per_s
+    return _rest((*publish, group.dispatch_messages_per_s, group.dispatch_bytes_per_s))
+
+
+def _rest(rates: Iterable[int | None]) -> dict[str, int]:
     return {field.name: rest_of_rate(rate) for field, rate in zip(RATE_FIELDS, rates, strict=True)}
 
 
@@ -166,15 +175,29 @@ def _last_import(table: Table) -> Entries | None:
     return entries
 
 
-def _remember(table: Table, entries: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Keep what the file says; False if somebody wrote to the table at the same time."""
+def _remember(table: Table, before: Entries, now: Entries) -> bool:
+    """Keep the step from `before` to `now` beside what others said; False if somebody wrote to the table meanwhile."""
     table.refresh()
+    said = _last_import(table)
+    stepped = _stepped(said or {}, before, now)
+    if stepped == said:
+        return True
     try:
         table.delta.alter.set_table_properties(
-            {IMPORTED: json.dumps(entries, sort_keys=True)}, raise_if_not_exists=False
+            {IMPORTED: json.dumps(stepped, sort_keys=True)}, raise_if_not_exists=False
         )
     except DeltaError as error:
         if not table.moved():
             raise TableError(f"the table {table.location} cannot be written: {error}; start again") from error
         return False
     return True
+
+
+def _stepped(said: Entries, before: Entries, now: Entries) -> Entries:
+    """`said`, with what `now` has new or changed, and without what it no longer has."""
+    stepped = {}
+    for kind in said.keys() | now.keys():
+        old, new = before.get(kind, {}), now.get(kind, {})
+        kept = {name: entry for name, entry in said.get(kind, {}).items() if name in new or name not in old}
+        stepped[kind] = kept | {name: entry for name, entry in new.items() if old.get(name) != entry}
+    return stepped

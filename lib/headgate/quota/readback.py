@@ -22,6 +22,8 @@ from headgate.quota.news import News
 from headgate.quota.schemas import USAGE
 from headgate.quota.usage_rows import usage_rows
 
+_ROWS = nullable(USAGE)
+
 
 class Readback:
     """Every row is judged by the reader's clock as it was when the row could first be seen.
@@ -32,15 +34,17 @@ class Readback:
     read for a while make no row stale that the reader was late to read. What a sender published behind that, by a clock
     that is slow, is.
 
-    A reader whose input waits is behind: to its clock what others publish is `future`, though by wall clock its time
-    has come, and that is further off than what makes a sender silent. Until it has caught up to half of that, what
-    others say waits here for its time: it sees them as they were then, and rows that are said once are not missing.
+    A reader whose input waits has not come to the time of which others speak: what is `future` to its clock, though by
+    wall clock its time has come, waits here until then. So it sees them as they were, and a row that is said once is
+    not missing. Where it is further off than what makes a sender silent it is behind, until it has caught up to half
+    of that.
 
     So several jobs, one a broker, have to run at one speed, as jobs do on live input. Where they read the same recorded
     trace each at its own, the rows of the faster are `future` to the slower and those of the slower `stale` to the
     faster, once they are two epochs apart: replay a trace in one job for all brokers.
 
     listed: the members as read last; None before the first read, or where no table lists them.
+    is_behind: others speak of a time so far ahead that their silence says nothing about them.
     """
 
     listed: Mapping[int, MemberRow] | None
@@ -52,7 +56,8 @@ class Readback:
         self._news = news
         self._reader: UsageSource | None = None
         self._read_ms = 0
-        self._ahead = nullable(USAGE).empty_table()
+        self._ahead = _ROWS.empty_table()
+        self.is_behind = False
         self.usage_map = UsageMap(settings.map_parameters())
         self.listed = None
 
@@ -65,11 +70,6 @@ class Readback:
     def knows_members(self) -> bool:
         """Whether it was ever read who they are."""
         return not self.lists_members or self.listed is not None
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether others speak of a time that this reader has not come to: their silence says nothing about them."""
-        return len(self._ahead) > 0
 
     def lacks_members(self, own: Collection[int]) -> bool:
         """Whether it is behind, and some members but these ids said nothing yet, as far as it has come."""
@@ -97,15 +97,19 @@ class Readback:
 
         What is ahead of the wall clock as well has no time to wait for.
         """
-        rows = pa.concat_tables([self._ahead, new])
+        rows = pa.concat_tables([self._ahead, new.cast(_ROWS)]) if len(self._ahead) else new
+        from_us, until_us = (clock_ms + self._settings.epoch_ms) * 1000, wall_ms * 1000
+        self._ahead = _ROWS.empty_table()
+        if from_us < until_us and len(rows):
+            published_us = rows["publish_time"].cast(pa.int64())
+            waits = pc.and_(pc.greater(published_us, from_us), pc.less_equal(published_us, until_us))
+            waits = pc.fill_null(waits, fill_value=False)
+            self._ahead = rows.filter(waits).cast(_ROWS)
+            rows = rows.filter(pc.invert(waits))
         silent_ms = self._settings.silent_rounds * self._settings.epoch_ms
         is_late = wall_ms - clock_ms > (silent_ms // 2 if self.is_behind else silent_ms)
-        published_us = rows["publish_time"].cast(pa.int64())
-        from_us, until_us = (clock_ms + self._settings.epoch_ms) * 1000, wall_ms * 1000 if is_late else 0
-        waits = pc.and_(pc.greater(published_us, from_us), pc.less_equal(published_us, until_us))
-        waits = pc.fill_null(waits, fill_value=False)
-        self._ahead = rows.filter(waits)
-        return rows.filter(pc.invert(waits)) if self.is_behind else rows
+        self.is_behind = is_late and len(self._ahead) > 0
+        return rows
 
     def _new_rows(self, clock_ms: int) -> pa.Table:
         """Rows that were not read before, and now the members. What a TableError cuts short is read again."""

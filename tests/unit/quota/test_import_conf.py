@@ -1,5 +1,6 @@
 """What resource-groups.json says is in the tables after a start; what was set by hand stays until its entry changes."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -168,6 +169,40 @@ def test_a_job_that_joins_others_adds_what_is_new_and_changes_nothing(tmp_path, 
     assert Imported(0) == import_groups(store, mine, SETTINGS, new)
     assert Imported(1) == import_groups(store, edited, SETTINGS, new)
     assert 60 == store.read().groups["gold"].rates[0]
+
+
+def test_what_every_job_brought_in_is_known_after_an_edit_of_one_of_them(tmp_path, store):
+    """A third job that joins then leaves it alone, and what was set by hand as well."""
+    first, second, third = (opened(f"{tmp_path}/{name}", QUOTA_STATE, 1000) for name in ("first", "second", "third"))
+    gold, iron = ResourceGroup(100), ResourceGroup(5)
+    import_groups(store, ResourceGroups({"gold": gold}, {"acme": "gold"}), SETTINGS, first)
+    import_groups(store, ResourceGroups({"gold": gold, "iron": iron}, {"hooli": "iron"}), SETTINGS, second)
+    edited = ResourceGroups({"gold": ResourceGroup(60)})
+    assert Imported(2) == import_groups(store, edited, SETTINGS, first)
+    by_hand(store, put_group("lead", {"publishRateInMsgs": 9}))
+    others = ResourceGroups({"iron": ResourceGroup(500), "lead": ResourceGroup(1)}, {"hooli": "lead", "acme": "iron"})
+    joined = import_groups(store, others, SETTINGS, third)
+    read = store.read()
+
+    assert {"gold": 60, "iron": 5, "lead": 9} == {name: group.rates[0] for name, group in read.groups.items()}
+    assert {"hooli": "iron", "acme": "iron"} == dict(read.attachments.tenants)
+    assert "brought in: group gold, group iron, group lead, tenant hooli; as" in joined.warnings[0]
+
+
+def test_jobs_that_join_at_once_forget_nothing_of_each_other(tmp_path, store):
+    import_groups(store, FILE, SETTINGS, opened(f"{tmp_path}/first", QUOTA_STATE, 1000))
+    files = {name: ResourceGroups({**FILE.groups, name: ResourceGroup(1)}) for name in ("b", "c", "d")}
+
+    def join(name):
+        own = opened(f"{tmp_path}/{name}", QUOTA_STATE, 1000)
+        return import_groups(opened_config(tmp_path, SETTINGS), files[name], SETTINGS, own)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert [1, 1, 1] == [imported.rows for imported in pool.map(join, files)]
+
+    said = json.loads(DeltaTable(f"{tmp_path}/rg_groups").metadata().configuration[IMPORTED])
+    assert {"gold", "silver", "b", "c", "d"} == set(said["groups"]) == set(store.read().groups)
+    assert FILE.tenants == said["tenants"]
 
 
 def test_a_property_that_cannot_be_read_is_told(tmp_path, store):

@@ -5,12 +5,12 @@ import pytest
 from unit.quota_loop.rig import Cluster, attached, group, write
 
 DEMANDS = {"a": 900, "b": 300}
-OFF_EPOCHS = 100
+OFF_EPOCHS = 30
 
 
 def cluster(folder, **values):
-    """Jobs of a and b; of b's rows an epoch has no more than one."""
-    quota = Cluster(folder, ["a", "b"], one_job=False, **({"suppress_rounds": 0} | values))
+    """Jobs of a and b, that take each other for lost after ten epochs."""
+    quota = Cluster(folder, ["a", "b"], one_job=False, **({"suppress_rounds": 0, "silent_rounds": 2} | values))
     write(quota.tables, group(), attached())
     return quota
 
@@ -40,7 +40,7 @@ def test_it_goes_by_what_the_others_used_then(tmp_path):
     quota = cluster(tmp_path)
     quota.run(5, **DEMANDS)
     at = stop(quota, OFF_EPOCHS)
-    limits = catch_up(quota, restart(quota, "a"), range(at, at + 80))
+    limits = catch_up(quota, restart(quota, "a"), range(at, at + 20))
 
     assert {700} == set(limits[5:])
     assert 1000 == quota.limits()["b"]
@@ -50,15 +50,14 @@ def test_it_goes_by_what_the_others_used_then(tmp_path):
 def test_where_the_others_live_anew_it_has_its_cluster_share_until_it_has_caught_up(tmp_path, suppress_rounds):
     quota = cluster(tmp_path, suppress_rounds=suppress_rounds)
     quota.run(5, **DEMANDS)
-    at = stop(quota, 20)
+    at = stop(quota, 10)
     restart(quota, "b")
-    quota.run(80, running=["b"], b=300)
+    quota.run(10, running=["b"], b=300)
     job = restart(quota, "a")
-    early = catch_up(quota, job, range(at, at + 15))
-    catch_up(quota, job, range(at + 15, quota.epoch - 2))
-    quota.run(8, **DEMANDS)
+    limits = catch_up(quota, job, range(at, quota.epoch - 1))
+    quota.run(6, **DEMANDS)
 
-    assert {500} == set(early)
+    assert {500} == set(limits[:8])
     assert {"a": 700, "b": 300} == quota.limits()
 
 
@@ -79,11 +78,11 @@ def test_what_waits_is_read_once_and_counted_once(tmp_path):
     read = type(reader).read
     try:
         type(reader).read = lambda *args: (whole.append(read(*args)), whole[-1])[1]
-        catch_up(quota, job, range(at, at + 30))
+        catch_up(quota, job, range(at, at + 10))
     finally:
         type(reader).read = read
 
-    assert [True] + [False] * 29 == [one.whole for one in whole]
+    assert [True] + [False] * 9 == [one.whole for one in whole]
     assert {} == {name: count for name, count in quota.metric("rows_dropped_total").items() if name == "future"}
 
 
@@ -95,3 +94,18 @@ def test_a_clock_that_is_slow_by_more_than_silence_sees_the_others_as_late_and_k
     quota.run(12, **DEMANDS)
 
     assert {"a": 700, "b": 400} == quota.limits()
+
+
+@pytest.mark.parametrize(("off", "idle"), [(5, 3), (7, 2), (30, 2), (30, 3)])
+def test_what_is_said_once_is_not_missed_however_far_off_it_was(tmp_path, off, idle):
+    """That b uses nothing any more is one row, which nothing repeats."""
+    quota = cluster(tmp_path, silent_rounds=8)
+    quota.run(5, **DEMANDS)
+    at = stop(quota, off - idle)
+    quota.run(idle, running=["b"], b=0)
+    job = restart(quota, "a")
+    job.take(job.loop.exchange(at * 1000, quota.epoch * 1000))
+    catch_up(quota, job, range(at, quota.epoch - 1))
+    quota.run(6, a=900, b=0)
+
+    assert 900 <= quota.limits()["a"]
