@@ -14,7 +14,9 @@ from headgate.quota.hourly_files import COMPACTED, read_file, write_files
 from headgate.quota.usage_rows import HOUR_MS
 
 COMPACTION = "headgate-compaction"
-"""The application id of compactions: of two at once Delta refuses one."""
+"""How application ids of compactions begin, one an hour: of two of the same hour at once Delta refuses one."""
+LATE_FILES = 100
+"""So many files that came after an hour was compacted make it due once more: of jobs that caught up."""
 CLOSED_AFTER_MS = 60_000
 """An hour is closed so long after its end: what its brokers sent is in then."""
 
@@ -55,7 +57,7 @@ class HourlyUpkeep:
         self._kept_hours = kept_hours
 
     def run(self, now_ms: int) -> Kept:
-        """Compact each closed hour once, remove hours that are too old and the files nobody needs any more.
+        """Compact each closed hour, remove hours that are too old and the files nobody needs any more.
 
         now_ms: in event time.
         """
@@ -97,8 +99,10 @@ class HourlyUpkeep:
                 return False
             actions += write_files(self._table, rows.sort_by(self._order), COMPACTED.rstrip("-"), data_change=False)
             actions += [_replaced(file, partition, at_ms) for file in parts]
-        # delta-rs lets two replace the same files, whose rows were there twice then; it refuses the same transaction.
-        return self._table.commit_pinned(actions, [Transaction(COMPACTION, hour)], retries=COMMIT_RETRIES)
+        # delta-rs lets two replace the same files, whose rows were there twice then; it refuses the same application.
+        return self._table.commit_pinned(
+            actions, [Transaction(f"{COMPACTION}-{hour}", self._table.version)], retries=COMMIT_RETRIES
+        )
 
     def _remove(self, oldest: int) -> bool:
         """Drop the hours before `oldest`; False if somebody else did."""
@@ -118,7 +122,8 @@ class HourlyUpkeep:
 
 
 def _is_done(files: Iterable[_File]) -> bool:
-    return any(file.is_compacted for file in files)
+    compacted = [file.is_compacted for file in files]
+    return any(compacted) and compacted.count(False) < LATE_FILES
 
 
 def _replaced(file: _File, partition: Mapping[str, str | None], at_ms: int) -> RemoveAction:

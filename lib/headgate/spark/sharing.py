@@ -78,7 +78,7 @@ class Sharing:
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
         progress = self._of_own(counts.progress)
         clock_ms = max([0, *progress.values()])
-        self._tell_of_clocks_ahead(progress)
+        self._tell_of_clocks_ahead(self._of_own(counts.progress.filter(pc.greater(counts.progress["rows"], 0))))
         if not self._store.has(query_id, batch_id):
             self._loop.measure(counts.usage, counts.waits, progress, clock_ms, _wall_ms(), counts.leaves)
             self._store.save(self._loop.state(), query_id, batch_id)

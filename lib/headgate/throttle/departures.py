@@ -1,4 +1,8 @@
-"""Groups that lose their topics of a domain as attachments move them, for readers of usage (resource-groups 6.2)."""
+"""Groups that lose their topics of a domain as attachments move them, for readers of usage (resource-groups 6.2).
+
+Unlike what is written of events this depends on where batches end: a topic that comes back in the same batch never
+left. Attachments themselves hold from the end of the batch in which they were read.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self

@@ -1,17 +1,19 @@
 """Hours that are over become sorted files, old ones go; readers get no row twice and lose none."""
 
+import os
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.delta_query import query
 from headgate.quota.delta import opened
 from headgate.quota.limits import LimitRow
 from headgate.quota.schemas import RG_LIMITS, RG_USAGE
-from headgate.quota.upkeep import CLOSED_AFTER_MS, Kept
+from headgate.quota.upkeep import CLOSED_AFTER_MS, LATE_FILES, Kept
 from unit.quota.places import EPOCH, HOUR, NOW_MS, SHARDS, cut, said, tables
 
 CLOSED_MS = (HOUR + 1) * 3_600_000 + CLOSED_AFTER_MS
@@ -71,6 +73,31 @@ def test_an_hour_is_compacted_once_and_only_when_it_is_over(tmp_path):
     assert ["compacted", "cut"] == names(tmp_path)
 
 
+def test_hours_that_are_due_together_are_all_compacted(tmp_path):
+    quota = tables(tmp_path)
+    for hours in (0, 1, 2):
+        quota.limits.append([replace(LIMIT, epoch=EPOCH + 3600 * hours)])
+
+    assert Kept(compacted=(HOUR, HOUR + 1)) == quota.upkeep_of_limits().run(CLOSED_MS + 3_600_000)
+
+
+def test_an_hour_that_many_late_files_came_to_is_compacted_once_more(tmp_path):
+    quota = tables(tmp_path)
+    upkeep = quota.upkeep_of_limits()
+    quota.limits.append([LIMIT])
+    upkeep.run(CLOSED_MS)
+    for epoch in range(EPOCH + 1, EPOCH + LATE_FILES):
+        quota.limits.append([replace(LIMIT, epoch=epoch)])
+    before = upkeep.run(CLOSED_MS)
+    quota.limits.append([replace(LIMIT, epoch=EPOCH + LATE_FILES)])
+
+    assert [Kept(), Kept(compacted=(HOUR,)), Kept()] == [before, upkeep.run(CLOSED_MS), upkeep.run(CLOSED_MS)]
+    assert list(range(EPOCH, EPOCH + LATE_FILES + 1)) == sorted(
+        row["epoch"] for row in opened(f"{tmp_path}/rg_limits", RG_LIMITS, None).select().to_pylist()
+    )
+    assert 1 == len(DeltaTable(f"{tmp_path}/rg_limits").file_uris())
+
+
 @pytest.mark.parametrize("name", ["rg_usage", "rg_limits"])
 def test_of_two_that_compact_at_once_one_does_it(tmp_path, name):
     quota = tables(tmp_path)
@@ -92,24 +119,33 @@ def test_of_two_that_compact_at_once_one_does_it(tmp_path, name):
     assert before == rows_of(tmp_path, name)
 
 
-def test_limits_of_a_closed_hour_become_one_file_and_stay_whatever_their_age(tmp_path):
-    """Also for who asks for a version of the past."""
+@pytest.mark.parametrize(("replaced_days_ago", "is_there"), [(2, True), (8, False)])
+def test_limits_of_a_closed_hour_become_one_file_and_stay_whatever_their_age(
+    tmp_path, monkeypatch, replaced_days_ago, is_there
+):
+    """The files that it replaces stay for a week, for who asks for a version of the past."""
     quota = tables(tmp_path)
     for epoch in (EPOCH, EPOCH + 1):
         for broker in (8, 7):
             quota.limits.append([replace(LIMIT, broker_id=broker, epoch=epoch)])
     before, version = rows_of(tmp_path, "rg_limits"), DeltaTable(f"{tmp_path}/rg_limits").version()
 
-    assert [Kept(compacted=(HOUR,)), Kept()] == [
-        quota.upkeep_of_limits().run(CLOSED_MS + days * DAY_MS) for days in (0, 400)
-    ]
+    replaced_s = time.time() - replaced_days_ago * DAY_MS / 1000
+    for file in tmp_path.glob("rg_limits/hour=*/*"):
+        os.utime(file, (replaced_s, replaced_s))
+    with monkeypatch.context() as patch:
+        patch.setattr("headgate.quota.upkeep.time.time_ns", lambda: int(replaced_s * 1e9))
+        assert [Kept(compacted=(HOUR,)), Kept()] == [
+            quota.upkeep_of_limits().run(CLOSED_MS + days * DAY_MS) for days in (0, 400)
+        ]
 
     after = DeltaTable(f"{tmp_path}/rg_limits")
     (path,) = after.file_uris()
     order = [(row["broker_id"], row["epoch"]) for row in pq.ParquetFile(path).read().to_pylist()]
     assert [(broker, epoch) for broker in (7, 8) for epoch in (EPOCH, EPOCH + 1)] == order
     assert before == rows_of(tmp_path, "rg_limits")
-    assert 4 == len(query("SELECT * FROM t", {"t": DeltaTable(f"{tmp_path}/rg_limits", version=version)}))
+    past = DeltaTable(f"{tmp_path}/rg_limits", version=version).file_uris()
+    assert [is_there] * 4 == [Path(uri).exists() for uri in past]
 
 
 def test_cuts_that_come_while_an_hour_is_compacted_are_kept(tmp_path):
