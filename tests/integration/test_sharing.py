@@ -12,9 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import ResourceGroup
+from headgate.errors import StateError
+from headgate.quota.admin_writer import apply
+from headgate.quota.presence import EVERYWHERE
+from headgate.quota.requests import attach, local_parameters, put_group
+from headgate.quota.tables import opened_config
 from headgate.spark.sharing import Sharing
-from headgate.spark.sink import GroupCounts
+from headgate.spark.sink import BatchResult, GroupCounts
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables
@@ -96,12 +102,13 @@ def test_once_ends_on_a_source_that_grows_with_every_batch(spark: SparkSession, 
 
 
 def used_by(broker: str, at_s: int) -> GroupCounts:
-    """Five messages of gold in that second."""
+    """Five messages of gold in that second; another broker without rows is brought as far."""
     amounts = dict.fromkeys(("admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes"), 5)
     place = {"broker": broker, "group": "gold", "class": 0, "at_ms": at_s * 1000, "topics": 1}
     usage = pa.Table.from_pylist([place | amounts], GROUP_USAGE)
-    progress = {"key": "0", "broker": broker, "event_time_us": (at_s + 2) * 1_000_000}
-    return GroupCounts(usage, GROUP_WAITS.empty_table(), pa.Table.from_pylist([progress], PROGRESS))
+    reached = {"key": "0", "event_time_us": (at_s + 2) * 1_000_000}
+    progress = [reached | {"broker": broker, "rows": 1}, reached | {"broker": "quiet", "rows": 0}]
+    return GroupCounts(usage, GROUP_WAITS.empty_table(), pa.Table.from_pylist(progress, PROGRESS))
 
 
 def limit_on(tables: Tables, broker: str) -> int:
@@ -212,3 +219,38 @@ def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_
     counts = asked(tmp_path / "out", "SELECT count(*) AS n FROM rg_usage UNION ALL SELECT count(*) FROM rg_members")
     assert [0, 0] == [row["n"] for row in counts]
     assert total(tmp_path / "out", "messages") == total(tmp_path / "out", "admitted_messages")
+
+
+@pytest.mark.parametrize("has_groups", [True, False])
+def test_the_first_attachment_may_come_to_a_running_job_that_began_with_a_group(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, has_groups: bool
+) -> None:
+    """Else the log says that it is not enforced, and the next start is refused."""
+    trace, later = tmp_path / "trace", tmp_path / "later"
+    moving(later)
+    trace.mkdir()
+    groups = {"resourcegroups": GROUPS["resourcegroups"] if has_groups else {}}
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=groups)
+    job = ThrottleJob(str(trace), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
+    requests = [put_group("gold", {"publishRateInMsgs": QUOTA}), attach(Scope.TENANT, "acme", "gold")][has_groups:]
+
+    def run_on(files: int) -> None:
+        for file in sorted(later.iterdir())[:files]:
+            file.rename(trace / file.name)
+        assert ThrottleRun(spark, job, conf, attach_once, Event()).run()
+
+    def attach_once(_batch: BatchResult, _waiting: int) -> None:
+        store = opened_config(tmp_path / "out", conf.quota)
+        while requests:
+            assert 204 == apply(store, requests.pop(0), EVERYWHERE, local_parameters(conf.quota)).response.status
+
+    run_on(3)
+    told = [record.getMessage() for record in caplog.records if "cannot enforce them" in record.getMessage()]
+    assert ([] if has_groups else ["resource groups are attached"]) == [line[:28] for line in told]
+    if has_groups:
+        run_on(8)
+        assert [] == rows_of(tmp_path / "out", "dead_letters")
+        assert 0 < total(tmp_path / "out", "throttled_publishes")
+    else:
+        with pytest.raises(StateError, match="whole_brokers: the checkpoint has False, the conf files say True"):
+            run_on(8)

@@ -41,6 +41,7 @@ class Sharing:
     cannot be written; troubles of shared tables stop nothing (resource-groups 10).
 
     shared: the output under which the tables are that all jobs know. broker: the one that the job is for, None: all.
+    enforces: whether the operator's state can hold limits of groups; if not, the log says so once it would have to.
     """
 
     def __init__(self, tables: Tables, conf: Conf, shared: str, own: str, broker: str | None) -> None:
@@ -51,6 +52,7 @@ class Sharing:
         self.meter = settings.meter_parameters(demand_visible=is_offered)
         self.tables = QuotaTables(Locations.of(shared, settings), settings)
         self._state = opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms)
+        self.enforces = True
         self._ahead: frozenset[str] = frozenset()
         self.warnings = self._import(conf.resource_groups).warnings
         self._file = GroupsFile(conf.groups_file, conf.resource_groups)
@@ -65,6 +67,11 @@ class Sharing:
         """Whether anything is attached to a group."""
         attachments = self.tables.config.read().attachments
         return bool(attachments.tenants or attachments.namespaces or attachments.topics)
+
+    @property
+    def may_be_in_use(self) -> bool:
+        """Whether something may come to be attached while the job runs: there are groups, or the job is one of many."""
+        return self._broker is not None or bool(self.tables.config.read().groups)
 
     @property
     def shares(self) -> bool:
@@ -137,6 +144,12 @@ class Sharing:
     def _exchange(self, clock_ms: int) -> None:
         self._follow_file()
         rows = self._loop.exchange(clock_ms, _wall_ms())
+        if self.shares and not self.enforces:
+            self.enforces = True
+            LOG.warning(
+                "resource groups are attached, and this job cannot enforce them: its first start found no group, so "
+                "its state is split finer than brokers. Start with a new --output and --checkpoint"
+            )
         ceilings = self._new_ceilings({(row.broker, row.group, row.traffic_class) for row in rows.limits})
         self._control.append_control([*ceilings, *control_rows(rows, len(ceilings))], rows.transaction)
 

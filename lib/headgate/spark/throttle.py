@@ -109,6 +109,7 @@ class ThrottleRun:
         self._layout = self._prepared()
         self._routing = replace(routing_of(self._layout), broker=job.broker)
         if self.sharing is not None:
+            self.sharing.enforces = self._layout.whole_brokers
             self.sharing.begin(self._reached())
 
     def run(self) -> bool:
@@ -223,8 +224,7 @@ class ThrottleRun:
     def _prepared(self) -> Layout:
         """Bring the control table up to the conf files; a restart finds the layout that the first start chose."""
         control = self.tables.read("control")
-        is_shared = self.sharing is not None and self.sharing.is_in_use
-        wanted, kept = layout_of(self._conf, whole_brokers=is_shared), kept_layout(control)
+        wanted, kept = layout_of(self._conf, whole_brokers=self._are_brokers_whole()), kept_layout(control)
         rows = []
         if not self._has_begun:
             self._refuse_another_checkpoint(control)
@@ -241,6 +241,12 @@ class ThrottleRun:
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)
         return kept
+
+    def _are_brokers_whole(self) -> bool:
+        """Whether all topics of a broker need one key: groups are shared, or may be before the checkpoint ends."""
+        if self.sharing is None:
+            return False
+        return self.sharing.is_in_use if self._has_begun else self.sharing.may_be_in_use
 
     def _not_of_this_checkpoint(self) -> StateError:
         return StateError(

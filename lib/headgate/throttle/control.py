@@ -217,8 +217,8 @@ def _fault_of_attachment(routing: Routing, row: dict[str, Any]) -> str | None:
         return f"kind: got {ATTACHMENT}, allowed is {LIMIT} while state_key is topic: topics then share no limiter"
     if group is not None and not routing.whole_brokers:
         return (
-            f"kind: got {ATTACHMENT}, but the state of this checkpoint is split finer than brokers: attach a group in "
-            "resource-groups.json and start with a new --output"
+            f"kind: got {ATTACHMENT}, but the state of this checkpoint is split finer than brokers: start with a new "
+            "--output while there are groups"
         )
     return None
 

@@ -237,8 +237,8 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         (
             ATTACHMENT_ROW,
             (
-                "kind: got attachment, but the state of this checkpoint is split finer than brokers: attach a group in "
-                "resource-groups.json and start with a new --output"
+                "kind: got attachment, but the state of this checkpoint is split finer than brokers: start with a new "
+                "--output while there are groups"
             ),
         ),
         (TOPIC_ROW | {"name": None}, "name: got None, allowed is a name with scope topic"),
