@@ -83,6 +83,7 @@ class UsageTables:
         self._groups = opened(places.groups, RG_GROUPS, None)
         self._attachments = opened(places.attachments, RG_ATTACHMENTS, None)
         self.epoch_ms = _epoch_ms(self.usage)
+        self._silent_rounds = settings.silent_rounds
         group_rows = sorted(self._groups.select().to_pylist(), key=lambda row: row["version"])
         self.group_names: dict[int, str] = {row["group_id"]: row["name"] for row in group_rows}
         self._group_rows = [row for row in group_rows if group in {None, row["name"]}]
@@ -111,7 +112,11 @@ class UsageTables:
         members = self._members_at(at_ms)
         states_known = members is not None
         brokers = brokers_of(
-            reports, self._members_at(None) or {} if members is None else members, epoch, states_known=states_known
+            reports,
+            self._members_at(None) or {} if members is None else members,
+            epoch,
+            silent_rounds=self._silent_rounds,
+            states_known=states_known,
         )
         limits = self._newest_limits(None if at_ms is None else epoch)
         config = self.config(version)

@@ -45,7 +45,8 @@ class Broker:
 
     state: of rg_members, None: not known. incarnation: its present life, ms.
     heard: the newest epoch that its rows or heartbeats cover, None: not heard of in the rows that were read.
-    age: epochs since then. config_version: the highest it had read.
+    age: epochs since then. config_version: the highest it had read. silent: it is up, and not heard of for so long that
+    allocation goes by its safe share.
     """
 
     broker_id: int
@@ -55,6 +56,7 @@ class Broker:
     heard: int | None = None
     age: int | None = None
     config_version: int | None = None
+    silent: bool = False
 
     @property
     def counts(self) -> bool:
@@ -133,9 +135,14 @@ class Cell:
 
 
 def brokers_of(
-    reports: Iterable[Report], members: Mapping[int, MemberRow], epoch: int, *, states_known: bool = True
+    reports: Iterable[Report],
+    members: Mapping[int, MemberRow],
+    epoch: int,
+    *,
+    silent_rounds: int,
+    states_known: bool = True,
 ) -> dict[int, Broker]:
-    """Everybody who reports or is a member, by id.
+    """Everybody who reports or is a member, by id. silent_rounds: of resourceGroupSilentRounds.
 
     members: the newest row of each. states_known: whether these rows are of the time of `epoch`; if not, they give
     names alone.
@@ -152,14 +159,16 @@ def brokers_of(
         member, life = members.get(broker_id), lives[broker_id]
         alive = [report for report in rows[broker_id] if report.incarnation == life]
         heard = max((report.epoch for report in alive), default=None)
+        age = None if heard is None else epoch - heard
         brokers[broker_id] = Broker(
             broker_id,
             f"broker {broker_id}" if member is None else member.name,
             member.state if states_known and member is not None else None,
             life,
             heard,
-            None if heard is None else epoch - heard,
+            age,
             max((report.config_version for report in alive), default=None),
+            age is not None and age >= silent_rounds,
         )
     return brokers
 

@@ -29,6 +29,10 @@ class _Heard(NamedTuple):
     quiet_ms: int
 
 
+FIRST_WORD = 5
+"""So many times longer a life may take to its first heartbeat: a first batch starts workers and compiles."""
+
+
 class Watch:
     """Only time in which the table was read counts: who could not listen says nothing about others."""
 
@@ -46,7 +50,11 @@ class Watch:
         elapsed_ms = 0 if self._clock_ms is None else max(0, clock_ms - self._clock_ms)
         self._clock_ms = clock_ms
         self._heard = dict(self._listened(members, elapsed_ms))
-        return {id_: heard.incarnation for id_, heard in self._heard.items() if heard.quiet_ms >= self._bound_ms}
+        return {
+            id_: heard.incarnation
+            for id_, heard in self._heard.items()
+            if heard.quiet_ms >= self._bound_ms * (FIRST_WORD if heard.covered_epoch is None else 1)
+        }
 
     def _listened(self, members: Mapping[int, BrokerUsage], elapsed_ms: int) -> Iterator[tuple[int, _Heard]]:
         for broker_id, broker in members.items():

@@ -62,8 +62,10 @@ def cell_verdict(cell: Cell) -> str:
         return "not limited now; its brokers have still to read that"
     if cell.quota == 0:
         return "the quota is 0, which blocks"
-    if cell.demand is None or cell.demand > cell.quota:
+    if cell.demand_at_least > cell.quota:
         return "more is wanted than the quota"
+    if cell.demand is None:
+        return "how much more is wanted does not show"
     return "the quota would do: limits of brokers are behind, or bursts"
 
 
@@ -77,16 +79,20 @@ def part_verdict(part: Part) -> str:
     elif part.is_victim:
         own = part.outcome.safe_share if part.outcome is not None else None
         words.insert(0, f"VICTIM, below its part of {own:,}" if own else "VICTIM, below its part")
+    if part.broker.silent:
+        words.insert(0, "SILENT, as it was at its last report")
     return "; ".join(words)
 
 
 def cell_lines(cell: Cell) -> list[str]:
     """A throttled cell for somebody in a hurry: what it wants, who takes it, who is only a victim."""
     wanted = f"{cell_name(cell)}: {demand(cell)}/s wanted, quota {rate(cell.quota, 'none')}; {cell_verdict(cell)}"
+    heard = [part for part in cell.throttled if not part.broker.silent]
     groups = {
-        "over their part": [part for part in cell.throttled if not part.is_victim and not part.is_burst],
-        "only victims": [part for part in cell.throttled if part.is_victim],
-        "only bursts": [part for part in cell.throttled if part.is_burst],
+        "over their part": [part for part in heard if not part.is_victim and not part.is_burst],
+        "only victims": [part for part in heard if part.is_victim],
+        "only bursts": [part for part in heard if part.is_burst],
+        "silent, throttled at their last report": [part for part in cell.throttled if part.broker.silent],
     }
     said = [f"{label}: {named([part.broker.name for part in parts])}" for label, parts in groups.items() if parts]
     return [wanted, f"  {'; '.join(said)}"]

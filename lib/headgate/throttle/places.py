@@ -54,7 +54,8 @@ def sole_use(checkpoint: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StateError(
-                f"another job is running on the checkpoint {checkpoint}: stop it first, or give another --output"
+                f"another job is running on the checkpoint {checkpoint}: stop it first, or give another --output, or "
+                "--broker where each broker has a job"
             ) from error
         yield
 

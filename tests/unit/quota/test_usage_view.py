@@ -29,7 +29,9 @@ def member(broker=7, state="up", life=1):
 
 
 def held(*reports, members=(), states_known=True):
-    brokers = brokers_of(reports, {row.broker_id: row for row in members}, 9, states_known=states_known)
+    brokers = brokers_of(
+        reports, {row.broker_id: row for row in members}, 9, silent_rounds=8, states_known=states_known
+    )
     return [(row.broker_id, row.group_id, row.traffic_class) for row in in_force(reports, brokers)]
 
 
@@ -68,14 +70,14 @@ def test_what_is_no_member_any_more_uses_nothing_where_its_state_is_known(row, s
 
 def test_the_age_is_that_of_the_newest_row_or_heartbeat_of_the_present_life():
     rows = [report(epoch=4), heartbeat(epoch=7), report(8, epoch=9, life=1), heartbeat(8, epoch=3, life=2)]
-    brokers = brokers_of(rows, {1: member(1)}, 9)
+    brokers = brokers_of(rows, {1: member(1)}, 9, silent_rounds=8)
 
     assert {1: None, 7: 2, 8: 6} == {broker_id: broker.age for broker_id, broker in brokers.items()}
     assert ["b-1", "broker 7", "broker 8"] == [broker.name for broker in brokers.values()]
 
 
 def cells(*reports, limits=(), config=CONFIG):
-    brokers = brokers_of(reports, {}, 9)
+    brokers = brokers_of(reports, {}, 9, silent_rounds=8)
     return cells_of(in_force(reports, brokers), brokers, limits, config, {1: "gold", 4: "gone"})
 
 
@@ -135,3 +137,11 @@ def test_below_its_part_is_a_victim_and_within_its_limit_a_burst(offered, limit,
 
 def test_without_a_row_of_limits_the_report_says_what_was_in_force():
     assert 20 == cells(report())[0].parts[0].limit
+
+
+@pytest.mark.parametrize(("heard", "silent"), [(9, False), (2, False), (1, True), (None, False)])
+def test_a_broker_is_silent_once_it_was_not_heard_of_for_so_many_epochs(heard, silent):
+    reports = [] if heard is None else [heartbeat(epoch=heard)]
+    brokers = brokers_of(reports, {7: member(7)}, 9, silent_rounds=8)
+
+    assert silent == brokers[7].silent

@@ -32,9 +32,17 @@ def test_time_in_which_the_table_was_not_read_and_former_lives_do_not_count():
     watch.overdue(heard(1), 2000)
     watch.interrupt()
     after_outage = watch.overdue(heard(1), 60_000)
-    new_life = watch.overdue(heard(None, incarnation=2), 62_000)
+    new_life = watch.overdue(heard(5, incarnation=2), 62_000)
 
-    assert [{}, {}, {7: 2}] == [after_outage, new_life, watch.overdue(heard(None, incarnation=2), 65_000)]
+    assert [{}, {}, {7: 2}] == [after_outage, new_life, watch.overdue(heard(5, incarnation=2), 65_000)]
+
+
+def test_a_life_that_has_not_said_anything_yet_has_longer_to_begin():
+    """Its first batch starts workers, and compiles what is new."""
+    watch = Watch(3000)
+    steps = [(0, heard(None)), (14_000, heard(None)), (15_000, heard(None))]
+
+    assert [{}, {}, {7: 1}] == [watch.overdue(members, at_ms) for at_ms, members in steps]
 
 
 def cut(epoch, kind=CutKind.PERIODIC, at_ms=0):
