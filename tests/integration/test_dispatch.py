@@ -13,6 +13,7 @@ from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.trace import write_trace
 from integration.runs import (
     SMALL,
+    TOPIC_LIMIT,
     asked,
     at,
     conf_in,
@@ -81,15 +82,21 @@ def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: S
 
 
 def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession, tmp_path: Path) -> None:
-    """A trace of both kinds with bad rows: every row is accounted, tables and buckets are the same."""
-    spec = replace(SMALL, events=300, files=3, dispatch_share=0.5, bad_share=0.1)
+    """A trace of all kinds with bad rows: every row is accounted, tables and buckets are the same."""
+    spec = replace(SMALL, events=500, files=3, dispatch_share=0.3, subscribe_share=0.3, bad_share=0.1)
+    broker = TOPIC_LIMIT | {"subscribeThrottlingRatePerConsumer": 2}
+    policies = {"namespaces": {"acme/ads": {"subscribeRate": {"subscribeThrottlingRatePerConsumer": 5}}}}
     results, states = [], []
     for format_, files in (("parquet", 1), ("csv", 100)):
         folder = tmp_path / format_
         summary = write_trace(spec, folder / "trace", format_)
         text = f"[input]\nmax_files_per_trigger = {files}\n[operator]\nslots = 4\ntraffic = 'offered'\n"
         output = run_once(
-            spark, conf_in(folder / "conf", text, groups=GROUPS), folder / "trace", folder / "out", format_
+            spark,
+            conf_in(folder / "conf", text, broker=broker, policies=policies, groups=GROUPS),
+            folder / "trace",
+            folder / "out",
+            format_,
         )
         results.append(results_of(output))
         states.append(read_state(spark, str(output / "checkpoint")).to_pylist())
@@ -99,5 +106,8 @@ def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession,
 
     assert results[0] == results[1]
     assert states[0] == states[1]
+    decided = results[0]["subscribe_decisions"]
+    assert {(2, 30), (5, 30)} == {(row["subscribes_per_period"], row["period_s"]) for row in decided}
+    assert {True, False} == {row["allowed"] for row in decided}
     levels = [(row["limiter"], row["messages_per_s"]) for row in states[0] if row["class"] == "dispatch"]
     assert [("gold", QUOTA)] * 2 == levels

@@ -32,10 +32,12 @@ GOOD: dict[str, Any] = {
     "messages": 3,
     "bytes": 4,
 }
-VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name not in {"event_time", "kind"}}
-VALUES["subscription"] = None
+VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name != "event_time"}
+VALUES |= dict.fromkeys(("subscription", "client", "consumer", "consumer_id"))
 DISPATCH = {"kind": "dispatch", "subscription": "sub-1", "producer": None, "connection": None}
-DISPATCHED = {"subscription": "sub-1", "producer": None, "connection": None}
+DISPATCHED = DISPATCH
+SUBSCRIBE = {"kind": "subscribe", "client": "host-1", "consumer": "consumer-1", "consumer_id": 1}
+SUBSCRIBED = SUBSCRIBE | dict.fromkeys(("producer", "connection", "messages", "bytes"))
 MOST = 2**63 - 1
 
 NO_TIME = "event_time: got {}, allowed is ISO 8601 with a zone, or whole microseconds since 1970"
@@ -47,7 +49,8 @@ NO_AMOUNT = "messages: got {}, allowed is a whole number from 0 to 9223372036854
 NO_SEQ = "seq: got {}, allowed is a whole number of 64 bits"
 NO_NAME = "{}: got {}, allowed is a name"
 NO_TOPIC = "topic: got {}, allowed is persistent://tenant/namespace/topic"
-NO_KIND = "kind: got {}, allowed is publish or dispatch"
+NO_KIND = "kind: got {}, allowed is publish, dispatch or subscribe"
+NO_ID = "consumer_id: got {}, allowed is a whole number from 0 to 9223372036854775807"
 NO_JSON = "the line is not a JSON object"
 MORE_JSON = "the line holds more than one JSON object"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \ufffd"
@@ -146,7 +149,17 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "another scheme": (line(topic="Persistent://a/b/c"), NO_TOPIC.format("Persistent://a/b/c")),
     "text before the scheme": (line(topic="x-persistent://a/b/c"), NO_TOPIC.format("x-persistent://a/b/c")),
     "no topic": (line(topic=None), NO_TOPIC.format("null")),
-    "another kind": (line(kind="subscribe"), NO_KIND.format("subscribe")),
+    "another kind": (line(kind="unload"), NO_KIND.format("unload")),
+    "a subscribe": (line(**SUBSCRIBE, producer=None, connection=None, messages=None), SUBSCRIBED),
+    "a subscribe with what others have": (line(**SUBSCRIBE, subscription=["s"], bytes=-1), SUBSCRIBED),
+    "a subscribe without its columns": (
+        line(kind="subscribe"),
+        "; ".join([*(NO_NAME.format(name, "null") for name in ("client", "consumer")), NO_ID.format("null")]),
+    ),
+    "a subscribe of a blank client": (line(**SUBSCRIBE | {"client": ""}), NO_NAME.format("client", "''")),
+    "a subscribe of an odd id": (line(**SUBSCRIBE | {"consumer_id": 1.5}), NO_ID.format("1.5")),
+    "a subscribe of a negative id": (line(**SUBSCRIBE | {"consumer_id": -1}), NO_ID.format("-1")),
+    "a publish with a consumer": (line(client=7, consumer={}, consumer_id="x"), {}),
     "a dispatch": (line(**DISPATCH), DISPATCHED),
     "a dispatch with what publishes have": (line(kind="dispatch", subscription="sub-1"), DISPATCHED),
     "a dispatch with an object for a producer": (line(**DISPATCH | {"producer": {"id": 7}}), DISPATCHED),

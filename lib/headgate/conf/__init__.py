@@ -6,9 +6,11 @@ from headgate.conf.limits import (
     AttachmentRow,
     DispatchLimitRow,
     LimitRow,
+    SubscribeLimitRow,
     dispatch_limits,
     group_attachments,
     publish_limits,
+    subscribe_limits,
 )
 from headgate.conf.load import Conf, load_conf, load_resource_groups
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
@@ -40,6 +42,7 @@ __all__ = [
     "ResourceGroup",
     "ResourceGroups",
     "Settings",
+    "SubscribeLimitRow",
     "SubscribeRate",
     "TriggerSettings",
     "check_streaming",
@@ -48,4 +51,5 @@ __all__ = [
     "load_conf",
     "load_resource_groups",
     "publish_limits",
+    "subscribe_limits",
 ]

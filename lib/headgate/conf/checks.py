@@ -1,6 +1,7 @@
 """Checks that need more than one conf file, or what the conf is used for."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.conf.broker import BROKER_KEYS
@@ -21,7 +22,6 @@ _BROKER_WIDE = (
 )
 _ONLY_LOADED = (
     "dispatchThrottlingRate",
-    "subscribeThrottlingRate",
     "maxMessagePublishBufferSizeInMB",
     "pulsarChannelPauseReceivingRequestsIfUnwritable",
     "headgateDispatchReserveThenSettle",
@@ -95,12 +95,13 @@ def warn_of_limits_that_only_load(conf: "Conf", files: Mapping[str, str], findin
     keys = [name for name, field in only_loaded.items() if getattr(conf.broker, field) > 0]
     if keys:
         findings.warnings.append(f"{files['broker.conf']}: read, but not enforced yet: {', '.join(keys)}")
-    places = sorted(place for place, rates in _policies(conf) if rates != RatePolicies(publish=rates.publish))
+    others = ((place, replace(rates, publish=None, subscribe=None)) for place, rates in _policies(conf))
+    places = sorted(place for place, rates in others if rates != RatePolicies())
     names = [dotted(place) for place in places]
     if names:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         findings.warnings.append(
-            f"{files['policies.json']}: rates of dispatch and of subscribing are read, but not enforced yet: "
+            f"{files['policies.json']}: rates of dispatch are read, but not enforced yet: "
             f"{', '.join(names[:_MOST_NAMES])}{more}"
         )
 

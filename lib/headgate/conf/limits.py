@@ -35,6 +35,19 @@ class DispatchLimitRow(LimitRow):
 
 
 @dataclass(frozen=True, slots=True)
+class SubscribeLimitRow:
+    """How often a consumer may subscribe to a topic of this scope in a period; a rate or a period of 0 is off.
+
+    `name` is as in a LimitRow. A namespace or topic row that is off lifts the wider limit; no row means that it holds.
+    """
+
+    scope: Literal["default", "namespace", "topic"]
+    name: str
+    subscribes_per_period: int
+    period_s: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttachmentRow:
     """The group that a tenant, a namespace (tenant/namespace) or a topic (its full name) is attached to."""
 
@@ -67,6 +80,22 @@ def dispatch_limits(conf: "Conf") -> list[DispatchLimitRow]:
         DispatchLimitRow("group", name, _cut(group.dispatch_messages_per_s), _cut(group.dispatch_bytes_per_s))
         for name, group in sorted(conf.resource_groups.groups.items())
     ]
+
+
+def subscribe_limits(conf: "Conf") -> list[SubscribeLimitRow]:
+    """Return the default, which is off or not, and a row for each namespace and topic with a policy, by name."""
+    rate, period_s = conf.broker.subscribe_rate_per_period, conf.broker.subscribe_rate_period_s
+    rows = [SubscribeLimitRow("default", "", max(0, rate), max(0, period_s))]
+    policies: tuple[tuple[Literal["namespace", "topic"], Mapping[str, RatePolicies]], ...] = (
+        ("namespace", conf.policies.namespaces),
+        ("topic", conf.policies.topics),
+    )
+    for scope, by_name in policies:
+        for name, rates in sorted(by_name.items()):
+            if rates.subscribe is not None:
+                rate, period_s = rates.subscribe.subscribes_per_period, rates.subscribe.period_s
+                rows.append(SubscribeLimitRow(scope, name, rate, max(0, period_s)))
+    return rows
 
 
 def group_attachments(conf: "Conf") -> list[AttachmentRow]:

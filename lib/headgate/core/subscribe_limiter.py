@@ -46,12 +46,8 @@ class SubscribeLimiter:
         if not self.enabled:
             return True
         if key not in self._buckets:
-            self._buckets[key] = self._full_bucket(at_ns)
-        bucket = self._buckets[key]
-        if not bucket.contains(at_ns):
-            return False
-        bucket.consume(1)
-        return True
+            self._buckets[key] = full_bucket(self.rate, self.period_s, at_ns)
+        return is_let_in(self._buckets[key], at_ns)
 
     def available(self, host: str, consumer: str, id_: int, now_ns: int) -> int:
         """Subscribes left to the key, -1 if it has no bucket. A read is a refill."""
@@ -66,8 +62,11 @@ class SubscribeLimiter:
         int64(period_s, "period_s")
         if (rate, period_s) == (self.rate, self.period_s):
             return
+        keys = list(self._buckets)
         self.rate, self.period_s = rate, period_s
-        self._buckets = {key: self._full_bucket(at_ns) for key in self._buckets} if self.enabled else {}
+        self._buckets = {}
+        if self.enabled:
+            self._buckets = {key: full_bucket(rate, period_s, at_ns) for key in keys}
 
     def keys(self, now_ns: int) -> list[SubscribeKey]:
         """The keys that have a bucket, in the order of their first attempts."""
@@ -100,8 +99,18 @@ class SubscribeLimiter:
         self.high_ns = enter(now_ns, self.high_ns)
         return self.high_ns
 
-    def _full_bucket(self, at_ns: int) -> TokenBucket:
-        return TokenBucket(self.rate, created_ns=at_ns, period_ns=sat(self.period_s * SECOND_NS))
+
+def full_bucket(rate: int, period_s: int, at_ns: int) -> TokenBucket:
+    """A consumer's bucket at its first attempt, or after its limit has changed; rate and period >= 1."""
+    return TokenBucket(rate, created_ns=at_ns, period_ns=sat(period_s * SECOND_NS))
+
+
+def is_let_in(bucket: TokenBucket, at_ns: int) -> bool:
+    """Whether one subscribe is let in; if so it takes a token, else nothing is taken."""
+    if not bucket.contains(at_ns):
+        return False
+    bucket.consume(1)
+    return True
 
 
 def _key(host: str, consumer: str, id_: int) -> SubscribeKey:

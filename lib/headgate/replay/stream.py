@@ -23,6 +23,8 @@ KEYED = pa.schema([("conf", pa.int32()), ("key", pa.string()), *EVENTS])
 """A row of traffic on its way to one plan, by its number."""
 REPLAYED = pa.schema([("conf", pa.int32()), ("kind", pa.string()), ("block", pa.binary())])
 """Rows of a kind that came out of one plan (run.Emit), as a block."""
+LEFT_OUT = ("dispatches", "subscribes")
+"""Kinds of blocks that are replayed under no plan."""
 _WHOLE = Routing(slots=1)
 
 
@@ -35,7 +37,7 @@ def route(
         for kind, block in zip(packed["kind"].to_pylist(), packed["block"].to_pylist(), strict=True):
             if kind == "events":
                 yield from _routed(keys, decode(block)).to_batches()
-            elif kind == "dispatches":
+            elif kind in LEFT_OUT:
                 yield from _left_out(decode(block)).to_batches()
             elif kind == "dead_letters":
                 letters = [{"letter": json.dumps(letter)} for letter in decode(block).to_pylist()]

@@ -10,6 +10,7 @@ from rich.console import Console
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
 from headgate.throttle.tables import Tables
 
@@ -17,6 +18,7 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+SHOWN_CONSUMERS = 5
 SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
@@ -105,10 +107,11 @@ class ThrottleScreen(Screen):
             self.say("No publish was throttled: no limit was reached.")
         else:
             self.say("No publish is in the tables yet.")
+        self._refused(refused_consumers(tables))
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
-        self.say(f"\nTables (Delta): {output}/marks  topic_usage  dead_letters  batches  control")
+        self.say(f"\nTables (Delta): {output}/marks  topic_usage  subscribe_decisions  dead_letters  batches  control")
         if courses:
             shared = shared or output
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
@@ -134,6 +137,24 @@ class ThrottleScreen(Screen):
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )
+        self.table(table)
+
+    def _refused(self, consumers: Sequence[Refused]) -> None:
+        attempts, refused = sum(row.attempts for row in consumers), sum(row.refused for row in consumers)
+        if attempts:
+            self.say(f"\n{attempts:,} attempts to subscribe, {f'{refused:,}' if refused else 'none'} of them refused.")
+        if not refused:
+            return
+        table = empty_table("Most refused consumers")
+        for name in ("consumer", "client"):
+            table.add_column(name, overflow="fold")
+        for name in ("attempts", "refused", "share", "topics"):
+            table.add_column(name, justify="right")
+        for row in consumers[:SHOWN_CONSUMERS]:
+            if row.refused:
+                share = f"{row.refused / row.attempts:.1%}"
+                amounts = f"{row.attempts:,}", f"{row.refused:,}", share, f"{row.topics:,}"
+                table.add_row(plain(row.consumer), plain(row.client), *amounts)
         self.table(table)
 
     def _shares(self, courses: Sequence[QuotaCourse]) -> None:

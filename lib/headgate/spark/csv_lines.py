@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 COLUMNS = (
-    *("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "subscription", "messages", "bytes"),
+    *("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "subscription", "client", "consumer"),
+    *("consumer_id", "messages", "bytes"),
 )
 """What a traffic row has; docs/tables.md describes each."""
 

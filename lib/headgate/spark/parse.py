@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 from headgate.spark.csv_lines import COLUMNS
-from headgate.throttle.faults import DISPATCH, KINDS, NAMES, SHOWN_CHARACTERS
+from headgate.throttle.faults import KINDS, NAMES, OF_KIND, PUBLISH, SHOWN_CHARACTERS
 
 TOPIC = r"^(?:non-)?persistent://[^/]++/[^/]++/(?s:.)"
 """The local name may contain `/`."""
@@ -21,8 +21,12 @@ ISO_WITHOUT_SECONDS = r"^(\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(\s*(?:Z|[+-]\d{2}
 INTEGER = r"^\s*[+-]?\d+\s*\z"
 RAW_CHARACTERS = 2**14
 """The most of a row that a dead letter keeps: a batch of such rows has to fit into an Arrow column of 2 GiB."""
-OF_PUBLISH, OF_DISPATCH = ("producer", "connection"), "subscription"
-"""Columns of one kind alone."""
+NUMBERS = ("consumer_id", "messages", "bytes")
+BY_COLUMN = {
+    name: tuple(kind for kind, names in OF_KIND.items() if name in names)
+    for name in ("producer", "connection", "subscription", "client", "consumer", *NUMBERS)
+}
+"""Columns that not every kind has, with those that have it."""
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
@@ -31,8 +35,8 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
 
     `bad` is null for a good row; else it is a JSON object, of which throttle.faults makes the dead letter: what is
     wrong, what the columns were, `raw` (the row), `source` and `offset` (where it came from). event_time_us, seq,
-    broker, topic, producer, connection, subscription, messages, bytes; bad; file where the raw rows have it. A dispatch
-    alone has a subscription, and neither producer nor connection: what stands there in the other kind is not looked at.
+    broker, topic, kind, those of one or several kinds (faults.OF_KIND); bad; file where the raw rows have it. What
+    stands in columns of other kinds than the row's is not looked at, and null.
     """
     types = {field.name: field.dataType for field in raw.schema.fields}
     is_text = isinstance(types["raw"], T.StringType)
@@ -40,10 +44,10 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     frame = raw.select(
         _event_time_us(types["event_time"]).alias("event_time_us"),
         _integer("seq", types["seq"]).alias("seq"),
-        *(F.col(name).cast("string").alias(name) for name in ("broker", "topic", "kind", *OF_PUBLISH, OF_DISPATCH)),
-        _integer("messages", types["messages"]).alias("messages"),
-        _integer("bytes", types["bytes"]).alias("bytes"),
-        *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", "messages", "bytes")),
+        F.col("kind").cast("string").alias("kind"),
+        *(F.col(name).cast("string").alias(name) for name in NAMES),
+        *(_integer(name, types[name]).alias(name) for name in NUMBERS),
+        *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", *NUMBERS)),
         *(F.col(name) for name in ("raw", "source", "offset", "defect", *file)),
     )
     faults = F.lit(0)
@@ -62,16 +66,10 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     is_bad = F.col("defect").isNotNull() | (F.col("faults") != 0)
     bad = F.when(is_bad, F.make_valid_utf8(F.to_json(letter)))
     return frame.withColumn("bad", bad).select(
-        *("event_time_us", "seq", "broker", "topic"),
-        *(F.when(_is_publish(), F.col(name)).alias(name) for name in OF_PUBLISH),
-        F.when(~_is_publish(), F.col(OF_DISPATCH)).alias(OF_DISPATCH),
-        *("messages", "bytes", "bad", *file),
+        *("event_time_us", "seq", "broker", "topic", "kind"),
+        *(F.when(_counts(name), F.col(name)).alias(name) for name in BY_COLUMN),
+        *("bad", *file),
     )
-
-
-def _is_publish() -> Column:
-    """Whether the columns of publishes count, which they do in a row of no kind, too."""
-    return F.coalesce(F.col("kind") != DISPATCH, F.lit(True))
 
 
 def _conditions(settings: InputSettings, types: dict[str, T.DataType]) -> list[Column]:
@@ -85,19 +83,23 @@ def _conditions(settings: InputSettings, types: dict[str, T.DataType]) -> list[C
         _no_name("broker", types),
         topic.isNull() | ~topic.rlike(TOPIC),
         F.col("kind").isNull() | ~F.col("kind").isin(*KINDS),
-        *(_is_publish() & _no_name(name, types) for name in OF_PUBLISH),
-        ~_is_publish() & _no_name(OF_DISPATCH, types),
-        *(F.col(name).isNull() | (F.col(name) < 0) for name in ("messages", "bytes")),
+        *(_counts(name) & _no_name(name, types) for name in ("producer", "connection", "subscription")),
+        *(_counts(name) & _no_name(name, types) for name in ("client", "consumer")),
+        *(_counts(name) & (F.col(name).isNull() | (F.col(name) < 0)) for name in NUMBERS),
     ]
     is_text = isinstance(types["raw"], T.StringType)
     return conditions if is_text else [*conditions, *(_counts(name) & ~F.is_valid_utf8(name) for name in NAMES)]
 
 
 def _counts(name: str) -> Column:
-    """Whether the column is one of those of the row's kind."""
-    if name in OF_PUBLISH:
-        return _is_publish()
-    return ~_is_publish() if name == OF_DISPATCH else F.lit(True)
+    """Whether the column is one of those of the row's kind; a row of no kind is looked at as a publish."""
+    kinds = BY_COLUMN.get(name, KINDS)
+    if len(kinds) == len(KINDS):
+        return F.lit(True)
+    if PUBLISH in kinds:
+        others = [kind for kind in KINDS if kind not in kinds]
+        return F.coalesce(~F.col("kind").isin(*others), F.lit(True))
+    return F.coalesce(F.col("kind").isin(*kinds), F.lit(False))
 
 
 def _event_time_us(kind: T.DataType) -> Column:

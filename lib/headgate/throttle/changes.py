@@ -11,11 +11,12 @@ from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.names import namespace_of, tenant_of
 
-LIMIT, ATTACHMENT, DISPATCH_LIMIT = "limit", "attachment", "dispatch_limit"
+LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
     DISPATCH_LIMIT: ("group",),
+    SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
 }
 """Scopes of the changes of each kind."""
 Rates = tuple[int, int]
@@ -28,8 +29,9 @@ class Change(NamedTuple):
 
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
-    `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `attachment`: scope `tenant`,
-    `namespace` or `topic`; group_name None: nothing is attached there.
+    `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `subscribe_limit`: so many
+    subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `attachment`: scope
+    `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
@@ -45,6 +47,8 @@ class Change(NamedTuple):
     bytes_per_s: int | None = None
     kind: str = LIMIT
     group_name: str | None = None
+    subscribes_per_period: int | None = None
+    period_s: int | None = None
 
     @property
     def rates(self) -> Rates | None:
@@ -56,6 +60,13 @@ class Change(NamedTuple):
         return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
 
     @property
+    def subscribe_rate(self) -> Rates | None:
+        """Subscribes a period, and its seconds; OFF where one is 0. None: the policy is gone."""
+        if self.subscribes_per_period is None or self.period_s is None:
+            return None
+        return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
+
+    @property
     def ends_group(self) -> bool:
         """Whether a group is not limited from then on."""
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
@@ -63,6 +74,8 @@ class Change(NamedTuple):
     @property
     def says(self) -> Rates | str | None:
         """What it says about its place; None takes back what was said."""
+        if self.kind == SUBSCRIBE_LIMIT:
+            return self.subscribe_rate
         return self.group_name if self.kind == ATTACHMENT else self.rates
 
     @property
@@ -93,6 +106,8 @@ CHANGES = pa.schema(
         ("bytes_per_s", pa.int64()),
         ("kind", pa.string()),
         ("group_name", pa.string()),
+        ("subscribes_per_period", pa.int64()),
+        ("period_s", pa.int64()),
     ]
 )
 

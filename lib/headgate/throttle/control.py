@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import AttachmentRow, DispatchLimitRow, LimitRow
+from headgate.conf import AttachmentRow, DispatchLimitRow, LimitRow, SubscribeLimitRow
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SCOPES, Change, changes_table
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SCOPES, SUBSCRIBE_LIMIT, Change, changes_table
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -26,7 +26,7 @@ FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | AttachmentRow
+ConfRow = LimitRow | SubscribeLimitRow | AttachmentRow
 KINDS_OF_CLASSES = (LIMIT, DISPATCH_LIMIT)
 """Kinds of the rows that limit groups, by class: 0 publish, 1 dispatch."""
 
@@ -36,6 +36,9 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     place = {"scope": row.scope, "name": row.name}
     if isinstance(row, AttachmentRow):
         return control_row(at, seq, ATTACHMENT, CONF) | place | {"group_name": None if gone else row.group}
+    if isinstance(row, SubscribeLimitRow):
+        rate = {} if gone else {"subscribes_per_period": row.subscribes_per_period, "period_s": row.period_s}
+        return control_row(at, seq, SUBSCRIBE_LIMIT, CONF) | place | rate
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
     return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
@@ -129,6 +132,8 @@ def _change(row: dict[str, Any]) -> Change:
         row["bytes_per_s"],
         row["kind"],
         row["group_name"],
+        row["subscribes_per_period"],
+        row["period_s"],
     )
 
 
@@ -192,9 +197,11 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
 
 
 def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
-    for rate in ("messages_per_s", "bytes_per_s"):
+    for rate in ("messages_per_s", "bytes_per_s", "subscribes_per_period", "period_s"):
         if row[rate] is not None and row[rate] < 0:
             return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
+    if row["kind"] == SUBSCRIBE_LIMIT and (row["subscribes_per_period"] is None) != (row["period_s"] is None):
+        return "subscribes_per_period, period_s: got one of them, allowed are both, or neither: the policy is gone then"
     if routing.by_topic and row["scope"] != "topic" and row["source"] != CONF:
         return (
             f"scope: got {row['scope']}, allowed is topic while state_key is topic; put wider limits in the conf files "

@@ -6,10 +6,16 @@ from typing import Any, NamedTuple
 from headgate.conf import InputSettings
 
 MAX_LONG = 2**63 - 1
-PUBLISH, DISPATCH = "publish", "dispatch"
-KINDS = (PUBLISH, DISPATCH)
+PUBLISH, DISPATCH, SUBSCRIBE = "publish", "dispatch", "subscribe"
+KINDS = (PUBLISH, DISPATCH, SUBSCRIBE)
+OF_KIND = {
+    PUBLISH: ("producer", "connection", "messages", "bytes"),
+    DISPATCH: ("subscription", "messages", "bytes"),
+    SUBSCRIBE: ("client", "consumer", "consumer_id"),
+}
+"""Columns that a row of each kind needs, beside those that all have."""
 SHOWN_CHARACTERS = 100
-NAMES = ("broker", "topic", "producer", "connection", "subscription")
+NAMES = ("broker", "topic", "producer", "connection", "subscription", "client", "consumer")
 
 
 class Fault(NamedTuple):
@@ -28,10 +34,13 @@ def faults_of(settings: InputSettings) -> tuple[Fault, ...]:
         Fault("seq", "a whole number of 64 bits"),
         Fault("broker", "a name"),
         Fault("topic", "persistent://tenant/namespace/topic"),
-        Fault("kind", " or ".join(KINDS)),
+        Fault("kind", f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"),
         Fault("producer", "a name"),
         Fault("connection", "a name"),
         Fault("subscription", "a name"),
+        Fault("client", "a name"),
+        Fault("consumer", "a name"),
+        Fault("consumer_id", f"a whole number from 0 to {MAX_LONG}"),
         Fault("messages", f"a whole number from 0 to {MAX_LONG}"),
         Fault("bytes", f"a whole number from 0 to {MAX_LONG}"),
         *(Fault(name, "UTF-8") for name in NAMES),

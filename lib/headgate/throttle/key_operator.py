@@ -20,7 +20,7 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import by_broker
-from headgate.throttle.schemas import DISPATCHES, EVENTS, PROGRESS
+from headgate.throttle.schemas import DISPATCHES, EVENTS, PROGRESS, SUBSCRIBES
 from headgate.throttle.slots import home_of
 from headgate.throttle.state import Clock, DomainState, KeyState
 from headgate.throttle.step import Engine, Output, Rules, advance, moved
@@ -34,8 +34,8 @@ SPARE_CHANGES = 1000
 class Block(NamedTuple):
     """Rows of one kind on their way.
 
-    In: `events`, `dispatches`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`, `group_usage`,
-    `group_waits`, `group_leaves`, `dead_letters`, `progress`.
+    In: `events`, `dispatches`, `subscribes`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`,
+    `group_usage`, `group_waits`, `group_leaves`, `subscribe_decisions`, `dead_letters`, `progress`.
     """
 
     kind: str
@@ -49,6 +49,7 @@ class Arrived:
 
     events: dict[str, pa.Table] = field(default_factory=dict)
     dispatches: dict[str, pa.Table] = field(default_factory=dict)
+    subscribes: dict[str, pa.Table] = field(default_factory=dict)
     high_us: dict[str, int] = field(default_factory=dict)
     everywhere_us: int = NONE
     changes: list[Change] = field(default_factory=list)
@@ -58,7 +59,7 @@ class Arrived:
     @property
     def brokers(self) -> set[str]:
         """Those whose time it tells."""
-        return self.events.keys() | self.dispatches.keys() | self.high_us.keys()
+        return self.events.keys() | self.dispatches.keys() | self.subscribes.keys() | self.high_us.keys()
 
 
 def arrived(blocks: Iterable[Block]) -> Arrived:
@@ -78,6 +79,7 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
                 result.high_us[broker] = max(result.high_us.get(broker, NONE), event_time_us)
     result.events = _by_broker(by_kind["events"])
     result.dispatches = _by_broker(by_kind["dispatches"])
+    result.subscribes = _by_broker(by_kind["subscribes"])
     return result
 
 
@@ -109,10 +111,10 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     for broker in sorted(state.heard.keys() | arrival.brokers):
         events = arrival.events.get(broker, EVENTS.empty_table())
         dispatches = arrival.dispatches.get(broker, DISPATCHES.empty_table())
-        count = len(events) + len(dispatches)
+        subscribes = arrival.subscribes.get(broker, SUBSCRIBES.empty_table())
+        count = len(events) + len(dispatches) + len(subscribes)
         high_us = max(
-            _highest_us(events),
-            _highest_us(dispatches),
+            *map(_highest_us, (events, dispatches, subscribes)),
             arrival.high_us.get(broker, NONE),
             arrival.everywhere_us,
         )
@@ -127,7 +129,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         if not count and high_us <= domain.clock.high_us and not arrival.changes:
             progress.append(_progress(key, domain, 0, 0))
             continue
-        output = advance(domain, events, high_us, rules, engine, dispatches=dispatches)
+        output = advance(domain, events, high_us, rules, engine, dispatches=dispatches, subscribes=subscribes)
         outputs.append(output)
         progress.append(_progress(key, domain, count, output.late))
     if arrival.changes:
@@ -138,6 +140,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         "group_usage": [output.group_usage for output in outputs],
         "group_waits": [output.group_waits for output in outputs],
         "group_leaves": [output.group_leaves for output in outputs],
+        "subscribe_decisions": [output.subscribe_decisions for output in outputs],
         "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
     }
     for kind, parts in tables.items():

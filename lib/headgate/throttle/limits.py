@@ -7,7 +7,16 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, OFF, SCOPES, Change, Rates, limit_of_group
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    DISPATCH_LIMIT,
+    OFF,
+    SCOPES,
+    SUBSCRIBE_LIMIT,
+    Change,
+    Rates,
+    limit_of_group,
+)
 from headgate.throttle.keys import BROKER_KEY, are_shared, group_key
 from headgate.throttle.names import (
     PARTITION,
@@ -32,22 +41,28 @@ class Book:
         self.topics: dict[str, Rates] = {}
         self.groups: dict[str, Rates] = {}
         self.dispatch_groups: dict[str, Rates] = {}
+        self.subscribe: dict[str, dict[str, Rates]] = {scope: {} for scope in SCOPES[SUBSCRIBE_LIMIT]}
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
         rates = change.rates
         if change.kind == ATTACHMENT:
             self._attach(change)
+        elif change.kind == SUBSCRIBE_LIMIT:
+            self._put(self.subscribe[change.scope], change.name, change.subscribe_rate)
         elif change.scope == "default":
             self.default = rates or OFF
         elif change.scope == "broker":
             self.broker = rates or OFF
         else:
-            policies = self._policies(change)
-            if rates is None:
-                policies.pop(change.name, None)
-            else:
-                policies[change.name] = rates
+            self._put(self._policies(change), change.name, rates)
+
+    @staticmethod
+    def _put(policies: dict[str, Rates], name: str, rates: Rates | None) -> None:
+        if rates is None:
+            policies.pop(name, None)
+        else:
+            policies[name] = rates
 
     def _policies(self, change: Change) -> dict[str, Rates]:
         if change.kind == DISPATCH_LIMIT:
@@ -73,6 +88,12 @@ class Book:
         if self.topics and (topic := without_partition(key)) in self.topics:
             return self.topics[topic]
         return self.namespaces.get(namespace_of(key), self.default) if self.namespaces else self.default
+
+    def subscribe_rate_of(self, topic: str) -> Rates:
+        """Subscribes a period that a consumer of the topic has, and the period's seconds; OFF: any."""
+        of_namespace = self.subscribe["namespace"].get(namespace_of(topic), self.subscribe["default"].get("", OFF))
+        by_topic = self.subscribe["topic"]
+        return by_topic.get(without_partition(topic), of_namespace) if by_topic else of_namespace
 
     def dispatch_rates_of(self, key: str) -> Rates:
         """Rates of the dispatch level of the group with `key`."""
@@ -124,7 +145,12 @@ class Book:
             for scope, held in self.attached.items()
             for name, group in held.items()
         ]
-        return limits + attachments
+        subscribes = [
+            Change(0, 0, None, scope, name, kind=SUBSCRIBE_LIMIT, subscribes_per_period=rate, period_s=period_s)
+            for scope, held in self.subscribe.items()
+            for name, (rate, period_s) in held.items()
+        ]
+        return limits + subscribes + attachments
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:

@@ -20,14 +20,16 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
-from headgate.throttle.faults import Fault, dead_letter
+from headgate.throttle.faults import DISPATCH, PUBLISH, SUBSCRIBE, Fault, dead_letter
 from headgate.throttle.names import without_partitions
-from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, TICKS
+from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, SUBSCRIBES, TICKS
 from headgate.throttle.slots import place_of, slot_keys
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
 """Slots that the topics of a broker are split over: enough for the cores, few for hundreds of brokers."""
+BLOCKS = {PUBLISH: ("events", EVENTS), DISPATCH: ("dispatches", DISPATCHES), SUBSCRIBE: ("subscribes", SUBSCRIBES)}
+"""Rows of each kind on their way: kind and schema of their blocks."""
 DEAD_LETTER_KEY = "dead letters"
 BLANK_LINE = "blank line"
 """The reason of a row that is no row: it is counted as a line of its file, and then left out."""
@@ -52,8 +54,8 @@ class Routing:
 
 
 def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.parse) in; a block of publishes and one of dispatches a key, each broker's time for every key,
-    and bad rows out. A row with a subscription is a dispatch.
+    """Parsed rows (spark.parse) in; a block of each kind of traffic a key, each broker's time for every key, and bad
+    rows out.
 
     Rows with a `file` are its lines, in order, and are counted here: a task reads a file from its start to its end, or
     a part of a large one, whose name then says where it starts.
@@ -104,11 +106,10 @@ def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
 def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     if not len(rows):
         return
-    if rows["subscription"].null_count < len(rows):
-        is_dispatch = rows["subscription"].is_valid()
-        yield from _blocks(routing, rows.filter(is_dispatch), "dispatches", DISPATCHES)
-        rows = rows.filter(pc.invert(is_dispatch))
-    yield from _blocks(routing, rows, "events", EVENTS)
+    kinds = pc.unique(rows["kind"]).to_pylist()
+    for kind in kinds:
+        of_kind = rows if len(kinds) == 1 else rows.filter(pc.equal(rows["kind"], kind))
+        yield from _blocks(routing, of_kind, *BLOCKS[kind])
 
 
 def _blocks(routing: Routing, rows: pa.Table, kind: str, schema: pa.Schema) -> Iterator[tuple[str, str, bytes]]:

@@ -32,6 +32,19 @@ DISPATCHES = pa.schema(
 )
 """A delivery, or a read that wants to start, on its way to the operator."""
 
+SUBSCRIBES = pa.schema(
+    [
+        ("event_time_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("topic", pa.string()),
+        ("client", pa.string()),
+        ("consumer", pa.string()),
+        ("consumer_id", pa.int64()),
+    ]
+)
+"""An attempt to subscribe on its way to the operator."""
+
 TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
 """Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""
 
@@ -47,6 +60,8 @@ CONTROL = pa.schema(
         ("group_name", pa.string()),
         ("messages_per_s", pa.int64()),
         ("bytes_per_s", pa.int64()),
+        ("subscribes_per_period", pa.int64()),
+        ("period_s", pa.int64()),
         ("source", pa.string()),
         ("written_at", TIMESTAMP),
     ]
@@ -92,6 +107,22 @@ OFFERED_ONLY = range(usage.ADMITTED, usage.USAGE_COLUMNS)
 TOPIC_USAGE = pa.schema(
     [("event_time", TIMESTAMP), ("broker", pa.string()), ("topic", pa.string())]
     + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
+)
+
+SUBSCRIBE_DECISIONS = pa.schema(
+    [
+        ("event_time", TIMESTAMP),
+        ("broker", pa.string()),
+        ("topic", pa.string()),
+        ("client", pa.string()),
+        ("consumer", pa.string()),
+        ("consumer_id", pa.int64()),
+        ("seq", pa.int64()),
+        ("allowed", pa.bool_()),
+        ("left", pa.int64()),
+        ("subscribes_per_period", pa.int64()),
+        ("period_s", pa.int64()),
+    ]
 )
 
 DEAD_LETTERS = pa.schema(

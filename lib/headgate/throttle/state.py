@@ -21,8 +21,9 @@ from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Dispatch
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.seen import Seen
+from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 
-VERSION = 4
+VERSION = 5
 
 LIMITER_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(
     ("next_drain_ns", "born", "group", "cause", "held_ns"), 1
@@ -67,6 +68,7 @@ class DomainState:
     usage: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(USAGE_FIELDS, 1)))
     seen: Seen = field(default_factory=Seen)
     dispatch: DispatchState = field(default_factory=DispatchState)
+    subscribes: SubscribeState = field(default_factory=SubscribeState)
     held: pa.Table = field(default_factory=EVENTS.empty_table)
     pending: list[Change] = field(default_factory=list)
     book: Book = field(default_factory=Book)
@@ -75,7 +77,11 @@ class DomainState:
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
         return self.dispatch.is_open or bool(
-            len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or len(self.held)
+            len(self.subscribes.held)
+            or len(self.entry_limiter)
+            or len(self.withheld["at_ns"])
+            or len(self.usage["topic"])
+            or len(self.held)
         )
 
 
@@ -125,12 +131,20 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
     for kind, seen in (("seen", domain.seen), ("dispatch_seen", domain.dispatch.seen)):
         if len(seen.topic):
             yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
-    for kind, held in (("held", domain.held), ("dispatch_held", domain.dispatch.held)):
+    yield from _subscribe_tables(domain.broker, domain.subscribes)
+    kinds = ("held", "dispatch_held", "subscribe_held")
+    for kind, held in zip(kinds, (domain.held, domain.dispatch.held, domain.subscribes.held), strict=True):
         if len(held):
             yield held.replace_schema_metadata({"kind": kind, "broker": domain.broker})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
         if changes:
             yield changes_table(changes).replace_schema_metadata({"kind": kind, "broker": domain.broker})
+
+
+def _subscribe_tables(broker: str, state: SubscribeState) -> Iterator[pa.Table]:
+    if len(state.topic):
+        names = {"topic": state.topic, "client": state.client, "consumer": state.consumer}
+        yield _table("subscribes", broker, {**names, "consumer_id": state.consumer_id, **state.buckets})
 
 
 def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
@@ -236,6 +250,13 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.pending = changes_of(table)
         case "book":
             domain.book = Book.from_changes(changes_of(table))
+        case "subscribes":
+            kept = domain.subscribes
+            kept.topic, kept.client, kept.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
+            kept.consumer_id = numbers(table["consumer_id"])
+            kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
+        case "subscribe_held":
+            domain.subscribes.held = table.replace_schema_metadata(None)
         case kind:
             _take_dispatch_table(domain.dispatch, kind, table, metadata)
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, Change, in_order
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SUBSCRIBE_LIMIT, Change, in_order
 from headgate.throttle.columns import numbers
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
@@ -17,8 +17,9 @@ from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
-from headgate.throttle.schemas import DISPATCHES
+from headgate.throttle.schemas import DISPATCHES, SUBSCRIBES
 from headgate.throttle.state import Clock, DomainState
+from headgate.throttle.subscribe_step import decide_subscribes
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Output(NamedTuple):
     group_usage: pa.Table
     group_waits: pa.Table
     group_leaves: pa.Table
+    subscribe_decisions: pa.Table
     late: int
 
 
@@ -144,10 +146,12 @@ def advance(
     *,
     finish: bool = False,
     dispatches: pa.Table | None = None,
+    subscribes: pa.Table | None = None,
 ) -> Output:
-    """Take `events` and `dispatches` in, let time come to `high_us`, and return what happened up to there.
+    """Take rows in, let time come to `high_us`, and return what happened up to there.
 
-    events: schemas.EVENTS. dispatches: schemas.DISPATCHES, None: none. They act in the order (event_time, seq), never
+    events: schemas.EVENTS. dispatches, subscribes: DISPATCHES, SUBSCRIBES; None: none. They act in the order
+    (event_time, seq), subscribes apart from the others, with which they share no limiter; never
     before the domain's clock: a late one acts at the highest time reached. With a hold-back, rows and time from
     `high_us - hold_back_ms` on wait in the state, until `finish`: what comes that late is still in order, also among
     rows of one instant.
@@ -157,8 +161,14 @@ def advance(
     events, domain.held = due(domain.held, events, bound_us)
     dispatches = DISPATCHES.empty_table() if dispatches is None else dispatches
     dispatches, domain.dispatch.held = due(domain.dispatch.held, dispatches, bound_us)
-    behind = late(events, domain.clock.done_ns) + late(dispatches, domain.clock.done_ns)
-    changes = _without_first(domain, events, dispatches, _due_changes(domain, clock.done_ns // 1000))
+    subscribes = SUBSCRIBES.empty_table() if subscribes is None else subscribes
+    subscribes, domain.subscribes.held = due(domain.subscribes.held, subscribes, bound_us)
+    behind = sum(late(rows, domain.clock.done_ns) for rows in (events, dispatches, subscribes))
+    changes = _due_changes(domain, clock.done_ns // 1000)
+    of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
+    decisions = decide_subscribes(domain, subscribes, of_subscribes)
+    changes = [change for change in changes if change.kind != SUBSCRIBE_LIMIT]
+    changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs, departures = [], Departures()
     for part in parts:
@@ -167,7 +177,7 @@ def advance(
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
     marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, departures.rows(domain), behind)
+    return Output(marks, usage, used, waited, departures.rows(domain), decisions, behind)
 
 
 class Part(NamedTuple):

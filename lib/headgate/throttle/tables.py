@@ -10,11 +10,12 @@ from deltalake.exceptions import DeltaError
 
 from headgate.delta_query import query
 from headgate.errors import TableError
-from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, TOPIC_USAGE
+from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
 
 SCHEMAS = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
+    "subscribe_decisions": SUBSCRIBE_DECISIONS,
     "dead_letters": DEAD_LETTERS,
     "batches": BATCHES,
     "control": CONTROL,

@@ -26,7 +26,11 @@ TYPED_DEFECTS = ("null", "negative", "unknown_kind", "time_out_of_range")
 GOOD = -1
 
 NULLED = ("event_time", "broker", "topic", "kind", "producer", "connection", "messages", "bytes")
-OF_PUBLISH = ("producer", "connection")
+INSTEAD = {
+    "dispatch": {"producer": "subscription", "connection": "subscription"},
+    "subscribe": {"producer": "client", "connection": "consumer", "messages": "consumer_id", "bytes": "consumer_id"},
+}
+"""The column of a kind that has a defect in place of a publish's column."""
 AMOUNTS = ("messages", "bytes")
 UNKNOWN_KIND = "teleport"
 WRONG_TYPE = "many"
@@ -106,13 +110,14 @@ def cut_malformed(lines: pa.Array, defects: Defects) -> pa.Array:
 def _spread(table: pa.Table, chosen: npt.NDArray[np.bool_], columns: Sequence[str]) -> list[tuple[str, pa.Array]]:
     """Which of the chosen rows get the defect in which column: the columns take turns by seq.
 
-    Where it would be in a column of publishes, a dispatch has it in its subscription.
+    Where it would be in a column that the row's kind has not, the row has it in one of its own.
     """
     turn = table["seq"].to_numpy() % len(columns)
     spread = [(column, chosen & (turn == place)) for place, column in enumerate(columns)]
-    if "subscription" in table.column_names:
-        is_dispatch = table["subscription"].is_valid().to_numpy()
-        of_publish = [(column, mask) for column, mask in spread if column in OF_PUBLISH]
-        spread = [(column, mask & ~is_dispatch) if column in OF_PUBLISH else (column, mask) for column, mask in spread]
-        spread += [("subscription", mask & is_dispatch) for _, mask in of_publish]
+    for kind, instead in INSTEAD.items():
+        of_kind = pc.fill_null(pc.equal(table["kind"], kind), fill_value=False).to_numpy()
+        if of_kind.any():
+            moved = [(instead[column], mask & of_kind) for column, mask in spread if column in instead]
+            spread = [(column, mask & ~of_kind) if column in instead else (column, mask) for column, mask in spread]
+            spread += moved
     return [(column, pa.array(mask)) for column, mask in spread]

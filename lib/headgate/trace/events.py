@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from headgate.trace import draws
 from headgate.trace.defects import TYPED_DEFECTS, chosen_defects, spoil_table
-from headgate.trace.dispatches import with_dispatches
 from headgate.trace.draws import Floats, Longs
+from headgate.trace.kinds import with_kinds
 from headgate.trace.layout import Layout
 from headgate.trace.load import STEADY, build_load
 from headgate.trace.spec import TraceSpec
@@ -143,7 +143,7 @@ class TraceGenerator:
             pa.array(np.minimum(messages * draws.pick(size, self._sizes), MOST_PUBLISH_BYTES)),
         ]
         arrival_us = time_us + (delay * (spec.disorder_ms * 1_000 + 1)).astype(np.int64)
-        table = with_dispatches(pa.Table.from_arrays(columns, schema=SCHEMA), spec, number)
+        table = with_kinds(pa.Table.from_arrays(columns, schema=SCHEMA), spec, number)
         return _Block(table, spoil, time_us, arrival_us)
 
     def _topics(self, segment: Longs, component: Floats, which: Floats) -> Longs:
@@ -163,7 +163,7 @@ def generate_file(spec: TraceSpec, index: int) -> pa.Table:
 def generate_files(spec: TraceSpec) -> Iterator[pa.Table]:
     """The trace as one table a file, in order. Columns and types are SCHEMA's; bad rows are typed ones.
 
-    With dispatches there is a column `subscription` before `messages`, too.
+    With dispatches or subscribes there are their columns before `messages`, too (kinds.COLUMNS).
     """
     generator = TraceGenerator(spec)
     return (generator.table(index) for index in range(spec.files))

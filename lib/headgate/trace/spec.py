@@ -57,6 +57,8 @@ class TraceSpec:
     message_bytes: int = _number(600, 1, 5_242_880, "median size of a message, bytes")
     dispatch_share: float = _number(0.0, 0.0, 1.0, "share of all events that are dispatches in place of publishes")
     subscriptions_per_topic: int = _number(2, 1, 1_000, "subscriptions of each topic, all equally likely")
+    subscribe_share: float = _number(0.0, 0.0, 1.0, "share of all events that are subscribes in place of publishes")
+    consumers_per_topic: int = _number(3, 1, 1_000, "consumers of each topic, all equally likely to subscribe")
     files: int = _number(12, 1, 100_000, "files, in event-time order")
     bad_share: float = _number(0.0, 0.0, 0.5, "share of rows that are spoiled on purpose")
     disorder_ms: int = _number(0, 0, 600_000, "longest delay of a row behind later ones, ms; 0: in order")
@@ -108,6 +110,9 @@ class TraceSpec:
         mistakes = []
         if self.files > self.events:
             mistakes.append(f"files: got {self.files}, allowed at most one per event, {self.events}")
+        other_kinds = self.dispatch_share + self.subscribe_share
+        if other_kinds > 1:
+            mistakes.append(f"dispatch_share + subscribe_share: got {other_kinds:g}, allowed at most 1 together")
         special = self.noisy_share + self.burst_share
         if special > MOST_SPECIAL_SHARE:
             mistakes.append(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.trace.defects import Defects, count_defects
 from headgate.trace.events import Rows
@@ -34,8 +35,8 @@ class TraceSummary:
         self.files += 1
         self.rows += rows.table.num_rows
         self.bad.update(count_defects(defects, kinds))
-        self.messages += int(rows.table["messages"].to_numpy().sum())
-        self.bytes += int(rows.table["bytes"].to_numpy().sum())
+        self.messages += pc.sum(rows.table["messages"]).as_py() or 0
+        self.bytes += pc.sum(rows.table["bytes"]).as_py() or 0
         self.first = begin if self.first is None else min(self.first, begin)
         self.last = end if self.last is None else max(self.last, end)
 

@@ -112,15 +112,16 @@ def test_limits_that_no_job_enforces_are_told_of(conf_dir: Path) -> None:
     )
     rates = {"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}
     published = {"publishRate": {"publishThrottlingRateInMsg": 5}}
-    namespaces = {f"a/{n}": rates for n in range(6)} | {"b/c": published}
+    subscribed = {"subscribeRate": {"subscribeThrottlingRatePerConsumer": 5}}
+    namespaces = {f"a/{n}": rates for n in range(6)} | {"b/c": published, "b/d": subscribed}
     (conf_dir / "policies.json").write_text(json.dumps({"namespaces": namespaces}))
     assert load_conf(conf_dir).warnings == (
         (
             "conf/broker.conf: read, but not enforced yet: dispatchThrottlingRatePerTopicInMsg, "
-            "subscribeThrottlingRatePerConsumer, pulsarChannelPauseReceivingRequestsIfUnwritable"
+            "pulsarChannelPauseReceivingRequestsIfUnwritable"
         ),
         (
-            "conf/policies.json: rates of dispatch and of subscribing are read, but not enforced yet: "
+            "conf/policies.json: rates of dispatch are read, but not enforced yet: "
             'namespaces."a/0", namespaces."a/1", namespaces."a/2", namespaces."a/3", namespaces."a/4" and 1 more'
         ),
     )

@@ -10,14 +10,19 @@ from headgate.replay.stream import KEYED, replay, route
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode
 from headgate.throttle.faults import faults_of
-from headgate.throttle.schemas import EVENTS
+from headgate.throttle.schemas import DISPATCHES, EVENTS, SUBSCRIBES
 from unit.replay.scenes import events, moving, plan_in, publish, replayed, steady, trace_of
+
+OF_OTHER_KINDS = [
+    DISPATCHES.field("subscription"),
+    *(SUBSCRIBES.field(name) for name in ("client", "consumer", "consumer_id")),
+]
 
 
 def parsed(rows, bad=None):
     """As spark.parse gives them: `bad` for a bad row, which has no columns."""
-    schema = pa.schema([*EVENTS, *((name, pa.string()) for name in ("subscription", "bad", "file"))])
-    dressed = [row | {"bad": bad, "file": "f"} for row in rows]
+    schema = pa.schema([*EVENTS, *OF_OTHER_KINDS, *((name, pa.string()) for name in ("kind", "bad", "file"))])
+    dressed = [{"kind": "publish"} | row | {"bad": bad, "file": "f"} for row in rows]
     return pa.RecordBatch.from_pylist(dressed, schema)
 
 
@@ -30,7 +35,7 @@ def test_every_row_has_its_key_under_each_plan(tmp_path):
 
 
 def test_a_dispatch_has_no_key(tmp_path):
-    rows = [publish(0), publish(1, "b") | {"subscription": "s"}]
+    rows = [publish(0), publish(1, "b") | {"kind": "dispatch", "subscription": "s"}]
     routed = pa.Table.from_batches(route([plan_in(tmp_path)], faults_of(InputSettings()), [parsed(rows)])).to_pylist()
     assert {("a", 1, None), ("b", 0, None)} == {(row["broker"], len(row["keys"]), row["letter"]) for row in routed}
 

@@ -12,7 +12,7 @@ from headgate.core.quota.groups import Dimension
 from headgate.quota.share_courses import BrokerCourse, QuotaCourse
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import QUESTION, ThrottleScreen
-from headgate.throttle.schemas import MARKS, TOPIC_USAGE
+from headgate.throttle.schemas import MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
@@ -150,7 +150,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "topic                           publishes  throttled  share  held for  limiter to blame",
         "persistent://acme/n/a[b]:fire:      2,000        500  25.0%     1.2 s  group gold",
         "",
-        "Tables (Delta): out/marks  topic_usage  dead_letters  batches  control",
+        "Tables (Delta): out/marks  topic_usage  subscribe_decisions  dead_letters  batches  control",
         f'Try: .venv/bin/headgate sql out "{QUESTION}"',
     ]
 
@@ -279,3 +279,21 @@ def test_tables_of_earlier_runs_too_are_said_to_be_so(tmp_path, rows, is_said):
     screen.end(tables, "out")
 
     assert is_said == ("\nWhat follows is of all runs on this output.\n" in file.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("refused", "shown"),
+    [
+        (0, ["2 attempts to subscribe, none of them refused."]),
+        (3, ["5 attempts to subscribe, 3 of them refused.", "Most refused consumers", "c host 5 3 60.0% 1"]),
+    ],
+)
+def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused, shown):
+    tables = Tables(tmp_path)
+    rows = [{"consumer": "c", "client": "host", "topic": TOPIC, "allowed": n < 2} for n in range(2 + refused)]
+    tables.append("subscribe_decisions", pa.Table.from_pylist(rows, SUBSCRIBE_DECISIONS), "query", 0)
+    screen, file = screen_of(1.0, terminal=False)
+    screen.end(tables, "out")
+
+    lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
+    assert set(shown) <= set(lines)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, Change, changes_table
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT, Change, changes_table
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import DISPATCHES, EVENTS, MARKS, TICKS, TOPIC_USAGE
+from headgate.throttle.schemas import DISPATCHES, EVENTS, MARKS, SUBSCRIBE_DECISIONS, SUBSCRIBES, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 
@@ -29,6 +29,7 @@ WRITTEN = {
     "group_usage": GROUP_USAGE,
     "group_waits": GROUP_WAITS,
     "group_leaves": GROUP_LEAVES,
+    "subscribe_decisions": SUBSCRIBE_DECISIONS,
 }
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
@@ -60,6 +61,19 @@ def dispatch(at_us, topic=TOPICS[0], *, messages=1, bytes_=0, seq=0, subscriptio
     }
 
 
+def subscribe(at_us, topic=TOPICS[0], *, client="host", consumer="c", consumer_id=1, seq=0, broker=BROKER):
+    """A row of schemas.SUBSCRIBES at `at_us` after START_US."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "topic": topic,
+        "client": client,
+        "consumer": consumer,
+        "consumer_id": consumer_id,
+    }
+
+
 def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
     return Change(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
@@ -68,6 +82,13 @@ def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, brok
 def dispatch_limit(group, messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
     """A group's dispatch limit at `at_us` after START_US, or in force from the start of time."""
     return limit("group", group, messages, bytes_, at_us=at_us, seq=seq, broker=broker)._replace(kind=DISPATCH_LIMIT)
+
+
+def subscribe_limit(scope, name="", subscribes=None, period_s=None, *, at_us=None, seq=0, broker=None):
+    """A change at `at_us` after START_US, or in force from the start of time."""
+    at_us = 0 if at_us is None else START_US + at_us
+    rate = {"subscribes_per_period": subscribes, "period_s": period_s}
+    return Change(at_us, seq, broker, scope, name, kind=SUBSCRIBE_LIMIT, **rate)
 
 
 def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
@@ -85,6 +106,10 @@ def events_block(rows):
 
 def dispatches_block(rows):
     return Block("dispatches", len(rows), encode(pa.Table.from_pylist(rows, DISPATCHES)))
+
+
+def subscribes_block(rows):
+    return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, SUBSCRIBES)))
 
 
 def changes_block(changes):
@@ -105,6 +130,7 @@ class Outcome:
     group_usage: list[dict]
     group_waits: list[dict]
     group_leaves: list[dict]
+    subscribe_decisions: list[dict]
     state: KeyState
 
     @property
@@ -184,6 +210,7 @@ def _picture_of_domain(domain):
         "withheld": withheld,
         "usage": usage,
         "dispatch": _picture_of_dispatch(domain.dispatch),
+        "subscribes": _picture_of_subscribes(domain.subscribes),
         "seen": _picture_of_seen(domain.seen),
         "held": domain.held.to_pylist(),
         "pending": domain.pending,
@@ -204,6 +231,13 @@ def _picture_of_dispatch(state):
         "seen": _picture_of_seen(state.seen),
         "held": state.held.to_pylist(),
     }
+
+
+def _picture_of_subscribes(state):
+    names = (state.topic, state.client, state.consumer)
+    consumers = zip(*(column.to_pylist() for column in names), state.consumer_id.tolist(), strict=True)
+    buckets = zip(*(column.tolist() for column in state.buckets.values()), strict=True)
+    return dict(zip(consumers, buckets, strict=True)), state.held.to_pylist()
 
 
 def _picture_of_seen(seen):
@@ -335,14 +369,22 @@ def all_rules(draw, **fixed):
 
 PARSED = pa.schema(
     [EVENTS.field(name) for name in EVENTS.names]
-    + [("subscription", pa.string()), ("bad", pa.string()), ("file", pa.string())]
+    + [("kind", pa.string()), ("subscription", pa.string())]
+    + [SUBSCRIBES.field(name) for name in ("client", "consumer", "consumer_id")]
+    + [("bad", pa.string()), ("file", pa.string())]
 )
 
 
 def parsed(rows, *, lines=False):
-    """Rows of both kinds as the parser gives them; `lines`: those of files whose lines are counted."""
-    table = pa.Table.from_pylist(rows, PARSED)
+    """Rows of all kinds as the parser gives them; `lines`: those of files whose lines are counted."""
+    table = pa.Table.from_pylist([{"kind": kind_of(row)} | row for row in rows], PARSED)
     return table if lines else table.drop(["file"])
+
+
+def kind_of(row):
+    """By the column that a kind has alone; none of a bad row."""
+    own = {"producer": "publish", "subscription": "dispatch", "consumer": "subscribe"}
+    return next((kind for name, kind in own.items() if row.get(name) is not None), None)
 
 
 def bad_row(raw, defect="no reason", *, source="file", offset=None):

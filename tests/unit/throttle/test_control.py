@@ -205,8 +205,11 @@ PARTITION = f"{TOPICS[0]}-partition-7"
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (TOPIC_ROW | {"kind": "limits"}, "kind: got limits, allowed are limit, attachment, dispatch_limit"),
-        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed are limit, attachment, dispatch_limit"),
+        (
+            TOPIC_ROW | {"kind": "limits"},
+            "kind: got limits, allowed are limit, attachment, dispatch_limit, subscribe_limit",
+        ),
+        (TOPIC_ROW | {"kind": None}, "kind: got None, allowed are limit, attachment, dispatch_limit, subscribe_limit"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (
@@ -223,7 +226,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             tick_row(AT, finish=True) | {"source": "admin"},
-            "kind: got finish, allowed are limit, attachment, dispatch_limit",
+            "kind: got finish, allowed are limit, attachment, dispatch_limit, subscribe_limit",
         ),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),

@@ -20,10 +20,10 @@ def bits(*columns):
         ({"faults": 0, "defect": "no row"}, "no row"),
         ({"faults": bits("seq"), "got": {"seq": "x"}}, "seq: got x, allowed is a whole number of 64 bits"),
         ({"faults": bits("seq")}, "seq: got null, allowed is a whole number of 64 bits"),
-        ({"faults": bits("kind"), "got": {"kind": " "}}, "kind: got ' ', allowed is publish or dispatch"),
+        ({"faults": bits("kind"), "got": {"kind": " "}}, "kind: got ' ', allowed is publish, dispatch or subscribe"),
         (
             {"faults": bits("seq", "kind"), "got": {"seq": "1", "kind": "k", "broker": "b"}},
-            "seq: got 1, allowed is a whole number of 64 bits; kind: got k, allowed is publish or dispatch",
+            "seq: got 1, allowed is a whole number of 64 bits; kind: got k, allowed is publish, dispatch or subscribe",
         ),
         ({"faults": bits("seq"), "defect": "no row"}, "no row"),
     ],

@@ -7,8 +7,8 @@ import pytest
 
 from headgate.throttle.blocks import decode
 from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
-from headgate.throttle.schemas import DEAD_LETTERS, EVENTS, TICKS
-from unit.throttle.domains import START_US, bad_row, event, parsed
+from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, SUBSCRIBES, TICKS
+from unit.throttle.domains import START_US, bad_row, dispatch, event, parsed, subscribe
 
 
 def packed(routing, *batches):
@@ -48,6 +48,24 @@ def test_topics_without_a_shared_limiter_are_spread_over_a_few_slots_of_their_br
     keys = events_of(packed(Routing(slots=64), parsed(rows_of(*topics))))
 
     assert len(set(keys.values())) == SPREAD
+
+
+@pytest.mark.parametrize("routing", [Routing(slots=5), Routing(by_topic=True)])
+def test_rows_of_each_kind_reach_the_key_of_their_topic_in_blocks_of_their_own(routing):
+    topics = [f"persistent://t/n/{i}" for i in range(20)]
+    rows = [make(at, topic, seq=at) for topic in topics for at, make in enumerate((event, dispatch, subscribe))]
+    blocks = packed(routing, parsed(rows))
+    kinds = {"events": EVENTS, "dispatches": DISPATCHES, "subscribes": SUBSCRIBES}
+    arrived = {
+        kind: {topic: key for key, tables in blocks[kind].items() for topic in tables[0]["topic"].to_pylist()}
+        for kind in kinds
+    }
+
+    assert set(topics) == set(arrived["events"])
+    assert arrived["events"] == arrived["dispatches"] == arrived["subscribes"]
+    for number, (kind, schema) in enumerate(kinds.items()):
+        whole = pa.concat_tables(tables[0] for tables in blocks[kind].values())
+        assert (schema, {number}) == (whole.schema, set(whole["seq"].to_pylist()))
 
 
 @pytest.mark.parametrize("slots", [1, 7, 64])

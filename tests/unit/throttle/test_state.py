@@ -12,10 +12,10 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.changes import ATTACHMENT, Change, changes_of, changes_table
+from headgate.throttle.changes import ATTACHMENT, SUBSCRIBE_LIMIT, Change, changes_of, changes_table
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import DISPATCHES, EVENTS
+from headgate.throttle.schemas import DISPATCHES, EVENTS, SUBSCRIBES
 from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -29,6 +29,7 @@ from headgate.throttle.state import (
     encode_state,
 )
 from headgate.throttle.step import Rules
+from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 from unit.throttle.domains import (
     BROKER,
     SECOND_US,
@@ -42,6 +43,7 @@ from unit.throttle.domains import (
     limit_changes,
     quick,
     step_through,
+    subscribe,
     tick_block,
     traffic,
 )
@@ -52,6 +54,7 @@ CHANGES = [
     Change(6, 2, "b1", "group", "gold", None, None),
     Change(7, 3, "b1", "broker", "", 0, 2**62),
     Change(8, 4, None, "tenant", "t", kind=ATTACHMENT, group_name="gold"),
+    Change(9, 5, None, "topic", "persistent://t/n/a", kind=SUBSCRIBE_LIMIT, subscribes_per_period=3, period_s=30),
 ]
 
 
@@ -61,7 +64,7 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState | Seen):
+    if isinstance(value, DispatchState | SubscribeState | Seen):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -92,12 +95,24 @@ def full_dispatch():
     )
 
 
+def full_subscribes():
+    """A state of subscribes in which no field has its default value."""
+    return SubscribeState(
+        topic=pa.array(["persistent://t/n/a", "persistent://t/n/b"]),
+        client=pa.array(["h", "h"]),
+        consumer=pa.array(["c", "d"]),
+        consumer_id=np.array([7, 8]),
+        buckets={name: np.array([place, 10 * place]) for place, name in enumerate(SUBSCRIBE_FIELDS, 1)},
+        held=pa.Table.from_pylist([subscribe(3, seq=4), subscribe(5)], SUBSCRIBES),
+    )
+
+
 def full_domain():
     """A domain in which no field has its default value."""
     count = iter(range(1, 1000))
     book = Book.from_changes(
         [
-            *(CHANGES[0], CHANGES[3], dispatch_limit("gold", 3)),
+            *(CHANGES[0], CHANGES[3], CHANGES[4], dispatch_limit("gold", 3)),
             *(limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)),
         ]
     )
@@ -118,6 +133,7 @@ def full_domain():
         usage={name: np.array([next(count)]) for name in ("topic", "second", "since_ns", *COUNT_FIELDS)},
         seen=Seen(next(count), np.array([0]), np.array([1])),
         dispatch=full_dispatch(),
+        subscribes=full_subscribes(),
         held=pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
         pending=CHANGES[1:],
         book=book,
@@ -146,6 +162,7 @@ def test_every_field_comes_back(stored):
     assert (state.clocks, CHANGES, 9, 2) == (again.clocks, changes_of(again.changes), again.forgotten_us, again.taken)
     assert [] == [name for name, value in plain_fields(full_domain()).items() if value == default[name]]
     assert [] == [name for name, value in plain(full_dispatch()).items() if value == default["dispatch"][name]]
+    assert [] == [name for name, value in plain(full_subscribes()).items() if value == default["subscribes"][name]]
 
 
 def test_a_state_without_anything_comes_back():

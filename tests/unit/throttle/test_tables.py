@@ -13,7 +13,7 @@ from headgate.throttle.tables import MOST_FAILURES, SCHEMAS, PatientAppend, Tabl
 from headgate.trace import TraceSpec, generate_file
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
-TYPES = {"long": pa.int64(), "string": pa.string(), "timestamp": TIMESTAMP}
+TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": TIMESTAMP}
 COLUMN = re.compile(rf"^\| ([a-z_]+) \| ({'|'.join(TYPES)}) \|[^|]*\|[^|]*\|$", re.MULTILINE)
 
 
@@ -112,7 +112,7 @@ def test_the_page_of_the_tables_names_the_tables_that_there_are():
 @pytest.mark.parametrize("table", ["Input", *SCHEMAS])
 def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(table):
     schema = (
-        generate_file(TraceSpec(events=1, files=1, dispatch_share=1.0), 0).schema
+        generate_file(TraceSpec(events=1, files=1, dispatch_share=0.5, subscribe_share=0.5), 0).schema
         if table == "Input"
         else SCHEMAS[table]
     )

@@ -1,7 +1,8 @@
-"""Dispatches in a trace: their share, their columns, and nothing else about the rows."""
+"""Dispatches and subscribes in a trace: their shares, their columns, and nothing else about the rows."""
 
 import csv
 import json
+from collections import Counter
 from dataclasses import replace
 
 import pyarrow as pa
@@ -10,6 +11,8 @@ import pytest
 from headgate.trace import SCHEMA, TraceSpec, generate_files, write_trace
 
 SPEC = TraceSpec(events=8_000, files=3, dispatch_share=0.4, subscriptions_per_topic=3)
+CONSUMER = ("client", "consumer", "consumer_id")
+NOT_OF_SUBSCRIBES = ("producer", "connection", "subscription", "messages", "bytes")
 OF_KIND = ("kind", "producer", "connection", "subscription")
 
 
@@ -17,7 +20,7 @@ def rows_of(spec):
     return pa.concat_tables(generate_files(spec)).to_pylist()
 
 
-def test_without_a_share_there_is_no_column_of_subscriptions():
+def test_without_a_share_there_is_no_column_of_a_kind():
     assert {SCHEMA} == {table.schema for table in generate_files(replace(SPEC, dispatch_share=0.0))}
 
 
@@ -51,6 +54,35 @@ def test_lines_hold_the_rows_of_the_tables(tmp_path, file_format):
     expected = [(row["kind"], row["producer"] or None, row["subscription"] or None) for row in rows_of(SPEC)]
 
     assert expected == [(row["kind"], row["producer"] or None, row["subscription"] or None) for row in found]
+
+
+ALL_KINDS = replace(SPEC, subscribe_share=0.2, consumers_per_topic=2)
+
+
+def test_subscribes_have_their_share_beside_dispatches_and_consumers_of_their_own():
+    rows = rows_of(ALL_KINDS)
+    kinds = Counter(row["kind"] for row in rows)
+    subscribes = [row for row in rows if row["kind"] == "subscribe"]
+
+    assert [row for row in rows_of(SPEC) if row["kind"] == "dispatch"] == [
+        {name: row[name] for name in row if name not in CONSUMER} for row in rows if row["kind"] == "dispatch"
+    ]
+    assert SPEC.events * 0.2 == pytest.approx(kinds["subscribe"], rel=0.05)
+    assert {("host-1", "consumer-1", 1), ("host-2", "consumer-2", 2)} == {
+        tuple(row[name] for name in CONSUMER) for row in subscribes
+    }
+    assert {(None,) * 5} == {tuple(row[name] for name in NOT_OF_SUBSCRIBES) for row in subscribes}
+    assert {(None,) * 3} == {tuple(row[name] for name in CONSUMER) for row in rows if row["kind"] != "subscribe"}
+
+
+def test_a_spoiled_subscribe_has_its_defect_in_a_column_of_its_own():
+    spoiled, good = rows_of(replace(ALL_KINDS, bad_share=0.3)), rows_of(ALL_KINDS)
+    pairs = [(one, other) for one, other in zip(spoiled, good, strict=True) if other["kind"] == "subscribe"]
+    changed = [{name for name in other if one[name] != other[name]} for one, other in pairs]
+
+    assert {"client", "consumer", "consumer_id", "topic", "kind", "event_time"} <= set().union(*changed)
+    assert {0, 1} == {len(names) for names in changed}
+    assert not set().union(*changed) & set(NOT_OF_SUBSCRIBES)
 
 
 def test_a_spoiled_dispatch_lacks_its_subscription_where_a_publish_lacks_a_name():
