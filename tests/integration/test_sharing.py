@@ -201,8 +201,8 @@ def test_a_broker_that_is_a_day_ahead_takes_no_history_away_and_is_told_of_once(
     for batch in range(5):
         sharing(used_by("b1", now - 10 + batch), "query", batch)
     before = asked(tmp_path / "out", "SELECT epoch FROM rg_usage WHERE group_id > 0")
-    for batch in (5, 6):
-        sharing(used_by("b2", now + 30 * 3600), "query", batch)
+    for batch, broker, at_s in ((5, "b2", now + 30 * 3600), (6, "b1", now), (7, "b2", now + 31 * 3600)):
+        sharing(used_by(broker, at_s), "query", batch)
     after = asked(tmp_path / "out", "SELECT epoch FROM rg_usage WHERE group_id > 0")
     assert before
     assert {row["epoch"] for row in before} <= {row["epoch"] for row in after}

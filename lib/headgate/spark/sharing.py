@@ -98,7 +98,10 @@ class Sharing:
         return {broker: time_us // 1000 for broker, time_us in times if self._broker in {None, broker}}
 
     def _tell_of_clocks_ahead(self, progress: Mapping[str, int]) -> None:
-        """Say once of a broker that its rows take the time of sharing along into the future."""
+        """Say once of a broker that its rows take the time of sharing along into the future, until some do not.
+
+        progress: of brokers with rows alone.
+        """
         now_ms, silent_ms = _wall_ms(), self._settings.silent_rounds * self._settings.epoch_ms
         ahead = {broker: time_ms - now_ms for broker, time_ms in progress.items() if time_ms - now_ms > silent_ms}
         for broker in sorted(ahead.keys() - self._ahead):
@@ -108,7 +111,7 @@ class Sharing:
                 broker,
                 ahead[broker] // 1000,
             )
-        self._ahead = frozenset(ahead)
+        self._ahead = (self._ahead - progress.keys()) | ahead.keys()
 
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""
