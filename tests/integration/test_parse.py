@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
+from headgate.spark.csv_lines import COLUMNS
 from headgate.spark.parse import parse
 from headgate.spark.sources import HALF_CHARACTER, _typed, read_raw
 from headgate.throttle.faults import dead_letter, faults_of
@@ -33,11 +34,16 @@ GOOD: dict[str, Any] = {
     "bytes": 4,
 }
 VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name != "event_time"}
-VALUES |= dict.fromkeys(("subscription", "client", "consumer", "consumer_id"))
+VALUES |= dict.fromkeys(name for name in COLUMNS if name not in GOOD)
+PUBLISHED_ALONE = dict.fromkeys(("topic", "producer", "connection", "messages", "bytes"))
 DISPATCH = {"kind": "dispatch", "subscription": "sub-1", "producer": None, "connection": None}
-DISPATCHED = DISPATCH
+DISPATCHED = DISPATCH | {"entries": 3, "caught_up": False, "filtered": False}
+UNLOAD = {"kind": "unload", "bundle": "acme/shop/0x0_0x8", "duration_ms": 40}
+UNLOADED = PUBLISHED_ALONE | UNLOAD
+CONNECTION = {"kind": "connection", "connection": "connection-1"}
+CONNECTED = PUBLISHED_ALONE | CONNECTION
 SUBSCRIBE = {"kind": "subscribe", "client": "host-1", "consumer": "consumer-1", "consumer_id": 1}
-SUBSCRIBED = SUBSCRIBE | dict.fromkeys(("producer", "connection", "messages", "bytes"))
+SUBSCRIBED = PUBLISHED_ALONE | SUBSCRIBE | {"topic": TOPIC}
 MOST = 2**63 - 1
 
 NO_TIME = "event_time: got {}, allowed is ISO 8601 with a zone, or whole microseconds since 1970"
@@ -49,7 +55,10 @@ NO_AMOUNT = "messages: got {}, allowed is a whole number from 0 to 9223372036854
 NO_SEQ = "seq: got {}, allowed is a whole number of 64 bits"
 NO_NAME = "{}: got {}, allowed is a name"
 NO_TOPIC = "topic: got {}, allowed is persistent://tenant/namespace/topic"
-NO_KIND = "kind: got {}, allowed is publish, dispatch or subscribe"
+NO_KIND = "kind: got {}, allowed is publish, dispatch, subscribe, unload or connection"
+NO_ACTION = "action: got {}, allowed is open, close, writable, unwritable, start, finish or command"
+NO_NUMBER = "{}: got {}, allowed is a whole number from 0 to 9223372036854775807"
+NO_FLAG = "{}: got {}, allowed is true or false"
 NO_ID = "consumer_id: got {}, allowed is a whole number from 0 to 9223372036854775807"
 NO_JSON = "the line is not a JSON object"
 MORE_JSON = "the line holds more than one JSON object"
@@ -149,7 +158,44 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "another scheme": (line(topic="Persistent://a/b/c"), NO_TOPIC.format("Persistent://a/b/c")),
     "text before the scheme": (line(topic="x-persistent://a/b/c"), NO_TOPIC.format("x-persistent://a/b/c")),
     "no topic": (line(topic=None), NO_TOPIC.format("null")),
-    "another kind": (line(kind="unload"), NO_KIND.format("unload")),
+    "another kind": (line(kind="load"), NO_KIND.format("load")),
+    "an unload": (line(**UNLOAD), UNLOADED),
+    "an unload without a topic": (line(**UNLOAD, topic=None), UNLOADED),
+    "an unload without its columns": (
+        line(kind="unload"),
+        f"{NO_NAME.format('bundle', 'null')}; {NO_NUMBER.format('duration_ms', 'null')}",
+    ),
+    "an unload that takes less than no time": (
+        line(**UNLOAD | {"duration_ms": -1}),
+        NO_NUMBER.format("duration_ms", -1),
+    ),
+    "a connection that opens": (
+        line(**CONNECTION, action="open", io_thread=2),
+        CONNECTED | {"action": "open", "io_thread": 2},
+    ),
+    "a connection that closes": (
+        line(**CONNECTION, action="close", io_thread="x", command=[]),
+        CONNECTED | {"action": "close"},
+    ),
+    "a publish that starts": (
+        line(**CONNECTION, action="start", io_thread=2, bytes=9),
+        CONNECTED | {"action": "start", "io_thread": 2, "bytes": 9},
+    ),
+    "a publish that starts without its columns": (
+        line(**CONNECTION, action="start", bytes=None),
+        "; ".join(NO_NUMBER.format(name, "null") for name in ("io_thread", "bytes")),
+    ),
+    "a command": (
+        line(**CONNECTION, action="command", command="PING"),
+        CONNECTED | {"action": "command", "command": "PING"},
+    ),
+    "a command without a name": (line(**CONNECTION, action="command"), NO_NAME.format("command", "null")),
+    "a connection that does nothing": (line(**CONNECTION), NO_ACTION.format("null")),
+    "a connection that does another thing": (line(**CONNECTION, action="OPEN"), NO_ACTION.format("OPEN")),
+    "a connection without a name": (
+        line(kind="connection", connection="", action="close"),
+        NO_NAME.format("connection", "''"),
+    ),
     "a subscribe": (line(**SUBSCRIBE, producer=None, connection=None, messages=None), SUBSCRIBED),
     "a subscribe with what others have": (line(**SUBSCRIBE, subscription=["s"], bytes=-1), SUBSCRIBED),
     "a subscribe without its columns": (
@@ -163,6 +209,14 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "a dispatch": (line(**DISPATCH), DISPATCHED),
     "a dispatch with what publishes have": (line(kind="dispatch", subscription="sub-1"), DISPATCHED),
     "a dispatch with an object for a producer": (line(**DISPATCH | {"producer": {"id": 7}}), DISPATCHED),
+    "a dispatch of entries that was caught up and filtered": (
+        line(**DISPATCH, entries=2, caught_up=True, filtered="true"),
+        DISPATCHED | {"entries": 2, "caught_up": True, "filtered": True},
+    ),
+    "a dispatch of odd entries": (line(**DISPATCH, entries="some"), NO_NUMBER.format("entries", "some")),
+    "a dispatch that may be caught up": (line(**DISPATCH, caught_up="maybe"), NO_FLAG.format("caught_up", "maybe")),
+    "a dispatch that is filtered once": (line(**DISPATCH, filtered=1), NO_FLAG.format("filtered", 1)),
+    "a publish with what dispatches have": (line(entries="x", caught_up="x", filtered="x"), {}),
     "a dispatch without a subscription": (line(kind="dispatch"), NO_NAME.format("subscription", "null")),
     "a dispatch of a blank subscription": (
         line(**DISPATCH | {"subscription": " "}),

@@ -221,9 +221,8 @@ class KeyRun:
             of_broker = of_brokers.get(broker)
             if of_broker is None and not (domain.is_open or domain.pending or finish):
                 continue
-            out = self._advance(
-                domain, EVENTS.empty_table() if of_broker is None else of_broker, high_us, finish=finish
-            )
+            rows = {} if of_broker is None else {"events": of_broker}
+            out = self._advance(domain, rows, high_us, finish=finish)
             self._tally.take(out.usage, out.group_usage)
             if self._loop is not None:
                 self._usage.append(out.group_usage)

@@ -14,7 +14,7 @@ from headgate.throttle.blocks import decode, encode
 from headgate.throttle.columns import encoded
 from headgate.throttle.faults import Fault
 from headgate.throttle.routing import Routing, pack
-from headgate.throttle.schemas import EVENTS
+from headgate.throttle.schemas import EVENTS, TRAFFIC
 from headgate.throttle.step import Engine
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])
@@ -23,7 +23,7 @@ KEYED = pa.schema([("conf", pa.int32()), ("key", pa.string()), *EVENTS])
 """A row of traffic on its way to one plan, by its number."""
 REPLAYED = pa.schema([("conf", pa.int32()), ("kind", pa.string()), ("block", pa.binary())])
 """Rows of a kind that came out of one plan (run.Emit), as a block."""
-LEFT_OUT = ("dispatches", "subscribes")
+LEFT_OUT = tuple(kind for kind in TRAFFIC if kind != "events")
 """Kinds of blocks that are replayed under no plan."""
 _WHOLE = Routing(slots=1)
 

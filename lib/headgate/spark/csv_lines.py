@@ -7,7 +7,8 @@ import pyarrow as pa
 
 COLUMNS = (
     *("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "subscription", "client", "consumer"),
-    *("consumer_id", "messages", "bytes"),
+    *("consumer_id", "bundle", "action", "command", "io_thread", "duration_ms", "messages", "bytes", "entries"),
+    *("caught_up", "filtered"),
 )
 """What a traffic row has; docs/tables.md describes each."""
 

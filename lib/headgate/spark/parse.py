@@ -11,7 +11,19 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 from headgate.spark.csv_lines import COLUMNS
-from headgate.throttle.faults import KINDS, NAMES, OF_KIND, PUBLISH, SHOWN_CHARACTERS
+from headgate.throttle.faults import (
+    CONNECTION,
+    FLAGS,
+    KINDS,
+    NAMES,
+    NUMBERS,
+    OF_ACTION,
+    OF_KIND,
+    OPTIONAL,
+    PLAIN_NAMES,
+    PUBLISH,
+    SHOWN_CHARACTERS,
+)
 
 TOPIC = r"^(?:non-)?persistent://[^/]++/[^/]++/(?s:.)"
 """The local name may contain `/`."""
@@ -21,12 +33,8 @@ ISO_WITHOUT_SECONDS = r"^(\s*\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(\s*(?:Z|[+-]\d{2}
 INTEGER = r"^\s*[+-]?\d+\s*\z"
 RAW_CHARACTERS = 2**14
 """The most of a row that a dead letter keeps: a batch of such rows has to fit into an Arrow column of 2 GiB."""
-NUMBERS = ("consumer_id", "messages", "bytes")
-BY_COLUMN = {
-    name: tuple(kind for kind, names in OF_KIND.items() if name in names)
-    for name in ("producer", "connection", "subscription", "client", "consumer", *NUMBERS)
-}
-"""Columns that not every kind has, with those that have it."""
+OF_SOME_KINDS = tuple(name for name in (*NAMES, *NUMBERS, *FLAGS) if name != "broker")
+"""Columns that not every kind has."""
 MICROSECONDS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 
 
@@ -35,8 +43,8 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
 
     `bad` is null for a good row; else it is a JSON object, of which throttle.faults makes the dead letter: what is
     wrong, what the columns were, `raw` (the row), `source` and `offset` (where it came from). event_time_us, seq,
-    broker, topic, kind, those of one or several kinds (faults.OF_KIND); bad; file where the raw rows have it. What
-    stands in columns of other kinds than the row's is not looked at, and null.
+    broker, kind, those of one or several kinds (faults.OF_KIND, OF_ACTION); bad; file where the raw rows have it. What
+    stands in columns of other kinds than the row's is not looked at, and null; what may be missing has its default.
     """
     types = {field.name: field.dataType for field in raw.schema.fields}
     is_text = isinstance(types["raw"], T.StringType)
@@ -47,10 +55,11 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
         F.col("kind").cast("string").alias("kind"),
         *(F.col(name).cast("string").alias(name) for name in NAMES),
         *(_integer(name, types[name]).alias(name) for name in NUMBERS),
-        *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", *NUMBERS)),
+        *(_truth(name, types[name]).alias(name) for name in FLAGS),
+        *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", *NUMBERS, *FLAGS)),
         *(F.col(name) for name in ("raw", "source", "offset", "defect", *file)),
     )
-    faults = F.lit(0)
+    faults = F.lit(0).cast("long")
     for position, wrong in enumerate(_conditions(settings, types)):
         faults += F.when(wrong, 1 << position).otherwise(0)
     frame = frame.withColumn("faults", faults)
@@ -66,8 +75,8 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     is_bad = F.col("defect").isNotNull() | (F.col("faults") != 0)
     bad = F.when(is_bad, F.make_valid_utf8(F.to_json(letter)))
     return frame.withColumn("bad", bad).select(
-        *("event_time_us", "seq", "broker", "topic", "kind"),
-        *(F.when(_counts(name), F.col(name)).alias(name) for name in BY_COLUMN),
+        *("event_time_us", "seq", "broker", "kind"),
+        *(F.when(_counts(name), _or_default(name)).alias(name) for name in OF_SOME_KINDS),
         *("bad", *file),
     )
 
@@ -81,11 +90,12 @@ def _conditions(settings: InputSettings, types: dict[str, T.DataType]) -> list[C
         ~in_span,
         F.col("seq").isNull(),
         _no_name("broker", types),
-        topic.isNull() | ~topic.rlike(TOPIC),
+        _counts("topic") & (topic.isNull() | ~topic.rlike(TOPIC)),
         F.col("kind").isNull() | ~F.col("kind").isin(*KINDS),
-        *(_counts(name) & _no_name(name, types) for name in ("producer", "connection", "subscription")),
-        *(_counts(name) & _no_name(name, types) for name in ("client", "consumer")),
-        *(_counts(name) & (F.col(name).isNull() | (F.col(name) < 0)) for name in NUMBERS),
+        *(_counts(name) & _no_name(name, types) for name in PLAIN_NAMES),
+        _counts("action") & (F.col("action").isNull() | ~F.col("action").isin(*OF_ACTION)),
+        *(_counts(name) & (_is_missing(name) | (F.col(name) < 0)) for name in NUMBERS),
+        *(_counts(name) & _is_missing(name) for name in FLAGS),
     ]
     is_text = isinstance(types["raw"], T.StringType)
     return conditions if is_text else [*conditions, *(_counts(name) & ~F.is_valid_utf8(name) for name in NAMES)]
@@ -93,13 +103,32 @@ def _conditions(settings: InputSettings, types: dict[str, T.DataType]) -> list[C
 
 def _counts(name: str) -> Column:
     """Whether the column is one of those of the row's kind; a row of no kind is looked at as a publish."""
-    kinds = BY_COLUMN.get(name, KINDS)
-    if len(kinds) == len(KINDS):
+    if name not in OF_SOME_KINDS:
         return F.lit(True)
+    kinds = [kind for kind, names in OF_KIND.items() if name in names]
     if PUBLISH in kinds:
         others = [kind for kind in KINDS if kind not in kinds]
-        return F.coalesce(~F.col("kind").isin(*others), F.lit(True))
-    return F.coalesce(F.col("kind").isin(*kinds), F.lit(False))
+        counts = F.coalesce(~F.col("kind").isin(*others), F.lit(True))
+    else:
+        counts = F.coalesce(F.col("kind").isin(*kinds), F.lit(False))
+    actions = [action for action, names in OF_ACTION.items() if name in names]
+    if not actions:
+        return counts
+    tells = (F.col("kind") == CONNECTION) & F.col("action").isin(*actions)
+    return counts | F.coalesce(tells, F.lit(False))
+
+
+def _is_missing(name: str) -> Column:
+    """Whether there is no value where one has to be: of an optional column, where something else was got."""
+    missing = F.col(name).isNull()
+    return missing & F.col(f"{name}_got").isNotNull() if name in OPTIONAL else missing
+
+
+def _or_default(name: str) -> Column:
+    """The column, with what null means where it is optional."""
+    if name in FLAGS:
+        return F.coalesce(name, F.lit(False))
+    return F.coalesce(name, "messages") if name == "entries" else F.col(name)
 
 
 def _event_time_us(kind: T.DataType) -> Column:
@@ -131,6 +160,17 @@ def _integer(name: str, kind: T.DataType) -> Column:
     if isinstance(kind, T.DecimalType | T.DoubleType | T.FloatType):
         return F.when(value == F.floor(value), value.try_cast("long"))
     return F.lit(None).cast("long")
+
+
+def _truth(name: str, kind: T.DataType) -> Column:
+    """The column as a boolean, null where it is neither true nor false."""
+    value = F.col(name)
+    if isinstance(kind, T.BooleanType):
+        return value
+    if isinstance(kind, T.StringType):
+        text = F.trim(value)
+        return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
+    return F.lit(None).cast("boolean")
 
 
 def _no_name(name: str, types: dict[str, T.DataType]) -> Column:

@@ -155,5 +155,5 @@ def warm_up() -> None:
     for at_us in (1, 2):
         events = pa.table([[at_us], [at_us], ["b"], ["persistent://t/n/t"], ["p"], ["c"], [1], [1]], schema=EVENTS)
         domain.book.default = (1, 1)
-        advance(domain, events, at_us, Rules(), run_arrays, finish=False)
+        advance(domain, {"events": events}, at_us, Rules(), run_arrays)
         domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings
-from headgate.throttle.schemas import DISPATCHES
 from headgate.throttle.seen import Seen
 
 LEVEL_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(("born", "cause", "held_ns"), 1)
@@ -31,9 +30,8 @@ class DispatchState:
     # Their withheld reads (offered traffic), in order per subscription: columns of READ_FIELDS.
     reads: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(READ_FIELDS, 1)))
     seen: Seen = field(default_factory=Seen)
-    held: pa.Table = field(default_factory=DISPATCHES.empty_table)
 
     @property
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
-        return bool(len(self.subscription_topic) or len(self.held) or self.levels["cause"].any())
+        return bool(len(self.subscription_topic) or self.levels["cause"].any())

@@ -1,21 +1,42 @@
 """What can be wrong with a traffic row, and how a dead letter says it; which faults hold, spark.parse tells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headgate.conf import InputSettings
 
 MAX_LONG = 2**63 - 1
-PUBLISH, DISPATCH, SUBSCRIBE = "publish", "dispatch", "subscribe"
-KINDS = (PUBLISH, DISPATCH, SUBSCRIBE)
+PUBLISH, DISPATCH, SUBSCRIBE, UNLOAD, CONNECTION = "publish", "dispatch", "subscribe", "unload", "connection"
+KINDS = (PUBLISH, DISPATCH, SUBSCRIBE, UNLOAD, CONNECTION)
 OF_KIND = {
-    PUBLISH: ("producer", "connection", "messages", "bytes"),
-    DISPATCH: ("subscription", "messages", "bytes"),
-    SUBSCRIBE: ("client", "consumer", "consumer_id"),
+    PUBLISH: ("topic", "producer", "connection", "messages", "bytes"),
+    DISPATCH: ("topic", "subscription", "messages", "bytes", "entries", "caught_up", "filtered"),
+    SUBSCRIBE: ("topic", "client", "consumer", "consumer_id"),
+    UNLOAD: ("bundle", "duration_ms"),
+    CONNECTION: ("connection", "action"),
 }
-"""Columns that a row of each kind needs, beside those that all have."""
+"""Columns of the rows of each kind, beside those that all have."""
+OF_ACTION: dict[str, tuple[str, ...]] = {
+    "open": ("io_thread",),
+    "close": (),
+    "writable": (),
+    "unwritable": (),
+    "start": ("io_thread", "bytes"),
+    "finish": ("io_thread", "bytes"),
+    "command": ("command",),
+}
+"""What a connection did, and the columns that tell more of it."""
+OPTIONAL = ("entries", "caught_up", "filtered")
+"""Columns that may be null in a row of their kind."""
 SHOWN_CHARACTERS = 100
-NAMES = ("broker", "topic", "producer", "connection", "subscription", "client", "consumer")
+NAMES = (
+    *("broker", "topic", "producer", "connection", "subscription", "client", "consumer"),
+    *("bundle", "action", "command"),
+)
+NUMBERS = ("consumer_id", "io_thread", "duration_ms", "messages", "bytes", "entries")
+FLAGS = ("caught_up", "filtered")
+PLAIN_NAMES = tuple(name for name in NAMES if name not in {"broker", "topic", "action"})
+"""Names of some kinds alone that may be any text."""
 
 
 class Fault(NamedTuple):
@@ -34,15 +55,11 @@ def faults_of(settings: InputSettings) -> tuple[Fault, ...]:
         Fault("seq", "a whole number of 64 bits"),
         Fault("broker", "a name"),
         Fault("topic", "persistent://tenant/namespace/topic"),
-        Fault("kind", f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"),
-        Fault("producer", "a name"),
-        Fault("connection", "a name"),
-        Fault("subscription", "a name"),
-        Fault("client", "a name"),
-        Fault("consumer", "a name"),
-        Fault("consumer_id", f"a whole number from 0 to {MAX_LONG}"),
-        Fault("messages", f"a whole number from 0 to {MAX_LONG}"),
-        Fault("bytes", f"a whole number from 0 to {MAX_LONG}"),
+        Fault("kind", _one_of(KINDS)),
+        *(Fault(name, "a name") for name in PLAIN_NAMES),
+        Fault("action", _one_of(OF_ACTION)),
+        *(Fault(name, f"a whole number from 0 to {MAX_LONG}") for name in NUMBERS),
+        *(Fault(name, "true or false") for name in FLAGS),
         *(Fault(name, "UTF-8") for name in NAMES),
     )
 
@@ -61,6 +78,11 @@ def dead_letter(faults: Sequence[Fault], bad: Mapping[str, Any]) -> dict[str, An
     ]
     reason = bad.get("defect") or "; ".join(told)
     return {"reason": reason} | {name: bad.get(name) for name in ("raw", "source", "offset")}
+
+
+def _one_of(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
 
 
 def _shown(text: str | None) -> str:

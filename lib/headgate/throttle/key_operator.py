@@ -20,7 +20,7 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import by_broker
-from headgate.throttle.schemas import DISPATCHES, EVENTS, PROGRESS, SUBSCRIBES
+from headgate.throttle.schemas import PROGRESS, TRAFFIC
 from headgate.throttle.slots import home_of
 from headgate.throttle.state import Clock, DomainState, KeyState
 from headgate.throttle.step import Engine, Output, Rules, advance, moved
@@ -34,7 +34,7 @@ SPARE_CHANGES = 1000
 class Block(NamedTuple):
     """Rows of one kind on their way.
 
-    In: `events`, `dispatches`, `subscribes`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`,
+    In: those of `schemas.TRAFFIC`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`,
     `group_usage`, `group_waits`, `group_leaves`, `subscribe_decisions`, `dead_letters`, `progress`.
     """
 
@@ -45,11 +45,9 @@ class Block(NamedTuple):
 
 @dataclass
 class Arrived:
-    """The blocks of one key and batch, put together by broker."""
+    """The blocks of one key and batch, put together. traffic: rows by kind and broker."""
 
-    events: dict[str, pa.Table] = field(default_factory=dict)
-    dispatches: dict[str, pa.Table] = field(default_factory=dict)
-    subscribes: dict[str, pa.Table] = field(default_factory=dict)
+    traffic: dict[str, dict[str, pa.Table]] = field(default_factory=dict)
     high_us: dict[str, int] = field(default_factory=dict)
     everywhere_us: int = NONE
     changes: list[Change] = field(default_factory=list)
@@ -59,7 +57,11 @@ class Arrived:
     @property
     def brokers(self) -> set[str]:
         """Those whose time it tells."""
-        return self.events.keys() | self.dispatches.keys() | self.subscribes.keys() | self.high_us.keys()
+        return self.high_us.keys() | {broker for of_kind in self.traffic.values() for broker in of_kind}
+
+    def of(self, broker: str) -> dict[str, pa.Table]:
+        """The broker's rows by kind; kinds of which nothing came are left out."""
+        return {kind: of_kind[broker] for kind, of_kind in self.traffic.items() if broker in of_kind}
 
 
 def arrived(blocks: Iterable[Block]) -> Arrived:
@@ -77,14 +79,9 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
                 result.everywhere_us = max(result.everywhere_us, event_time_us)
             else:
                 result.high_us[broker] = max(result.high_us.get(broker, NONE), event_time_us)
-    result.events = _by_broker(by_kind["events"])
-    result.dispatches = _by_broker(by_kind["dispatches"])
-    result.subscribes = _by_broker(by_kind["subscribes"])
+    for kind in by_kind.keys() & TRAFFIC.keys():
+        result.traffic[kind] = dict(by_broker(pa.concat_tables(decode(block.block) for block in by_kind[kind])))
     return result
-
-
-def _by_broker(blocks: list[Block]) -> dict[str, pa.Table]:
-    return dict(by_broker(pa.concat_tables(decode(block.block) for block in blocks))) if blocks else {}
 
 
 def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what the operator has
@@ -109,15 +106,9 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     outputs: list[Output] = []
     progress = []
     for broker in sorted(state.heard.keys() | arrival.brokers):
-        events = arrival.events.get(broker, EVENTS.empty_table())
-        dispatches = arrival.dispatches.get(broker, DISPATCHES.empty_table())
-        subscribes = arrival.subscribes.get(broker, SUBSCRIBES.empty_table())
-        count = len(events) + len(dispatches) + len(subscribes)
-        high_us = max(
-            *map(_highest_us, (events, dispatches, subscribes)),
-            arrival.high_us.get(broker, NONE),
-            arrival.everywhere_us,
-        )
+        rows = arrival.of(broker)
+        count = sum(map(len, rows.values()))
+        high_us = max(*map(_highest_us, rows.values()), arrival.high_us.get(broker, NONE), arrival.everywhere_us)
         if arrival.finish_us != NONE:
             outputs += _finish(state, broker, arrival.finish_us, rules, engine)
         if broker not in state.domains and not count:
@@ -129,7 +120,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         if not count and high_us <= domain.clock.high_us and not arrival.changes:
             progress.append(_progress(key, domain, 0, 0))
             continue
-        output = advance(domain, events, high_us, rules, engine, dispatches=dispatches, subscribes=subscribes)
+        output = advance(domain, rows, high_us, rules, engine)
         outputs.append(output)
         progress.append(_progress(key, domain, count, output.late))
     if arrival.changes:
@@ -151,7 +142,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
 
 
 def _highest_us(rows: pa.Table) -> int:
-    return pc.max(rows["event_time_us"]).as_py() if len(rows) else NONE
+    return pc.max(rows["event_time_us"]).as_py()  # type: ignore[no-any-return]
 
 
 def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: Engine) -> list[Output]:
@@ -160,7 +151,7 @@ def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: 
     if domain is None:
         state.clocks[broker] = moved(state.clocks.get(broker, Clock()), finish_us, rules, finish=True)
         return []
-    return [advance(domain, EVENTS.empty_table(), finish_us, rules, engine, finish=True)]
+    return [advance(domain, {}, finish_us, rules, engine, finish=True)]
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:

@@ -13,6 +13,11 @@ BROKER_KEY = "@broker"
 _GROUP_PREFIX = "@group/"
 
 
+def broker_key(broker: str) -> str:
+    """The state key of what a broker has apart from its topics, where topics are keys."""
+    return f"{BROKER_KEY}/{broker}"
+
+
 def group_key(group: str) -> str:
     return f"{_GROUP_PREFIX}{group}"
 

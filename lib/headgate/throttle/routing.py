@@ -20,16 +20,23 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
-from headgate.throttle.faults import DISPATCH, PUBLISH, SUBSCRIBE, Fault, dead_letter
+from headgate.throttle.faults import CONNECTION, DISPATCH, PUBLISH, SUBSCRIBE, UNLOAD, Fault, dead_letter
+from headgate.throttle.keys import broker_key
 from headgate.throttle.names import without_partitions
-from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, SUBSCRIBES, TICKS
+from headgate.throttle.schemas import DEAD_LETTERS, TICKS, TRAFFIC
 from headgate.throttle.slots import place_of, slot_keys
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
 """Slots that the topics of a broker are split over: enough for the cores, few for hundreds of brokers."""
-BLOCKS = {PUBLISH: ("events", EVENTS), DISPATCH: ("dispatches", DISPATCHES), SUBSCRIBE: ("subscribes", SUBSCRIBES)}
-"""Rows of each kind on their way: kind and schema of their blocks."""
+BLOCKS = {
+    PUBLISH: "events",
+    DISPATCH: "dispatches",
+    SUBSCRIBE: "subscribes",
+    UNLOAD: "unloads",
+    CONNECTION: "connections",
+}
+"""The kind of the blocks in which rows of each kind travel."""
 DEAD_LETTER_KEY = "dead letters"
 BLANK_LINE = "blank line"
 """The reason of a row that is no row: it is counted as a line of its file, and then left out."""
@@ -109,25 +116,32 @@ def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes
     kinds = pc.unique(rows["kind"]).to_pylist()
     for kind in kinds:
         of_kind = rows if len(kinds) == 1 else rows.filter(pc.equal(rows["kind"], kind))
-        yield from _blocks(routing, of_kind, *BLOCKS[kind])
+        yield from _blocks(routing, of_kind, BLOCKS[kind])
 
 
-def _blocks(routing: Routing, rows: pa.Table, kind: str, schema: pa.Schema) -> Iterator[tuple[str, str, bytes]]:
-    """A block of `schema` for each key that any of the rows belongs to."""
-    if not len(rows):
-        return
-    topics, of_topic = encoded(rows["topic"])
-    if routing.by_topic:
-        keys = without_partitions(topics).dictionary_encode()
-        names, codes = keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)[of_topic]
-    else:
-        names = routing.keys
-        codes = (_places(rows["broker"]) + _spread(routing, topics)[of_topic]) % routing.slots
+def _blocks(routing: Routing, rows: pa.Table, kind: str) -> Iterator[tuple[str, str, bytes]]:
+    """A block for each key that any of the rows belongs to."""
+    schema = TRAFFIC[kind]
+    names, codes = _keys(routing, rows, has_topics="topic" in schema.names)
     order = np.argsort(codes, kind="stable")
     chosen = rows.select(schema.names).cast(schema).take(order).combine_chunks()
     present, starts = np.unique(codes[order], return_index=True)
     for code, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
         yield names[code], kind, encode(chosen.slice(start, end - start))
+
+
+def _keys(routing: Routing, rows: pa.Table, *, has_topics: bool) -> tuple[list[str], Ints]:
+    """Names of keys, and which of them each row belongs to: its topic's, or its broker's where it has no topic."""
+    if not has_topics:
+        if routing.by_topic:
+            brokers, codes = encoded(rows["broker"])
+            return [broker_key(broker) for broker in brokers.to_pylist()], codes
+        return routing.keys, _places(rows["broker"]) % routing.slots
+    topics, of_topic = encoded(rows["topic"])
+    if routing.by_topic:
+        keys = without_partitions(topics).dictionary_encode()
+        return keys.dictionary.to_pylist(), keys.indices.to_numpy().astype(np.int64)[of_topic]
+    return routing.keys, (_places(rows["broker"]) + _spread(routing, topics)[of_topic]) % routing.slots
 
 
 def _ticks(rows: pa.Table) -> pa.Table:

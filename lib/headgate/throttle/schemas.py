@@ -28,6 +28,9 @@ DISPATCHES = pa.schema(
         ("subscription", pa.string()),
         ("messages", pa.int64()),
         ("bytes", pa.int64()),
+        ("entries", pa.int64()),
+        ("caught_up", pa.bool_()),
+        ("filtered", pa.bool_()),
     ]
 )
 """A delivery, or a read that wants to start, on its way to the operator."""
@@ -44,6 +47,40 @@ SUBSCRIBES = pa.schema(
     ]
 )
 """An attempt to subscribe on its way to the operator."""
+
+UNLOADS = pa.schema(
+    [
+        ("event_time_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("bundle", pa.string()),
+        ("duration_ms", pa.int64()),
+    ]
+)
+"""An unload of a bundle on its way to the operator."""
+
+CONNECTION_EVENTS = pa.schema(
+    [
+        ("event_time_us", pa.int64()),
+        ("seq", pa.int64()),
+        ("broker", pa.string()),
+        ("connection", pa.string()),
+        ("action", pa.string()),
+        ("io_thread", pa.int64()),
+        ("bytes", pa.int64()),
+        ("command", pa.string()),
+    ]
+)
+"""What a connection did, on its way to the operator."""
+
+TRAFFIC = {
+    "events": EVENTS,
+    "dispatches": DISPATCHES,
+    "subscribes": SUBSCRIBES,
+    "unloads": UNLOADS,
+    "connections": CONNECTION_EVENTS,
+}
+"""Kinds of blocks of traffic, with their schemas; `events` are publishes."""
 
 TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
 """Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""

@@ -19,11 +19,10 @@ from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import EVENTS
 from headgate.throttle.seen import Seen
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 
-VERSION = 5
+VERSION = 6
 
 LIMITER_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(
     ("next_drain_ns", "born", "group", "cause", "held_ns"), 1
@@ -69,7 +68,8 @@ class DomainState:
     seen: Seen = field(default_factory=Seen)
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
-    held: pa.Table = field(default_factory=EVENTS.empty_table)
+    # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
+    held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
     book: Book = field(default_factory=Book)
 
@@ -77,11 +77,7 @@ class DomainState:
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
         return self.dispatch.is_open or bool(
-            len(self.subscribes.held)
-            or len(self.entry_limiter)
-            or len(self.withheld["at_ns"])
-            or len(self.usage["topic"])
-            or len(self.held)
+            len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held
         )
 
 
@@ -132,10 +128,8 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         if len(seen.topic):
             yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
     yield from _subscribe_tables(domain.broker, domain.subscribes)
-    kinds = ("held", "dispatch_held", "subscribe_held")
-    for kind, held in zip(kinds, (domain.held, domain.dispatch.held, domain.subscribes.held), strict=True):
-        if len(held):
-            yield held.replace_schema_metadata({"kind": kind, "broker": domain.broker})
+    for kind, held in domain.held.items():
+        yield held.replace_schema_metadata({"kind": "held", "broker": domain.broker, "of": kind})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
         if changes:
             yield changes_table(changes).replace_schema_metadata({"kind": kind, "broker": domain.broker})
@@ -245,7 +239,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
         case "seen":
             domain.seen = _seen(table, metadata)
         case "held":
-            domain.held = table.replace_schema_metadata(None)
+            domain.held[metadata["of"]] = table.replace_schema_metadata(None)
         case "pending":
             domain.pending = changes_of(table)
         case "book":
@@ -255,8 +249,6 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             kept.topic, kept.client, kept.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
             kept.consumer_id = numbers(table["consumer_id"])
             kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
-        case "subscribe_held":
-            domain.subscribes.held = table.replace_schema_metadata(None)
         case kind:
             _take_dispatch_table(domain.dispatch, kind, table, metadata)
 
@@ -274,8 +266,6 @@ def _take_dispatch_table(state: DispatchState, kind: str, table: pa.Table, metad
             state.reads = {name: numbers(table[name]) for name in READ_FIELDS}
         case "dispatch_seen":
             state.seen = _seen(table, metadata)
-        case "dispatch_held":
-            state.held = table.replace_schema_metadata(None)
         case _:
             raise StateError(f"the checkpoint's state holds a table {kind!r} that this headgate does not know")
 

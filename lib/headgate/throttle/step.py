@@ -1,5 +1,6 @@
 """One step of a domain: events, limit changes and time in, state changed, marks and usage out. No clock, no engine."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -17,7 +18,7 @@ from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
-from headgate.throttle.schemas import DISPATCHES, SUBSCRIBES
+from headgate.throttle.schemas import TRAFFIC
 from headgate.throttle.state import Clock, DomainState
 from headgate.throttle.subscribe_step import decide_subscribes
 
@@ -139,34 +140,29 @@ def _bound_us(high_us: int, rules: Rules, *, finish: bool) -> int:
 
 def advance(
     domain: DomainState,
-    events: pa.Table,
+    arrived: Mapping[str, pa.Table],
     high_us: int,
     rules: Rules,
     engine: Engine,
     *,
     finish: bool = False,
-    dispatches: pa.Table | None = None,
-    subscribes: pa.Table | None = None,
 ) -> Output:
     """Take rows in, let time come to `high_us`, and return what happened up to there.
 
-    events: schemas.EVENTS. dispatches, subscribes: DISPATCHES, SUBSCRIBES; None: none. They act in the order
-    (event_time, seq), subscribes apart from the others, with which they share no limiter; never
+    arrived: rows by kind (schemas.TRAFFIC); a kind without any may be missing. They act in the order (event_time, seq);
+    kinds that share no limiter apart from each other; never
     before the domain's clock: a late one acts at the highest time reached. With a hold-back, rows and time from
     `high_us - hold_back_ms` on wait in the state, until `finish`: what comes that late is still in order, also among
     rows of one instant.
     """
     clock = moved(domain.clock, high_us, rules, finish=finish)
     bound_us = _bound_us(clock.high_us, rules, finish=finish)
-    events, domain.held = due(domain.held, events, bound_us)
-    dispatches = DISPATCHES.empty_table() if dispatches is None else dispatches
-    dispatches, domain.dispatch.held = due(domain.dispatch.held, dispatches, bound_us)
-    subscribes = SUBSCRIBES.empty_table() if subscribes is None else subscribes
-    subscribes, domain.subscribes.held = due(domain.subscribes.held, subscribes, bound_us)
-    behind = sum(late(rows, domain.clock.done_ns) for rows in (events, dispatches, subscribes))
+    rows = _due_rows(domain, arrived, bound_us)
+    events, dispatches = rows["events"], rows["dispatches"]
+    behind = sum(late(of_kind, domain.clock.done_ns) for of_kind in rows.values())
     changes = _due_changes(domain, clock.done_ns // 1000)
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
-    decisions = decide_subscribes(domain, subscribes, of_subscribes)
+    decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
     changes = [change for change in changes if change.kind != SUBSCRIBE_LIMIT]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
@@ -178,6 +174,17 @@ def advance(
     domain.clock = clock
     marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
     return Output(marks, usage, used, waited, departures.rows(domain), decisions, behind)
+
+
+def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:
+    """The rows of each kind up to `bound_us`, those that waited with them; later ones wait in the domain."""
+    rows = {}
+    for kind, schema in TRAFFIC.items():
+        none = schema.empty_table()
+        rows[kind], held = due(domain.held.pop(kind, none), arrived.get(kind, none), bound_us)
+        if len(held):
+            domain.held[kind] = held
+    return rows
 
 
 class Part(NamedTuple):

@@ -10,20 +10,16 @@ from headgate.replay.stream import KEYED, replay, route
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode
 from headgate.throttle.faults import faults_of
-from headgate.throttle.schemas import DISPATCHES, EVENTS, SUBSCRIBES
+from headgate.throttle.schemas import EVENTS, TRAFFIC
 from unit.replay.scenes import events, moving, plan_in, publish, replayed, steady, trace_of
 
-OF_OTHER_KINDS = [
-    DISPATCHES.field("subscription"),
-    *(SUBSCRIBES.field(name) for name in ("client", "consumer", "consumer_id")),
-]
+PARSED = pa.unify_schemas([*TRAFFIC.values(), pa.schema([(name, pa.string()) for name in ("kind", "bad", "file")])])
 
 
 def parsed(rows, bad=None):
     """As spark.parse gives them: `bad` for a bad row, which has no columns."""
-    schema = pa.schema([*EVENTS, *OF_OTHER_KINDS, *((name, pa.string()) for name in ("kind", "bad", "file"))])
     dressed = [{"kind": "publish"} | row | {"bad": bad, "file": "f"} for row in rows]
-    return pa.RecordBatch.from_pylist(dressed, schema)
+    return pa.RecordBatch.from_pylist(dressed, PARSED)
 
 
 def test_every_row_has_its_key_under_each_plan(tmp_path):

@@ -1,6 +1,5 @@
 """Random traffic of a small domain, and keys stepped by hand: blocks in, tables out."""
 
-import json
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,12 +15,9 @@ from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import DISPATCHES, EVENTS, MARKS, SUBSCRIBE_DECISIONS, SUBSCRIBES, TICKS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 
 quick = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-START_US = 1_760_000_000_000_000
-SECOND_US = 1_000_000
-BROKER = "broker-1"
-TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
 GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
 WRITTEN = {
     "marks": MARKS,
@@ -32,46 +28,6 @@ WRITTEN = {
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
 }
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
-
-
-def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", broker=BROKER):
-    """A row of schemas.EVENTS at `at_us` after START_US; its connection is named after the producer."""
-    return {
-        "event_time_us": START_US + at_us,
-        "seq": seq,
-        "broker": broker,
-        "topic": topic,
-        "producer": producer,
-        "connection": f"connection-{producer[-1]}",
-        "messages": messages,
-        "bytes": bytes_,
-    }
-
-
-def dispatch(at_us, topic=TOPICS[0], *, messages=1, bytes_=0, seq=0, subscription="s", broker=BROKER):
-    """A row of schemas.DISPATCHES at `at_us` after START_US."""
-    return {
-        "event_time_us": START_US + at_us,
-        "seq": seq,
-        "broker": broker,
-        "topic": topic,
-        "subscription": subscription,
-        "messages": messages,
-        "bytes": bytes_,
-    }
-
-
-def subscribe(at_us, topic=TOPICS[0], *, client="host", consumer="c", consumer_id=1, seq=0, broker=BROKER):
-    """A row of schemas.SUBSCRIBES at `at_us` after START_US."""
-    return {
-        "event_time_us": START_US + at_us,
-        "seq": seq,
-        "broker": broker,
-        "topic": topic,
-        "client": client,
-        "consumer": consumer,
-        "consumer_id": consumer_id,
-    }
 
 
 def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
@@ -212,7 +168,7 @@ def _picture_of_domain(domain):
         "dispatch": _picture_of_dispatch(domain.dispatch),
         "subscribes": _picture_of_subscribes(domain.subscribes),
         "seen": _picture_of_seen(domain.seen),
-        "held": domain.held.to_pylist(),
+        "held": {kind: held.to_pylist() for kind, held in domain.held.items()},
         "pending": domain.pending,
         "book": domain.book.changes(),
     }
@@ -229,7 +185,6 @@ def _picture_of_dispatch(state):
         "due_ns": state.subscription_due_ns.tolist(),
         "reads": {name: column.tolist() for name, column in state.reads.items()},
         "seen": _picture_of_seen(state.seen),
-        "held": state.held.to_pylist(),
     }
 
 
@@ -237,7 +192,7 @@ def _picture_of_subscribes(state):
     names = (state.topic, state.client, state.consumer)
     consumers = zip(*(column.to_pylist() for column in names), state.consumer_id.tolist(), strict=True)
     buckets = zip(*(column.tolist() for column in state.buckets.values()), strict=True)
-    return dict(zip(consumers, buckets, strict=True)), state.held.to_pylist()
+    return dict(zip(consumers, buckets, strict=True))
 
 
 def _picture_of_seen(seen):
@@ -365,32 +320,6 @@ def all_rules(draw, **fixed):
         "slot_ms": draw(st.sampled_from([0, 250])),
     }
     return Rules(**drawn | fixed)
-
-
-PARSED = pa.schema(
-    [EVENTS.field(name) for name in EVENTS.names]
-    + [("kind", pa.string()), ("subscription", pa.string())]
-    + [SUBSCRIBES.field(name) for name in ("client", "consumer", "consumer_id")]
-    + [("bad", pa.string()), ("file", pa.string())]
-)
-
-
-def parsed(rows, *, lines=False):
-    """Rows of all kinds as the parser gives them; `lines`: those of files whose lines are counted."""
-    table = pa.Table.from_pylist([{"kind": kind_of(row)} | row for row in rows], PARSED)
-    return table if lines else table.drop(["file"])
-
-
-def kind_of(row):
-    """By the column that a kind has alone; none of a bad row."""
-    own = {"producer": "publish", "subscription": "dispatch", "consumer": "subscribe"}
-    return next((kind for name, kind in own.items() if row.get(name) is not None), None)
-
-
-def bad_row(raw, defect="no reason", *, source="file", offset=None):
-    """A row that the parser refused."""
-    letter = {"defect": defect, "faults": 0, "raw": raw, "source": source, "offset": offset}
-    return dict.fromkeys(PARSED.names) | {"bad": json.dumps(letter), "file": source}
 
 
 def end_us(rows):

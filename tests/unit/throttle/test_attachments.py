@@ -10,14 +10,9 @@ from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits import Book, topics_under
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    BROKER,
     ENGINES,
-    SECOND_US,
-    START_US,
-    TOPICS,
     attach,
     changes_block,
-    event,
     events_block,
     limit,
     quick,
@@ -25,6 +20,7 @@ from unit.throttle.domains import (
     tick_block,
     whole,
 )
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 MS_US = 1000
 GOLD, IRON = limit("group", "gold", 10), limit("group", "iron", 10)

@@ -3,18 +3,8 @@
 import pytest
 
 from headgate.throttle.step import Rules
-from unit.throttle.domains import (
-    BROKER,
-    ENGINES,
-    SECOND_US,
-    START_US,
-    TOPICS,
-    attach,
-    event,
-    limit,
-    step_through,
-    whole,
-)
+from unit.throttle.domains import ENGINES, attach, limit, step_through, whole
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 T0, T1 = TOPICS[:2]
 ATTACHED = [attach(T0, "gold")]

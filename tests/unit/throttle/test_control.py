@@ -18,7 +18,7 @@ from headgate.throttle.control import (
 )
 from headgate.throttle.routing import DEAD_LETTER_KEY, Routing
 from headgate.throttle.schemas import CONTROL
-from unit.throttle.domains import TOPICS
+from unit.throttle.rows import TOPICS
 
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 AT_US = 1_767_268_800_250_000

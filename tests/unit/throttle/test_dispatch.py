@@ -11,17 +11,11 @@ from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.state import KeyState
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    BROKER,
     ENGINES,
-    SECOND_US,
-    START_US,
-    TOPICS,
     attach,
     changes_block,
-    dispatch,
     dispatch_limit,
     dispatches_block,
-    event,
     events_block,
     limit,
     picture,
@@ -29,6 +23,7 @@ from unit.throttle.domains import (
     step_through,
     tick_block,
 )
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 
 T0, T1, T2, T3 = TOPICS
 MS_US = 1000

@@ -14,12 +14,8 @@ from headgate.throttle.routing import Routing, pack
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    BROKER,
     ENGINES,
     GROUP_OF,
-    SECOND_US,
-    START_US,
-    TOPICS,
     WRITTEN,
     Outcome,
     all_rules,
@@ -36,7 +32,6 @@ from unit.throttle.domains import (
     limit_changes,
     merged_usage,
     merged_waits,
-    parsed,
     picture,
     quick,
     rows_in,
@@ -44,6 +39,7 @@ from unit.throttle.domains import (
     tick_block,
     traffic,
 )
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, parsed
 
 rules_with_slots = all_rules(slot_ms=250)
 endings_us = st.sampled_from([0, 1, SECOND_US, 40 * SECOND_US])

@@ -11,13 +11,11 @@ from headgate.throttle.state import VERSION, decode_state, encode_state
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
-    SECOND_US,
     all_rules,
     assert_engines_agree,
     changes_block,
     cuts,
     end_us,
-    event,
     events_block,
     limit,
     limit_changes,
@@ -28,6 +26,7 @@ from unit.throttle.domains import (
     traffic,
     whole,
 )
+from unit.throttle.rows import SECOND_US, event
 
 HOLD_BACK_MS = 2000
 endings_us = st.sampled_from([0, 0, 1, SECOND_US, 40 * SECOND_US])
@@ -101,7 +100,7 @@ def test_a_hold_back_puts_disordered_rows_in_order(engine, data, changes, rules)
 
     assert ordered.marks == held.marks
     assert ordered.written == held.written
-    assert [len(domain.held) for domain in held.state.domains.values()] == [0] * len(held.state.domains)
+    assert [domain.held for domain in held.state.domains.values()] == [{}] * len(held.state.domains)
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)

@@ -5,6 +5,7 @@ import pytest
 from headgate.conf import InputSettings
 from headgate.throttle.faults import dead_letter, faults_of
 
+KINDS_ALLOWED = "publish, dispatch, subscribe, unload or connection"
 FAULTS = faults_of(InputSettings())
 PLACE = {"raw": "the row", "source": "a file", "offset": 7}
 
@@ -20,10 +21,13 @@ def bits(*columns):
         ({"faults": 0, "defect": "no row"}, "no row"),
         ({"faults": bits("seq"), "got": {"seq": "x"}}, "seq: got x, allowed is a whole number of 64 bits"),
         ({"faults": bits("seq")}, "seq: got null, allowed is a whole number of 64 bits"),
-        ({"faults": bits("kind"), "got": {"kind": " "}}, "kind: got ' ', allowed is publish, dispatch or subscribe"),
+        (
+            {"faults": bits("kind"), "got": {"kind": " "}},
+            f"kind: got ' ', allowed is {KINDS_ALLOWED}",
+        ),
         (
             {"faults": bits("seq", "kind"), "got": {"seq": "1", "kind": "k", "broker": "b"}},
-            "seq: got 1, allowed is a whole number of 64 bits; kind: got k, allowed is publish, dispatch or subscribe",
+            f"seq: got 1, allowed is a whole number of 64 bits; kind: got k, allowed is {KINDS_ALLOWED}",
         ),
         ({"faults": bits("seq"), "defect": "no row"}, "no row"),
     ],

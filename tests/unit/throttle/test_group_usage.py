@@ -10,20 +10,14 @@ from hypothesis import strategies as st
 from headgate.core.numbers import MAX
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    BROKER,
     ENGINES,
     GROUP_OF,
-    SECOND_US,
-    START_US,
-    TOPICS,
     all_rules,
     attach,
     changes_block,
     cuts,
-    dispatch,
     dispatches_block,
     end_us,
-    event,
     events_block,
     limit,
     limit_changes,
@@ -35,6 +29,7 @@ from unit.throttle.domains import (
     traffic,
     whole,
 )
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 
 T0, T1 = TOPICS[:2]
 MS_US = 1000

@@ -9,20 +9,8 @@ from hypothesis import strategies as st
 
 from headgate.throttle.changes import LIMIT
 from headgate.throttle.keys import BROKER_KEY, group_key
-from unit.throttle.domains import (
-    BROKER,
-    SECOND_US,
-    START_US,
-    TOPICS,
-    all_rules,
-    end_us,
-    limit_changes,
-    picture,
-    quick,
-    step_through,
-    traffic,
-    whole,
-)
+from unit.throttle.domains import all_rules, end_us, limit_changes, picture, quick, step_through, traffic, whole
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS
 
 thorough = settings(quick, max_examples=40)
 PER_TOPIC = [("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]), ("topic", TOPICS[3])]

@@ -11,21 +11,8 @@ from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
 from headgate.throttle.slots import home_of, slot_keys
 from headgate.throttle.state import Clock, KeyState
 from headgate.throttle.step import Rules
-from unit.throttle.domains import (
-    BROKER,
-    ENGINES,
-    SECOND_US,
-    START_US,
-    TOPICS,
-    attach,
-    changes_block,
-    event,
-    events_block,
-    limit,
-    rows_in,
-    step_through,
-    tick_block,
-)
+from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, rows_in, step_through, tick_block
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 TEN_A_SECOND = changes_block([limit("default", messages=10)])
 MS_US = 1000

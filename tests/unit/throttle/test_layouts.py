@@ -20,22 +20,8 @@ from headgate.throttle.routing import Routing, pack
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
-from unit.throttle.domains import (
-    BROKER,
-    SCOPED_NAMES,
-    SECOND_US,
-    START_US,
-    TOPICS,
-    all_rules,
-    end_us,
-    event,
-    limit,
-    limit_changes,
-    parsed,
-    quick,
-    rows_in,
-    traffic,
-)
+from unit.throttle.domains import SCOPED_NAMES, all_rules, end_us, limit, limit_changes, quick, rows_in, traffic
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event, parsed
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PARTITIONED = [*TOPICS[:2], f"{TOPICS[0]}-partition-0", f"{TOPICS[0]}-partition-1"]

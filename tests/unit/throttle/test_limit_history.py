@@ -13,12 +13,8 @@ from headgate.throttle.key_operator import HISTORY_US, SPARE_CHANGES
 from headgate.throttle.limits import Book
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    BROKER,
-    SECOND_US,
-    START_US,
     all_rules,
     changes_block,
-    event,
     events_block,
     limit,
     limit_changes,
@@ -27,6 +23,7 @@ from unit.throttle.domains import (
     tick_block,
     traffic,
 )
+from unit.throttle.rows import BROKER, SECOND_US, START_US, event
 
 MANY = 3 * SPARE_CHANGES
 BROKERS = [BROKER, "broker-2", "broker-3", "broker-4"]

@@ -6,9 +6,11 @@ import pyarrow as pa
 import pytest
 
 from headgate.throttle.blocks import decode
+from headgate.throttle.keys import broker_key
 from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
 from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, SUBSCRIBES, TICKS
-from unit.throttle.domains import START_US, bad_row, dispatch, event, parsed, subscribe
+from headgate.throttle.slots import home_of
+from unit.throttle.rows import START_US, acts, bad_row, dispatch, event, parsed, subscribe, unload
 
 
 def packed(routing, *batches):
@@ -66,6 +68,22 @@ def test_rows_of_each_kind_reach_the_key_of_their_topic_in_blocks_of_their_own(r
     for number, (kind, schema) in enumerate(kinds.items()):
         whole = pa.concat_tables(tables[0] for tables in blocks[kind].values())
         assert (schema, {number}) == (whole.schema, set(whole["seq"].to_pylist()))
+
+
+@pytest.mark.parametrize("routing", [Routing(slots=5), Routing(slots=5, whole_brokers=True), Routing(by_topic=True)])
+def test_rows_without_a_topic_reach_one_key_a_broker(routing):
+    brokers = [f"broker-{i}" for i in range(3)]
+    rows = [row for b in brokers for row in (unload(0, broker=b), acts(1, "close", broker=b), unload(2, "b", broker=b))]
+    blocks = packed(routing, parsed(rows))
+    arrived = {
+        kind: {broker: key for key, tables in blocks[kind].items() for broker in tables[0]["broker"].to_pylist()}
+        for kind in ("unloads", "connections")
+    }
+
+    assert set(brokers) == set(arrived["unloads"])
+    assert arrived["unloads"] == arrived["connections"]
+    expected = {b: broker_key(b) if routing.by_topic else home_of(b, routing.slots) for b in brokers}
+    assert expected == arrived["unloads"]
 
 
 @pytest.mark.parametrize("slots", [1, 7, 64])

@@ -15,7 +15,7 @@ from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import ATTACHMENT, SUBSCRIBE_LIMIT, Change, changes_of, changes_table
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import DISPATCHES, EVENTS, SUBSCRIBES
+from headgate.throttle.schemas import EVENTS, SUBSCRIBES
 from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -31,22 +31,18 @@ from headgate.throttle.state import (
 from headgate.throttle.step import Rules
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 from unit.throttle.domains import (
-    BROKER,
-    SECOND_US,
     all_rules,
     changes_block,
-    dispatch,
     dispatch_limit,
-    event,
     events_block,
     limit,
     limit_changes,
     quick,
     step_through,
-    subscribe,
     tick_block,
     traffic,
 )
+from unit.throttle.rows import BROKER, SECOND_US, event, subscribe
 
 STORED = Path(__file__).parent / f"state-version-{VERSION}.bin"
 CHANGES = [
@@ -91,7 +87,6 @@ def full_dispatch():
         subscription_due_ns=np.array([5, 6]),
         reads={name: np.array([0, next(count)]) for name in READ_FIELDS},
         seen=Seen(next(count), np.array([0]), np.array([0])),
-        held=pa.Table.from_pylist([dispatch(3, seq=4), dispatch(5)], DISPATCHES),
     )
 
 
@@ -103,7 +98,6 @@ def full_subscribes():
         consumer=pa.array(["c", "d"]),
         consumer_id=np.array([7, 8]),
         buckets={name: np.array([place, 10 * place]) for place, name in enumerate(SUBSCRIBE_FIELDS, 1)},
-        held=pa.Table.from_pylist([subscribe(3, seq=4), subscribe(5)], SUBSCRIBES),
     )
 
 
@@ -134,7 +128,10 @@ def full_domain():
         seen=Seen(next(count), np.array([0]), np.array([1])),
         dispatch=full_dispatch(),
         subscribes=full_subscribes(),
-        held=pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
+        held={
+            "events": pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
+            "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], SUBSCRIBES),
+        },
         pending=CHANGES[1:],
         book=book,
     )

@@ -11,20 +11,15 @@ from headgate.throttle.state import VERSION, KeyState, encode_state
 from headgate.throttle.state_report import REPORT, state_report
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    BROKER,
-    SECOND_US,
-    START_US,
-    TOPICS,
     attach,
     changes_block,
-    dispatch,
     dispatch_limit,
     dispatches_block,
-    event,
     events_block,
     limit,
     step_through,
 )
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 
 START_NS = START_US * 1000
 LIMITS = [

@@ -9,21 +9,17 @@ from hypothesis import strategies as st
 from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
-    SECOND_US,
-    START_US,
-    TOPICS,
     changes_block,
-    event,
     events_block,
     limit,
     picture,
     quick,
     step_through,
-    subscribe,
     subscribe_limit,
     subscribes_block,
     tick_block,
 )
+from unit.throttle.rows import SECOND_US, START_US, TOPICS, event, subscribe
 
 T0, T1 = TOPICS[0], TOPICS[1]
 TWO_IN_TEN = subscribe_limit("default", "", 2, 10)
@@ -41,7 +37,7 @@ def test_without_a_limit_every_attempt_is_allowed_and_nothing_is_kept():
     outcome = decided([subscribe(0, seq=number) for number in range(3)])
 
     assert [(0, True, None), (1, True, None), (2, True, None)] == said(outcome)
-    assert {} == picture(outcome.state)["broker-1"]["subscribes"][0]
+    assert {} == picture(outcome.state)["broker-1"]["subscribes"]
     assert {None} == {row["period_s"] for row in outcome.subscribe_decisions}
 
 

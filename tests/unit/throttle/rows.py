@@ -1,0 +1,107 @@
+"""Rows of every kind as tests give them, and as the parser gives them."""
+
+import json
+
+import pyarrow as pa
+
+from headgate.throttle.schemas import TRAFFIC
+
+START_US = 1_760_000_000_000_000
+SECOND_US = 1_000_000
+BROKER = "broker-1"
+TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
+
+
+def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", broker=BROKER):
+    """A row of schemas.EVENTS at `at_us` after START_US; its connection is named after the producer."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "topic": topic,
+        "producer": producer,
+        "connection": f"connection-{producer[-1]}",
+        "messages": messages,
+        "bytes": bytes_,
+    }
+
+
+def dispatch(at_us, topic=TOPICS[0], *, messages=1, bytes_=0, seq=0, subscription="s", broker=BROKER, **more):
+    """A row of schemas.DISPATCHES at `at_us` after START_US; more: entries, caught_up, filtered."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "topic": topic,
+        "subscription": subscription,
+        "messages": messages,
+        "bytes": bytes_,
+        "entries": messages,
+        "caught_up": False,
+        "filtered": False,
+    } | more
+
+
+def subscribe(at_us, topic=TOPICS[0], *, client="host", consumer="c", consumer_id=1, seq=0, broker=BROKER):
+    """A row of schemas.SUBSCRIBES at `at_us` after START_US."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "topic": topic,
+        "client": client,
+        "consumer": consumer,
+        "consumer_id": consumer_id,
+    }
+
+
+def unload(at_us, bundle="acme/ns0/0x00000000_0x80000000", *, duration_ms=1000, seq=0, broker=BROKER):
+    """A row of schemas.UNLOADS at `at_us` after START_US."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "bundle": bundle,
+        "duration_ms": duration_ms,
+    }
+
+
+def acts(at_us, action, connection="connection-0", *, seq=0, broker=BROKER, **more):
+    """A row of schemas.CONNECTION_EVENTS at `at_us` after START_US; more: io_thread, bytes, command."""
+    return {
+        "event_time_us": START_US + at_us,
+        "seq": seq,
+        "broker": broker,
+        "connection": connection,
+        "action": action,
+        "io_thread": None,
+        "bytes": None,
+        "command": None,
+    } | more
+
+
+PARSED = pa.unify_schemas([*TRAFFIC.values(), pa.schema([(name, pa.string()) for name in ("kind", "bad", "file")])])
+
+
+def parsed(rows, *, lines=False):
+    """Rows of all kinds as the parser gives them; `lines`: those of files whose lines are counted."""
+    table = pa.Table.from_pylist([{"kind": kind_of(row)} | row for row in rows], PARSED)
+    return table if lines else table.drop(["file"])
+
+
+def kind_of(row):
+    """By the column that a kind has alone; none of a bad row."""
+    own = {
+        "producer": "publish",
+        "subscription": "dispatch",
+        "consumer": "subscribe",
+        "bundle": "unload",
+        "action": "connection",
+    }
+    return next((kind for name, kind in own.items() if row.get(name) is not None), None)
+
+
+def bad_row(raw, defect="no reason", *, source="file", offset=None):
+    """A row that the parser refused."""
+    letter = {"defect": defect, "faults": 0, "raw": raw, "source": source, "offset": offset}
+    return dict.fromkeys(PARSED.names) | {"bad": json.dumps(letter), "file": source}
