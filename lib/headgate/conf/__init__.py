@@ -5,10 +5,12 @@ from headgate.conf.checks import check_streaming
 from headgate.conf.limits import (
     AttachmentRow,
     DispatchLimitRow,
+    LevelLimitRow,
     LimitRow,
     SubscribeLimitRow,
     dispatch_limits,
     group_attachments,
+    level_limits,
     publish_limits,
     subscribe_limits,
 )
@@ -33,6 +35,7 @@ __all__ = [
     "DispatchRate",
     "InputSettings",
     "KafkaSettings",
+    "LevelLimitRow",
     "LimitRow",
     "LiveSettings",
     "OperatorSettings",
@@ -48,6 +51,7 @@ __all__ = [
     "check_streaming",
     "dispatch_limits",
     "group_attachments",
+    "level_limits",
     "load_conf",
     "load_resource_groups",
     "publish_limits",

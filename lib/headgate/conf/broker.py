@@ -108,6 +108,7 @@ class BrokerConf:
         {_TOKEN_BUCKET_FACTORY: "token_bucket", _CLASSIC_FACTORY: "classic"},
         blank=_CLASSIC_FACTORY,
     )
+    stats_interval_s: int = _integer("statsUpdateFrequencyInSecs", 60, 1)
     dispatcher_max_read_batch_entries: int = _integer("dispatcherMaxReadBatchSize", 100, 1)
     dispatcher_min_read_batch_entries: int = _integer("dispatcherMinReadBatchSize", 1, 1)
     dispatcher_max_round_robin_batch_entries: int = _integer("dispatcherMaxRoundRobinBatchSize", 20, 1)

@@ -12,12 +12,21 @@ from pyspark.sql import DataFrame
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.errors import StateError
 from headgate.throttle.blocks import gather
-from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    BATCHES,
+    DEAD_LETTERS,
+    DISPATCH_DECISIONS,
+    MARKS,
+    PROGRESS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+)
 from headgate.throttle.tables import Tables
 
 OUTPUT_TABLES = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
+    "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
     "dead_letters": DEAD_LETTERS,
 }

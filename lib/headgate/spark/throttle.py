@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, dispatch_limits, group_attachments, publish_limits, subscribe_limits
+from headgate.conf import Conf, dispatch_limits, group_attachments, level_limits, publish_limits, subscribe_limits
 from headgate.errors import InputError, StateError
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
@@ -237,6 +237,7 @@ class ThrottleRun:
         of_conf: list[ConfRow] = [
             *publish_limits(self._conf),
             *dispatch_limits(self._conf),
+            *level_limits(self._conf),
             *subscribe_limits(self._conf),
         ]
         of_conf += group_attachments(self._conf)

@@ -12,15 +12,32 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.names import namespace_of, tenant_of
 
 LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"
+SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT = "subscription_dispatch_limit", "replicator_dispatch_limit"
+OF_DISPATCH = (DISPATCH_LIMIT, SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT)
+"""Limits of dispatches: of topics, brokers and groups; of each subscription; of each replicator."""
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
-    DISPATCH_LIMIT: ("group",),
+    DISPATCH_LIMIT: ("default", "namespace", "topic", "broker", "group"),
+    SUBSCRIPTION_LIMIT: ("default", "namespace", "topic"),
+    REPLICATOR_LIMIT: ("default", "namespace", "topic"),
     SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
 }
 """Scopes of the changes of each kind."""
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
+
+
+class DispatchRates(NamedTuple):
+    """Messages and bytes in period_s, 0: off; relative: the topic's publish rate is added to what is not off."""
+
+    messages: int
+    bytes: int
+    period_s: int = 1
+    relative: int = 0
+
+
+UNLIMITED = DispatchRates(0, 0)
 _LAST_SEQ = 2**63 - 1
 
 
@@ -29,7 +46,8 @@ class Change(NamedTuple):
 
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
-    `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `subscribe_limit`: so many
+    `broker`. Kinds OF_DISPATCH: as `limit`, of dispatches; but of groups rates are in period_s (None: 1), and may be
+    relative. Kind `subscribe_limit`: so many
     subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `attachment`: scope
     `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
@@ -49,6 +67,7 @@ class Change(NamedTuple):
     group_name: str | None = None
     subscribes_per_period: int | None = None
     period_s: int | None = None
+    relative_to_publish_rate: bool | None = None
 
     @property
     def rates(self) -> Rates | None:
@@ -58,6 +77,13 @@ class Change(NamedTuple):
         if self.scope == "group":
             return _rate_of_group(self.messages_per_s), _rate_of_group(self.bytes_per_s)
         return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
+
+    @property
+    def dispatch_rates(self) -> DispatchRates | None:
+        """Of another scope than group: what a level takes. None: the policy is gone."""
+        if self.rates is None:
+            return None
+        return DispatchRates(*self.rates, max(self.period_s or 1, 1), int(self.relative_to_publish_rate or False))
 
     @property
     def subscribe_rate(self) -> Rates | None:
@@ -72,10 +98,12 @@ class Change(NamedTuple):
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
 
     @property
-    def says(self) -> Rates | str | None:
+    def says(self) -> Rates | DispatchRates | str | None:
         """What it says about its place; None takes back what was said."""
         if self.kind == SUBSCRIBE_LIMIT:
             return self.subscribe_rate
+        if self.kind in OF_DISPATCH and self.scope != "group":
+            return self.dispatch_rates
         return self.group_name if self.kind == ATTACHMENT else self.rates
 
     @property
@@ -108,6 +136,7 @@ CHANGES = pa.schema(
         ("group_name", pa.string()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("relative_to_publish_rate", pa.bool_()),
     ]
 )
 

@@ -12,10 +12,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import AttachmentRow, DispatchLimitRow, LimitRow, SubscribeLimitRow
+from headgate.conf import AttachmentRow, DispatchLimitRow, LevelLimitRow, LimitRow, SubscribeLimitRow
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SCOPES, SUBSCRIBE_LIMIT, Change, changes_table
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    DISPATCH_LIMIT,
+    LIMIT,
+    OF_DISPATCH,
+    REPLICATOR_LIMIT,
+    SCOPES,
+    SUBSCRIBE_LIMIT,
+    SUBSCRIPTION_LIMIT,
+    Change,
+    changes_table,
+)
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -25,8 +36,14 @@ CONF, JOB, QUOTA = "conf", "job", "quota"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
+MOST_PERIOD_S = 2**31 - 1
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | SubscribeLimitRow | AttachmentRow
+ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | AttachmentRow
+KINDS_OF_LEVELS = {
+    "dispatch": DISPATCH_LIMIT,
+    "subscription": SUBSCRIPTION_LIMIT,
+    "replicator": REPLICATOR_LIMIT,
+}
 KINDS_OF_CLASSES = (LIMIT, DISPATCH_LIMIT)
 """Kinds of the rows that limit groups, by class: 0 publish, 1 dispatch."""
 
@@ -36,12 +53,23 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     place = {"scope": row.scope, "name": row.name}
     if isinstance(row, AttachmentRow):
         return control_row(at, seq, ATTACHMENT, CONF) | place | {"group_name": None if gone else row.group}
+    if isinstance(row, LevelLimitRow):
+        return control_row(at, seq, KINDS_OF_LEVELS[row.level], CONF) | place | ({} if gone else _of_level(row))
     if isinstance(row, SubscribeLimitRow):
         rate = {} if gone else {"subscribes_per_period": row.subscribes_per_period, "period_s": row.period_s}
         return control_row(at, seq, SUBSCRIBE_LIMIT, CONF) | place | rate
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
     return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
+
+
+def _of_level(row: LevelLimitRow) -> dict[str, Any]:
+    return {
+        "messages_per_s": row.messages_per_period,
+        "bytes_per_s": row.bytes_per_period,
+        "period_s": row.period_s,
+        "relative_to_publish_rate": row.relative,
+    }
 
 
 def group_limit_row(  # noqa: PLR0917  the columns of such a row
@@ -134,6 +162,7 @@ def _change(row: dict[str, Any]) -> Change:
         row["group_name"],
         row["subscribes_per_period"],
         row["period_s"],
+        row["relative_to_publish_rate"],
     )
 
 
@@ -202,6 +231,8 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
             return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
     if row["kind"] == SUBSCRIBE_LIMIT and (row["subscribes_per_period"] is None) != (row["period_s"] is None):
         return "subscribes_per_period, period_s: got one of them, allowed are both, or neither: the policy is gone then"
+    if row["kind"] in OF_DISPATCH and row["scope"] != "group" and (row["period_s"] or 1) > MOST_PERIOD_S:
+        return f"period_s: got {row['period_s']}, allowed is null, which is 1, or up to {MOST_PERIOD_S}"
     if routing.by_topic and row["scope"] != "topic" and row["source"] != CONF:
         return (
             f"scope: got {row['scope']}, allowed is topic while state_key is topic; put wider limits in the conf files "

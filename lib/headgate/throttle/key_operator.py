@@ -35,7 +35,8 @@ class Block(NamedTuple):
     """Rows of one kind on their way.
 
     In: those of `schemas.TRAFFIC`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`,
-    `group_usage`, `group_waits`, `group_leaves`, `subscribe_decisions`, `dead_letters`, `progress`.
+    `group_usage`, `group_waits`, `group_leaves`, `dispatch_decisions`, `subscribe_decisions`, `dead_letters`,
+    `progress`.
     """
 
     kind: str
@@ -131,6 +132,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         "group_usage": [output.group_usage for output in outputs],
         "group_waits": [output.group_waits for output in outputs],
         "group_leaves": [output.group_leaves for output in outputs],
+        "dispatch_decisions": [output.dispatch_decisions for output in outputs],
         "subscribe_decisions": [output.subscribe_decisions for output in outputs],
         "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
     }
@@ -212,6 +214,6 @@ def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, 
     return _heard(key, domain.broker, domain.clock) | {
         "rows": rows,
         "late": late,
-        "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_topic),
+        "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_due_ns),
         "is_open": domain.is_open,
     }

@@ -99,6 +99,7 @@ CONTROL = pa.schema(
         ("bytes_per_s", pa.int64()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("relative_to_publish_rate", pa.bool_()),
         ("source", pa.string()),
         ("written_at", TIMESTAMP),
     ]
@@ -144,6 +145,18 @@ OFFERED_ONLY = range(usage.ADMITTED, usage.USAGE_COLUMNS)
 TOPIC_USAGE = pa.schema(
     [("event_time", TIMESTAMP), ("broker", pa.string()), ("topic", pa.string())]
     + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
+)
+
+DISPATCH_COUNTS = (
+    *("reads", "messages", "bytes", "allowed_reads", "allowed_messages", "allowed_bytes"),
+    *("held_by_broker", "held_by_topic", "held_by_subscription", "held_by_group"),
+    *("delayed_reads", "delay_ns", "max_delay_ns"),
+)
+"""What is counted of a subscription and second."""
+
+DISPATCH_DECISIONS = pa.schema(
+    [("event_time", TIMESTAMP), ("broker", pa.string()), ("topic", pa.string()), ("subscription", pa.string())]
+    + [(name, pa.int64()) for name in DISPATCH_COUNTS]
 )
 
 SUBSCRIBE_DECISIONS = pa.schema(

@@ -10,15 +10,16 @@ import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SUBSCRIBE_LIMIT, Change, in_order
+from headgate.throttle.changes import ATTACHMENT, LIMIT, OF_DISPATCH, SUBSCRIBE_LIMIT, Change, in_order
 from headgate.throttle.columns import numbers
 from headgate.throttle.departures import Departures
+from headgate.throttle.dispatch_decisions import dispatch_decisions
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
-from headgate.throttle.schemas import TRAFFIC
+from headgate.throttle.schemas import DISPATCH_DECISIONS, TRAFFIC
 from headgate.throttle.state import Clock, DomainState
 from headgate.throttle.subscribe_step import decide_subscribes
 
@@ -32,6 +33,9 @@ class Rules:
     rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
     are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
     epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
+    Of dispatches: classic: levels but groups' are classic windows; charges_entries: levels count entries in place of
+    messages; throttles_caught_up: False exempts reads for consumers that are caught up; filtered_entries: those that a
+    filter dropped count; stats_interval_s: publish rates are averages of so long.
     """
 
     max_debt_ms: int = -1
@@ -43,6 +47,11 @@ class Rules:
     slot_ms: int = 0
     epoch_ms: int = 1000
     slots: int = 0
+    classic: bool = False
+    charges_entries: bool = False
+    throttles_caught_up: bool = True
+    filtered_entries: bool = False
+    stats_interval_s: int = 60
 
 
 class Step(NamedTuple):
@@ -77,16 +86,29 @@ class Admissions(NamedTuple):
     bytes: Ints
 
 
+class Starts(NamedTuple):
+    """Reads of offered traffic that started (core.dispatch_domain.Start)."""
+
+    at_ns: Ints
+    subscription: Ints
+    messages: Ints
+    bytes: Ints
+    arrived_ns: Ints
+    counted: Ints
+
+
 class DispatchResult(NamedTuple):
     """What dispatch did in one step.
 
-    line: positions of the subscriptions that wait, in the order of their retries. admissions: of offered traffic, by
-    topics of the dispatch state. waits, admissions: empty unless Rules.slot_ms is set.
+    line: positions of the subscriptions that wait, in the order of their retries. waits: of groups, empty unless
+    Rules.slot_ms is set. held_by: of each read, in their order, the place from 1 of the first level without a permit as
+    it came, 0: none.
     """
 
     line: Ints
     waits: Waits
-    admissions: Admissions
+    held_by: Ints
+    starts: Starts
 
 
 class Result(NamedTuple):
@@ -123,6 +145,7 @@ class Output(NamedTuple):
     group_usage: pa.Table
     group_waits: pa.Table
     group_leaves: pa.Table
+    dispatch_decisions: pa.Table
     subscribe_decisions: pa.Table
     late: int
 
@@ -172,8 +195,8 @@ def advance(
             departures.watch(domain, part.attachments)
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
-    marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, departures.rows(domain), decisions, behind)
+    marks, usage, used, waited, dispatched = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
+    return Output(marks, usage, used, waited, departures.rows(domain), dispatched, decisions, behind)
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:
@@ -230,7 +253,7 @@ def _parts(
 
 
 def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
-    """What one part brings: marks, usage, usage of groups, their waits."""
+    """What one part brings: marks, usage, usage of groups, their waits, what became of dispatches."""
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
@@ -242,31 +265,41 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     exempt = replicators(known.name)
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
-    used, waited = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules)
+    used, waited, decided = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish)
     tables = (
         marks_table(domain, result, known.name, known.connection),
         usage_table(domain, result, offered=rules.offered),
         pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
         pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),
+        decided,
     )
     keep_waiting(domain, known)
     return tables
 
 
 def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchStep | None:
-    limits = [change for change in part.limits if change.kind == DISPATCH_LIMIT]
-    return dispatch_step(domain, part.dispatches, part.attachments, limits, offered=rules.offered)
+    limits = [change for change in part.limits if change.kind in OF_DISPATCH]
+    return dispatch_step(domain, part.dispatches, part.attachments, limits, rules)
 
 
 def _dispatched(
-    domain: DomainState, step: DispatchStep | None, result: DispatchResult | None, until_ns: int, rules: Rules
-) -> tuple[pa.Table, pa.Table]:
-    """Usage and waits of groups by dispatches; who still waits is kept."""
+    domain: DomainState,
+    step: DispatchStep | None,
+    result: DispatchResult | None,
+    until_ns: int,
+    rules: Rules,
+    *,
+    finish: bool,
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Usage and waits of groups by dispatches, and what became of those; who still waits is kept."""
     if step is None or result is None:
-        return GROUP_USAGE.empty_table(), GROUP_WAITS.empty_table()
-    keep_subscriptions(domain.dispatch, step, result.line)
-    used = dispatch_usage(domain, step.operations, result.admissions, rules)
-    return used, dispatch_waits(domain, result.waits, until_ns, rules)
+        return GROUP_USAGE.empty_table(), GROUP_WAITS.empty_table(), DISPATCH_DECISIONS.empty_table()
+    state = domain.dispatch
+    used = dispatch_usage(domain, step, result.starts, rules)
+    waited = dispatch_waits(domain, result.waits, until_ns, rules)
+    decided = dispatch_decisions(domain.broker, state, step, result, until_ns, finish=finish)
+    keep_subscriptions(state, step, result.line)
+    return used, waited, decided
 
 
 def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
@@ -283,7 +316,7 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
     A job's first batch brings all limits of its conf files, and each would be looked for among all topics.
     """
     times = [pc.min(rows["event_time_us"]).as_py() for rows in (events, dispatches) if len(rows)]
-    if len(domain.keys) or len(domain.dispatch.topics) or not times:
+    if len(domain.keys) or len(domain.dispatch.topics) or len(domain.dispatch.keys) or not times:
         return changes
     first_us = min(times)
     early = [change for change in changes if change.effective_us <= first_us]

@@ -10,11 +10,20 @@ from deltalake.exceptions import DeltaError
 
 from headgate.delta_query import query
 from headgate.errors import TableError
-from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    BATCHES,
+    CONTROL,
+    DEAD_LETTERS,
+    DISPATCH_DECISIONS,
+    MARKS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+)
 
 SCHEMAS = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
+    "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
     "dead_letters": DEAD_LETTERS,
     "batches": BATCHES,

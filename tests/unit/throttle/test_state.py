@@ -13,9 +13,9 @@ from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import ATTACHMENT, SUBSCRIBE_LIMIT, Change, changes_of, changes_table
-from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
+from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import EVENTS, SUBSCRIBES
+from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, SUBSCRIBES
 from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -60,7 +60,7 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState | SubscribeState | Seen):
+    if isinstance(value, DispatchState | SubscribeState | Seen | Averages):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -82,9 +82,15 @@ def full_dispatch():
             name: np.array([[next(count) for _ in range(width)] if width > 1 else 1])
             for name, width in LEVEL_FIELDS.items()
         },
-        subscription_topic=np.array([0, 0]),
+        subscription_topic=pa.array(["persistent://t/n/a", "persistent://t/n/b"]),
         subscription_name=pa.array(["s", "r"]),
         subscription_due_ns=np.array([5, 6]),
+        subscription_held_by=np.array([4, 1]),
+        open_second=np.array([7]),
+        open_topic=pa.array(["persistent://t/n/a"]),
+        open_name=pa.array(["s"]),
+        open_counts=np.array([[next(count) for _ in DISPATCH_COUNTS]]),
+        published=Averages(1, 2, np.array([0]), np.array([[3, 4]]), np.array([[5, 6]])),
         reads={name: np.array([0, next(count)]) for name in READ_FIELDS},
         seen=Seen(next(count), np.array([0]), np.array([0])),
     )
