@@ -7,10 +7,12 @@ from headgate.conf.limits import (
     DispatchLimitRow,
     LimitRow,
     SubscribeLimitRow,
+    UnloadLimitRow,
     dispatch_limits,
     group_attachments,
     publish_limits,
     subscribe_limits,
+    unload_limits,
 )
 from headgate.conf.load import Conf, load_conf, load_resource_groups
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
@@ -45,6 +47,7 @@ __all__ = [
     "SubscribeLimitRow",
     "SubscribeRate",
     "TriggerSettings",
+    "UnloadLimitRow",
     "check_streaming",
     "dispatch_limits",
     "group_attachments",
@@ -52,4 +55,5 @@ __all__ = [
     "load_resource_groups",
     "publish_limits",
     "subscribe_limits",
+    "unload_limits",
 ]

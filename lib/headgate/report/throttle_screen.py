@@ -12,7 +12,7 @@ from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
 from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import SCHEMAS, Tables
 
 RECORDED_S = 86_400
 IDLE_S = 120.0
@@ -111,7 +111,7 @@ class ThrottleScreen(Screen):
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
-        self.say(f"\nTables (Delta): {output}/marks  topic_usage  subscribe_decisions  dead_letters  batches  control")
+        self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
         if courses:
             shared = shared or output
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")

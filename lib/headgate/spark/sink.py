@@ -12,13 +12,22 @@ from pyspark.sql import DataFrame
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.errors import StateError
 from headgate.throttle.blocks import gather
-from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    BATCHES,
+    DEAD_LETTERS,
+    MARKS,
+    PROGRESS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+)
 from headgate.throttle.tables import Tables
 
 OUTPUT_TABLES = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
 }
 OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}

@@ -9,16 +9,21 @@ import pyarrow.compute as pc
 from headgate.arrow import table_of
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
+from headgate.throttle.keys import is_broker_key
 from headgate.throttle.names import namespace_of, tenant_of
 
 LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"
+UNLOAD_LIMIT = "unload_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
     DISPATCH_LIMIT: ("group",),
     SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
+    UNLOAD_LIMIT: ("broker",),
 }
 """Scopes of the changes of each kind."""
+OF_BROKERS = (UNLOAD_LIMIT,)
+"""Kinds of what a broker has apart from its topics: where topics are keys, its own key has it (keys.broker_key)."""
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
 _LAST_SEQ = 2**63 - 1
@@ -30,8 +35,9 @@ class Change(NamedTuple):
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
     `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `subscribe_limit`: so many
-    subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `attachment`: scope
-    `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
+    subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `unload_limit`: so many
+    unloads of bundles start a second, 0 is off, and each is awaited up to timeout_ms; None and None: the default holds.
+    Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
@@ -49,6 +55,8 @@ class Change(NamedTuple):
     group_name: str | None = None
     subscribes_per_period: int | None = None
     period_s: int | None = None
+    starts_per_s: int | None = None
+    timeout_ms: int | None = None
 
     @property
     def rates(self) -> Rates | None:
@@ -67,6 +75,13 @@ class Change(NamedTuple):
         return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
 
     @property
+    def unload_limit(self) -> Rates | None:
+        """Starts a second, 0 is off, and the time-out in ms. None: the default."""
+        if self.starts_per_s is None or self.timeout_ms is None:
+            return None
+        return self.starts_per_s, self.timeout_ms
+
+    @property
     def ends_group(self) -> bool:
         """Whether a group is not limited from then on."""
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
@@ -76,6 +91,8 @@ class Change(NamedTuple):
         """What it says about its place; None takes back what was said."""
         if self.kind == SUBSCRIBE_LIMIT:
             return self.subscribe_rate
+        if self.kind == UNLOAD_LIMIT:
+            return self.unload_limit
         return self.group_name if self.kind == ATTACHMENT else self.rates
 
     @property
@@ -86,13 +103,18 @@ class Change(NamedTuple):
     def holds_on(self, broker: str) -> bool:
         return self.broker in {None, broker}
 
-    def concerns(self, topic: str) -> bool:
-        """Whether it can move a limiter that `topic`, a name without a partition, is charged to."""
+    def concerns(self, key: str) -> bool:
+        """Whether it can move a limiter that is kept under `key`, where keys are topics, without partitions.
+
+        keys.broker_key has what a broker has apart from its topics.
+        """
+        if self.kind in OF_BROKERS or is_broker_key(key):
+            return self.kind in OF_BROKERS and is_broker_key(key)
         if self.scope == "namespace":
-            return self.name == namespace_of(topic)
+            return self.name == namespace_of(key)
         if self.scope == "tenant":
-            return self.name == tenant_of(topic)
-        return self.scope != "topic" or self.name == topic
+            return self.name == tenant_of(key)
+        return self.scope != "topic" or self.name == key
 
 
 CHANGES = pa.schema(
@@ -108,6 +130,8 @@ CHANGES = pa.schema(
         ("group_name", pa.string()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
     ]
 )
 

@@ -13,6 +13,7 @@ from headgate.throttle.changes import (
     OFF,
     SCOPES,
     SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
     Change,
     Rates,
     limit_of_group,
@@ -26,6 +27,9 @@ from headgate.throttle.names import (
     without_partition,
     without_partitions,
 )
+
+UNLOAD_DEFAULT: Rates = (0, 60_000)
+"""Starts of unloads a second, and their time-out in ms, where nothing was said (rate-limiters 11)."""
 
 
 class Book:
@@ -42,6 +46,7 @@ class Book:
         self.groups: dict[str, Rates] = {}
         self.dispatch_groups: dict[str, Rates] = {}
         self.subscribe: dict[str, dict[str, Rates]] = {scope: {} for scope in SCOPES[SUBSCRIBE_LIMIT]}
+        self.unload: Rates = UNLOAD_DEFAULT
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
@@ -50,6 +55,8 @@ class Book:
             self._attach(change)
         elif change.kind == SUBSCRIBE_LIMIT:
             self._put(self.subscribe[change.scope], change.name, change.subscribe_rate)
+        elif change.kind == UNLOAD_LIMIT:
+            self.unload = change.unload_limit or UNLOAD_DEFAULT
         elif change.scope == "default":
             self.default = rates or OFF
         elif change.scope == "broker":
@@ -150,7 +157,15 @@ class Book:
             for scope, held in self.subscribe.items()
             for name, (rate, period_s) in held.items()
         ]
-        return limits + subscribes + attachments
+        return limits + subscribes + self._unload_changes() + attachments
+
+    def _unload_changes(self) -> list[Change]:
+        if self.unload == UNLOAD_DEFAULT:
+            return []
+        starts_per_s, timeout_ms = self.unload
+        return [
+            Change(0, 0, None, "broker", "", kind=UNLOAD_LIMIT, starts_per_s=starts_per_s, timeout_ms=timeout_ms),
+        ]
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SUBSCRIBE_LIMIT, Change, in_order
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, in_order
 from headgate.throttle.columns import numbers
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
@@ -21,6 +21,7 @@ from headgate.throttle.registration import keep_waiting, producers, reattach, re
 from headgate.throttle.schemas import TRAFFIC
 from headgate.throttle.state import Clock, DomainState
 from headgate.throttle.subscribe_step import decide_subscribes
+from headgate.throttle.unload_step import run_unloads
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ class Output(NamedTuple):
     group_waits: pa.Table
     group_leaves: pa.Table
     subscribe_decisions: pa.Table
+    unloads: pa.Table
     late: int
 
 
@@ -163,7 +165,8 @@ def advance(
     changes = _due_changes(domain, clock.done_ns // 1000)
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
     decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
-    changes = [change for change in changes if change.kind != SUBSCRIBE_LIMIT]
+    unloads = run_unloads(domain, rows["unloads"], [change for change in changes if change.kind == UNLOAD_LIMIT])
+    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, UNLOAD_LIMIT}]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs, departures = [], Departures()
@@ -173,7 +176,7 @@ def advance(
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
     marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, departures.rows(domain), decisions, behind)
+    return Output(marks, usage, used, waited, departures.rows(domain), decisions, unloads, behind)
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:

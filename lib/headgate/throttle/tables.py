@@ -10,12 +10,21 @@ from deltalake.exceptions import DeltaError
 
 from headgate.delta_query import query
 from headgate.errors import TableError
-from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    BATCHES,
+    CONTROL,
+    DEAD_LETTERS,
+    MARKS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+)
 
 SCHEMAS = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
     "batches": BATCHES,
     "control": CONTROL,

@@ -17,15 +17,25 @@ from headgate.throttle.changes import ATTACHMENT
 from headgate.throttle.control import CONF, changes_in, pack_control, tick_row
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.routing import Routing, pack
-from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE
+from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
-from unit.throttle.domains import SCOPED_NAMES, all_rules, end_us, limit, limit_changes, quick, rows_in, traffic
-from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event, parsed
+from unit.throttle.domains import (
+    SCOPED_NAMES,
+    all_rules,
+    end_us,
+    limit,
+    limit_changes,
+    quick,
+    rows_in,
+    traffic,
+    unload_limit,
+)
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event, parsed, unload
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PARTITIONED = [*TOPICS[:2], f"{TOPICS[0]}-partition-0", f"{TOPICS[0]}-partition-1"]
-WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS}
+WRITTEN = {"marks": MARKS, "topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS, "unloads": UNLOAD_OUTCOMES}
 PER_TOPIC = [("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]), ("topic", TOPICS[1])]
 NOT_OF_BROKERS = [place for place in SCOPED_NAMES if place[0] != "broker"]
 MORE_TOPICS = [*TOPICS, *(f"persistent://acme/ns{i % 2}/more-{i}" for i in range(8))]
@@ -34,6 +44,7 @@ MORE_TOPICS = [*TOPICS, *(f"persistent://acme/ns{i % 2}/more-{i}" for i in range
 def control_table(changes, source=CONF):
     """The control table with a row for each of `changes`."""
     columns = ("seq", "broker", "kind", "scope", "name", "messages_per_s", "bytes_per_s", "group_name")
+    columns += ("starts_per_s", "timeout_ms")
     rows = [
         {column: getattr(change, column) for column in columns}
         | {"effective_time": EPOCH + timedelta(microseconds=change.effective_us), "source": source}
@@ -385,3 +396,51 @@ def test_where_topics_are_keys_a_late_row_acts_at_its_own_topics_time():
         job.batch(batch)
 
     assert [(50, T2), (70, T1), (100, T0)] == sorted(marks_of(job))
+
+
+LAYOUTS = {
+    "slots": Routing(slots=5),
+    "whole brokers": Routing(slots=5, whole_brokers=True),
+    "topics": Routing(by_topic=True),
+}
+unloads = st.lists(
+    st.tuples(st.integers(0, 12), st.sampled_from([BROKER, "broker-2"]), st.sampled_from([0, 400, 3000])), max_size=20
+).map(
+    lambda drawn: [
+        unload(at * SECOND_US // 2, seq=100 + seq, broker=broker, duration_ms=ms)
+        for seq, (at, broker, ms) in enumerate(sorted(drawn))
+    ]
+)
+unload_limits = st.lists(
+    st.builds(
+        lambda limit, at_s, broker: unload_limit(*limit, at_us=at_s * SECOND_US + 1, broker=broker),
+        st.sampled_from([(0, 500), (3, 2000), (None, None)]),
+        st.integers(1, 6),
+        st.sampled_from([BROKER, "broker-2"]),
+    ),
+    max_size=3,
+).map(lambda changes: [change._replace(seq=seq) for seq, change in enumerate(changes)])
+
+
+@pytest.mark.parametrize("routing", LAYOUTS.values(), ids=LAYOUTS)
+@quick
+@given(traffic(), unloads, unload_limits, batch_ends)
+def test_unloads_run_alike_wherever_their_brokers_limiter_lies(routing, publishes, rows, later, places):
+    """With limits of conf files and such that come while the job runs, for one broker."""
+    rows = sorted([*publishes, *rows], key=lambda row: (row["event_time_us"], row["seq"]))
+    conf = [limit("default", messages=3), unload_limit(1, 900, seq=1)]
+    rules = Rules(whole_brokers=routing.whole_brokers)
+    expected = written_by(Routing(slots=1, whole_brokers=True), rows, conf, rules, [], later)
+
+    assert expected == written_by(routing, rows, conf, rules, places, later)
+
+
+@pytest.mark.parametrize("routing", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("tick", [Tick(15 * SECOND_US, BROKER), Tick(9 * SECOND_US, finish=True)], ids=["tick", "end"])
+def test_time_reaches_unloads_that_are_held_back(routing, tick):
+    job = Job(routing, Rules(hold_back_ms=5_000))
+    job.batch(Batch([unload(at * SECOND_US, seq=at) for at in (0, 3, 9)]))
+    early = [row["seq"] for row in job.written[3]]
+    job.batch(Batch([], ticks=[tick]))
+
+    assert ([0, 3], [0, 3, 9]) == (early, [row["seq"] for row in job.written[3]])
