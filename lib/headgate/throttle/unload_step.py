@@ -45,7 +45,7 @@ def run_unloads(domain: DomainState, rows: pa.Table, changes: Sequence[Change]) 
     rows = rows.take(pa.array(order(rows)))
     at_ns = np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns)
     asked = list(zip(at_ns.tolist(), rows["duration_ms"].to_pylist(), strict=True))
-    changed_ns = [max(change.effective_us * 1000, done_ns) for change in changes]
+    changed_ns = [change.effective_us * 1000 for change in changes]
     limiter, runs, begin = _kept(domain), [], 0
     for number, end in enumerate([*np.searchsorted(at_ns, changed_ns).tolist(), len(rows)]):
         for now_ns, duration_ms in asked[begin:end]:

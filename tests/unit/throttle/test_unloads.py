@@ -148,6 +148,31 @@ def test_a_late_unload_acts_at_the_domains_clock_and_has_waited_since_its_own_ti
     assert (9 * SECOND_NS, 8 * SECOND_NS) == (late["start_ns"] - START_NS, late["waited_ns"])
 
 
+def test_a_brokers_first_unload_acts_at_the_domains_clock_too():
+    batches = [[events_block([event(0)]), tick_block(9 * SECOND_US)], [unloads_block(asked((1000, 5)))]]
+
+    assert [(9000, 9005, "d")] == times(step_through(batches, Rules()).unloads)
+
+
+def test_a_late_limit_holds_for_unloads_from_the_domains_clock_on():
+    """Of several the last that comes, which rewrites nothing."""
+    late = [unload_limit(0, 300, at_us=SECOND_US), unload_limit(0, 400, at_us=2 * SECOND_US, seq=1)]
+    batches = [
+        [unloads_block(asked((3000, 500)))],
+        [changes_block(late), unloads_block([unload(SECOND_US // 2, seq=9, duration_ms=500)])],
+    ]
+
+    assert [(3000, 3500, "d"), (3500, 3900, "t")] == times(step_through(batches, Rules()).unloads)
+
+
+def test_a_first_publish_brings_no_limit_of_unloads_back_that_another_has_replaced():
+    changes = [unload_limit(1, 100), unload_limit(2, 200, at_us=5 * SECOND_US, seq=1)]
+    first = [changes_block(changes), events_block([event(3 * SECOND_US)]), tick_block(6 * SECOND_US)]
+    row = step_through([first, [unloads_block([unload(7 * SECOND_US)])]], Rules()).unloads[0]
+
+    assert (2, 200) == (row["starts_per_s"], row["timeout_ms"])
+
+
 def test_with_a_hold_back_unloads_wait_and_keep_the_domain_open():
     rules = Rules(hold_back_ms=1000)
     first = [unloads_block([unload(5, seq=1)])]
