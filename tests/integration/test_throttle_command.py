@@ -127,7 +127,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "limiter to blame",
         "persistent://hooli/ads/clicks",
         "How shares of quotas followed the traffic",
-        "Tables (Delta): output/demo/marks  topic_usage  subscribe_decisions  dead_letters  batches  control",
+        "Tables (Delta): output/demo/marks  topic_usage  subscribe_decisions  unloads  dead_letters  batches  control",
         "Try: .venv/bin/headgate sql output/demo",
     ):
         assert words in done.stdout

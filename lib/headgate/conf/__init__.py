@@ -8,11 +8,13 @@ from headgate.conf.limits import (
     LevelLimitRow,
     LimitRow,
     SubscribeLimitRow,
+    UnloadLimitRow,
     dispatch_limits,
     group_attachments,
     level_limits,
     publish_limits,
     subscribe_limits,
+    unload_limits,
 )
 from headgate.conf.load import Conf, load_conf, load_resource_groups
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
@@ -48,6 +50,7 @@ __all__ = [
     "SubscribeLimitRow",
     "SubscribeRate",
     "TriggerSettings",
+    "UnloadLimitRow",
     "check_streaming",
     "dispatch_limits",
     "group_attachments",
@@ -56,4 +59,5 @@ __all__ = [
     "load_resource_groups",
     "publish_limits",
     "subscribe_limits",
+    "unload_limits",
 ]

@@ -67,6 +67,16 @@ class SubscribeLimitRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UnloadLimitRow:
+    """How many unloads of bundles each broker starts a second, 0 is off, and how long it waits for one, from 1 ms."""
+
+    scope: Literal["broker"]
+    name: str
+    starts_per_s: int
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttachmentRow:
     """The group that a tenant, a namespace (tenant/namespace) or a topic (its full name) is attached to."""
 
@@ -143,6 +153,11 @@ def subscribe_limits(conf: "Conf") -> list[SubscribeLimitRow]:
             rate, period_s = policies.subscribe.subscribes_per_period, policies.subscribe.period_s
             rows.append(SubscribeLimitRow(scope, name, rate, max(0, period_s)))
     return rows
+
+
+def unload_limits(conf: "Conf") -> list[UnloadLimitRow]:
+    """Return the one row for every broker, which names no one."""
+    return [UnloadLimitRow("broker", "", conf.broker.unload_starts_per_s, conf.broker.bundle_unloading_timeout_ms)]
 
 
 def group_attachments(conf: "Conf") -> list[AttachmentRow]:

@@ -20,6 +20,7 @@ from headgate.throttle.schemas import (
     PROGRESS,
     SUBSCRIBE_DECISIONS,
     TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
 )
 from headgate.throttle.tables import Tables
 
@@ -28,6 +29,7 @@ OUTPUT_TABLES = {
     "topic_usage": TOPIC_USAGE,
     "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
 }
 OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}

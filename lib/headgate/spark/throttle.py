@@ -14,7 +14,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, dispatch_limits, group_attachments, level_limits, publish_limits, subscribe_limits
+from headgate.conf import (
+    Conf,
+    dispatch_limits,
+    group_attachments,
+    level_limits,
+    publish_limits,
+    subscribe_limits,
+    unload_limits,
+)
 from headgate.errors import InputError, StateError
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
@@ -239,6 +247,7 @@ class ThrottleRun:
             *dispatch_limits(self._conf),
             *level_limits(self._conf),
             *subscribe_limits(self._conf),
+            *unload_limits(self._conf),
         ]
         of_conf += group_attachments(self._conf)
         rows += conf_rows(of_conf, control, changed_at, groups=self.sharing is None)

@@ -9,12 +9,14 @@ import pyarrow.compute as pc
 from headgate.arrow import table_of
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
+from headgate.throttle.keys import is_broker_key
 from headgate.throttle.names import namespace_of, tenant_of
 
 LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"
 SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT = "subscription_dispatch_limit", "replicator_dispatch_limit"
 OF_DISPATCH = (DISPATCH_LIMIT, SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT)
 """Limits of dispatches: of topics, brokers and groups; of each subscription; of each replicator."""
+UNLOAD_LIMIT = "unload_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
@@ -22,8 +24,11 @@ SCOPES = {
     SUBSCRIPTION_LIMIT: ("default", "namespace", "topic"),
     REPLICATOR_LIMIT: ("default", "namespace", "topic"),
     SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
+    UNLOAD_LIMIT: ("broker",),
 }
 """Scopes of the changes of each kind."""
+OF_BROKERS = (UNLOAD_LIMIT,)
+"""Kinds of what a broker has apart from its topics: where topics are keys, its own key has it (keys.broker_key)."""
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
 
@@ -47,9 +52,9 @@ class Change(NamedTuple):
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
     `broker`. Kinds OF_DISPATCH: as `limit`, of dispatches; but of groups rates are in period_s (None: 1), and may be
-    relative. Kind `subscribe_limit`: so many
-    subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `attachment`: scope
-    `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
+    relative. Kind `subscribe_limit`: so many subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `unload_limit`: so many
+    unloads of bundles start a second, 0 is off, and each is awaited up to timeout_ms; None and None: the default holds.
+    Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
@@ -68,6 +73,8 @@ class Change(NamedTuple):
     subscribes_per_period: int | None = None
     period_s: int | None = None
     relative_to_publish_rate: bool | None = None
+    starts_per_s: int | None = None
+    timeout_ms: int | None = None
 
     @property
     def rates(self) -> Rates | None:
@@ -93,6 +100,13 @@ class Change(NamedTuple):
         return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
 
     @property
+    def unload_limit(self) -> Rates | None:
+        """Starts a second, 0 is off, and the time-out in ms. None: the default."""
+        if self.starts_per_s is None or self.timeout_ms is None:
+            return None
+        return self.starts_per_s, self.timeout_ms
+
+    @property
     def ends_group(self) -> bool:
         """Whether a group is not limited from then on."""
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
@@ -104,6 +118,8 @@ class Change(NamedTuple):
             return self.subscribe_rate
         if self.kind in OF_DISPATCH and self.scope != "group":
             return self.dispatch_rates
+        if self.kind == UNLOAD_LIMIT:
+            return self.unload_limit
         return self.group_name if self.kind == ATTACHMENT else self.rates
 
     @property
@@ -114,13 +130,18 @@ class Change(NamedTuple):
     def holds_on(self, broker: str) -> bool:
         return self.broker in {None, broker}
 
-    def concerns(self, topic: str) -> bool:
-        """Whether it can move a limiter that `topic`, a name without a partition, is charged to."""
+    def concerns(self, key: str) -> bool:
+        """Whether it can move a limiter that is kept under `key`, where keys are topics, without partitions.
+
+        keys.broker_key has what a broker has apart from its topics.
+        """
+        if self.kind in OF_BROKERS or is_broker_key(key):
+            return self.kind in OF_BROKERS and is_broker_key(key)
         if self.scope == "namespace":
-            return self.name == namespace_of(topic)
+            return self.name == namespace_of(key)
         if self.scope == "tenant":
-            return self.name == tenant_of(topic)
-        return self.scope != "topic" or self.name == topic
+            return self.name == tenant_of(key)
+        return self.scope != "topic" or self.name == key
 
 
 CHANGES = pa.schema(
@@ -137,6 +158,8 @@ CHANGES = pa.schema(
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
         ("relative_to_publish_rate", pa.bool_()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
     ]
 )
 

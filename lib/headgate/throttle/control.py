@@ -12,21 +12,32 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import AttachmentRow, DispatchLimitRow, LevelLimitRow, LimitRow, SubscribeLimitRow
+from headgate.conf import (
+    AttachmentRow,
+    DispatchLimitRow,
+    LevelLimitRow,
+    LimitRow,
+    SubscribeLimitRow,
+    UnloadLimitRow,
+)
+from headgate.conf.findings import MAX_MS
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
 from headgate.throttle.changes import (
     ATTACHMENT,
     DISPATCH_LIMIT,
     LIMIT,
+    OF_BROKERS,
     OF_DISPATCH,
     REPLICATOR_LIMIT,
     SCOPES,
     SUBSCRIBE_LIMIT,
     SUBSCRIPTION_LIMIT,
+    UNLOAD_LIMIT,
     Change,
     changes_table,
 )
+from headgate.throttle.keys import broker_key
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -38,7 +49,7 @@ NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 MOST_PERIOD_S = 2**31 - 1
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | AttachmentRow
+ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | AttachmentRow
 KINDS_OF_LEVELS = {
     "dispatch": DISPATCH_LIMIT,
     "subscription": SUBSCRIPTION_LIMIT,
@@ -58,6 +69,9 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     if isinstance(row, SubscribeLimitRow):
         rate = {} if gone else {"subscribes_per_period": row.subscribes_per_period, "period_s": row.period_s}
         return control_row(at, seq, SUBSCRIBE_LIMIT, CONF) | place | rate
+    if isinstance(row, UnloadLimitRow):
+        limit = {} if gone else {"starts_per_s": row.starts_per_s, "timeout_ms": row.timeout_ms}
+        return control_row(at, seq, UNLOAD_LIMIT, CONF) | place | limit
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
     return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
@@ -163,6 +177,8 @@ def _change(row: dict[str, Any]) -> Change:
         row["subscribes_per_period"],
         row["period_s"],
         row["relative_to_publish_rate"],
+        row["starts_per_s"],
+        row["timeout_ms"],
     )
 
 
@@ -190,10 +206,15 @@ def _changes_by_key(routing: Routing, changes: list[Change]) -> Iterator[tuple[s
     if not changes:
         return
     if routing.by_topic:
-        yield from ((change.name, "changes", encode(changes_table([change]))) for change in changes)
+        yield from ((_key_of(change), "changes", encode(changes_table([change]))) for change in changes)
     else:
         block = encode(changes_table(changes))
         yield from ((key, "changes", block) for key in routing.keys)
+
+
+def _key_of(change: Change) -> str:
+    """The one key that a change concerns, where topics are keys."""
+    return broker_key(change.broker or "") if change.kind in OF_BROKERS else change.name
 
 
 def _ticks_by_key(routing: Routing, ticks: list[dict[str, Any]]) -> Iterator[tuple[str, str, bytes]]:
@@ -222,6 +243,8 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     allowed = _allowed_name(scope, name)
     if allowed:
         return f"name: got {name!r}, allowed is {allowed}"
+    if row["kind"] == UNLOAD_LIMIT:
+        return _fault_of_unload_limit(routing, row)
     return _fault_of_attachment(routing, row) if row["kind"] == ATTACHMENT else _fault_of_limit(routing, row)
 
 
@@ -243,6 +266,22 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
         return (
             "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
             "broker.conf and start with a new --output"
+        )
+    return None
+
+
+def _fault_of_unload_limit(routing: Routing, row: dict[str, Any]) -> str | None:
+    starts_per_s, timeout_ms = row["starts_per_s"], row["timeout_ms"]
+    if (starts_per_s is None) != (timeout_ms is None):
+        return "starts_per_s, timeout_ms: got one of them, allowed are both, or neither: the default holds then"
+    if starts_per_s is not None and starts_per_s < 0:
+        return f"starts_per_s: got {starts_per_s}, allowed is a whole number from 0, which is off"
+    if timeout_ms is not None and not 1 <= timeout_ms <= MAX_MS:
+        return f"timeout_ms: got {timeout_ms}, allowed is a whole number from 1 to {MAX_MS}"
+    if routing.by_topic and row["broker"] is None and row["source"] != CONF:
+        return (
+            "broker: got null, allowed is a name while state_key is topic; put limits of all brokers in the conf files "
+            "and restart"
         )
     return None
 

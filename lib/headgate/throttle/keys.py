@@ -21,6 +21,10 @@ def broker_key(broker: str) -> str:
     return f"{BROKER_KEY}/{broker}"
 
 
+def is_broker_key(key: str) -> bool:
+    return key.startswith(f"{BROKER_KEY}/")
+
+
 def group_key(group: str) -> str:
     return f"{_GROUP_PREFIX}{group}"
 

@@ -17,6 +17,7 @@ from headgate.throttle.changes import (
     SCOPES,
     SUBSCRIBE_LIMIT,
     UNLIMITED,
+    UNLOAD_LIMIT,
     Change,
     DispatchRates,
     Rates,
@@ -34,6 +35,8 @@ from headgate.throttle.names import (
 )
 
 Said = TypeVar("Said")
+UNLOAD_DEFAULT: Rates = (0, 60_000)
+"""Starts of unloads a second, and their time-out in ms, where nothing was said (rate-limiters 11)."""
 
 
 class Book:
@@ -53,6 +56,7 @@ class Book:
             kind: {scope: {} for scope in SCOPES[kind] if scope != "group"} for kind in OF_DISPATCH
         }
         self.subscribe: dict[str, dict[str, Rates]] = {scope: {} for scope in SCOPES[SUBSCRIBE_LIMIT]}
+        self.unload: Rates = UNLOAD_DEFAULT
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
@@ -63,6 +67,8 @@ class Book:
             _put(self.subscribe[change.scope], change.name, change.subscribe_rate)
         elif change.kind in OF_DISPATCH and change.scope != "group":
             _put(self.dispatch[change.kind][change.scope], change.name, change.dispatch_rates)
+        elif change.kind == UNLOAD_LIMIT:
+            self.unload = change.unload_limit or UNLOAD_DEFAULT
         elif change.scope == "default":
             self.default = rates or OFF
         elif change.scope == "broker":
@@ -194,7 +200,15 @@ class Book:
             for scope, held in scopes.items()
             for name, rates in held.items()
         ]
-        return limits + subscribes + dispatches + attachments
+        return limits + subscribes + dispatches + self._unload_changes() + attachments
+
+    def _unload_changes(self) -> list[Change]:
+        if self.unload == UNLOAD_DEFAULT:
+            return []
+        starts_per_s, timeout_ms = self.unload
+        return [
+            Change(0, 0, None, "broker", "", kind=UNLOAD_LIMIT, starts_per_s=starts_per_s, timeout_ms=timeout_ms),
+        ]
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:

@@ -100,6 +100,8 @@ CONTROL = pa.schema(
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
         ("relative_to_publish_rate", pa.bool_()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
         ("source", pa.string()),
         ("written_at", TIMESTAMP),
     ]
@@ -174,6 +176,24 @@ SUBSCRIBE_DECISIONS = pa.schema(
         ("period_s", pa.int64()),
     ]
 )
+
+UNLOAD_OUTCOMES = pa.schema(
+    [
+        ("event_time", TIMESTAMP),
+        ("broker", pa.string()),
+        ("bundle", pa.string()),
+        ("seq", pa.int64()),
+        ("start_time", TIMESTAMP),
+        ("end_time", TIMESTAMP),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("waited_ns", pa.int64()),
+        ("outcome", pa.string()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
+    ]
+)
+"""The table `unloads`; UNLOADS are the rows of traffic that it answers."""
 
 DEAD_LETTERS = pa.schema(
     [

@@ -5,7 +5,7 @@ not written.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from headgate.throttle.limits import Book
 from headgate.throttle.schemas import DISPATCH_COUNTS
 from headgate.throttle.seen import Seen
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.unload_state import UnloadState
 
 VERSION = 6
 
@@ -69,6 +70,7 @@ class DomainState:
     seen: Seen = field(default_factory=Seen)
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
+    unloads: UnloadState = field(default_factory=UnloadState)
     # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
     held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
@@ -129,6 +131,8 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         if len(seen.topic):
             yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
     yield from _subscribe_tables(domain.broker, domain.subscribes)
+    if domain.unloads.is_begun:
+        yield _table("unloads", domain.broker, {name: [value] for name, value in asdict(domain.unloads).items()})
     for kind, held in domain.held.items():
         yield held.replace_schema_metadata({"kind": "held", "broker": domain.broker, "of": kind})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
@@ -258,6 +262,8 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             kept.topic, kept.client, kept.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
             kept.consumer_id = numbers(table["consumer_id"])
             kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
+        case "unloads":
+            domain.unloads = UnloadState(**table.to_pylist()[0])
         case kind:
             _take_dispatch_table(domain.dispatch, kind, table, metadata)
 

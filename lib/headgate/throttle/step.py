@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, LIMIT, OF_DISPATCH, SUBSCRIBE_LIMIT, Change, in_order
+from headgate.throttle.changes import ATTACHMENT, LIMIT, OF_DISPATCH, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, in_order
 from headgate.throttle.columns import numbers
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_decisions import dispatch_decisions
@@ -22,6 +22,7 @@ from headgate.throttle.registration import keep_waiting, producers, reattach, re
 from headgate.throttle.schemas import DISPATCH_DECISIONS, TRAFFIC
 from headgate.throttle.state import Clock, DomainState
 from headgate.throttle.subscribe_step import decide_subscribes
+from headgate.throttle.unload_step import run_unloads
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ class Output(NamedTuple):
     group_leaves: pa.Table
     dispatch_decisions: pa.Table
     subscribe_decisions: pa.Table
+    unloads: pa.Table
     late: int
 
 
@@ -186,7 +188,8 @@ def advance(
     changes = _due_changes(domain, clock.done_ns // 1000)
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
     decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
-    changes = [change for change in changes if change.kind != SUBSCRIBE_LIMIT]
+    unloads = run_unloads(domain, rows["unloads"], [change for change in changes if change.kind == UNLOAD_LIMIT])
+    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, UNLOAD_LIMIT}]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs, departures = [], Departures()
@@ -196,7 +199,7 @@ def advance(
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
     marks, usage, used, waited, dispatched = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, departures.rows(domain), dispatched, decisions, behind)
+    return Output(marks, usage, used, waited, departures.rows(domain), dispatched, decisions, unloads, behind)
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:

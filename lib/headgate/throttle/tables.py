@@ -18,6 +18,7 @@ from headgate.throttle.schemas import (
     MARKS,
     SUBSCRIBE_DECISIONS,
     TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
 )
 
 SCHEMAS = {
@@ -25,6 +26,7 @@ SCHEMAS = {
     "topic_usage": TOPIC_USAGE,
     "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
     "batches": BATCHES,
     "control": CONTROL,

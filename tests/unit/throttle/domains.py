@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT, Change, changes_table
+from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, changes_table
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import (
@@ -21,6 +21,8 @@ from headgate.throttle.schemas import (
     SUBSCRIBES,
     TICKS,
     TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+    UNLOADS,
 )
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
@@ -36,6 +38,7 @@ WRITTEN = {
     "group_leaves": GROUP_LEAVES,
     "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
 }
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
@@ -63,6 +66,13 @@ def subscribe_limit(scope, name="", subscribes=None, period_s=None, *, at_us=Non
     return Change(at_us, seq, broker, scope, name, kind=SUBSCRIBE_LIMIT, **rate)
 
 
+def unload_limit(starts_per_s=None, timeout_ms=None, *, at_us=None, seq=0, broker=None):
+    """A change at `at_us` after START_US, or in force from the start of time."""
+    at_us = 0 if at_us is None else START_US + at_us
+    limit = {"starts_per_s": starts_per_s, "timeout_ms": timeout_ms}
+    return Change(at_us, seq, broker, "broker", "", kind=UNLOAD_LIMIT, **limit)
+
+
 def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
     """An attachment at `at_us` after START_US, or in force from the start of time; `group` None detaches."""
     at_us = 0 if at_us is None else START_US + at_us
@@ -82,6 +92,10 @@ def dispatches_block(rows):
 
 def subscribes_block(rows):
     return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, SUBSCRIBES)))
+
+
+def unloads_block(rows):
+    return Block("unloads", len(rows), encode(pa.Table.from_pylist(rows, UNLOADS)))
 
 
 def changes_block(changes):
@@ -104,6 +118,7 @@ class Outcome:
     group_leaves: list[dict]
     dispatch_decisions: list[dict]
     subscribe_decisions: list[dict]
+    unloads: list[dict]
     state: KeyState
 
     @property
@@ -184,6 +199,7 @@ def _picture_of_domain(domain):
         "usage": usage,
         "dispatch": _picture_of_dispatch(domain.dispatch),
         "subscribes": _picture_of_subscribes(domain.subscribes),
+        "unloads": domain.unloads,
         "seen": _picture_of_seen(domain.seen),
         "held": {kind: held.to_pylist() for kind, held in domain.held.items()},
         "pending": domain.pending,

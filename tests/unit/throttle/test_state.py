@@ -12,7 +12,7 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.changes import ATTACHMENT, SUBSCRIBE_LIMIT, Change, changes_of, changes_table
+from headgate.throttle.changes import ATTACHMENT, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, changes_of, changes_table
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, SUBSCRIBES
@@ -30,6 +30,7 @@ from headgate.throttle.state import (
 )
 from headgate.throttle.step import Rules
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.unload_state import UnloadState
 from unit.throttle.domains import (
     all_rules,
     changes_block,
@@ -51,6 +52,7 @@ CHANGES = [
     Change(7, 3, "b1", "broker", "", 0, 2**62),
     Change(8, 4, None, "tenant", "t", kind=ATTACHMENT, group_name="gold"),
     Change(9, 5, None, "topic", "persistent://t/n/a", kind=SUBSCRIBE_LIMIT, subscribes_per_period=3, period_s=30),
+    Change(9, 6, "b1", "broker", "", kind=UNLOAD_LIMIT, starts_per_s=3, timeout_ms=2000),
 ]
 
 
@@ -60,7 +62,7 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState | SubscribeState | Seen | Averages):
+    if isinstance(value, DispatchState | SubscribeState | UnloadState | Seen | Averages):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -112,7 +114,7 @@ def full_domain():
     count = iter(range(1, 1000))
     book = Book.from_changes(
         [
-            *(CHANGES[0], CHANGES[3], CHANGES[4], dispatch_limit("gold", 3)),
+            *(CHANGES[0], *CHANGES[3:6], dispatch_limit("gold", 3)),
             *(limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)),
         ]
     )
@@ -134,6 +136,7 @@ def full_domain():
         seen=Seen(next(count), np.array([0]), np.array([1])),
         dispatch=full_dispatch(),
         subscribes=full_subscribes(),
+        unloads=UnloadState(busy_until_ns=5, next_free_ns=6, credit=7),
         held={
             "events": pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
             "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], SUBSCRIBES),
@@ -166,6 +169,7 @@ def test_every_field_comes_back(stored):
     assert [] == [name for name, value in plain_fields(full_domain()).items() if value == default[name]]
     assert [] == [name for name, value in plain(full_dispatch()).items() if value == default["dispatch"][name]]
     assert [] == [name for name, value in plain(full_subscribes()).items() if value == default["subscribes"][name]]
+    assert [] == [name for name, value in plain(full_domain().unloads).items() if value == default["unloads"][name]]
 
 
 def test_a_state_without_anything_comes_back():
