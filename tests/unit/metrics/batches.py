@@ -1,0 +1,56 @@
+"""Rows of batches as a sink has them, and what the endpoint would tell of them."""
+
+from typing import Any
+
+import pyarrow as pa
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from headgate.arrow import GROUP_USAGE
+from headgate.metrics import Metrics
+from headgate.throttle.schemas import (
+    BATCHES,
+    DEAD_LETTERS,
+    MARKS,
+    PROGRESS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+    USAGE_NAMES,
+)
+
+SCHEMAS = {
+    "batches": BATCHES,
+    "progress": PROGRESS,
+    "marks": MARKS,
+    "topic_usage": TOPIC_USAGE,
+    "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "dead_letters": DEAD_LETTERS,
+    "group_usage": GROUP_USAGE,
+}
+NO_USAGE = dict.fromkeys(list(USAGE_NAMES.values())[:8], 0)
+"""Of admitted traffic: what offered traffic alone has is null."""
+
+
+def batch(**rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
+    """Every kind of rows; those that are not given are empty."""
+    return {name: pa.Table.from_pylist(rows.get(name, []), schema) for name, schema in SCHEMAS.items()}
+
+
+def usage(topic: str, broker: str = "b1", **columns: int) -> dict[str, Any]:
+    return {"broker": broker, "topic": topic} | NO_USAGE | columns
+
+
+def progress(broker: str, **columns: Any) -> dict[str, Any]:
+    return {"key": "0", "broker": broker, "rows": 0, "late": 0, "event_time_us": 0, "waiting": 0} | columns
+
+
+def told(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
+    """By name of a series its values by labels, in the order of their names, as a scraper reads them."""
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            labels = tuple(value for _, value in sorted(sample.labels.items()))
+            found.setdefault(sample.name, {})[labels] = sample.value
+    return found
