@@ -1,13 +1,10 @@
-"""Rows of batches as a sink has them, and what the endpoint would tell of them."""
+"""Rows of batches as a sink has them."""
 
 from typing import Any
 
 import pyarrow as pa
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from headgate.arrow import GROUP_USAGE
-from headgate.metrics import Metrics
 from headgate.throttle.schemas import (
     BATCHES,
     DEAD_LETTERS,
@@ -42,15 +39,3 @@ def usage(topic: str, broker: str = "b1", **columns: int) -> dict[str, Any]:
 
 def progress(broker: str, **columns: Any) -> dict[str, Any]:
     return {"key": "0", "broker": broker, "rows": 0, "late": 0, "event_time_us": 0, "waiting": 0} | columns
-
-
-def told(metrics: Metrics) -> dict[str, dict[tuple[str, ...], float]]:
-    """By name of a series its values by labels, in the order of their names, as a scraper reads them."""
-    registry = CollectorRegistry()
-    registry.register(metrics)
-    found: dict[str, dict[tuple[str, ...], float]] = {}
-    for family in text_string_to_metric_families(generate_latest(registry).decode()):
-        for sample in family.samples:
-            labels = tuple(value for _, value in sorted(sample.labels.items()))
-            found.setdefault(sample.name, {})[labels] = sample.value
-    return found

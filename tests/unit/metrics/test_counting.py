@@ -10,7 +10,8 @@ from headgate.conf import InputSettings
 from headgate.metrics import Metrics, QuotaFigures, counting, quota_series
 from headgate.metrics.tables import REASONS, TABLES
 from headgate.throttle.faults import dead_letter, faults_of
-from unit.metrics.batches import batch, progress, told, usage
+from prometheus_text import told
+from unit.metrics.batches import batch, progress, usage
 
 MARK = {"broker": "b1", "scope": "topic", "type": "TopicPublishRate", "action": "mark"}
 UNMARK = MARK | {"action": "unmark"}
