@@ -5,25 +5,10 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.arrow import GROUP_USAGE
-from headgate.throttle.schemas import (
-    BATCHES,
-    DEAD_LETTERS,
-    MARKS,
-    PROGRESS,
-    SUBSCRIBE_DECISIONS,
-    TOPIC_USAGE,
-    USAGE_NAMES,
-)
+from headgate.throttle import tables
+from headgate.throttle.schemas import PROGRESS, USAGE_NAMES
 
-SCHEMAS = {
-    "batches": BATCHES,
-    "progress": PROGRESS,
-    "marks": MARKS,
-    "topic_usage": TOPIC_USAGE,
-    "subscribe_decisions": SUBSCRIBE_DECISIONS,
-    "dead_letters": DEAD_LETTERS,
-    "group_usage": GROUP_USAGE,
-}
+SCHEMAS = {**tables.SCHEMAS, "progress": PROGRESS, "group_usage": GROUP_USAGE}
 NO_USAGE = dict.fromkeys(list(USAGE_NAMES.values())[:8], 0)
 """Of admitted traffic: what offered traffic alone has is null."""
 
