@@ -1,7 +1,7 @@
 """The foreachBatch stage: one pass over the operator's output, its rows to the Delta tables."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -75,6 +75,7 @@ class TableSink:
 
     on_batch is called after a batch is in its tables, again when it is run again. lost: dead letters of the batch under
     way that did not come through the operator. share: takes what the batch says of groups, before `batches`.
+    count: takes the batch's number and its rows by kind, once they are in the tables, also when it is run again.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class TableSink:
         on_batch: Callable[[BatchResult], None],
         lost: Callable[[], pa.Table] = DEAD_LETTERS.empty_table,
         share: Callable[[GroupCounts, str, int], None] | None = None,
+        count: Callable[[int, Mapping[str, pa.Table]], None] | None = None,
     ) -> None:
+        self._count = count
         self._share = share
         self._tables = tables
         self._on_batch = on_batch
@@ -103,8 +106,11 @@ class TableSink:
         if self._share is not None:
             counts = GroupCounts(rows["group_usage"], rows["group_waits"], rows["progress"], rows["group_leaves"])
             self._share(counts, query_id, batch_id)
-        if any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows:
-            self._tables.append("batches", _batch_row(result, len(rows["topic_usage"])), query_id, batch_id)
+        brought = any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows
+        rows["batches"] = _batch_row(result, len(rows["topic_usage"])) if brought else BATCHES.empty_table()
+        self._tables.append("batches", rows["batches"], query_id, batch_id)
+        if self._count is not None:
+            self._count(batch_id, rows)
         self._on_batch(result)
 
 

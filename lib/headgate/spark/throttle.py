@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +24,7 @@ from headgate.conf import (
     unload_limits,
 )
 from headgate.errors import InputError, StateError
+from headgate.metrics import Metrics
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
     files_that_spark_multiplies,
@@ -83,6 +84,7 @@ class ThrottleRun:
 
     on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run
     after the batch under way; one that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
+    metrics: counts each batch, None: nobody asks.
     """
 
     def __init__(
@@ -92,7 +94,10 @@ class ThrottleRun:
         conf: Conf,
         on_batch: Callable[[BatchResult, int], None],
         stop: threading.Event,
+        *,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics
         self._spark = spark
         self._job = job
         self._conf = conf
@@ -194,7 +199,7 @@ class ThrottleRun:
         self._caught_up = False
         query = (
             self.dataframe()
-            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing))
+            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing, self._counted))
             .option("checkpointLocation", self._job.checkpoint)
             .queryName("throttle")
             .trigger(**trigger)
@@ -307,6 +312,10 @@ class ThrottleRun:
             )
             raise self._refused
         return unreadable_files(self._spark, self._query, planned) if self._past_damage else missing_files(planned)
+
+    def _counted(self, batch_id: int, rows: Mapping[str, pa.Table]) -> None:
+        if self._metrics is not None:
+            self._metrics.take(batch_id, rows, None if self.sharing is None else self.sharing.figures())
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
