@@ -52,9 +52,10 @@ class Change(NamedTuple):
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
     `broker`. Kinds OF_DISPATCH: as `limit`, of dispatches; but of groups rates are in period_s (None: 1), and may be
-    relative. Kind `subscribe_limit`: so many subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `unload_limit`: so many
-    unloads of bundles start a second, 0 is off, and each is awaited up to timeout_ms; None and None: the default holds.
-    Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
+    relative. Kind `subscribe_limit`: so many subscribes of a consumer in period_s; 0 is off, None and None: the policy
+    is gone. Kind `unload_limit`: so many unloads of bundles start a second, 0 is off, and each is awaited up to
+    timeout_ms; None and None: the default holds. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name
+    None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
