@@ -41,7 +41,7 @@ REPORT = pa.schema(
         ("clock", _INSTANT),
     ]
 )
-"""class: publish, dispatch or subscribe. Rates in period_s, 0 is off, -1 blocks (of groups). With the classic dispatcher
+"""class: publish, dispatch or subscribe. Rates in period_s, 0 is off, -1 blocks (of groups). With classic dispatchers
 a balance is what is acquired of the window, and last_refill its next renewal. Balances are as of the last refill;
 null without a bucket. debt: tokens below 0, from 0.
 
