@@ -4,9 +4,11 @@ from headgate.conf.broker import BROKER_KEYS, BrokerConf
 from headgate.conf.checks import check_streaming
 from headgate.conf.limits import (
     AttachmentRow,
+    ConnectionLimitRow,
     DispatchLimitRow,
     LimitRow,
     SubscribeLimitRow,
+    connection_limits,
     dispatch_limits,
     group_attachments,
     publish_limits,
@@ -29,6 +31,7 @@ __all__ = [
     "AttachmentRow",
     "BrokerConf",
     "Conf",
+    "ConnectionLimitRow",
     "DispatchLimitRow",
     "DispatchRate",
     "InputSettings",
@@ -46,6 +49,7 @@ __all__ = [
     "SubscribeRate",
     "TriggerSettings",
     "check_streaming",
+    "connection_limits",
     "dispatch_limits",
     "group_attachments",
     "load_conf",

@@ -22,8 +22,6 @@ _BROKER_WIDE = (
 )
 _ONLY_LOADED = (
     "dispatchThrottlingRate",
-    "maxMessagePublishBufferSizeInMB",
-    "pulsarChannelPauseReceivingRequestsIfUnwritable",
     "headgateDispatchReserveThenSettle",
 )
 """Beginnings of the keys of limits that are off by default, and that are enforced nowhere."""

@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, dispatch_limits, group_attachments, publish_limits, subscribe_limits
+from headgate.conf import Conf, connection_limits, dispatch_limits, group_attachments, publish_limits, subscribe_limits
 from headgate.errors import InputError, StateError
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
@@ -238,6 +238,7 @@ class ThrottleRun:
             *publish_limits(self._conf),
             *dispatch_limits(self._conf),
             *subscribe_limits(self._conf),
+            *connection_limits(self._conf),
         ]
         of_conf += group_attachments(self._conf)
         rows += conf_rows(of_conf, control, changed_at, groups=self.sharing is None)

@@ -7,21 +7,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import table_of
+from headgate.core.connection_limits import ConditionLimits
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
+from headgate.throttle.keys import broker_key
 from headgate.throttle.names import namespace_of, tenant_of
 
 LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"
+CONNECTION_LIMIT = "connection_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
     DISPATCH_LIMIT: ("group",),
     SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
+    CONNECTION_LIMIT: ("broker",),
 }
 """Scopes of the changes of each kind."""
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
 _LAST_SEQ = 2**63 - 1
+NO_CONDITIONS = ConditionLimits(max_pending_publish_requests=0)
+"""Limits of connections that hold nothing."""
 
 
 class Change(NamedTuple):
@@ -31,7 +37,8 @@ class Change(NamedTuple):
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
     `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `subscribe_limit`: so many
     subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `attachment`: scope
-    `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
+    `tenant`, `namespace` or `topic`; group_name None: nothing is attached there. Kind `connection_limit`: conditions,
+    the fields of a ConditionLimits as whole numbers, 0 is off; None: the policy is gone.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
@@ -49,6 +56,7 @@ class Change(NamedTuple):
     group_name: str | None = None
     subscribes_per_period: int | None = None
     period_s: int | None = None
+    conditions: tuple[int, ...] | None = None
 
     @property
     def rates(self) -> Rates | None:
@@ -67,13 +75,29 @@ class Change(NamedTuple):
         return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
 
     @property
+    def condition_limits(self) -> ConditionLimits | None:
+        """Limits of connections. None: the policy is gone."""
+        if self.conditions is None:
+            return None
+        requests, buffer_mib, io_threads, pauses, *cooldown = self.conditions
+        return ConditionLimits(
+            max_pending_publish_requests=requests,
+            max_publish_buffer_mib=buffer_mib,
+            io_threads=io_threads or None,
+            pause_if_unwritable=bool(pauses),
+            **dict(zip(("cooldown_ms", "cooldown_permits", "cooldown_period_ms"), cooldown, strict=True)),
+        )
+
+    @property
     def ends_group(self) -> bool:
         """Whether a group is not limited from then on."""
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
 
     @property
-    def says(self) -> Rates | str | None:
+    def says(self) -> Rates | ConditionLimits | str | None:
         """What it says about its place; None takes back what was said."""
+        if self.kind == CONNECTION_LIMIT:
+            return self.condition_limits
         if self.kind == SUBSCRIBE_LIMIT:
             return self.subscribe_rate
         return self.group_name if self.kind == ATTACHMENT else self.rates
@@ -87,7 +111,9 @@ class Change(NamedTuple):
         return self.broker in {None, broker}
 
     def concerns(self, topic: str) -> bool:
-        """Whether it can move a limiter that `topic`, a name without a partition, is charged to."""
+        """Whether it can move a limiter that `topic`, a name without a partition or a broker's key, is charged to."""
+        if self.kind == CONNECTION_LIMIT:
+            return topic.startswith(broker_key(""))
         if self.scope == "namespace":
             return self.name == namespace_of(topic)
         if self.scope == "tenant":
@@ -108,6 +134,7 @@ CHANGES = pa.schema(
         ("group_name", pa.string()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("conditions", pa.list_(pa.int64())),
     ]
 )
 
@@ -127,7 +154,9 @@ def changes_table(changes: Sequence[Change]) -> pa.Table:
 
 
 def changes_of(table: pa.Table) -> list[Change]:
-    return [Change(*row) for row in zip(*(table[name].to_pylist() for name in CHANGES.names), strict=True)]
+    *plain, conditions = (table[name].to_pylist() for name in CHANGES.names)
+    kept = (None if values is None else tuple(values) for values in conditions)
+    return [Change(*row) for row in zip(*plain, kept, strict=True)]
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:

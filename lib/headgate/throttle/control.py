@@ -12,10 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import AttachmentRow, DispatchLimitRow, LimitRow, SubscribeLimitRow
+from headgate.conf import AttachmentRow, ConnectionLimitRow, DispatchLimitRow, LimitRow, SubscribeLimitRow
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SCOPES, SUBSCRIBE_LIMIT, Change, changes_table
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    DISPATCH_LIMIT,
+    LIMIT,
+    SCOPES,
+    SUBSCRIBE_LIMIT,
+    Change,
+    changes_table,
+)
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -26,7 +35,12 @@ FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | SubscribeLimitRow | AttachmentRow
+ConfRow = LimitRow | SubscribeLimitRow | ConnectionLimitRow | AttachmentRow
+CONDITIONS = (
+    *("max_pending_publish_requests", "max_publish_buffer_mib", "io_threads", "pause_if_unwritable"),
+    *("cooldown_ms", "cooldown_permits", "cooldown_period_ms"),
+)
+"""Columns of limits of connections, in the order of ConditionLimits."""
 KINDS_OF_CLASSES = (LIMIT, DISPATCH_LIMIT)
 """Kinds of the rows that limit groups, by class: 0 publish, 1 dispatch."""
 
@@ -39,6 +53,9 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     if isinstance(row, SubscribeLimitRow):
         rate = {} if gone else {"subscribes_per_period": row.subscribes_per_period, "period_s": row.period_s}
         return control_row(at, seq, SUBSCRIBE_LIMIT, CONF) | place | rate
+    if isinstance(row, ConnectionLimitRow):
+        conditions = {} if gone else {name: getattr(row, name) for name in CONDITIONS}
+        return control_row(at, seq, CONNECTION_LIMIT, CONF) | place | conditions
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
     return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
@@ -134,7 +151,14 @@ def _change(row: dict[str, Any]) -> Change:
         row["group_name"],
         row["subscribes_per_period"],
         row["period_s"],
+        None if row["kind"] != CONNECTION_LIMIT else _conditions(row),
     )
+
+
+def _conditions(row: dict[str, Any]) -> tuple[int, ...] | None:
+    if all(row[name] is None for name in CONDITIONS):
+        return None
+    return tuple(int(row[name] or 0) for name in CONDITIONS)
 
 
 def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -202,6 +226,8 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
             return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
     if row["kind"] == SUBSCRIBE_LIMIT and (row["subscribes_per_period"] is None) != (row["period_s"] is None):
         return "subscribes_per_period, period_s: got one of them, allowed are both, or neither: the policy is gone then"
+    if row["kind"] == CONNECTION_LIMIT and (fault := _fault_of_conditions(row)):
+        return fault
     if routing.by_topic and row["scope"] != "topic" and row["source"] != CONF:
         return (
             f"scope: got {row['scope']}, allowed is topic while state_key is topic; put wider limits in the conf files "
@@ -213,6 +239,21 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
             "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
             "broker.conf and start with a new --output"
         )
+    return None
+
+
+def _fault_of_conditions(row: dict[str, Any]) -> str | None:
+    for name in CONDITIONS:
+        if (row[name] or 0) < 0:
+            return f"{name}: got {row[name]}, allowed is a whole number from 0, which is off"
+    needed = ["io_threads"] if row["max_publish_buffer_mib"] else []
+    if row["pause_if_unwritable"] and row["cooldown_ms"]:
+        needed += ["cooldown_permits", "cooldown_period_ms"]
+    missing = next((name for name in needed if not row[name]), None)
+    if missing == "io_threads":
+        return f"io_threads: got {row[missing]}, allowed is a whole number from 1 with a max_publish_buffer_mib"
+    if missing:
+        return f"{missing}: got {row[missing]}, allowed is a whole number from 1 with a cooldown_ms"
     return None
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Self
 
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pyarrow.compute as pc
 
 from headgate.throttle.changes import (
     ATTACHMENT,
+    CONNECTION_LIMIT,
     DISPATCH_LIMIT,
+    NO_CONDITIONS,
     OFF,
     SCOPES,
     SUBSCRIBE_LIMIT,
@@ -42,12 +45,15 @@ class Book:
         self.groups: dict[str, Rates] = {}
         self.dispatch_groups: dict[str, Rates] = {}
         self.subscribe: dict[str, dict[str, Rates]] = {scope: {} for scope in SCOPES[SUBSCRIBE_LIMIT]}
+        self.condition_limits = NO_CONDITIONS
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
         rates = change.rates
         if change.kind == ATTACHMENT:
             self._attach(change)
+        elif change.kind == CONNECTION_LIMIT:
+            self.condition_limits = change.condition_limits or NO_CONDITIONS
         elif change.kind == SUBSCRIBE_LIMIT:
             self._put(self.subscribe[change.scope], change.name, change.subscribe_rate)
         elif change.scope == "default":
@@ -150,7 +156,9 @@ class Book:
             for scope, held in self.subscribe.items()
             for name, (rate, period_s) in held.items()
         ]
-        return limits + subscribes + attachments
+        conditions = tuple(int(value or 0) for value in astuple(self.condition_limits))
+        connections = [Change(0, 0, None, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)]
+        return limits + subscribes + attachments + connections * (self.condition_limits != NO_CONDITIONS)
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:

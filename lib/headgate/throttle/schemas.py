@@ -99,6 +99,13 @@ CONTROL = pa.schema(
         ("bytes_per_s", pa.int64()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("max_pending_publish_requests", pa.int64()),
+        ("max_publish_buffer_mib", pa.int64()),
+        ("io_threads", pa.int64()),
+        ("pause_if_unwritable", pa.bool_()),
+        ("cooldown_ms", pa.int64()),
+        ("cooldown_permits", pa.int64()),
+        ("cooldown_period_ms", pa.int64()),
         ("source", pa.string()),
         ("written_at", TIMESTAMP),
     ]

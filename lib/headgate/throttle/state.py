@@ -17,6 +17,7 @@ from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
+from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.seen import Seen
@@ -68,6 +69,7 @@ class DomainState:
     seen: Seen = field(default_factory=Seen)
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
+    connections: ConnectionState = field(default_factory=ConnectionState)
     # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
     held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
@@ -76,8 +78,10 @@ class DomainState:
     @property
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
-        return self.dispatch.is_open or bool(
-            len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held
+        return (
+            self.dispatch.is_open
+            or self.connections.is_open
+            or bool(len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held)
         )
 
 
@@ -128,6 +132,7 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         if len(seen.topic):
             yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
     yield from _subscribe_tables(domain.broker, domain.subscribes)
+    yield from _connection_tables(domain.broker, domain.connections)
     for kind, held in domain.held.items():
         yield held.replace_schema_metadata({"kind": "held", "broker": domain.broker, "of": kind})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
@@ -139,6 +144,13 @@ def _subscribe_tables(broker: str, state: SubscribeState) -> Iterator[pa.Table]:
     if len(state.topic):
         names = {"topic": state.topic, "client": state.client, "consumer": state.consumer}
         yield _table("subscribes", broker, {**names, "consumer_id": state.consumer_id, **state.buckets})
+
+
+def _connection_tables(broker: str, state: ConnectionState) -> Iterator[pa.Table]:
+    if len(state.name):
+        yield _table("connections", broker, {"connection": state.name, **state.kept})
+    if len(state.threads["thread"]):
+        yield _table("io_threads", broker, {**state.threads})
 
 
 def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
@@ -249,6 +261,11 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             kept.topic, kept.client, kept.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
             kept.consumer_id = numbers(table["consumer_id"])
             kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
+        case "connections":
+            domain.connections.name = strings(table["connection"])
+            domain.connections.kept = {name: numbers(table[name]) for name in CONNECTION_FIELDS}
+        case "io_threads":
+            domain.connections.threads = {name: numbers(table[name]) for name in THREAD_FIELDS}
         case kind:
             _take_dispatch_table(domain.dispatch, kind, table, metadata)
 

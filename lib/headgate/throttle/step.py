@@ -10,8 +10,17 @@ import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, LIMIT, SUBSCRIBE_LIMIT, Change, in_order
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    DISPATCH_LIMIT,
+    LIMIT,
+    SUBSCRIBE_LIMIT,
+    Change,
+    in_order,
+)
 from headgate.throttle.columns import numbers
+from headgate.throttle.connection_step import in_time, step_connections
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
@@ -124,6 +133,7 @@ class Output(NamedTuple):
     group_waits: pa.Table
     group_leaves: pa.Table
     subscribe_decisions: pa.Table
+    dead_letters: pa.Table
     late: int
 
 
@@ -163,7 +173,9 @@ def advance(
     changes = _due_changes(domain, clock.done_ns // 1000)
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
     decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
-    changes = [change for change in changes if change.kind != SUBSCRIBE_LIMIT]
+    of_connections = [change for change in changes if change.kind == CONNECTION_LIMIT]
+    held, letters = step_connections(domain, rows["connections"], of_connections, clock.done_ns)
+    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, CONNECTION_LIMIT}]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs, departures = [], Departures()
@@ -173,7 +185,8 @@ def advance(
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
     marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, departures.rows(domain), decisions, behind)
+    marks = in_time(marks, held)
+    return Output(marks, usage, used, waited, departures.rows(domain), decisions, letters, behind)
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:

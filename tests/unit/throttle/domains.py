@@ -9,10 +9,28 @@ from hypothesis import strategies as st
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT, Change, changes_table
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    DISPATCH_LIMIT,
+    SUBSCRIBE_LIMIT,
+    Change,
+    changes_table,
+)
+from headgate.throttle.control import CONDITIONS
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import DISPATCHES, EVENTS, MARKS, SUBSCRIBE_DECISIONS, SUBSCRIBES, TICKS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    CONNECTION_EVENTS,
+    DEAD_LETTERS,
+    DISPATCHES,
+    EVENTS,
+    MARKS,
+    SUBSCRIBE_DECISIONS,
+    SUBSCRIBES,
+    TICKS,
+    TOPIC_USAGE,
+)
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
@@ -26,6 +44,7 @@ WRITTEN = {
     "group_waits": GROUP_WAITS,
     "group_leaves": GROUP_LEAVES,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "dead_letters": DEAD_LETTERS,
 }
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
@@ -45,6 +64,13 @@ def subscribe_limit(scope, name="", subscribes=None, period_s=None, *, at_us=Non
     at_us = 0 if at_us is None else START_US + at_us
     rate = {"subscribes_per_period": subscribes, "period_s": period_s}
     return Change(at_us, seq, broker, scope, name, kind=SUBSCRIBE_LIMIT, **rate)
+
+
+def connection_limit(*, at_us=None, seq=0, broker=None, **limits):
+    """What holds connections from `at_us` after START_US, or from the start of time; what is not named is off."""
+    at_us = 0 if at_us is None else START_US + at_us
+    conditions = tuple(int(limits.get(name, 0)) for name in CONDITIONS)
+    return Change(at_us, seq, broker, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)
 
 
 def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
@@ -68,6 +94,10 @@ def subscribes_block(rows):
     return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, SUBSCRIBES)))
 
 
+def connections_block(rows):
+    return Block("connections", len(rows), encode(pa.Table.from_pylist(rows, CONNECTION_EVENTS)))
+
+
 def changes_block(changes):
     return Block("changes", len(changes), encode(changes_table(changes)))
 
@@ -87,6 +117,7 @@ class Outcome:
     group_waits: list[dict]
     group_leaves: list[dict]
     subscribe_decisions: list[dict]
+    dead_letters: list[dict]
     state: KeyState
 
     @property
@@ -167,6 +198,8 @@ def _picture_of_domain(domain):
         "usage": usage,
         "dispatch": _picture_of_dispatch(domain.dispatch),
         "subscribes": _picture_of_subscribes(domain.subscribes),
+        "connections": _picture_of_connections(domain.connections),
+        "io_threads": {name: column.tolist() for name, column in domain.connections.threads.items()},
         "seen": _picture_of_seen(domain.seen),
         "held": {kind: held.to_pylist() for kind, held in domain.held.items()},
         "pending": domain.pending,
@@ -193,6 +226,11 @@ def _picture_of_subscribes(state):
     consumers = zip(*(column.to_pylist() for column in names), state.consumer_id.tolist(), strict=True)
     buckets = zip(*(column.tolist() for column in state.buckets.values()), strict=True)
     return dict(zip(consumers, buckets, strict=True))
+
+
+def _picture_of_connections(state):
+    columns = zip(*(column.tolist() for column in state.kept.values()), strict=True)
+    return dict(zip(state.name.to_pylist(), columns, strict=True))
 
 
 def _picture_of_seen(seen):
