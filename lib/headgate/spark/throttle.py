@@ -203,15 +203,18 @@ class ThrottleRun:
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
         settings = self._conf.settings.input
-        rules = rules_of(self._layout, None if self.sharing is None else self.sharing.meter)
+        operator = self._conf.settings.operator
+        meter = None if self.sharing is None else self.sharing.meter
+        rules = rules_of(self._layout, meter, connection_topics=operator.connection_topics)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
         traffic = (
             read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
             .transform(parse, settings)
             .mapInArrow(partial(pack, self._routing, faults_of(settings)), PACKED)
         )
-        operator = KeyOperator(rules, self._conf.settings.operator.kernel, given)
-        return traffic.unionByName(self._control()).transform(apply_operator, operator)
+        return traffic.unionByName(self._control()).transform(
+            apply_operator, KeyOperator(rules, operator.kernel, given)
+        )
 
     def _control(self) -> DataFrame:
         rows = (

@@ -215,8 +215,8 @@ def _fault(row: Row, found: Connection | None, *, is_open: bool) -> str | None:
 
 def in_time(marks: pa.Table, others: pa.Table) -> pa.Table:
     """Marks of both in the order of time, those of one instant as they come."""
-    if not len(others):
-        return marks
+    if not (len(marks) and len(others)):
+        return marks if len(marks) else others
     both = pa.concat_tables([marks, others])
     places = np.argsort(numbers(both["at_ns"]), kind="stable")
     return both.take(pa.array(places))

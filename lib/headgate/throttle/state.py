@@ -18,6 +18,7 @@ from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
+from headgate.throttle.connection_topics import ConnectionTopics
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.seen import Seen
@@ -70,6 +71,7 @@ class DomainState:
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
     connections: ConnectionState = field(default_factory=ConnectionState)
+    connection_topics: ConnectionTopics = field(default_factory=ConnectionTopics)
     # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
     held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
@@ -133,6 +135,9 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
             yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
     yield from _subscribe_tables(domain.broker, domain.subscribes)
     yield from _connection_tables(domain.broker, domain.connections)
+    if len(domain.connection_topics.pairs):
+        yield _table("connection_names", domain.broker, {"connection": domain.connection_topics.connections})
+        yield _table("connection_topics", domain.broker, {"pair": domain.connection_topics.pairs})
     for kind, held in domain.held.items():
         yield held.replace_schema_metadata({"kind": "held", "broker": domain.broker, "of": kind})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
@@ -266,6 +271,10 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.connections.kept = {name: numbers(table[name]) for name in CONNECTION_FIELDS}
         case "io_threads":
             domain.connections.threads = {name: numbers(table[name]) for name in THREAD_FIELDS}
+        case "connection_names":
+            domain.connection_topics.connections = strings(table["connection"])
+        case "connection_topics":
+            domain.connection_topics.pairs = numbers(table["pair"])
         case kind:
             _take_dispatch_table(domain.dispatch, kind, table, metadata)
 

@@ -21,6 +21,7 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.columns import numbers
 from headgate.throttle.connection_step import in_time, step_connections
+from headgate.throttle.connection_topics import first_publishes
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
@@ -41,6 +42,7 @@ class Rules:
     rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
     are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
     epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
+    connection_topics: the first publish of a topic over a connection is told.
     """
 
     max_debt_ms: int = -1
@@ -52,6 +54,7 @@ class Rules:
     slot_ms: int = 0
     epoch_ms: int = 1000
     slots: int = 0
+    connection_topics: bool = False
 
 
 class Step(NamedTuple):
@@ -247,6 +250,7 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
+    attached = first_publishes(domain, part.events, places, topic) if rules.connection_topics else None
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, places, topic, known.of_event)
     updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
@@ -256,8 +260,9 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     used, waited = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules)
+    marks = marks_table(domain, result, known.name, known.connection)
     tables = (
-        marks_table(domain, result, known.name, known.connection),
+        marks if attached is None else in_time(attached, marks),
         usage_table(domain, result, offered=rules.offered),
         pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
         pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),

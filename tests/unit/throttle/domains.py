@@ -199,6 +199,10 @@ def _picture_of_domain(domain):
         "dispatch": _picture_of_dispatch(domain.dispatch),
         "subscribes": _picture_of_subscribes(domain.subscribes),
         "connections": _picture_of_connections(domain.connections),
+        "connection_topics": (
+            domain.connection_topics.connections.to_pylist(),
+            domain.connection_topics.pairs.tolist(),
+        ),
         "io_threads": {name: column.tolist() for name, column in domain.connections.threads.items()},
         "seen": _picture_of_seen(domain.seen),
         "held": {kind: held.to_pylist() for kind, held in domain.held.items()},

@@ -14,6 +14,7 @@ from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import ATTACHMENT, CONNECTION_LIMIT, SUBSCRIBE_LIMIT, Change, changes_of, changes_table
 from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
+from headgate.throttle.connection_topics import ConnectionTopics
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import EVENTS, SUBSCRIBES
@@ -62,7 +63,7 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState | SubscribeState | ConnectionState | Seen):
+    if isinstance(value, DispatchState | SubscribeState | ConnectionState | ConnectionTopics | Seen):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -140,6 +141,7 @@ def full_domain():
         dispatch=full_dispatch(),
         subscribes=full_subscribes(),
         connections=full_connections(),
+        connection_topics=ConnectionTopics(pa.array(["c"]), np.array([2**32])),
         held={
             "events": pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
             "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], SUBSCRIBES),
