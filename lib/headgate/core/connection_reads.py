@@ -146,7 +146,7 @@ class ConnectionReads:
     def _come_to(self, at_ns: int) -> int:
         """The instant that is acted at; what was owed at an earlier one is dropped."""
         self.high_ns = max(self.high_ns, at_ns)
-        if self.owed_at_ns not in {_NEVER, self.high_ns}:
+        if self.owed_at_ns != _NEVER and self.owed_at_ns != self.high_ns:  # noqa: PLR1714  once a mark
             self.owed, self.owed_at_ns = [0] * len(TYPES), _NEVER
         return self.high_ns
 

@@ -24,6 +24,7 @@ from headgate.spark.batch_files import (
     planned_files,
     unreadable_files,
 )
+from headgate.spark.ending import POLL_S, end_query, is_committed
 from headgate.spark.idle import idle_of
 from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
@@ -48,8 +49,6 @@ from headgate.throttle.routing import pack
 from headgate.throttle.tables import PatientAppend, Tables
 
 PACKED = "key string, kind string, block binary"
-POLL_S = 0.1
-STOP_WAIT_S = 30
 CLOSING_BATCHES = 5
 
 
@@ -279,15 +278,8 @@ class ThrottleRun:
     def _end(self, query: StreamingQuery) -> None:
         """Stop the query between two batches, or in one that takes longer than STOP_WAIT_S."""
         self._batch_ended.clear()
-        deadline_s = time.monotonic() + STOP_WAIT_S
-        while query.isActive and query.status["isTriggerActive"]:
-            if self._batch_ended.is_set() and _is_committed(query, self._ended_batch):
-                break
-            if time.monotonic() > deadline_s:
-                self.broken_off = True
-                break
-            time.sleep(POLL_S)
-        query.stop()
+        if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
+            self.broken_off = True
 
     def _lost(self) -> pa.Table:
         """Dead letters of files of which the batch under way lacks rows."""
@@ -369,9 +361,3 @@ def _has_caught_up(query: StreamingQuery) -> bool:
     source = progress["sources"][0]
     newest = source.get("latestOffset")
     return bool(source["numInputRows"]) and newest is not None and source["endOffset"] == newest
-
-
-def _is_committed(query: StreamingQuery, batch_id: int) -> bool:
-    """Whether Spark has noted that the batch is done, and will not run it again at the next start."""
-    progress = query.lastProgress
-    return progress is not None and progress["batchId"] >= batch_id

@@ -1,6 +1,6 @@
 """The Delta tables under the output folder, written and read without Spark."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -10,9 +10,18 @@ from deltalake.exceptions import DeltaError
 
 from headgate.delta_query import query
 from headgate.errors import TableError
-from headgate.throttle.schemas import BATCHES, CONTROL, DEAD_LETTERS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    BATCHES,
+    CONNECTION_TOPICS,
+    CONNECTIONS,
+    CONTROL,
+    DEAD_LETTERS,
+    MARKS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+)
 
-SCHEMAS = {
+SCHEMAS: dict[str, pa.Schema] = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
@@ -20,6 +29,9 @@ SCHEMAS = {
     "batches": BATCHES,
     "control": CONTROL,
 }
+"""Tables of the throttle job."""
+OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_topics": CONNECTION_TOPICS}
+"""Tables of the connections job, beside those whose marks it follows."""
 
 MOST_FAILURES = 5
 
@@ -28,16 +40,17 @@ CONFIGURATIONS: dict[str, dict[str, str | None]] = {"control": {"delta.appendOnl
 
 
 class Tables:
-    """Tables of one output folder. An append is atomic, and repeated with the same transaction it is done once.
+    """Tables of a job in its output folder. An append is atomic; repeated with the same transaction it is done once.
 
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row.
     """
 
-    def __init__(self, output: str | PurePath) -> None:
+    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
+        self._schemas = schemas
         self._tables = {
             name: self._opened(f"{output}/{name}", schema, CONFIGURATIONS.get(name, {}))
-            for name, schema in SCHEMAS.items()
+            for name, schema in schemas.items()
         }
 
     @staticmethod
@@ -64,7 +77,7 @@ class Tables:
             return False
         write_deltalake(
             table,
-            rows.cast(SCHEMAS[name]),
+            rows.cast(self._schemas[name]),
             mode="append",
             commit_properties=CommitProperties(
                 app_transactions=[Transaction(application, version)], max_commit_retries=50
@@ -97,11 +110,11 @@ class Tables:
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """The rows of the table as it is now, in any order."""
-        wanted = SCHEMAS[name].names if columns is None else list(columns)
+        wanted = self._schemas[name].names if columns is None else list(columns)
         selected = ", ".join(f'"{column}"' for column in wanted)
         sql = f"SELECT {selected} FROM {name}"  # noqa: S608  names of our own schemas
         rows = query(sql, {name: self._current(name)})
-        return rows.cast(pa.schema([SCHEMAS[name].field(column) for column in wanted]))
+        return rows.cast(pa.schema([self._schemas[name].field(column) for column in wanted]))
 
     def sums(self, sql: str) -> pa.Table:
         """The result of a query of these tables, for what would not fit into memory as rows."""
