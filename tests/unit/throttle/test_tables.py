@@ -121,7 +121,9 @@ def test_the_page_of_the_tables_names_the_tables_that_there_are():
 @pytest.mark.parametrize("table", ["Input", *ALL])
 def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(table):
     schema = (
-        generate_file(TraceSpec(events=1, files=1, dispatch_share=0.5, subscribe_share=0.5), 0).schema
+        generate_file(
+            TraceSpec(events=1, files=1, dispatch_share=0.4, subscribe_share=0.3, connection_share=0.3), 0
+        ).schema
         if table == "Input"
         else ALL[table]
     )
