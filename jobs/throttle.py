@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from threading import Event
 
-from headgate.conf import Conf, check_streaming, load_conf
+from headgate.conf import Conf, MetricsSettings, check_streaming, load_conf
+from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import ThrottleScreen
@@ -23,6 +24,7 @@ from headgate.trace.demo import DEMO, demo_conf, write_demo
 
 FORMATS = ("json", "csv", "parquet", "delta", "kafka")
 DEFAULT_OUTPUT = "output/throttle"
+LAST_PORT = 65_535
 DEMO_JOB = ThrottleJob(f"{DEMO}/trace", "json", str(DEMO), f"{DEMO}/checkpoint", once=True)
 
 
@@ -43,13 +45,16 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
     for warning in conf.warnings:
         screen.say(f"warning: {warning}")
     job, conf = (DEMO_JOB, demo_conf(conf)) if options.input is None else (given(options, conf), conf)
-    with sole_use(job.checkpoint):
+    metrics_at = metrics_settings(options, conf)
+    with sole_use(job.checkpoint), serving(metrics_at) as metrics:
+        if metrics is not None:
+            screen.say(f"throttle: metrics at {url_of(metrics_at)}")
         if options.input is None:
             screen.demo(write_demo(), job.input)
         screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
         spark = spark_session("headgate throttle")
         heed_signals(stop)
-        run = ThrottleRun(spark, job, conf, screen.batch, stop)
+        run = ThrottleRun(spark, job, conf, screen.batch, stop, metrics=metrics)
         for warning in run.warnings:
             screen.say(f"warning: {warning}")
         screen.say(
@@ -74,6 +79,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
     parser.add_argument("--broker", metavar="NAME", help="take in this broker alone; quotas are shared with other jobs")
+    parser.add_argument("--metrics-port", type=port, metavar="PORT", help="where Prometheus finds metrics; 0: nowhere")
     parser.add_argument("--once", action="store_true", help="use up what is there and end")
     options = parser.parse_args(arguments)
     others = options.format or options.checkpoint or options.broker or options.output != DEFAULT_OUTPUT
@@ -89,6 +95,18 @@ def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
     format_ = options.format or conf.settings.input.format
     check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
     return ThrottleJob(options.input, format_, output, checkpoint, options.once, options.broker, options.output)
+
+
+def port(text: str) -> int:
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed is a number from 0, which is off, to {LAST_PORT}")
+    return int(text)
+
+
+def metrics_settings(options: argparse.Namespace, conf: Conf) -> MetricsSettings:
+    """Those of headgate.toml, with the port of the command line if there is one."""
+    settings = conf.settings.metrics
+    return settings if options.metrics_port is None else settings.model_copy(update={"port": options.metrics_port})
 
 
 if __name__ == "__main__":

@@ -61,6 +61,10 @@ class TableError(HeadgateError):
     """A table is missing, is not what headgate wrote, or cannot be read or written; or a query of it is refused."""
 
 
+class EndpointError(HeadgateError):
+    """The endpoint of a job's metrics cannot be opened where it should be."""
+
+
 class AdminError(HeadgateError):
     """A change of resource groups was refused and nothing changed; `status` is that of the admin API."""
 

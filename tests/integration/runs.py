@@ -16,12 +16,13 @@ from pyspark.sql import SparkSession
 
 from headgate.conf import Conf, load_conf
 from headgate.delta_query import query
+from headgate.metrics import Metrics
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import TraceSpec
 
-RESULTS = ("marks", "topic_usage", "subscribe_decisions")
+RESULTS = ("marks", "topic_usage", "subscribe_decisions", "unloads")
 PATIENCE_S = 120
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -88,11 +89,14 @@ class Run:
         checkpoint: Path | None = None,
         once: bool = True,
         broker: str | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self.batches: list[Any] = []
         self.stop = threading.Event()
         job = ThrottleJob(str(trace), format_, str(output), str(checkpoint or output / "checkpoint"), once, broker)
-        self.run = ThrottleRun(spark, job, conf, lambda batch, _waiting: self.batches.append(batch), self.stop)
+        self.run = ThrottleRun(
+            spark, job, conf, lambda batch, _waiting: self.batches.append(batch), self.stop, metrics=metrics
+        )
 
     def to_end(self) -> "Run":
         self.run.run()

@@ -9,11 +9,13 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from headgate.metrics import Metrics
 from headgate.throttle.tables import Tables
 from headgate.trace import write_trace
 from integration import processes
 from integration.processes import commits, kill_at_commits, kill_when, options, run_job
-from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, run_once, write_conf
+from integration.runs import GROUPS, SMALL, Run, conf_in, results_of, rows_of, run_once, write_conf
+from prometheus_text import told
 
 INPUT, OPERATOR = "[input]\nmax_files_per_trigger = 1\n", "[operator]\nslots = 4\n"
 TEXT = INPUT + OPERATOR
@@ -120,7 +122,7 @@ def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_sta
 ) -> None:
     conf = conf_in(tmp_path / "conf", f'[operator]\nslots = 4\nstate_key = "{state_key}"\n')
     write_trace(SMALL, tmp_path / "trace", "json")
-    append = Tables.append
+    append, metrics, out = Tables.append, Metrics(), tmp_path / "out"
 
     def until_the_disk_is_full(tables: Tables, name: str, *rows: Any) -> bool:
         if name == "topic_usage":
@@ -130,10 +132,14 @@ def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_sta
     with monkeypatch.context() as patch:
         patch.setattr(Tables, "append", until_the_disk_is_full)
         with pytest.raises(StreamingQueryException, match="no space left"):
-            run_once(spark, conf, tmp_path / "trace", tmp_path / "out")
-    assert (True, []) == (bool(rows_of(tmp_path / "out", "marks")), rows_of(tmp_path / "out", "batches"))
+            Run(spark, conf, tmp_path / "trace", out, metrics=metrics).to_end()
+    assert (True, []) == (bool(rows_of(out, "marks")), rows_of(out, "batches"))
+    assert {(): 0} == told(metrics)["headgate_batches_total"]
     calm = run_once(spark, conf, tmp_path / "trace", tmp_path / "calm")
-    assert results_of(calm) == results_of(run_once(spark, conf, tmp_path / "trace", tmp_path / "out"))
+    Run(spark, conf, tmp_path / "trace", out, metrics=metrics).to_end()
+    assert results_of(calm) == results_of(out)
+    assert len(rows_of(out, "batches")) == sum(told(metrics)["headgate_batches_total"].values())
+    assert len(rows_of(out, "marks")) == sum(told(metrics)["headgate_marks_total"].values())
 
 
 def test_two_kills_double_and_lose_nothing(scene) -> None:

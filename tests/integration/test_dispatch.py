@@ -83,8 +83,10 @@ def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: S
 
 def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession, tmp_path: Path) -> None:
     """A trace of all kinds with bad rows: every row is accounted, tables and buckets are the same."""
-    spec = replace(SMALL, events=500, files=3, dispatch_share=0.3, subscribe_share=0.3, bad_share=0.1)
+    shares = {"dispatch_share": 0.3, "subscribe_share": 0.3, "unload_share": 0.1}
+    spec = replace(SMALL, events=500, files=3, bad_share=0.1, **shares)
     broker = TOPIC_LIMIT | {"subscribeThrottlingRatePerConsumer": 2}
+    broker |= {"maxConcurrentUnload": 3, "namespaceBundleUnloadingTimeoutMs": 300}
     policies = {"namespaces": {"acme/ads": {"subscribeRate": {"subscribeThrottlingRatePerConsumer": 5}}}}
     results, states = [], []
     for format_, files in (("parquet", 1), ("csv", 100)):
@@ -109,5 +111,9 @@ def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession,
     decided = results[0]["subscribe_decisions"]
     assert {(2, 30), (5, 30)} == {(row["subscribes_per_period"], row["period_s"]) for row in decided}
     assert {True, False} == {row["allowed"] for row in decided}
+    unloads = results[0]["unloads"]
+    assert {(3, 300)} == {(row["starts_per_s"], row["timeout_ms"]) for row in unloads}
+    assert {"done", "timed_out"} == {row["outcome"] for row in unloads}
+    assert 0 == min(row["waited_ns"] for row in unloads) < max(row["waited_ns"] for row in unloads)
     levels = [(row["limiter"], row["messages_per_s"]) for row in states[0] if row["class"] == "dispatch"]
     assert [("gold", QUOTA)] * 2 == levels

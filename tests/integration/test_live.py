@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+from urllib.error import URLError
 
 import pytest
 from pyspark.sql import SparkSession
@@ -22,6 +24,8 @@ from integration.runs import (
     write_conf,
     write_publishes,
 )
+from kafka_broker import free_ports
+from prometheus_text import Series, scraped
 
 TOPIC, OTHER = "persistent://acme/shop/orders", "persistent://acme/shop/carts"
 GOLD = {"resourcegroups": {"gold": {"publishRateInMsgs": 100}}, "tenants": {"acme": "gold"}}
@@ -110,11 +114,18 @@ def test_recorded_traffic_is_not_moved_by_the_wall_clock(
 
 
 def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    """With topics as keys: then a start reads the checkpoint's state before its query runs."""
+    """With topics as keys: then a start reads the checkpoint's state before its query runs.
+
+    While it runs its endpoint tells what it has written since its start, and no longer.
+    """
     trace, log = tmp_path / "trace", tmp_path / "screen"
-    conf = write_conf(tmp_path / "conf", "[trigger]\ninterval_ms = 0\n[operator]\nstate_key = 'topic'\n")
-    paths = {"--input": trace, "--output": tmp_path / "out", "--conf-dir": conf}
+    (port,) = free_ports(1)
+    endpoint = f"http://127.0.0.1:{port}/metrics"
+    settings = "[trigger]\ninterval_ms = 0\n[metrics]\ntopics = 1\n[operator]\nstate_key = 'topic'\n"
+    conf = write_conf(tmp_path / "conf", settings)
+    paths = {"--input": trace, "--output": tmp_path / "out", "--conf-dir": conf, "--metrics-port": port}
     arguments = ["--format", "json", *(str(part) for pair in paths.items() for part in pair)]
+    written: list[dict[str, list[dict[str, Any]]]] = [{"marks": [], "topic_usage": [], "batches": []}]
     for start in (0, 1):
         publishes = every_100_ms(2 * start, 2 * start + 2, "b1", TOPIC)
         write_publishes(trace / f"{start}.json", publishes)
@@ -122,7 +133,12 @@ def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: Sp
             await_that(
                 lambda n=20 * (start + 1): taken(tmp_path / "out") == n or process.poll() is not None, "the rows"
             )
+            seen = told_when_counted(endpoint, 20)
+            written.append({table: rows_of(tmp_path / "out", table) for table in ("marks", "topic_usage", "batches")})
+            check_told(seen, written[-1], written[-2])
             assert stopped(process) == 0, log.read_text()
+        with pytest.raises(URLError, match="refused"):
+            scraped(endpoint)
         await_line(log, "rows in ")  # what a stopped job did is on its screen
     calm = run_once(spark, conf_in(tmp_path / "conf", "[operator]\nstate_key = 'topic'\n"), trace, tmp_path / "calm")
     whole_seconds = [row for row in results_of(calm)["topic_usage"] if row["event_time"] < START + timedelta(seconds=3)]
@@ -132,3 +148,27 @@ def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: Sp
 
 def taken(output: Path) -> int:
     return sum(row["rows"] for row in rows_of(output, "batches", "rows")) if (output / "batches").exists() else 0
+
+
+def told_when_counted(endpoint: str, rows: int) -> Series:
+    """What a job tells once it has counted that many rows: it does so just after they are in its tables."""
+    await_that(lambda: scraped(endpoint).get("headgate_rows_total") == {("b1",): rows}, f"{rows} rows at the endpoint")
+    return scraped(endpoint)
+
+
+def check_told(seen: Series, tables: dict[str, list[dict[str, Any]]], before: dict[str, list[dict[str, Any]]]) -> None:
+    """The endpoint tells what the tables have more than before."""
+    new = {table: len(rows) - len(before[table]) for table, rows in tables.items()}
+    used = {
+        column: sum(row[column] for row in tables["topic_usage"]) - sum(row[column] for row in before["topic_usage"])
+        for column in ("publishes", "throttled_publishes", "throttled_ns")
+    }
+    assert new["marks"] == sum(seen["headgate_marks_total"].values()) > 0
+    assert {(): new["batches"]} == seen["headgate_batches_total"]
+    assert {("b1",): used["publishes"]} == seen["headgate_publishes_total"]
+    assert {("b1",): used["throttled_publishes"]} == seen["headgate_throttled_publishes_total"]
+    assert {("b1", TOPIC): used["throttled_publishes"]} == seen["headgate_topic_throttled_publishes_total"]
+    assert {("b1",): used["throttled_ns"] / 1e9} == seen["headgate_throttled_seconds_total"]
+    assert 0 == sum(seen["headgate_dead_letters_total"].values())
+    newest = max(row["event_time"] for row in tables["batches"])
+    assert {("b1",): newest.timestamp()} == seen["headgate_event_timestamp_seconds"]

@@ -15,6 +15,7 @@ from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import ResourceGroup
 from headgate.errors import StateError
+from headgate.metrics import Metrics
 from headgate.quota.admin_writer import apply
 from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, local_parameters, put_group
@@ -25,6 +26,7 @@ from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables
 from integration.runs import START, asked, conf_in, in_order_of_names, limits_in_force, rows_of, total, write_publishes
+from prometheus_text import told
 
 QUOTA = 100
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
@@ -45,17 +47,19 @@ def moving(trace: Path) -> None:
     in_order_of_names(trace)
 
 
-def run(spark: SparkSession, folder: Path) -> None:
+def run(spark: SparkSession, folder: Path, metrics: Metrics | None = None) -> None:
     conf = conf_in(folder / "conf", TEXT, broker={}, groups=GROUPS)
     job = ThrottleJob(str(folder / "trace"), "json", str(folder / "out"), str(folder / "out" / "checkpoint"), once=True)
-    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
+    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event(), metrics=metrics).run()
 
 
 def test_shares_follow_the_traffic_and_never_sum_to_more_than_the_quota_and_the_floors(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     moving(tmp_path / "trace")
-    run(spark, tmp_path)
+    metrics = Metrics()
+    run(spark, tmp_path, metrics)
+    check_told(metrics, tmp_path / "out")
     limits = limits_in_force(tmp_path / "out")
     assert {"b1": 20, "b2": 80} in limits
     assert {"b1": 80, "b2": 20} in limits[limits.index({"b1": 20, "b2": 80}) :]
@@ -66,6 +70,20 @@ def test_shares_follow_the_traffic_and_never_sum_to_more_than_the_quota_and_the_
     assert {80, 20} <= {row["messages_per_s"] for row in enforced}
     assert SECONDS * (LITTLE + MUCH) == total(tmp_path / "out", "publishes")
     assert total(tmp_path / "out", "admitted_messages") < total(tmp_path / "out", "messages")
+
+
+def check_told(metrics: Metrics, output: Path) -> None:
+    """Metrics tell of the group, which has all of the traffic, what the tables have."""
+    seen = told(metrics)
+    admitted = total(output, "admitted_messages")
+    assert {("Publish", "gold"): admitted} == seen["pulsar_resource_group_messages_used_total"]
+    at_the_end = limits_in_force(output)[-1]
+    expected = {(broker, "publish", "messages", "gold"): limit for broker, limit in at_the_end.items()}
+    assert expected == seen["headgate_rg_limit"]
+    assert {(): 2} == seen["headgate_rg_members"]
+    assert 0 == sum(seen["headgate_rg_degraded"].values())
+    assert 0 < sum(seen["headgate_rg_reports_total"].values())
+    assert 0 < seen["headgate_rg_evaluation_seconds_count"][()]
 
 
 def test_every_report_is_there_once_and_a_restart_begins_a_new_life(spark: SparkSession, tmp_path: Path) -> None:

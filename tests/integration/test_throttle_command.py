@@ -4,6 +4,7 @@ import importlib.util
 import os
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -44,6 +45,29 @@ def test_all_mistakes_of_the_conf_files_are_told_at_once(throttle, tmp_path, cap
     assert re.search(r"headgate.toml line 2: input.hold_back_ms: got -1; allowed: .* correct it", told)
     assert re.search(r"headgate.toml line 3: input.formatt: .*did you mean format", told)
     assert re.search(r"broker.conf line 1: numIOThreads: got '?0", told)
+
+
+def test_a_port_of_metrics_that_is_in_use_is_refused_before_spark_starts(throttle, tmp_path, capsys) -> None:
+    (tmp_path / "trace").mkdir()
+    paths = ("--input", tmp_path / "trace", "--output", tmp_path / "out", "--conf-dir", write_conf(tmp_path / "conf"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert throttle(*paths, "--format", "json", "--metrics-port", port) == 2
+    captured = capsys.readouterr()
+    told = rf"throttle: metrics: nothing can listen on 127.0.0.1 port {port}: Address already in use; .*--metrics-port"
+    assert re.match(told, captured.err)
+    assert "starting Spark" not in captured.out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "http", ""])
+def test_what_is_no_port_is_refused_with_what_is_allowed(port, throttle, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        throttle(f"--metrics-port={port}")
+    assert ended.value.code == 2
+    assert f"got '{port}'; allowed is a number from 0, which is off, to 65535" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -127,7 +151,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "limiter to blame",
         "persistent://hooli/ads/clicks",
         "How shares of quotas followed the traffic",
-        "Tables (Delta): output/demo/marks  topic_usage  subscribe_decisions  dead_letters  batches  control",
+        "Tables (Delta): output/demo/marks  topic_usage  subscribe_decisions  unloads  dead_letters  batches  control",
         "Try: .venv/bin/headgate sql output/demo",
     ):
         assert words in done.stdout

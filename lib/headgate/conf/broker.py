@@ -108,6 +108,7 @@ class BrokerConf:
         {_TOKEN_BUCKET_FACTORY: "token_bucket", _CLASSIC_FACTORY: "classic"},
         blank=_CLASSIC_FACTORY,
     )
+    stats_interval_s: int = _integer("statsUpdateFrequencyInSecs", 60, 1)
     dispatcher_max_read_batch_entries: int = _integer("dispatcherMaxReadBatchSize", 100, 1)
     dispatcher_min_read_batch_entries: int = _integer("dispatcherMinReadBatchSize", 1, 1)
     dispatcher_max_round_robin_batch_entries: int = _integer("dispatcherMaxRoundRobinBatchSize", 20, 1)
@@ -139,7 +140,8 @@ class BrokerConf:
     broker_publisher_tick_ms: int = _integer("brokerPublisherThrottlingTickTimeMillis", 50, INT32_MIN)
     precise_topic_publish_rate_limiter: bool = _switch("preciseTopicPublishRateLimiterEnable", False)
 
-    # Keys that Pulsar does not have.
+    # Keys that Pulsar's file does not have; the first is an argument of a graceful shutdown there.
+    unload_starts_per_s: int = _rate("maxConcurrentUnload")
     max_debt_ms: int | None = _integer("headgateMaxDebtMs", -1, -1, MAX_MS, none_at=-1)
     release_quantum_producers: int | None = _integer("headgateReleaseQuantum", 0, 0, none_at=0)
     dispatch_reserve_then_settle: bool = _switch("headgateDispatchReserveThenSettle", False)

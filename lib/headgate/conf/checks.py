@@ -1,7 +1,6 @@
 """Checks that need more than one conf file, or what the conf is used for."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.conf.broker import BROKER_KEYS
@@ -20,12 +19,8 @@ _BROKER_WIDE = (
     "dispatchThrottlingRateInMsg",
     "dispatchThrottlingRateInByte",
 )
-_ONLY_LOADED = (
-    "dispatchThrottlingRate",
-    "headgateDispatchReserveThenSettle",
-)
+_ONLY_LOADED = ("headgateDispatchReserveThenSettle",)
 """Beginnings of the keys of limits that are off by default, and that are enforced nowhere."""
-_MOST_NAMES = 5
 
 
 def check_state_key(conf: "Conf", files: Mapping[str, str], findings: Findings) -> None:
@@ -93,15 +88,6 @@ def warn_of_limits_that_only_load(conf: "Conf", files: Mapping[str, str], findin
     keys = [name for name, field in only_loaded.items() if getattr(conf.broker, field) > 0]
     if keys:
         findings.warnings.append(f"{files['broker.conf']}: read, but not enforced yet: {', '.join(keys)}")
-    others = ((place, replace(rates, publish=None, subscribe=None)) for place, rates in _policies(conf))
-    places = sorted(place for place, rates in others if rates != RatePolicies())
-    names = [dotted(place) for place in places]
-    if names:
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        findings.warnings.append(
-            f"{files['policies.json']}: rates of dispatch are read, but not enforced yet: "
-            f"{', '.join(names[:_MOST_NAMES])}{more}"
-        )
 
 
 def check_streaming(conf: "Conf") -> None:

@@ -1,6 +1,6 @@
 """Limits and attachments of the conf files as flat rows, which a job writes into its ordered stream."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -13,6 +13,7 @@ RATE_MAX: Final = 2**53 - 1
 """The largest rate of a resource group; larger ones count as this (resource-groups.md 1)."""
 
 Scope = Literal["default", "namespace", "topic", "broker", "group"]
+Level = Literal["dispatch", "subscription", "replicator"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,24 @@ class DispatchLimitRow(LimitRow):
 
 
 @dataclass(frozen=True, slots=True)
+class LevelLimitRow:
+    """The dispatch limit of a level that is no group's; a rate is a whole number from 0 in `period_s`, and 0 is off.
+
+    level: `dispatch` (of the topic, or with scope `broker` of the broker), `subscription` or `replicator`. `name` is as
+    in a LimitRow. A namespace or topic row of (0, 0) lifts the wider limit; no row means that it holds. relative: the
+    topic's publish rate is added to what is not off.
+    """
+
+    level: Level
+    scope: Literal["default", "namespace", "topic", "broker"]
+    name: str
+    messages_per_period: int
+    bytes_per_period: int
+    period_s: int = 1
+    relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SubscribeLimitRow:
     """How often a consumer may subscribe to a topic of this scope in a period; a rate or a period of 0 is off.
 
@@ -45,6 +64,16 @@ class SubscribeLimitRow:
     name: str
     subscribes_per_period: int
     period_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadLimitRow:
+    """How many unloads of bundles each broker starts a second, 0 is off, and how long it waits for one, from 1 ms."""
+
+    scope: Literal["broker"]
+    name: str
+    starts_per_s: int
+    timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +108,11 @@ def publish_limits(conf: "Conf") -> list[LimitRow]:
     """
     broker = conf.broker
     rows = [LimitRow("default", "", broker.topic_publish_rate_messages_per_s, broker.topic_publish_rate_bytes_per_s)]
-    rows += _policy_rows("namespace", conf.policies.namespaces)
-    rows += _policy_rows("topic", conf.policies.topics)
+    rows += [
+        LimitRow(scope, name, policies.publish.messages_per_s, policies.publish.bytes_per_s)
+        for scope, name, policies in _by_name(conf)
+        if policies.publish is not None
+    ]
     rows.append(
         LimitRow("broker", "", broker.broker_publish_rate_messages_per_s, broker.broker_publish_rate_bytes_per_s)
     )
@@ -97,20 +129,50 @@ def dispatch_limits(conf: "Conf") -> list[DispatchLimitRow]:
     ]
 
 
+def level_limits(conf: "Conf") -> list[LevelLimitRow]:
+    """Return the broker's row, and of each level its default and a row for each namespace and topic with a policy."""
+    broker = conf.broker
+    rates = (broker.broker_dispatch_rate_messages_per_s, broker.broker_dispatch_rate_bytes_per_s)
+    rows = [LevelLimitRow("dispatch", "broker", "", *rates)]
+    defaults: tuple[tuple[Level, int, int], ...] = (
+        ("dispatch", broker.topic_dispatch_rate_messages_per_s, broker.topic_dispatch_rate_bytes_per_s),
+        (
+            "subscription",
+            broker.subscription_dispatch_rate_messages_per_s,
+            broker.subscription_dispatch_rate_bytes_per_s,
+        ),
+        ("replicator", broker.replicator_dispatch_rate_messages_per_s, broker.replicator_dispatch_rate_bytes_per_s),
+    )
+    for level, messages, bytes_ in defaults:
+        relative = broker.dispatch_rate_relative_to_publish_rate
+        rows.append(LevelLimitRow(level, "default", "", messages, bytes_, relative=relative))
+        for scope, name, policies in _by_name(conf):
+            rate = {
+                "dispatch": policies.dispatch,
+                "subscription": policies.subscription_dispatch,
+                "replicator": policies.replicator_dispatch,
+            }[level]
+            if rate is not None:
+                period_s = max(1, rate.period_s)
+                amounts = (rate.messages_per_period, rate.bytes_per_period, period_s, rate.relative_to_publish_rate)
+                rows.append(LevelLimitRow(level, scope, name, *amounts))
+    return rows
+
+
 def subscribe_limits(conf: "Conf") -> list[SubscribeLimitRow]:
     """Return the default, which is off or not, and a row for each namespace and topic with a policy, by name."""
     rate, period_s = conf.broker.subscribe_rate_per_period, conf.broker.subscribe_rate_period_s
     rows = [SubscribeLimitRow("default", "", max(0, rate), max(0, period_s))]
-    policies: tuple[tuple[Literal["namespace", "topic"], Mapping[str, RatePolicies]], ...] = (
-        ("namespace", conf.policies.namespaces),
-        ("topic", conf.policies.topics),
-    )
-    for scope, by_name in policies:
-        for name, rates in sorted(by_name.items()):
-            if rates.subscribe is not None:
-                rate, period_s = rates.subscribe.subscribes_per_period, rates.subscribe.period_s
-                rows.append(SubscribeLimitRow(scope, name, rate, max(0, period_s)))
+    for scope, name, policies in _by_name(conf):
+        if policies.subscribe is not None:
+            rate, period_s = policies.subscribe.subscribes_per_period, policies.subscribe.period_s
+            rows.append(SubscribeLimitRow(scope, name, rate, max(0, period_s)))
     return rows
+
+
+def unload_limits(conf: "Conf") -> list[UnloadLimitRow]:
+    """Return the one row for every broker, which names no one."""
+    return [UnloadLimitRow("broker", "", conf.broker.unload_starts_per_s, conf.broker.bundle_unloading_timeout_ms)]
 
 
 def connection_limits(conf: "Conf") -> list[ConnectionLimitRow]:
@@ -137,12 +199,12 @@ def group_attachments(conf: "Conf") -> list[AttachmentRow]:
     return rows + [AttachmentRow("topic", name, group) for name, group in sorted(groups.topics.items())]
 
 
-def _policy_rows(scope: Scope, policies: Mapping[str, RatePolicies]) -> list[LimitRow]:
-    return [
-        LimitRow(scope, name, rates.publish.messages_per_s, rates.publish.bytes_per_s)
-        for name, rates in sorted(policies.items())
-        if rates.publish is not None
-    ]
+def _by_name(conf: "Conf") -> Iterator[tuple[Literal["namespace", "topic"], str, RatePolicies]]:
+    """Scope, name and policies of every namespace, then of every topic, each by name."""
+    for name, policies in sorted(conf.policies.namespaces.items()):
+        yield "namespace", name, policies
+    for name, policies in sorted(conf.policies.topics.items()):
+        yield "topic", name, policies
 
 
 def _cut(rate_per_s: int | None) -> int | None:

@@ -18,6 +18,7 @@ _SECRET: Final = re.compile(
     r"passw|secret|token|credential|jaas|passphrase|private|api.?key|keystore\.key", re.IGNORECASE
 )
 _SERVERS: Final = re.compile(r"[^\s,:/]+:[0-9]{1,5}(,[^\s,:/]+:[0-9]{1,5})*")
+_ADDRESS: Final = r"^[^\s/]+$"
 
 # The description of a field is what a message says is allowed.
 _DURATION: Final = f"an integer from 0 to {MAX_MS}"
@@ -152,6 +153,16 @@ class LiveSettings(Section):
     live_lag_ms: Milliseconds = 2000
 
 
+class MetricsSettings(Section):
+    """[metrics]: where Prometheus finds the running job, and how many topics have series of their own."""
+
+    port: Annotated[int, Field(ge=0, le=65_535, description="an integer from 0, which is off, to 65535")] = 0
+    address: Annotated[
+        str, Field(pattern=_ADDRESS, description="an address of this machine, without port, or its name")
+    ] = "127.0.0.1"
+    topics: Annotated[int, Field(ge=0, le=10_000, description="an integer from 0 to 10000")] = 0
+
+
 class Settings(Section):
     """The whole of headgate.toml."""
 
@@ -159,6 +170,7 @@ class Settings(Section):
     operator: Annotated[OperatorSettings, Field(description="a table, [operator]")] = OperatorSettings()
     trigger: Annotated[TriggerSettings, Field(description="a table, [trigger]")] = TriggerSettings()
     live: Annotated[LiveSettings, Field(description="a table, [live]")] = LiveSettings()
+    metrics: Annotated[MetricsSettings, Field(description="a table, [metrics]")] = MetricsSettings()
 
 
 def model_of(path: tuple[Any, ...]) -> type[Section] | None:

@@ -27,6 +27,7 @@ class DispatchLevel:
         relative: the truncated average publish rate is added to each configured rate.
         implementation: `token_bucket` or `classic`.
         max_debt_ms: bounds each bucket's debt to this many ms of tokens, >= 0; None: no bound.
+        averages: publish rates per second as known by now, messages and bytes, >= 0.
 
     Raises InvalidArgument for anything else. Source: rate-limiters 6.
     """
@@ -53,6 +54,7 @@ class DispatchLevel:
         relative: bool = False,
         implementation: str = Implementation.TOKEN_BUCKET,
         max_debt_ms: int | None = None,
+        averages: Pair = (0, 0),
     ) -> None:
         int64(created_ns, "created_ns")
         self.name = name
@@ -62,7 +64,7 @@ class DispatchLevel:
         self.period_s = self._period(period_s)
         self.relative = flag(relative, "relative")
         self._check_group(self.period_s, relative=self.relative)
-        self.averages: Pair = (0, 0)
+        self.averages: Pair = (_average(averages[0], "messages"), _average(averages[1], "bytes"))
         self.meters: tuple[Meter | None, Meter | None] = (
             self._new_meter(self.effective[0], created_ns),
             self._new_meter(self.effective[1], created_ns),

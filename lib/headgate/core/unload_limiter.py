@@ -9,6 +9,7 @@ class UnloadLimiter(PlainState):
     """Starts never decrease and never overlap a running unload; any w seconds hold at most N * (w + 1) + 2 starts.
 
     A start that nobody waited for earns credit, up to one second's permits. Operations act at the highest time seen.
+    Where N changes, and stays above 0, the largest one bounds a window.
 
     Arguments, each with its range:
         max_concurrent_unload: N, starts per second (not concurrency); 0 or below does not bound them.
@@ -36,6 +37,19 @@ class UnloadLimiter(PlainState):
         self.busy_until_ns = sat(start_ns + min(duration_ns, timeout_ns))
         return start_ns, self.busy_until_ns, "done" if duration_ns <= timeout_ns else "timed_out"
 
+    def update(self, max_concurrent_unload: int, timeout_ms: int, now_ns: int) -> None:
+        """Set N and the time-out for unloads from now on. What was decided stays: a running unload ends as it was told,
+        the next permit is due when it was, and credit stays up to one second's permits of the new N; idle time that is
+        not credit yet counts at the new N, as in a dynamic bucket (rate-limiters 2.5). Without a bound there is no such
+        cap: N that is set again finds its credit. Ranges are those of the constructor.
+        """
+        self.high_ns = enter(now_ns, self.high_ns)
+        int64(max_concurrent_unload, "max_concurrent_unload")
+        at_least(1, timeout_ms, "timeout_ms")
+        self.max_concurrent_unload, self.timeout_ms = max_concurrent_unload, timeout_ms
+        if max_concurrent_unload > 0:
+            self.credit = min(self.credit, _most_credit(max_concurrent_unload))
+
     def advance(self, now_ns: int) -> None:
         """Move time to `now_ns`; no other effect. rate-limiters 3.1"""
         self.high_ns = enter(now_ns, self.high_ns)
@@ -45,10 +59,15 @@ class UnloadLimiter(PlainState):
         starts_per_s = self.max_concurrent_unload
         if ready_ns > self.next_free_ns:
             earned = (ready_ns - self.next_free_ns) * starts_per_s
-            self.credit = sat(min(starts_per_s * SECOND_NS, self.credit + earned))
+            self.credit = min(_most_credit(starts_per_s), self.credit + earned)
             self.next_free_ns = ready_ns
         start_ns = self.next_free_ns
         spent = min(SECOND_NS, self.credit)
         self.credit -= spent
         self.next_free_ns = sat(start_ns + (SECOND_NS - spent) // starts_per_s)
         return start_ns
+
+
+def _most_credit(starts_per_s: int) -> int:
+    """One second's permits, in billionths of a permit."""
+    return sat(starts_per_s * SECOND_NS)

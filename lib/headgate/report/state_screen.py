@@ -34,7 +34,7 @@ def _cells(row: dict[str, Any], kinds: list[str]) -> dict[str, str]:
         "limiter": _limiter(row),
     }
     for kind in kinds:
-        cells |= {f"{kind}/s": _number(row[f"{kind}_per_s"] or None)}
+        cells |= {f"{kind}/s": _rate(row, kind)}
         cells |= {f"{name} {kind}": _number(row[f"{kind}_{name}"]) for name in ("balance", "debt")}
     refills = [refill for kind in KINDS if (refill := row[f"{kind}_last_refill"])]
     return cells | {
@@ -48,6 +48,11 @@ def _cells(row: dict[str, Any], kinds: list[str]) -> dict[str, str]:
 def _limiter(row: dict[str, Any]) -> str:
     name = row["limiter"] if row["scope"] == "topic" else f"{row['scope']} {row['limiter']}"
     return name if row["class"] == "publish" else f"{name}, {row['class']}"
+
+
+def _rate(row: dict[str, Any], kind: str) -> str:
+    in_period = "" if row["period_s"] == 1 else f" in {row['period_s']} s"
+    return f"{_number(row[f'{kind}_per_s'] or None)}{in_period}"
 
 
 def _number(value: int | None) -> str:

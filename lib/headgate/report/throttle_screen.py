@@ -12,7 +12,8 @@ from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
 from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
-from headgate.throttle.tables import Tables
+from headgate.report.unloading import Unloading, unloading
+from headgate.throttle.tables import SCHEMAS, Tables
 
 RECORDED_S = 86_400
 IDLE_S = 120.0
@@ -108,10 +109,11 @@ class ThrottleScreen(Screen):
         else:
             self.say("No publish is in the tables yet.")
         self._refused(refused_consumers(tables))
+        self._unloaded(unloading(tables))
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
-        self.say(f"\nTables (Delta): {output}/marks  topic_usage  subscribe_decisions  dead_letters  batches  control")
+        self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
         if courses:
             shared = shared or output
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
@@ -156,6 +158,15 @@ class ThrottleScreen(Screen):
                 amounts = f"{row.attempts:,}", f"{row.refused:,}", share, f"{row.topics:,}"
                 table.add_row(plain(row.consumer), plain(row.client), *amounts)
         self.table(table)
+
+    def _unloaded(self, went: Unloading | None) -> None:
+        if went is None:
+            return
+        noun, timed_out = ("unload", "unloads")[went.unloads > 1], f"{went.timed_out:,}" if went.timed_out else "none"
+        self.say(
+            f"\n{went.unloads:,} {noun} of bundles, {timed_out} timed out; the longest wait was "
+            f"{went.longest_wait_ns / 1e9:,.1f} s, the last end is at {went.last_end:%Y-%m-%dT%H:%M:%SZ}."
+        )
 
     def _shares(self, courses: Sequence[QuotaCourse]) -> None:
         seconds = max(course.seconds for course in courses)

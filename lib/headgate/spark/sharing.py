@@ -15,6 +15,7 @@ from headgate.conf import Conf, ResourceGroups
 from headgate.core.quota.groups import RatePair, TrafficClass
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
+from headgate.metrics import QuotaFigures
 from headgate.quota.control_rows import ControlRows, LimitKey
 from headgate.quota.delta import opened
 from headgate.quota.groups_file import GroupsFile
@@ -116,6 +117,10 @@ class Sharing:
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""
         self._loop.close()
+
+    def figures(self) -> QuotaFigures:
+        """How the sharing stands after a batch, for its metrics."""
+        return QuotaFigures(self._loop.metrics(), dict(self._loop.told))
 
     def courses(self) -> list[QuotaCourse]:
         """How the shares of quotas went of late; none where the tables do not say."""

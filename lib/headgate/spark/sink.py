@@ -12,13 +12,24 @@ from pyspark.sql import DataFrame
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.errors import StateError
 from headgate.throttle.blocks import gather
-from headgate.throttle.schemas import BATCHES, DEAD_LETTERS, MARKS, PROGRESS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import (
+    BATCHES,
+    DEAD_LETTERS,
+    DISPATCH_DECISIONS,
+    MARKS,
+    PROGRESS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+)
 from headgate.throttle.tables import Tables
 
 OUTPUT_TABLES = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
+    "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
 }
 OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}
@@ -64,6 +75,7 @@ class TableSink:
 
     on_batch is called after a batch is in its tables, again when it is run again. lost: dead letters of the batch under
     way that did not come through the operator. share: takes what the batch says of groups, before `batches`.
+    count: takes the batch's number and its rows by kind, once they are in the tables, also when it is run again.
     """
 
     def __init__(
@@ -72,7 +84,9 @@ class TableSink:
         on_batch: Callable[[BatchResult], None],
         lost: Callable[[], pa.Table] = DEAD_LETTERS.empty_table,
         share: Callable[[GroupCounts, str, int], None] | None = None,
+        count: Callable[[int, Mapping[str, pa.Table]], None] | None = None,
     ) -> None:
+        self._count = count
         self._share = share
         self._tables = tables
         self._on_batch = on_batch
@@ -88,8 +102,11 @@ class TableSink:
         if self._share is not None:
             counts = GroupCounts(rows["group_usage"], rows["group_waits"], rows["progress"], rows["group_leaves"])
             self._share(counts, query_id, batch_id)
-        if any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows:
-            self._tables.append("batches", _batch_row(result, len(rows["topic_usage"])), query_id, batch_id)
+        brought = any(len(rows[name]) for name in OUTPUT_TABLES) or result.rows
+        rows["batches"] = _batch_row(result, len(rows["topic_usage"])) if brought else BATCHES.empty_table()
+        self._tables.append("batches", rows["batches"], query_id, batch_id)
+        if self._count is not None:
+            self._count(batch_id, rows)
         self._on_batch(result)
 
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,8 +14,18 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, connection_limits, dispatch_limits, group_attachments, publish_limits, subscribe_limits
+from headgate.conf import (
+    Conf,
+    connection_limits,
+    dispatch_limits,
+    group_attachments,
+    level_limits,
+    publish_limits,
+    subscribe_limits,
+    unload_limits,
+)
 from headgate.errors import InputError, StateError
+from headgate.metrics import Metrics
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.batch_files import (
     files_that_spark_multiplies,
@@ -74,6 +84,7 @@ class ThrottleRun:
 
     on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run
     after the batch under way; one that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
+    metrics: counts each batch, None: nobody asks.
     """
 
     def __init__(
@@ -83,7 +94,10 @@ class ThrottleRun:
         conf: Conf,
         on_batch: Callable[[BatchResult, int], None],
         stop: threading.Event,
+        *,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics
         self._spark = spark
         self._job = job
         self._conf = conf
@@ -185,7 +199,7 @@ class ThrottleRun:
         self._caught_up = False
         query = (
             self.dataframe()
-            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing))
+            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing, self._counted))
             .option("checkpointLocation", self._job.checkpoint)
             .queryName("throttle")
             .trigger(**trigger)
@@ -239,7 +253,9 @@ class ThrottleRun:
         of_conf: list[ConfRow] = [
             *publish_limits(self._conf),
             *dispatch_limits(self._conf),
+            *level_limits(self._conf),
             *subscribe_limits(self._conf),
+            *unload_limits(self._conf),
             *connection_limits(self._conf),
         ]
         of_conf += group_attachments(self._conf)
@@ -293,6 +309,10 @@ class ThrottleRun:
             )
             raise self._refused
         return unreadable_files(self._spark, self._query, planned) if self._past_damage else missing_files(planned)
+
+    def _counted(self, batch_id: int, rows: Mapping[str, pa.Table]) -> None:
+        if self._metrics is not None:
+            self._metrics.take(batch_id, rows, None if self.sharing is None else self.sharing.figures())
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)

@@ -28,8 +28,9 @@ from headgate.core.kernels.limiter import settle
 from headgate.core.kernels.links import chain, positions
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.columns import ints
+from headgate.throttle.dispatch_step import follow_publishes
 from headgate.throttle.keys import BROKER_KEY, are_groups
-from headgate.throttle.records import buckets_of, columns_of, floors_of, told
+from headgate.throttle.records import admissions_of, buckets_of, columns_of, floors_of, waits_of
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -47,17 +48,18 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     """See `step.Engine`."""
     arrays = _laid_out(domain, step, rules)
     plan_all(arrays)
-    run(arrays, step.operations, floors_of(step.operations, SET_LIMIT, rules.max_debt_ms), step.until_ns, step.finish)
+    run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
     _take_back(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
     columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
-    dispatch = None
-    if step.dispatch is not None:
-        from headgate.throttle.dispatch_arrays import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
+    result = Result._make([*columns, waits_of(arrays), admissions_of(arrays), None])
+    if step.dispatch is None:
+        return result
+    from headgate.throttle.dispatch_arrays import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
 
-        dispatch = run_dispatch(domain.dispatch, step.dispatch, step.until_ns, rules)
-    return Result._make([*columns, *told(arrays), dispatch])
+    followed = follow_publishes(domain, step.dispatch, result, step.until_ns, rules)
+    return result._replace(dispatch=run_dispatch(domain.dispatch, followed, step.until_ns, rules))
 
 
 def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:

@@ -10,21 +10,41 @@ from headgate.arrow import table_of
 from headgate.core.connection_limits import ConditionLimits
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
-from headgate.throttle.keys import broker_key
+from headgate.throttle.keys import is_broker_key
 from headgate.throttle.names import namespace_of, tenant_of
 
 LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"
-CONNECTION_LIMIT = "connection_limit"
+SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT = "subscription_dispatch_limit", "replicator_dispatch_limit"
+OF_DISPATCH = (DISPATCH_LIMIT, SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT)
+"""Limits of dispatches: of topics, brokers and groups; of each subscription; of each replicator."""
+UNLOAD_LIMIT, CONNECTION_LIMIT = "unload_limit", "connection_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
-    DISPATCH_LIMIT: ("group",),
+    DISPATCH_LIMIT: ("default", "namespace", "topic", "broker", "group"),
+    SUBSCRIPTION_LIMIT: ("default", "namespace", "topic"),
+    REPLICATOR_LIMIT: ("default", "namespace", "topic"),
     SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
+    UNLOAD_LIMIT: ("broker",),
     CONNECTION_LIMIT: ("broker",),
 }
 """Scopes of the changes of each kind."""
+OF_BROKERS = (UNLOAD_LIMIT, CONNECTION_LIMIT)
+"""Kinds of what a broker has apart from its topics: where topics are keys, its own key has it (keys.broker_key)."""
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
+
+
+class DispatchRates(NamedTuple):
+    """Messages and bytes in period_s, 0: off; relative: the topic's publish rate is added to what is not off."""
+
+    messages: int
+    bytes: int
+    period_s: int = 1
+    relative: int = 0
+
+
+UNLIMITED = DispatchRates(0, 0)
 _LAST_SEQ = 2**63 - 1
 NO_CONDITIONS = ConditionLimits(max_pending_publish_requests=0)
 """Limits of connections that hold nothing."""
@@ -35,10 +55,12 @@ class Change(NamedTuple):
 
     Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
     holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
-    `broker`. Kind `dispatch_limit`: as `limit`, of dispatches, of groups alone. Kind `subscribe_limit`: so many
-    subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone. Kind `attachment`: scope
-    `tenant`, `namespace` or `topic`; group_name None: nothing is attached there. Kind `connection_limit`: conditions,
-    the fields of a ConditionLimits as whole numbers, 0 is off; None: the policy is gone.
+    `broker`. Kinds OF_DISPATCH: as `limit`, of dispatches; but of groups rates are in period_s (None: 1), and may be
+    relative. Kind `subscribe_limit`: so many subscribes of a consumer in period_s; 0 is off, None and None: the policy
+    is gone. Kind `unload_limit`: so many unloads of bundles start a second, 0 is off, and each is awaited up to
+    timeout_ms; None and None: the default holds.
+    Kind `connection_limit`: conditions, the fields of a ConditionLimits as whole numbers, 0 is off; None: the policy is
+    gone. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
@@ -56,6 +78,9 @@ class Change(NamedTuple):
     group_name: str | None = None
     subscribes_per_period: int | None = None
     period_s: int | None = None
+    relative_to_publish_rate: bool | None = None
+    starts_per_s: int | None = None
+    timeout_ms: int | None = None
     conditions: tuple[int, ...] | None = None
 
     @property
@@ -68,11 +93,25 @@ class Change(NamedTuple):
         return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
 
     @property
+    def dispatch_rates(self) -> DispatchRates | None:
+        """Of another scope than group: what a level takes. None: the policy is gone."""
+        if self.rates is None:
+            return None
+        return DispatchRates(*self.rates, max(self.period_s or 1, 1), int(self.relative_to_publish_rate or False))
+
+    @property
     def subscribe_rate(self) -> Rates | None:
         """Subscribes a period, and its seconds; OFF where one is 0. None: the policy is gone."""
         if self.subscribes_per_period is None or self.period_s is None:
             return None
         return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
+
+    @property
+    def unload_limit(self) -> Rates | None:
+        """Starts a second, 0 is off, and the time-out in ms. None: the default."""
+        if self.starts_per_s is None or self.timeout_ms is None:
+            return None
+        return self.starts_per_s, self.timeout_ms
 
     @property
     def condition_limits(self) -> ConditionLimits | None:
@@ -94,12 +133,16 @@ class Change(NamedTuple):
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
 
     @property
-    def says(self) -> Rates | ConditionLimits | str | None:
+    def says(self) -> Rates | DispatchRates | ConditionLimits | str | None:
         """What it says about its place; None takes back what was said."""
         if self.kind == CONNECTION_LIMIT:
             return self.condition_limits
         if self.kind == SUBSCRIBE_LIMIT:
             return self.subscribe_rate
+        if self.kind in OF_DISPATCH and self.scope != "group":
+            return self.dispatch_rates
+        if self.kind == UNLOAD_LIMIT:
+            return self.unload_limit
         return self.group_name if self.kind == ATTACHMENT else self.rates
 
     @property
@@ -110,15 +153,18 @@ class Change(NamedTuple):
     def holds_on(self, broker: str) -> bool:
         return self.broker in {None, broker}
 
-    def concerns(self, topic: str) -> bool:
-        """Whether it can move a limiter that `topic`, a name without a partition or a broker's key, is charged to."""
-        if self.kind == CONNECTION_LIMIT:
-            return topic.startswith(broker_key(""))
+    def concerns(self, key: str) -> bool:
+        """Whether it can move a limiter that is kept under `key`, where keys are topics, without partitions.
+
+        keys.broker_key has what a broker has apart from its topics.
+        """
+        if self.kind in OF_BROKERS or is_broker_key(key):
+            return self.kind in OF_BROKERS and is_broker_key(key)
         if self.scope == "namespace":
-            return self.name == namespace_of(topic)
+            return self.name == namespace_of(key)
         if self.scope == "tenant":
-            return self.name == tenant_of(topic)
-        return self.scope != "topic" or self.name == topic
+            return self.name == tenant_of(key)
+        return self.scope != "topic" or self.name == key
 
 
 CHANGES = pa.schema(
@@ -134,6 +180,9 @@ CHANGES = pa.schema(
         ("group_name", pa.string()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("relative_to_publish_rate", pa.bool_()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
         ("conditions", pa.list_(pa.int64())),
     ]
 )

@@ -7,9 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
+from headgate.core.numbers import MAX
 
 BUCKET_FIELDS = ("rate", "balance", "last_ns", "remainder_ns")
 """Columns of a bucket, of two dimensions: messages and bytes. Floors follow from rates."""
+_EXACT = 2.0**52
+"""Sums of whole numbers below this are exact as floating-point numbers."""
 
 
 def ints(*values: int) -> Ints:
@@ -64,3 +67,14 @@ def distinct(codes: Ints, *columns: Ints) -> tuple[Ints, Ints]:
     index = np.empty(len(first), np.int64)
     index[by_first] = np.arange(len(first))
     return first[by_first], index[codes]
+
+
+def sums_by(amounts: Ints, of_cell: Ints, cells: int) -> Ints:
+    """Sums of amounts from 0 by cell, which stop at the largest 64-bit number."""
+    about = np.bincount(of_cell, weights=amounts, minlength=cells)
+    if about.max(initial=0) < _EXACT:
+        return about.astype(np.int64)
+    exact = [0] * cells
+    for cell, amount in zip(of_cell.tolist(), amounts.tolist(), strict=True):
+        exact[cell] += amount
+    return np.array([min(amount, MAX) for amount in exact], np.int64)

@@ -12,7 +12,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import AttachmentRow, ConnectionLimitRow, DispatchLimitRow, LimitRow, SubscribeLimitRow
+from headgate.conf import (
+    AttachmentRow,
+    ConnectionLimitRow,
+    DispatchLimitRow,
+    LevelLimitRow,
+    LimitRow,
+    SubscribeLimitRow,
+    UnloadLimitRow,
+)
+from headgate.conf.findings import MAX_MS
 from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
 from headgate.throttle.changes import (
@@ -20,11 +29,17 @@ from headgate.throttle.changes import (
     CONNECTION_LIMIT,
     DISPATCH_LIMIT,
     LIMIT,
+    OF_BROKERS,
+    OF_DISPATCH,
+    REPLICATOR_LIMIT,
     SCOPES,
     SUBSCRIBE_LIMIT,
+    SUBSCRIPTION_LIMIT,
+    UNLOAD_LIMIT,
     Change,
     changes_table,
 )
+from headgate.throttle.keys import broker_key
 from headgate.throttle.names import namespace_of, without_partition
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
@@ -34,8 +49,14 @@ CONF, JOB, QUOTA = "conf", "job", "quota"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
+MOST_PERIOD_S = 2**31 - 1
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | SubscribeLimitRow | ConnectionLimitRow | AttachmentRow
+ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | ConnectionLimitRow | AttachmentRow
+KINDS_OF_LEVELS = {
+    "dispatch": DISPATCH_LIMIT,
+    "subscription": SUBSCRIPTION_LIMIT,
+    "replicator": REPLICATOR_LIMIT,
+}
 CONDITIONS = (
     *("max_pending_publish_requests", "max_publish_buffer_mib", "io_threads", "pause_if_unwritable"),
     *("cooldown_ms", "cooldown_permits", "cooldown_period_ms"),
@@ -50,15 +71,29 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     place = {"scope": row.scope, "name": row.name}
     if isinstance(row, AttachmentRow):
         return control_row(at, seq, ATTACHMENT, CONF) | place | {"group_name": None if gone else row.group}
+    if isinstance(row, LevelLimitRow):
+        return control_row(at, seq, KINDS_OF_LEVELS[row.level], CONF) | place | ({} if gone else _of_level(row))
     if isinstance(row, SubscribeLimitRow):
         rate = {} if gone else {"subscribes_per_period": row.subscribes_per_period, "period_s": row.period_s}
         return control_row(at, seq, SUBSCRIBE_LIMIT, CONF) | place | rate
+    if isinstance(row, UnloadLimitRow):
+        limit = {} if gone else {"starts_per_s": row.starts_per_s, "timeout_ms": row.timeout_ms}
+        return control_row(at, seq, UNLOAD_LIMIT, CONF) | place | limit
     if isinstance(row, ConnectionLimitRow):
         conditions = {} if gone else {name: getattr(row, name) for name in CONDITIONS}
         return control_row(at, seq, CONNECTION_LIMIT, CONF) | place | conditions
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
     return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
+
+
+def _of_level(row: LevelLimitRow) -> dict[str, Any]:
+    return {
+        "messages_per_s": row.messages_per_period,
+        "bytes_per_s": row.bytes_per_period,
+        "period_s": row.period_s,
+        "relative_to_publish_rate": row.relative,
+    }
 
 
 def group_limit_row(  # noqa: PLR0917  the columns of such a row
@@ -151,6 +186,9 @@ def _change(row: dict[str, Any]) -> Change:
         row["group_name"],
         row["subscribes_per_period"],
         row["period_s"],
+        row["relative_to_publish_rate"],
+        row["starts_per_s"],
+        row["timeout_ms"],
         None if row["kind"] != CONNECTION_LIMIT else _conditions(row),
     )
 
@@ -185,10 +223,15 @@ def _changes_by_key(routing: Routing, changes: list[Change]) -> Iterator[tuple[s
     if not changes:
         return
     if routing.by_topic:
-        yield from ((change.name, "changes", encode(changes_table([change]))) for change in changes)
+        yield from ((_key_of(change), "changes", encode(changes_table([change]))) for change in changes)
     else:
         block = encode(changes_table(changes))
         yield from ((key, "changes", block) for key in routing.keys)
+
+
+def _key_of(change: Change) -> str:
+    """The one key that a change concerns, where topics are keys."""
+    return broker_key(change.broker or "") if change.kind in OF_BROKERS else change.name
 
 
 def _ticks_by_key(routing: Routing, ticks: list[dict[str, Any]]) -> Iterator[tuple[str, str, bytes]]:
@@ -217,6 +260,9 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     allowed = _allowed_name(scope, name)
     if allowed:
         return f"name: got {name!r}, allowed is {allowed}"
+    if row["kind"] in OF_BROKERS:
+        fault = _fault_of_unload_limit(row) if row["kind"] == UNLOAD_LIMIT else _fault_of_conditions(row)
+        return fault or _fault_of_broker(routing, row)
     return _fault_of_attachment(routing, row) if row["kind"] == ATTACHMENT else _fault_of_limit(routing, row)
 
 
@@ -226,8 +272,8 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
             return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
     if row["kind"] == SUBSCRIBE_LIMIT and (row["subscribes_per_period"] is None) != (row["period_s"] is None):
         return "subscribes_per_period, period_s: got one of them, allowed are both, or neither: the policy is gone then"
-    if row["kind"] == CONNECTION_LIMIT and (fault := _fault_of_conditions(row)):
-        return fault
+    if row["kind"] in OF_DISPATCH and row["scope"] != "group" and (row["period_s"] or 1) > MOST_PERIOD_S:
+        return f"period_s: got {row['period_s']}, allowed is null, which is 1, or up to {MOST_PERIOD_S}"
     if routing.by_topic and row["scope"] != "topic" and row["source"] != CONF:
         return (
             f"scope: got {row['scope']}, allowed is topic while state_key is topic; put wider limits in the conf files "
@@ -242,6 +288,17 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
     return None
 
 
+def _fault_of_unload_limit(row: dict[str, Any]) -> str | None:
+    starts_per_s, timeout_ms = row["starts_per_s"], row["timeout_ms"]
+    if (starts_per_s is None) != (timeout_ms is None):
+        return "starts_per_s, timeout_ms: got one of them, allowed are both, or neither: the default holds then"
+    if starts_per_s is not None and starts_per_s < 0:
+        return f"starts_per_s: got {starts_per_s}, allowed is a whole number from 0, which is off"
+    if timeout_ms is not None and not 1 <= timeout_ms <= MAX_MS:
+        return f"timeout_ms: got {timeout_ms}, allowed is a whole number from 1 to {MAX_MS}"
+    return None
+
+
 def _fault_of_conditions(row: dict[str, Any]) -> str | None:
     for name in CONDITIONS:
         if (row[name] or 0) < 0:
@@ -250,10 +307,19 @@ def _fault_of_conditions(row: dict[str, Any]) -> str | None:
     if row["pause_if_unwritable"] and row["cooldown_ms"]:
         needed += ["cooldown_permits", "cooldown_period_ms"]
     missing = next((name for name in needed if not row[name]), None)
-    if missing == "io_threads":
-        return f"io_threads: got {row[missing]}, allowed is a whole number from 1 with a max_publish_buffer_mib"
-    if missing:
-        return f"{missing}: got {row[missing]}, allowed is a whole number from 1 with a cooldown_ms"
+    if missing is None:
+        return None
+    given = "a max_publish_buffer_mib" if missing == "io_threads" else "a cooldown_ms"
+    return f"{missing}: got {row[missing]}, allowed is a whole number from 1 with {given}"
+
+
+def _fault_of_broker(routing: Routing, row: dict[str, Any]) -> str | None:
+    """Of what a broker has apart from its topics: where topics are keys, its own key has to be known."""
+    if routing.by_topic and row["broker"] is None and row["source"] != CONF:
+        return (
+            "broker: got null, allowed is a name while state_key is topic; put limits of all brokers in the conf files "
+            "and restart"
+        )
     return None
 
 

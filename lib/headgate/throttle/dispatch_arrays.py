@@ -2,36 +2,34 @@
 
 import numpy as np
 
-from headgate.core.kernels.dispatch import line_of, run, settle_levels
+from headgate.core.kernels.dispatch import line_of, run
+from headgate.core.kernels.dispatch_levels import settle_levels
 from headgate.core.kernels.dispatch_types import (
+    GROUP,
     LEVEL,
-    SET_RATE,
+    READ,
+    START,
     SUBSCRIPTION,
     WITHHELD_READ,
     DispatchArrays,
 )
-from headgate.core.kernels.domain_types import (
-    ADMISSION,
-    NONE,
-    POOLS,
-    WAIT,
-    WITHHELD_ROWS,
-    Ints,
-)
+from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, POOLS, WAIT, WITHHELD_ROWS, Ints, Records
 from headgate.core.kernels.links import chain, positions
 from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.dispatch_step import DispatchStep
-from headgate.throttle.records import buckets_of, columns_of, floors_of, told
-from headgate.throttle.step import DispatchResult, Rules
+from headgate.throttle.records import buckets_of, columns_of, waits_of
+from headgate.throttle.step import DispatchResult, Rules, Starts
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:
     arrays = _laid_out(state, step, rules)
-    run(arrays, step.operations, floors_of(step.operations, SET_RATE, rules.max_debt_ms), step.begin_ns, until_ns)
+    run(arrays, step.operations, step.begin_ns, until_ns)
     line = line_of(arrays)
     _take_back(state, arrays, line)
-    return DispatchResult(line, *told(arrays))
+    started = arrays.starts[: arrays.used[ADMISSION_ROWS]]
+    starts = Starts._make(started[name].copy() for name in Starts._fields)
+    return DispatchResult(line, waits_of(arrays), arrays.held_by[step.operations.kind == READ], starts)
 
 
 def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> DispatchArrays:
@@ -40,47 +38,73 @@ def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatc
     A read starts once. A wait is told as it ends or as its causes grow, at most twice an operation or a withheld read,
     each of which can begin one; or it was on as the step began.
     """
-    withheld, kept = len(state.reads["at_ns"]), len(state.subscription_topic)
-    operations, levels = len(step.operations.at_ns), len(state.keys)
+    withheld, operations = len(state.reads["at_ns"]), len(step.operations.at_ns)
+    levels, kept = len(state.keys), len(state.subscription_due_ns)
     tells = rules.slot_ms > 0
-    subscriptions = np.zeros(len(step.subscription_topic), SUBSCRIPTION)
-    subscriptions["topic"] = step.subscription_topic
-    subscriptions["due_ns"][:kept] = state.subscription_due_ns
-    subscriptions["counted"][:kept] = step.counted
-    subscriptions["next"][: max(kept - 1, 0)] = np.arange(1, kept)
-    subscriptions["next"][max(kept - 1, 0) : kept] = NONE
+    subscriptions = _subscriptions(state, step)
     reads = np.empty(withheld + operations if rules.offered else withheld, WITHHELD_READ)
     chain(state.reads["subscription"], reads, subscriptions)
     for name in READ_FIELDS[1:]:
         reads[name][:withheld] = state.reads[name]
     used = ints(*[0] * POOLS)
     used[WITHHELD_ROWS] = withheld
-    buckets = buckets_of(state.levels, rules.max_debt_ms)
-    settle_levels(buckets)
     arrays = DispatchArrays(
-        buckets=buckets,
-        limiters=np.zeros(levels, LEVEL),
-        level_of=state.level_of,
+        buckets=_buckets(state, rules),
+        limiters=_levels(state, step),
+        configured=state.levels["configured"].copy(),
+        averages=state.levels["averages"].copy(),
+        chains=step.chains,
         subscriptions=subscriptions,
         reads=reads,
         group_waits=np.empty(2 * (operations + withheld + levels) if tells else 0, WAIT),
-        admissions=np.empty(operations + withheld if tells and rules.offered else 0, ADMISSION),
+        held_by=np.zeros(operations, np.int64),
+        starts=np.empty(operations + withheld if rules.offered else 0, START),
         line=ints(0, kept - 1, kept),
         used=used,
         offered=rules.offered,
         tells=tells,
+        classic=rules.classic,
+        max_debt_ms=rules.max_debt_ms,
     )
-    arrays.limiters["born"] = state.levels["born"]
-    if tells:
-        arrays.limiters["cause"], arrays.limiters["held_ns"] = state.levels["cause"], state.levels["held_ns"]
-    waiting = state.level_of[state.subscription_topic[step.counted]]
-    arrays.limiters["waiting"] = np.bincount(waiting, minlength=levels)
+    settle_levels(arrays)
     return arrays
 
 
+def _subscriptions(state: DispatchState, step: DispatchStep) -> Records:
+    kept = len(state.subscription_due_ns)
+    subscriptions = np.zeros(len(step.subscriptions.names), SUBSCRIPTION)
+    subscriptions["due_ns"][:kept] = state.subscription_due_ns
+    subscriptions["held_by"][:kept] = state.subscription_held_by
+    subscriptions["counted"][:kept] = step.counted
+    subscriptions["next"][: max(kept - 1, 0)] = np.arange(1, kept)
+    subscriptions["next"][max(kept - 1, 0) : kept] = NONE
+    return subscriptions
+
+
+def _buckets(state: DispatchState, rules: Rules) -> Records:
+    """Floors of groups follow from their rates, those of others are kept."""
+    buckets = buckets_of(state.levels, rules.max_debt_ms)
+    buckets["floor"] = np.where(state.are_groups[:, None], buckets["floor"], state.levels["floor"])
+    return buckets
+
+
+def _levels(state: DispatchState, step: DispatchStep) -> Records:
+    levels = np.zeros(len(state.keys), LEVEL)
+    levels["group"] = state.are_groups
+    for name in ("born", "cause", "held_ns", "period_s", "relative"):
+        levels[name] = state.levels[name]
+    waiting = step.chains[: len(step.counted)][step.counted, GROUP]
+    levels["waiting"] = np.bincount(waiting, minlength=len(levels))
+    return levels
+
+
 def _take_back(state: DispatchState, arrays: DispatchArrays, line: Ints) -> None:
-    state.levels = columns_of(arrays, state.levels)
+    kept = {"configured": arrays.configured, "averages": arrays.averages}
+    levels = columns_of(arrays, {name: column for name, column in state.levels.items() if name not in kept})
+    levels["floor"] = np.where(state.are_groups[:, None], 0, levels["floor"])
+    state.levels = {name: kept[name] if name in kept else levels[name] for name in state.levels}
     state.subscription_due_ns = arrays.subscriptions["due_ns"][line]
+    state.subscription_held_by = arrays.subscriptions["held_by"][line]
     rows, subscription = positions(arrays.reads, arrays.subscriptions)
     place = np.zeros(len(arrays.subscriptions), np.int64)
     place[line] = np.arange(len(line))

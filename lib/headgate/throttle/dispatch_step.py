@@ -1,181 +1,230 @@
 """The dispatch part of one step of a domain: rows of kind dispatch and limits in, what an engine needs of them out.
 
-Order, limits and moves are those of publishes: a row acts at its time and never before the clock; at one instant limits
-come first, then attachments, then rows by seq. What retries do is in core.dispatch_domain.
+Order, limits and moves are those of publishes: a row acts at its time and never before the clock; at one instant what
+is told of publish rates comes first, then limits, attachments, and rows by seq. What retries do is in
+core.dispatch_domain, how levels are found in dispatch_chains.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.dispatch_types import READ, SET_RATE, DispatchOperations
-from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED, Flags, Ints
+from headgate.core import usage
+from headgate.core.kernels.dispatch_types import FOLLOW, GROUP, NO_LEVEL, READ, SET_RATE, DispatchOperations
+from headgate.core.kernels.domain_types import NONE, UNRESOLVED, Flags, Ints
+from headgate.core.numbers import MIN
 from headgate.throttle.changes import Change
-from headgate.throttle.columns import distinct, encoded, ints, no_ints, numbers, places, strings
+from headgate.throttle.columns import distinct, encoded, numbers, places, strings
+from headgate.throttle.dispatch_chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
+from headgate.throttle.dispatch_limits import concerned, rates_of
 from headgate.throttle.dispatch_state import DispatchState
-from headgate.throttle.keys import group_key
 from headgate.throttle.limits import topics_under
 from headgate.throttle.ordering import merged, order
+from headgate.throttle.publish_averages import Told, told_averages
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState
+
+if TYPE_CHECKING:
+    from headgate.throttle.step import Result, Rules
 
 
 class DispatchStep(NamedTuple):
     """What an engine gets of dispatch for one step.
 
-    subscription_topic: the topic of each subscription, those of the state first. counted: whether the level of a
-    subscription of the state counts it as waiting: not so where its topic has just come to another level. begin_ns: the
-    clock as the step begins.
+    subscriptions: those of the state that wait, then those with an open second, then those of the rows. chains: their
+    levels by place. topic: positions of their topics in the state, -1: not kept there. counted: whether the group of a
+    subscription that waits counts it: not so where its topic has just come to another group. begin_ns: the clock as the
+    step begins. open: where the open seconds of the state stand among the subscriptions.
     """
 
     operations: DispatchOperations
-    subscription_topic: Ints
-    subscription_name: pa.StringArray
+    subscriptions: Subscriptions
+    open: Ints
+    chains: Ints
+    topic: Ints
     counted: Flags
     begin_ns: int
+    offered: bool
+
+    @property
+    def has_group(self) -> Flags:
+        """Which subscriptions a group limits or counts."""
+        has_group: Flags = self.chains[:, GROUP] != NO_LEVEL
+        return has_group
 
 
 def dispatch_step(
-    domain: DomainState, rows: pa.Table, attachments: Sequence[Change], limits: Iterable[Change], *, offered: bool
+    domain: DomainState, rows: pa.Table, attachments: Sequence[Change], limits: Sequence[Change], rules: "Rules"
 ) -> DispatchStep | None:
-    """The step, or None where dispatch has nothing to do: nothing is attached, or never was with dispatches.
+    """The step, or None where dispatch has nothing to do.
 
     The book has the attachments already; `limits` of dispatch are written into it here.
     """
-    state = domain.dispatch
+    state, book = domain.dispatch, domain.book
+    if book.has_relative_rates and state.published.since_ns == NONE:
+        state.published.since_ns = MIN + 1
     counted = _reattach(domain, attachments)
-    rows, topic = _of_groups(domain, rows)
+    rows = _counted_rows(rows, rules)
+    is_idle = not (len(rows) or len(state.keys) or state.is_open or book.has_relative_rates)
+    subscriptions, of_open, of_row = _subscriptions(state, rows)
+    topic = register_topics(domain, subscriptions)
+    found = chains(domain, subscriptions, topic, limits)
     updates = _updates(domain, limits)
-    if not len(state.keys):
+    if is_idle:
         return None
-    of_level = np.flatnonzero(state.level_of[topic] >= 0)
-    if len(of_level) < len(rows):
-        rows, topic = rows.take(pa.array(of_level)), topic[of_level]
-    topics, names, subscription = _subscriptions(state, rows, topic, offered=offered)
-    reads = DispatchOperations(
-        numbers(rows["event_time_us"]),
-        np.full(len(rows), READ),
-        topic,
-        subscription,
-        numbers(rows["messages"]),
-        numbers(rows["bytes"]),
+    operations = merged(domain.clock.done_ns, updates, _reads(rows, of_row, rules))
+    return DispatchStep(operations, subscriptions, of_open, found, topic, counted, domain.clock.done_ns, rules.offered)
+
+
+def follow_publishes(
+    domain: DomainState, step: DispatchStep, result: "Result", until_ns: int, rules: "Rules"
+) -> DispatchStep:
+    """The step with what levels hear of the publishes that the result closed."""
+    published = domain.dispatch.published
+    if published.since_ns == NONE:
+        return step
+    messages, bytes_ = (
+        (usage.ADMITTED_MESSAGES, usage.ADMITTED_BYTES) if rules.offered else (usage.MESSAGES, usage.BYTES)
     )
-    operations = merged(domain.clock.done_ns, updates, reads)
-    return DispatchStep(operations, topics, names, counted, domain.clock.done_ns)
+    closed = (result.closed_topic, result.closed_second, result.closed_counts[:, [messages, bytes_]])
+    told = told_averages(published, *closed, len(domain.keys), until_ns, rules.stats_interval_s)
+    if not len(told.at_us):
+        return step
+    follows = _follows(domain, told)
+    follows = follows._replace(at_ns=np.maximum(follows.at_ns * 1000, step.begin_ns))
+    kind = np.repeat([0, 1], [len(follows.at_ns), len(step.operations.at_ns)])
+    by_time = np.lexsort((kind, np.concatenate([follows.at_ns, step.operations.at_ns])))
+    both = zip(follows, step.operations, strict=True)
+    return step._replace(operations=DispatchOperations(*(np.concatenate(pair)[by_time] for pair in both)))
+
+
+def _follows(domain: DomainState, told: Told) -> DispatchOperations:
+    """What is told, for each level of each topic, with its time still in microseconds."""
+    levels, topic = levels_by_topic(domain)
+    first, last = (np.searchsorted(topic, told.topic, side=side) for side in ("left", "right"))
+    count = last - first
+    row = np.repeat(np.arange(len(count)), count)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
+    none = np.zeros(len(row), np.int64)
+    messages, bytes_ = np.ascontiguousarray(told.averages[row].T)
+    follow = np.full(len(row), FOLLOW)
+    return DispatchOperations(told.at_us[row], follow, levels[place], messages, bytes_, none, none)
 
 
 def keep_subscriptions(state: DispatchState, step: DispatchStep, line: Ints) -> None:
-    """Keep the subscriptions that still wait, given their positions in the order of their retries."""
-    state.subscription_topic = step.subscription_topic[line]
-    state.subscription_name = step.subscription_name.take(pa.array(line))
-
-
-def _of_groups(domain: DomainState, rows: pa.Table) -> tuple[pa.Table, Ints]:
-    """The rows, in their order, that may belong to a group, and the positions of their topics, which are registered.
-
-    Replicators are exempt (resource-groups 2).
+    """Keep the subscriptions that still wait, given their positions in the order of their retries; and no level that is
+    no group's and was never examined while it limited anything.
     """
-    if not len(rows) or not domain.book.has_attachments:
-        return rows.slice(0, 0), no_ints()
-    rows = rows.filter(pc.invert(pc.starts_with(rows["subscription"], REPLICATOR)))
+    taken = pa.array(line)
+    state.subscription_topic = step.subscriptions.topics.take(taken)
+    state.subscription_name = step.subscriptions.names.take(taken)
+    _prune(state)
+
+
+def _prune(state: DispatchState) -> None:
+    stays = state.are_groups | (state.levels["born"] != 0)
+    if stays.all():
+        return
+    position = np.cumsum(stays) - 1
+    kept = np.flatnonzero(stays)
+    state.keys = state.keys.take(pa.array(kept))
+    state.levels = {name: values[kept] for name, values in state.levels.items()}
+    state.level_of = np.where(state.level_of >= 0, position[state.level_of], state.level_of)
+    state.seen.group = position[state.seen.group]
+
+
+def _counted_rows(rows: pa.Table, rules: "Rules") -> pa.Table:
+    """The rows that levels hear of, in their order."""
+    if len(rows) and not rules.filtered_entries:
+        rows = rows.filter(pc.invert(rows["filtered"]))
     in_order = order(rows)
-    if (np.diff(in_order) != 1).any():
-        rows = rows.take(pa.array(in_order))
-    return rows, _register(domain, rows)
+    return rows.take(pa.array(in_order)) if (np.diff(in_order) != 1).any() else rows
 
 
-def _register(domain: DomainState, rows: pa.Table) -> Ints:
-    state = domain.dispatch
-    topics, codes = encoded(rows["topic"])  # topics in the order of their first rows
-    found = places(state.topics, topics)
-    new = topics.filter(pa.array(found < 0))
-    if len(new):
-        state.topics = pa.concat_arrays([state.topics, new])
-        state.level_of = np.concatenate([state.level_of, np.full(len(new), UNRESOLVED)])
-        found = places(state.topics, topics)
-    _resolve(domain, found[state.level_of[found] == UNRESOLVED])
-    return found[codes]
+def _reads(rows: pa.Table, subscription: Ints, rules: "Rules") -> DispatchOperations:
+    """The rows as operations, with their times still in microseconds."""
+    caught_up = rows["caught_up"].to_numpy().astype(np.int64)
+    return DispatchOperations(
+        numbers(rows["event_time_us"]),
+        np.full(len(rows), READ),
+        subscription,
+        numbers(rows["messages"]),
+        numbers(rows["bytes"]),
+        numbers(rows["entries"]) if rules.charges_entries else numbers(rows["messages"]),
+        np.zeros(len(rows), np.int64) if rules.throttles_caught_up else caught_up,
+    )
 
 
-def _resolve(domain: DomainState, topics: Ints) -> None:
-    """Look up the levels of these topics, and make those that are not there yet, in their order."""
-    if not len(topics):
-        return
-    state = domain.dispatch
-    groups, codes = encoded(domain.book.groups_of(state.topics.take(pa.array(topics))))
-    _add_levels(domain, groups.filter(pa.array(places(state.keys, groups) < 0)))
-    state.level_of[topics] = np.append(places(state.keys, groups), NO_GROUP)[codes]
-
-
-def _add_levels(domain: DomainState, keys: pa.StringArray) -> None:
-    if not len(keys):
-        return
-    state = domain.dispatch
-    state.keys = pa.concat_arrays([state.keys, keys])
-    rates = ints(*(rate for key in keys.to_pylist() for rate in domain.book.dispatch_rates_of(key))).reshape(-1, 2)
-    for name, values in state.levels.items():
-        added = rates if name == "rate" else np.zeros((len(keys), *values.shape[1:]), np.int64)
-        state.levels[name] = np.concatenate([values, added])
+def _subscriptions(state: DispatchState, rows: pa.Table) -> tuple[Subscriptions, Ints, Ints]:
+    """Those that wait, those with an open second and those of the rows; where the last two stand among them."""
+    topics = pa.concat_arrays([state.subscription_topic, state.open_topic, strings(rows["topic"])])
+    names = pa.concat_arrays([state.subscription_name, state.open_name, strings(rows["subscription"])])
+    if not len(names):
+        return Subscriptions.none(), np.empty(0, np.int64), np.empty(0, np.int64)
+    kept = len(state.subscription_topic)
+    first, position = distinct(encoded(topics)[1], encoded(names)[1])
+    taken = pa.array(first)
+    _, of_open, of_row = np.split(position, [kept, kept + len(state.open_second)])
+    return Subscriptions.of(topics.take(taken), names.take(taken)), of_open, of_row
 
 
 def _reattach(domain: DomainState, attachments: Sequence[Change]) -> Flags:
-    """Carry out attachments of one instant. Which waiting subscriptions stay at their level, moved ones first.
+    """Carry out attachments of one instant. Which waiting subscriptions their group counts, moved ones first.
 
     A topic whose group they can move is looked up anew: at its next row, or now if reads of it wait. Where that is
-    another level, or none, its subscriptions are retried at this instant, before all others.
+    another group, or none, its subscriptions are retried at this instant, before all others.
     """
     state = domain.dispatch
-    stays: Flags = np.ones(len(state.subscription_topic), np.bool_)
-    if not attachments or not len(state.topics):
-        return stays
-    old = state.level_of.copy()
+    counted: Flags = state.subscription_held_by == GROUP + 1
+    if not attachments:
+        return counted
+    old = _groups_of(state)
     under = topics_under(attachments, state.topics).to_numpy().astype(np.int64)
     state.level_of[under] = UNRESOLVED
-    _resolve(domain, np.intersect1d(under, state.subscription_topic))
-    stays = np.equal(old[state.subscription_topic], state.level_of[state.subscription_topic])
+    waiting = places(state.topics, pc.unique(state.subscription_topic))
+    resolve(domain, np.intersect1d(under, waiting))
+    stays: Flags = np.equal(old, _groups_of(state))
     if stays.all():
-        return stays
+        return counted
     line = np.argsort(stays, kind="stable")
     state.subscription_due_ns = np.where(stays, state.subscription_due_ns, domain.clock.done_ns)[line]
-    state.subscription_topic = state.subscription_topic[line]
-    state.subscription_name = state.subscription_name.take(pa.array(line))
+    state.subscription_held_by = state.subscription_held_by[line]
+    taken = pa.array(line)
+    state.subscription_topic = state.subscription_topic.take(taken)
+    state.subscription_name = state.subscription_name.take(taken)
     place = np.empty_like(line)
     place[line] = np.arange(len(line))
     subscription = place[state.reads["subscription"]]
     rows = np.argsort(subscription, kind="stable")
     state.reads = {name: column[rows] for name, column in state.reads.items()} | {"subscription": subscription[rows]}
-    moved: Flags = stays[line]
-    return moved
+    return (counted & stays)[line]
 
 
-def _updates(domain: DomainState, limits: Iterable[Change]) -> DispatchOperations:
-    """One operation for each limit of a level, with its time still in microseconds."""
-    operations: list[tuple[int, ...]] = []
-    positions = {key: position for position, key in enumerate(domain.dispatch.keys.to_pylist())}
+def _groups_of(state: DispatchState) -> Ints:
+    """The group's level of each subscription that waits, NO_LEVEL: none."""
+    topic = places(state.topics, state.subscription_topic)
+    is_exempt = pc.starts_with(state.subscription_name, REPLICATOR).to_numpy(zero_copy_only=False).astype(np.bool_)
+    groups: Ints = np.where((topic < 0) | is_exempt, NO_LEVEL, np.append(state.level_of, NO_LEVEL)[topic])
+    return groups
+
+
+def _updates(domain: DomainState, limits: Sequence[Change]) -> DispatchOperations:
+    """An operation for each level that a limit moves, with its time still in microseconds."""
+    state, book = domain.dispatch, domain.book
+    rows: list[tuple[int, ...]] = []
     for change in limits:
-        domain.book.apply(change)
-        position = positions.get(group_key(change.name))
-        if position is not None:
-            rates = domain.book.dispatch_rates_of(group_key(change.name))
-            operations.append((change.effective_us, SET_RATE, position, -1, *rates))
-    columns = np.array(operations, np.int64).reshape(-1, len(DispatchOperations._fields)).T
+        book.apply(change)
+        positions = concerned(state.keys, change)
+        rates = rates_of(book, state.keys.take(pa.array(positions, pa.int64())).to_pylist()).tolist()
+        rows += [(change.effective_us, SET_RATE, position, *of) for position, of in zip(positions, rates, strict=True)]
+        if book.has_relative_rates and state.published.since_ns == NONE:
+            state.published.since_ns = max(change.effective_us * 1000, domain.clock.done_ns)
+    return _operations(rows)
+
+
+def _operations(rows: list[tuple[int, ...]]) -> DispatchOperations:
+    columns = np.array(rows, np.int64).reshape(-1, len(DispatchOperations._fields)).T
     return DispatchOperations(*np.ascontiguousarray(columns))
-
-
-def _subscriptions(
-    state: DispatchState, rows: pa.Table, topic: Ints, *, offered: bool
-) -> tuple[Ints, pa.StringArray, Ints]:
-    """Topics and names of the subscriptions of the state (first) and of the rows, and each row's subscription.
-
-    Admitted traffic does not ask whose a delivery was.
-    """
-    kept = len(state.subscription_topic)
-    if not offered or not len(rows):
-        return state.subscription_topic, state.subscription_name, np.full(len(rows), -1)
-    topics = np.concatenate([state.subscription_topic, topic])
-    names = pa.concat_arrays([state.subscription_name, strings(rows["subscription"])])
-    first, subscription = distinct(topics, encoded(names)[1])
-    return topics[first], names.take(pa.array(first)), subscription[kept:]

@@ -10,21 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
-from headgate.core.kernels.dispatch_types import READ, DispatchOperations
+from headgate.core.kernels.dispatch_types import READ
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Flags, Ints, Operations
-from headgate.core.numbers import MAX
-from headgate.throttle.columns import no_ints
+from headgate.throttle.columns import no_ints, sums_by
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.seen import Seen
 
 if TYPE_CHECKING:
+    from headgate.throttle.dispatch_step import DispatchStep
     from headgate.throttle.state import DomainState
-    from headgate.throttle.step import Admissions, Result, Rules, Waits
+    from headgate.throttle.step import Result, Rules, Starts, Waits
 
 PUBLISH_CLASS, DISPATCH_CLASS = 0, 1
 _MS_NS = 1_000_000
-_EXACT = 2.0**52
-"""Sums of whole numbers below this are exact as floating-point numbers."""
 _CLOSE = 8
 
 
@@ -43,15 +41,18 @@ def group_usage(
     return _usage(cells, domain.seen, arrived, let_in, rules)
 
 
-def dispatch_usage(
-    domain: "DomainState", operations: DispatchOperations, admissions: "Admissions", rules: "Rules"
-) -> pa.Table:
+def dispatch_usage(domain: "DomainState", step: "DispatchStep", starts: "Starts", rules: "Rules") -> pa.Table:
     """A row for each group and slot with dispatches: offered as reads came, admitted as they were charged."""
-    state = domain.dispatch
+    state, operations = domain.dispatch, step.operations
     if rules.slot_ms == 0:
         return GROUP_USAGE.empty_table()
-    arrived = _rows(operations, np.flatnonzero(operations.kind == READ))
-    let_in = np.stack(admissions) if rules.offered else None
+    came = np.flatnonzero(operations.kind == READ)
+    came = came[step.has_group[operations.target[came]] & (operations.exempt[came] == 0)]
+    topic = step.topic[operations.target[came]]
+    arrived = np.stack([operations.at_ns[came], topic, operations.messages[came], operations.bytes[came]])
+    counted = starts.counted != 0
+    columns = (starts.at_ns, step.topic[starts.subscription], starts.messages, starts.bytes)
+    let_in = np.stack([column[counted] for column in columns]) if rules.offered else None
     cells = _Cells(domain.broker, DISPATCH_CLASS, state.keys, state.level_of, max(len(state.topics), len(state.keys)))
     return _usage(cells, state.seen, arrived, let_in, rules)
 
@@ -68,7 +69,7 @@ class _Cells(NamedTuple):
     numbers: int
 
 
-def _rows(operations: Operations | DispatchOperations, chosen: Ints) -> Ints:
+def _rows(operations: Operations, chosen: Ints) -> Ints:
     columns = (operations.at_ns, operations.topic, operations.messages, operations.bytes)
     return np.stack([column[chosen] for column in columns])
 
@@ -89,7 +90,9 @@ def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules:
     came = slice(0, arrived.shape[1])
     admitted = came if let_in is None else slice(arrived.shape[1], None)
     sums = [
-        _sums(amounts[part], of_group[part], len(groups)) for part in (admitted, came) for amounts in (messages, bytes_)
+        sums_by(amounts[part], of_group[part], len(groups))
+        for part in (admitted, came)
+        for amounts in (messages, bytes_)
     ]
     topics = np.bincount(of_group, weights=is_first, minlength=len(groups)).astype(np.int64)
     columns = [slots[groups % len(slots)] * rules.slot_ms, *sums, topics]
@@ -114,17 +117,6 @@ def _firsts(cells: _Cells, seen: Seen, at_ms: Ints, topic: Ints, epoch_ms: int) 
     firsts = np.zeros(len(topic), np.int64)
     firsts[first[is_new]] = 1
     return firsts
-
-
-def _sums(amounts: Ints, of_cell: Ints, cells: int) -> Ints:
-    """Sums of amounts from 0 by cell, which stop at the largest 64-bit number."""
-    about = np.bincount(of_cell, weights=amounts, minlength=cells)
-    if about.max(initial=0) < _EXACT:
-        return about.astype(np.int64)
-    exact = [0] * cells
-    for cell, amount in zip(of_cell.tolist(), amounts.tolist(), strict=True):
-        exact[cell] += amount
-    return np.array([min(amount, MAX) for amount in exact], np.int64)
 
 
 def _distinct(values: Ints) -> tuple[Ints, Ints]:

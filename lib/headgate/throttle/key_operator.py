@@ -35,7 +35,8 @@ class Block(NamedTuple):
     """Rows of one kind on their way.
 
     In: those of `schemas.TRAFFIC`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`,
-    `group_usage`, `group_waits`, `group_leaves`, `subscribe_decisions`, `dead_letters`, `progress`.
+    `group_usage`, `group_waits`, `group_leaves`, `dispatch_decisions`, `subscribe_decisions`, `unloads`,
+    `dead_letters`, `progress`.
     """
 
     kind: str
@@ -97,7 +98,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     A finish comes before the traffic that arrives with it: wherever batches end, it closes the same.
 
     given: changes known from the start of the job, for keys that are topics: no row on the control stream
-    reaches all of them. A key takes those that concern its topic.
+    reaches all of them. A key takes those that concern its topic, or its broker.
     """
     arrival = arrived(blocks)
     _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
@@ -131,7 +132,9 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         "group_usage": [output.group_usage for output in outputs],
         "group_waits": [output.group_waits for output in outputs],
         "group_leaves": [output.group_leaves for output in outputs],
+        "dispatch_decisions": [output.dispatch_decisions for output in outputs],
         "subscribe_decisions": [output.subscribe_decisions for output in outputs],
+        "unloads": [output.unloads for output in outputs],
         "dead_letters": [output.dead_letters for output in outputs],
         "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
     }
@@ -213,6 +216,6 @@ def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, 
     return _heard(key, domain.broker, domain.clock) | {
         "rows": rows,
         "late": late,
-        "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_topic),
+        "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_due_ns),
         "is_open": domain.is_open,
     }

@@ -3,6 +3,8 @@
 A topic's limiter has the topic's full name; shared ones begin with @, which no topic does.
 """
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,11 +13,16 @@ from headgate.core.publish_limiter import Scope
 _SHARED_PREFIX = "@"
 BROKER_KEY = "@broker"
 _GROUP_PREFIX = "@group/"
+_OF_SUBSCRIPTION = re.compile(r"@(subscription|replicator)/(\d+)/", re.DOTALL)
 
 
 def broker_key(broker: str) -> str:
     """The state key of what a broker has apart from its topics, where topics are keys."""
     return f"{BROKER_KEY}/{broker}"
+
+
+def is_broker_key(key: str) -> bool:
+    return key.startswith(f"{BROKER_KEY}/")
 
 
 def group_key(group: str) -> str:
@@ -28,6 +35,23 @@ def are_groups(keys: pa.StringArray) -> pa.BooleanArray:
 
 def are_shared(keys: pa.StringArray) -> pa.BooleanArray:
     return pc.starts_with(keys, _SHARED_PREFIX)
+
+
+def subscription_keys(topics: pa.StringArray, names: pa.StringArray, scope: str) -> pa.StringArray:
+    """Keys of the levels of subscriptions or replicators (`scope`) of topics; no two of them are alike."""
+    prefix = pc.binary_join_element_wise(f"@{scope}", pc.utf8_length(topics).cast(pa.string()), topics, "/")
+    return pc.binary_join_element_wise(prefix, names, "/")
+
+
+def place_of_level(key: str) -> tuple[str, str, str]:
+    """Scope, topic and name of what a level of dispatch limits; both names are empty where there is none."""
+    found = _OF_SUBSCRIPTION.match(key)
+    if found:
+        end = found.end() + int(found[2])
+        return found[1], key[found.end() : end], key[end + 1 :]
+    if key.startswith(_GROUP_PREFIX):
+        return str(Scope.GROUP), "", key.removeprefix(_GROUP_PREFIX)
+    return (str(Scope.BROKER), "", "") if key == BROKER_KEY else (str(Scope.TOPIC), key, "")
 
 
 def scopes_and_names(keys: pa.StringArray, broker: str) -> tuple[pa.StringArray, pa.StringArray]:

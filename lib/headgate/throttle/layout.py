@@ -31,22 +31,35 @@ class Layout:
     release_quantum: int
     send_timeout_ms: int
     hold_back_ms: int
+    classic: bool
+    charges_entries: bool
+    throttles_caught_up: bool
+    filtered_entries: bool
+    stats_interval_s: int
 
 
 def layout_of(conf: Conf, *, whole_brokers: bool = False) -> Layout:
     """The layout that `conf` wants. A broker stays whole if its topics share a limiter, or if the caller says so."""
     broker, operator = conf.broker, conf.settings.operator
-    limited = broker.broker_publish_rate_messages_per_s > 0 or broker.broker_publish_rate_bytes_per_s > 0
+    of_broker = (
+        *(broker.broker_publish_rate_messages_per_s, broker.broker_publish_rate_bytes_per_s),
+        *(broker.broker_dispatch_rate_messages_per_s, broker.broker_dispatch_rate_bytes_per_s),
+    )
     return Layout(
         version=VERSION,
         state_key=operator.state_key,
         slots=operator.slots,
-        whole_brokers=whole_brokers or limited or bool(group_attachments(conf)),
+        whole_brokers=whole_brokers or max(of_broker) > 0 or bool(group_attachments(conf)),
         traffic=operator.traffic,
         max_debt_ms=-1 if broker.max_debt_ms is None else broker.max_debt_ms,
         release_quantum=broker.release_quantum_producers or 0,
         send_timeout_ms=operator.send_timeout_ms,
         hold_back_ms=conf.settings.input.hold_back_ms,
+        classic=broker.dispatch_implementation == "classic",
+        charges_entries=broker.dispatch_on_batch_message,
+        throttles_caught_up=broker.dispatch_on_non_backlog_consumer,
+        filtered_entries=broker.dispatch_for_filtered_entries,
+        stats_interval_s=broker.stats_interval_s,
     )
 
 
@@ -116,4 +129,9 @@ def rules_of(layout: Layout, meter: MeterParameters | None = None, *, connection
         whole_brokers=layout.whole_brokers,
         connection_topics=connection_topics,
         slots=0 if layout.state_key == "topic" else layout.slots,
+        classic=layout.classic,
+        charges_entries=layout.charges_entries,
+        throttles_caught_up=layout.throttles_caught_up,
+        filtered_entries=layout.filtered_entries,
+        stats_interval_s=layout.stats_interval_s,
     )

@@ -3,23 +3,30 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
-from typing import Self
+from typing import Self, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.changes import (
     ATTACHMENT,
     CONNECTION_LIMIT,
     DISPATCH_LIMIT,
     NO_CONDITIONS,
+    OF_DISPATCH,
     OFF,
     SCOPES,
     SUBSCRIBE_LIMIT,
+    UNLIMITED,
+    UNLOAD_LIMIT,
     Change,
+    DispatchRates,
     Rates,
     limit_of_group,
 )
+from headgate.throttle.columns import places
 from headgate.throttle.keys import BROKER_KEY, are_shared, group_key
 from headgate.throttle.names import (
     PARTITION,
@@ -29,6 +36,10 @@ from headgate.throttle.names import (
     without_partition,
     without_partitions,
 )
+
+Said = TypeVar("Said")
+UNLOAD_DEFAULT: Rates = (0, 60_000)
+"""Starts of unloads a second, and their time-out in ms, where nothing was said (rate-limiters 11)."""
 
 
 class Book:
@@ -44,7 +55,11 @@ class Book:
         self.topics: dict[str, Rates] = {}
         self.groups: dict[str, Rates] = {}
         self.dispatch_groups: dict[str, Rates] = {}
+        self.dispatch: dict[str, dict[str, dict[str, DispatchRates]]] = {
+            kind: {scope: {} for scope in SCOPES[kind] if scope != "group"} for kind in OF_DISPATCH
+        }
         self.subscribe: dict[str, dict[str, Rates]] = {scope: {} for scope in SCOPES[SUBSCRIBE_LIMIT]}
+        self.unload: Rates = UNLOAD_DEFAULT
         self.condition_limits = NO_CONDITIONS
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
@@ -55,20 +70,17 @@ class Book:
         elif change.kind == CONNECTION_LIMIT:
             self.condition_limits = change.condition_limits or NO_CONDITIONS
         elif change.kind == SUBSCRIBE_LIMIT:
-            self._put(self.subscribe[change.scope], change.name, change.subscribe_rate)
+            _put(self.subscribe[change.scope], change.name, change.subscribe_rate)
+        elif change.kind in OF_DISPATCH and change.scope != "group":
+            _put(self.dispatch[change.kind][change.scope], change.name, change.dispatch_rates)
+        elif change.kind == UNLOAD_LIMIT:
+            self.unload = change.unload_limit or UNLOAD_DEFAULT
         elif change.scope == "default":
             self.default = rates or OFF
         elif change.scope == "broker":
             self.broker = rates or OFF
         else:
-            self._put(self._policies(change), change.name, rates)
-
-    @staticmethod
-    def _put(policies: dict[str, Rates], name: str, rates: Rates | None) -> None:
-        if rates is None:
-            policies.pop(name, None)
-        else:
-            policies[name] = rates
+            _put(self._policies(change), change.name, rates)
 
     def _policies(self, change: Change) -> dict[str, Rates]:
         if change.kind == DISPATCH_LIMIT:
@@ -101,9 +113,41 @@ class Book:
         by_topic = self.subscribe["topic"]
         return by_topic.get(without_partition(topic), of_namespace) if by_topic else of_namespace
 
-    def dispatch_rates_of(self, key: str) -> Rates:
-        """Rates of the dispatch level of the group with `key`."""
-        return self.dispatch_groups.get(key.removeprefix(group_key("")), OFF)
+    def dispatch_rates_of(self, group: str) -> Rates:
+        """Rates of the dispatch level of a group."""
+        return self.dispatch_groups.get(group, OFF)
+
+    @property
+    def broker_dispatch_rates(self) -> DispatchRates:
+        """Rates of the dispatch level of the broker, which follows no topic's publish rate."""
+        return self.dispatch[DISPATCH_LIMIT]["broker"].get("", UNLIMITED)._replace(relative=0)
+
+    def dispatch_rates(self, kind: str, topics: pa.StringArray) -> Ints:
+        """What a kind of dispatch limit says of each topic: its own policy, else its namespace's, else the default.
+
+        A row of DispatchRates each.
+        """
+        by_scope = self.dispatch[kind]
+        default = by_scope["default"].get("", UNLIMITED)
+        if not by_scope["namespace"] and not by_scope["topic"]:
+            return np.tile(np.array(default, np.int64), (len(topics), 1))
+        namespaces = namespaces_of(topics).dictionary_encode()
+        said = [by_scope["namespace"].get(name, default) for name in namespaces.dictionary.to_pylist()]
+        rates: Ints = np.array([*said, default], np.int64)[namespaces.indices.fill_null(len(said)).to_numpy()]
+        if by_topic := by_scope["topic"]:
+            own = places(pa.array(list(by_topic), pa.string()), without_partitions(topics))
+            rates[own >= 0] = np.array(list(by_topic.values()), np.int64)[own[own >= 0]]
+        return rates
+
+    def has_dispatch_rates(self, kind: str) -> bool:
+        """Whether a kind of dispatch limit limits any topic."""
+        return any(max(rates[:2]) > 0 for held in self.dispatch[kind].values() for rates in held.values())
+
+    @property
+    def has_relative_rates(self) -> bool:
+        """Whether any topic's publish rate counts for its dispatches."""
+        by_name = (held for scopes in self.dispatch.values() for held in scopes.values())
+        return any(rates.relative for held in by_name for rates in held.values())
 
     def groups_of(self, topics: pa.StringArray) -> pa.StringArray:
         """The key of the group limiter that each topic is charged to, null without one."""
@@ -156,9 +200,20 @@ class Book:
             for scope, held in self.subscribe.items()
             for name, (rate, period_s) in held.items()
         ]
+        dispatches = [
+            Change(0, 0, None, scope, name, *rates[:2], kind, None, None, rates.period_s, bool(rates.relative))
+            for kind, scopes in self.dispatch.items()
+            for scope, held in scopes.items()
+            for name, rates in held.items()
+        ]
+        return limits + subscribes + dispatches + self._changes_of_broker() + attachments
+
+    def _changes_of_broker(self) -> list[Change]:
+        starts_per_s, timeout_ms = self.unload
         conditions = tuple(int(value or 0) for value in astuple(self.condition_limits))
-        connections = [Change(0, 0, None, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)]
-        return limits + subscribes + attachments + connections * (self.condition_limits != NO_CONDITIONS)
+        unload = Change(0, 0, None, "broker", "", kind=UNLOAD_LIMIT, starts_per_s=starts_per_s, timeout_ms=timeout_ms)
+        connection = Change(0, 0, None, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)
+        return [unload] * (self.unload != UNLOAD_DEFAULT) + [connection] * (self.condition_limits != NO_CONDITIONS)
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:
@@ -166,6 +221,13 @@ class Book:
         for change in changes:
             book.apply(change)
         return book
+
+
+def _put(policies: dict[str, Said], name: str, said: Said | None) -> None:
+    if said is None:
+        policies.pop(name, None)
+    else:
+        policies[name] = said
 
 
 def topics_under(attachments: Sequence[Change], keys: pa.StringArray) -> pa.Array:

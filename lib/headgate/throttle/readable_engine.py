@@ -9,6 +9,7 @@ from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, 
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.dispatch_readable import run_dispatch
+from headgate.throttle.dispatch_step import follow_publishes
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
@@ -28,8 +29,11 @@ def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
             objects.set_limit(topic, messages, bytes_, at_ns)
     objects.advance(step.until_ns, finish=step.finish)
     _take_back(domain, objects)
-    dispatch = None if step.dispatch is None else run_dispatch(domain.dispatch, step.dispatch, step.until_ns, rules)
-    return _result(objects)._replace(dispatch=dispatch)
+    result = _result(objects)
+    if step.dispatch is None:
+        return result
+    followed = follow_publishes(domain, step.dispatch, result, step.until_ns, rules)
+    return result._replace(dispatch=run_dispatch(domain.dispatch, followed, step.until_ns, rules))
 
 
 def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:

@@ -2,8 +2,16 @@
 
 import numpy as np
 
-from headgate.core.kernels.dispatch_types import DispatchArrays, DispatchOperations
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, WAIT_ROWS, DomainArrays, Ints, Operations, Records
+from headgate.core.kernels.dispatch_types import DispatchArrays
+from headgate.core.kernels.domain_types import (
+    ADMISSION_ROWS,
+    SET_LIMIT,
+    WAIT_ROWS,
+    DomainArrays,
+    Ints,
+    Operations,
+    Records,
+)
 from headgate.core.kernels.limiter import debt_floors
 from headgate.core.kernels.token_bucket import BUCKET
 from headgate.throttle.columns import BUCKET_FIELDS
@@ -22,24 +30,27 @@ def buckets_of(columns: dict[str, Ints], max_debt_ms: int) -> Records:
 def columns_of(arrays: DomainArrays | DispatchArrays, names: dict[str, Ints]) -> dict[str, Ints]:
     """The columns of these names: of buckets and of what else belongs to a limiter or level."""
     return {
-        name: (arrays.buckets if name in BUCKET_FIELDS else arrays.limiters)[name].astype(np.int64) for name in names
+        name: (arrays.buckets if name in (BUCKET.names or ()) else arrays.limiters)[name].astype(np.int64)
+        for name in names
     }
 
 
-def floors_of(operations: Operations | DispatchOperations, kind: int, max_debt_ms: int) -> Ints:
-    """Debt bounds of the new rates, by operation; of those of `kind` only, no other has rates."""
+def floors_of(operations: Operations, max_debt_ms: int) -> Ints:
+    """Debt bounds of the new rates, by operation; other operations than SET_LIMIT have none."""
     floors = np.zeros((len(operations.at_ns), 2), np.int64)
-    changes = np.flatnonzero(operations.kind == kind)
+    changes = np.flatnonzero(operations.kind == SET_LIMIT)
     rates = np.stack([operations.messages[changes], operations.bytes[changes]], axis=1)
     floors[changes] = debt_floors(rates, max_debt_ms)
     return floors
 
 
-def told(arrays: DomainArrays | DispatchArrays) -> tuple[Waits, Admissions]:
-    """What the kernel told of groups."""
+def waits_of(arrays: DomainArrays | DispatchArrays) -> Waits:
+    """The waits of groups that the kernel told."""
     waits = arrays.group_waits[: arrays.used[WAIT_ROWS]]
+    return Waits._make(waits[name].copy() for name in Waits._fields)
+
+
+def admissions_of(arrays: DomainArrays) -> Admissions:
+    """The arrivals that the kernel let in."""
     admissions = arrays.admissions[: arrays.used[ADMISSION_ROWS]]
-    return (
-        Waits._make(waits[name].copy() for name in Waits._fields),
-        Admissions._make(admissions[name].copy() for name in Admissions._fields),
-    )
+    return Admissions._make(admissions[name].copy() for name in Admissions._fields)

@@ -100,6 +100,9 @@ CONTROL = pa.schema(
         ("bytes_per_s", pa.int64()),
         ("subscribes_per_period", pa.int64()),
         ("period_s", pa.int64()),
+        ("relative_to_publish_rate", pa.bool_()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
         ("max_pending_publish_requests", pa.int64()),
         ("max_publish_buffer_mib", pa.int64()),
         ("io_threads", pa.int64()),
@@ -193,6 +196,18 @@ TOPIC_USAGE = pa.schema(
     + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
 )
 
+DISPATCH_COUNTS = (
+    *("reads", "messages", "bytes", "allowed_reads", "allowed_messages", "allowed_bytes"),
+    *("held_by_broker", "held_by_topic", "held_by_subscription", "held_by_group"),
+    *("delayed_reads", "delay_ns", "max_delay_ns"),
+)
+"""What is counted of a subscription and second."""
+
+DISPATCH_DECISIONS = pa.schema(
+    [("event_time", TIMESTAMP), ("broker", pa.string()), ("topic", pa.string()), ("subscription", pa.string())]
+    + [(name, pa.int64()) for name in DISPATCH_COUNTS]
+)
+
 SUBSCRIBE_DECISIONS = pa.schema(
     [
         ("event_time", TIMESTAMP),
@@ -208,6 +223,24 @@ SUBSCRIBE_DECISIONS = pa.schema(
         ("period_s", pa.int64()),
     ]
 )
+
+UNLOAD_OUTCOMES = pa.schema(
+    [
+        ("event_time", TIMESTAMP),
+        ("broker", pa.string()),
+        ("bundle", pa.string()),
+        ("seq", pa.int64()),
+        ("start_time", TIMESTAMP),
+        ("end_time", TIMESTAMP),
+        ("start_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("waited_ns", pa.int64()),
+        ("outcome", pa.string()),
+        ("starts_per_s", pa.int64()),
+        ("timeout_ms", pa.int64()),
+    ]
+)
+"""The table `unloads`; UNLOADS are the rows of traffic that it answers."""
 
 DEAD_LETTERS = pa.schema(
     [

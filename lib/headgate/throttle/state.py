@@ -5,7 +5,7 @@ not written.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +19,12 @@ from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 from headgate.throttle.connection_topics import ConnectionTopics
-from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
+from headgate.throttle.dispatch_state import LEVEL_FIELDS, RATES, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
+from headgate.throttle.schemas import DISPATCH_COUNTS
 from headgate.throttle.seen import Seen
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.unload_state import UnloadState
 
 VERSION = 6
 
@@ -70,6 +72,7 @@ class DomainState:
     seen: Seen = field(default_factory=Seen)
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
+    unloads: UnloadState = field(default_factory=UnloadState)
     connections: ConnectionState = field(default_factory=ConnectionState)
     connection_topics: ConnectionTopics = field(default_factory=ConnectionTopics)
     # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
@@ -134,6 +137,8 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
         if len(seen.topic):
             yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
     yield from _subscribe_tables(domain.broker, domain.subscribes)
+    if domain.unloads.is_begun:
+        yield _table("unloads", domain.broker, {name: [value] for name, value in asdict(domain.unloads).items()})
     yield from _connection_tables(domain.broker, domain.connections)
     if len(domain.connection_topics.pairs):
         yield _table("connection_names", domain.broker, {"connection": domain.connection_topics.connections})
@@ -166,13 +171,21 @@ def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
             "topic": state.subscription_topic,
             "subscription": state.subscription_name,
             "due_ns": state.subscription_due_ns,
+            "held_by": state.subscription_held_by,
         },
         "dispatch_reads": {name: state.reads[name] for name in READ_FIELDS},
+        "dispatch_open": {"second": state.open_second, "topic": state.open_topic, "subscription": state.open_name}
+        | dict(zip(DISPATCH_COUNTS, state.open_counts.T, strict=True)),
     }
     for kind, part in parts.items():
         table = _table(kind, broker, part)
         if len(table):
             yield table
+    published = state.published
+    if published.since_ns != NONE:
+        columns = {"topic": published.topic} | _columns({name: getattr(published, name) for name in RATES}, RATES)
+        numbers = {"since_ns": published.since_ns, "interval": published.interval}
+        yield _table("publish_averages", broker, columns, **numbers)
 
 
 def _columns(values: dict[str, Ints], fields: dict[str, int]) -> dict[str, object]:
@@ -266,6 +279,8 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             kept.topic, kept.client, kept.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
             kept.consumer_id = numbers(table["consumer_id"])
             kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
+        case "unloads":
+            domain.unloads = UnloadState(**table.to_pylist()[0])
         case "connections":
             domain.connections.name = strings(table["connection"])
             domain.connections.kept = {name: numbers(table[name]) for name in CONNECTION_FIELDS}
@@ -286,10 +301,18 @@ def _take_dispatch_table(state: DispatchState, kind: str, table: pa.Table, metad
         case "dispatch_levels":
             state.keys, state.levels = strings(table["key"]), _of_columns(table, LEVEL_FIELDS)
         case "dispatch_subscriptions":
-            state.subscription_topic, state.subscription_due_ns = numbers(table["topic"]), numbers(table["due_ns"])
-            state.subscription_name = strings(table["subscription"])
+            state.subscription_topic, state.subscription_name = strings(table["topic"]), strings(table["subscription"])
+            state.subscription_due_ns = numbers(table["due_ns"])
+            state.subscription_held_by = numbers(table["held_by"])
         case "dispatch_reads":
             state.reads = {name: numbers(table[name]) for name in READ_FIELDS}
+        case "dispatch_open":
+            state.open_second = numbers(table["second"])
+            state.open_topic, state.open_name = strings(table["topic"]), strings(table["subscription"])
+            state.open_counts = np.stack([numbers(table[name]) for name in DISPATCH_COUNTS], axis=1)
+        case "publish_averages":
+            since_ns, interval = int(metadata["since_ns"]), int(metadata["interval"])
+            state.published = Averages(since_ns, interval, numbers(table["topic"]), **_of_columns(table, RATES))
         case "dispatch_seen":
             state.seen = _seen(table, metadata)
         case _:

@@ -4,11 +4,16 @@ from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from headgate.core.kernels.dispatch_types import PLACES
 from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.numbers import MAX
 from headgate.core.usage import SECOND_NS
-from headgate.throttle.keys import scopes_and_names
+from headgate.throttle.columns import places
+from headgate.throttle.dispatch_state import DispatchState
+from headgate.throttle.keys import BROKER_KEY, place_of_level, scopes_and_names, subscription_keys
+from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState, decode_state
 
 _INSTANT = pa.timestamp("ns", tz="UTC")
@@ -21,6 +26,7 @@ REPORT = pa.schema(
         ("class", pa.string()),
         ("messages_per_s", pa.int64()),
         ("bytes_per_s", pa.int64()),
+        ("period_s", pa.int64()),
         ("messages_balance", pa.int64()),
         ("bytes_balance", pa.int64()),
         ("messages_debt", pa.int64()),
@@ -35,7 +41,8 @@ REPORT = pa.schema(
         ("clock", _INSTANT),
     ]
 )
-"""class: publish or dispatch. Rates per second, 0 is off, -1 blocks (of groups). Balances are as of the last refill;
+"""class: publish or dispatch. Rates in period_s, 0 is off, -1 blocks (of groups). With the classic dispatcher a balance
+is what is acquired of the window, and last_refill its next renewal. Balances are as of the last refill;
 null without a bucket. debt: tokens below 0, from 0.
 
 remainder_ns: elapsed time not yet turned into tokens. waiting: entries in the limiter's queue; next_drain: when it is
@@ -68,11 +75,12 @@ def _of_domain(domain: DomainState) -> pa.Table:
 
 def _of_dispatch(domain: DomainState) -> pa.Table:
     state = domain.dispatch
-    level = state.level_of[state.subscription_topic]
+    level = _held_at(state)
     next_ns = np.full(len(state.keys), MAX)
-    np.minimum.at(next_ns, level, state.subscription_due_ns)
-    waiting = np.bincount(level, minlength=len(state.keys))
+    np.minimum.at(next_ns, level[level >= 0], state.subscription_due_ns[level >= 0])
+    waiting = np.bincount(level[level >= 0], minlength=len(state.keys))
     columns = {
+        "period_s": state.levels["period_s"],
         "waiting": waiting,
         "next_drain": _instants(next_ns, waiting > 0),
         "open_second": pa.nulls(len(state.keys), _INSTANT),
@@ -80,11 +88,40 @@ def _of_dispatch(domain: DomainState) -> pa.Table:
     return _rows(domain, "dispatch", state.keys, state.levels, columns)
 
 
+def _held_at(state: DispatchState) -> Ints:
+    """The level that skipped each subscription that waits last, -1: it is not there any more."""
+    topics, names = state.subscription_topic, state.subscription_name
+    is_replicator = pc.starts_with(names, REPLICATOR)
+    groups = np.append(state.level_of, -1)[places(state.topics, topics)]
+    by_place = [
+        places(state.keys, pa.array([BROKER_KEY] * len(names), pa.string())),
+        places(state.keys, topics),
+        places(
+            state.keys,
+            pc.if_else(
+                is_replicator,
+                subscription_keys(topics, names, "replicator"),
+                subscription_keys(topics, names, "subscription"),
+            ),
+        ),
+        groups,
+    ]
+    held: Ints = np.select([state.subscription_held_by == place for place in range(1, PLACES + 1)], by_place, -1)
+    return held
+
+
+def _names(keys: pa.StringArray, broker: str) -> tuple[pa.Array, pa.Array]:
+    """Scope and name of each level of dispatch: a subscription's is its topic's and its own."""
+    found = [place_of_level(key) for key in keys.to_pylist()]
+    names = [broker if scope == "broker" else " ".join(filter(None, (topic, name))) for scope, topic, name in found]
+    return pa.array([scope for scope, _, _ in found], pa.string()), pa.array(names, pa.string())
+
+
 def _rows(
     domain: DomainState, class_: str, keys: pa.StringArray, limiters: dict[str, Ints], columns: dict[str, pa.Array]
 ) -> pa.Table:
-    scopes, names = scopes_and_names(keys, domain.broker)
-    columns = columns | _buckets(limiters)
+    scopes, names = _names(keys, domain.broker) if class_ == "dispatch" else scopes_and_names(keys, domain.broker)
+    columns = {"period_s": np.ones(len(keys), np.int64)} | columns | _buckets(limiters)
     columns |= {
         "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), len(keys)),
         "scope": scopes,

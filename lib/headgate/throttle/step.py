@@ -13,9 +13,11 @@ from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, 
 from headgate.throttle.changes import (
     ATTACHMENT,
     CONNECTION_LIMIT,
-    DISPATCH_LIMIT,
     LIMIT,
+    OF_BROKERS,
+    OF_DISPATCH,
     SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
     Change,
     in_order,
 )
@@ -23,14 +25,16 @@ from headgate.throttle.columns import numbers
 from headgate.throttle.connection_step import in_time, step_connections
 from headgate.throttle.connection_topics import first_publishes
 from headgate.throttle.departures import Departures
+from headgate.throttle.dispatch_decisions import dispatch_decisions
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
-from headgate.throttle.schemas import TRAFFIC
+from headgate.throttle.schemas import DISPATCH_DECISIONS, TRAFFIC
 from headgate.throttle.state import Clock, DomainState
 from headgate.throttle.subscribe_step import decide_subscribes
+from headgate.throttle.unload_step import run_unloads
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,9 @@ class Rules:
     are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
     epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
     connection_topics: the first publish of a topic over a connection is told.
+    Of dispatches: classic: levels but groups' are classic windows; charges_entries: levels count entries in place of
+    messages; throttles_caught_up: False exempts reads for consumers that are caught up; filtered_entries: those that a
+    filter dropped count; stats_interval_s: publish rates are averages of so long.
     """
 
     max_debt_ms: int = -1
@@ -54,6 +61,11 @@ class Rules:
     slot_ms: int = 0
     epoch_ms: int = 1000
     slots: int = 0
+    classic: bool = False
+    charges_entries: bool = False
+    throttles_caught_up: bool = True
+    filtered_entries: bool = False
+    stats_interval_s: int = 60
     connection_topics: bool = False
 
 
@@ -89,16 +101,29 @@ class Admissions(NamedTuple):
     bytes: Ints
 
 
+class Starts(NamedTuple):
+    """Reads of offered traffic that started (core.dispatch_domain.Start)."""
+
+    at_ns: Ints
+    subscription: Ints
+    messages: Ints
+    bytes: Ints
+    arrived_ns: Ints
+    counted: Ints
+
+
 class DispatchResult(NamedTuple):
     """What dispatch did in one step.
 
-    line: positions of the subscriptions that wait, in the order of their retries. admissions: of offered traffic, by
-    topics of the dispatch state. waits, admissions: empty unless Rules.slot_ms is set.
+    line: positions of the subscriptions that wait, in the order of their retries. waits: of groups, empty unless
+    Rules.slot_ms is set. held_by: of each read, in their order, the place from 1 of the first level without a permit as
+    it came, 0: none.
     """
 
     line: Ints
     waits: Waits
-    admissions: Admissions
+    held_by: Ints
+    starts: Starts
 
 
 class Result(NamedTuple):
@@ -135,7 +160,9 @@ class Output(NamedTuple):
     group_usage: pa.Table
     group_waits: pa.Table
     group_leaves: pa.Table
+    dispatch_decisions: pa.Table
     subscribe_decisions: pa.Table
+    unloads: pa.Table
     dead_letters: pa.Table
     late: int
 
@@ -176,9 +203,10 @@ def advance(
     changes = _due_changes(domain, clock.done_ns // 1000)
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
     decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
+    unloads = run_unloads(domain, rows["unloads"], [change for change in changes if change.kind == UNLOAD_LIMIT])
     of_connections = [change for change in changes if change.kind == CONNECTION_LIMIT]
     held, letters = step_connections(domain, rows["connections"], of_connections, clock.done_ns)
-    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, CONNECTION_LIMIT}]
+    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, *OF_BROKERS}]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs, departures = [], Departures()
@@ -187,9 +215,10 @@ def advance(
             departures.watch(domain, part.attachments)
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
-    marks, usage, used, waited = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
+    marks, usage, used, waited, dispatched = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
     marks = in_time(marks, held)
-    return Output(marks, usage, used, waited, departures.rows(domain), decisions, letters, behind)
+    rows_of_groups = (usage, used, waited, departures.rows(domain))
+    return Output(marks, *rows_of_groups, dispatched, decisions, unloads, letters, behind)
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:
@@ -246,7 +275,7 @@ def _parts(
 
 
 def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
-    """What one part brings: marks, usage, usage of groups, their waits."""
+    """What one part brings: marks, usage, usage of groups, their waits, what became of dispatches."""
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
@@ -259,32 +288,42 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     exempt = replicators(known.name)
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
-    used, waited = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules)
+    used, waited, decided = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish)
     marks = marks_table(domain, result, known.name, known.connection)
     tables = (
         marks if attached is None else in_time(attached, marks),
         usage_table(domain, result, offered=rules.offered),
         pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
         pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),
+        decided,
     )
     keep_waiting(domain, known)
     return tables
 
 
 def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchStep | None:
-    limits = [change for change in part.limits if change.kind == DISPATCH_LIMIT]
-    return dispatch_step(domain, part.dispatches, part.attachments, limits, offered=rules.offered)
+    limits = [change for change in part.limits if change.kind in OF_DISPATCH]
+    return dispatch_step(domain, part.dispatches, part.attachments, limits, rules)
 
 
 def _dispatched(
-    domain: DomainState, step: DispatchStep | None, result: DispatchResult | None, until_ns: int, rules: Rules
-) -> tuple[pa.Table, pa.Table]:
-    """Usage and waits of groups by dispatches; who still waits is kept."""
+    domain: DomainState,
+    step: DispatchStep | None,
+    result: DispatchResult | None,
+    until_ns: int,
+    rules: Rules,
+    *,
+    finish: bool,
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Usage and waits of groups by dispatches, and what became of those; who still waits is kept."""
     if step is None or result is None:
-        return GROUP_USAGE.empty_table(), GROUP_WAITS.empty_table()
-    keep_subscriptions(domain.dispatch, step, result.line)
-    used = dispatch_usage(domain, step.operations, result.admissions, rules)
-    return used, dispatch_waits(domain, result.waits, until_ns, rules)
+        return GROUP_USAGE.empty_table(), GROUP_WAITS.empty_table(), DISPATCH_DECISIONS.empty_table()
+    state = domain.dispatch
+    used = dispatch_usage(domain, step, result.starts, rules)
+    waited = dispatch_waits(domain, result.waits, until_ns, rules)
+    decided = dispatch_decisions(domain.broker, state, step, result, until_ns, finish=finish)
+    keep_subscriptions(state, step, result.line)
+    return used, waited, decided
 
 
 def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
@@ -301,7 +340,7 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
     A job's first batch brings all limits of its conf files, and each would be looked for among all topics.
     """
     times = [pc.min(rows["event_time_us"]).as_py() for rows in (events, dispatches) if len(rows)]
-    if len(domain.keys) or len(domain.dispatch.topics) or not times:
+    if len(domain.keys) or len(domain.dispatch.topics) or len(domain.dispatch.keys) or not times:
         return changes
     first_us = min(times)
     early = [change for change in changes if change.effective_us <= first_us]

@@ -16,15 +16,19 @@ from headgate.throttle.schemas import (
     CONNECTIONS,
     CONTROL,
     DEAD_LETTERS,
+    DISPATCH_DECISIONS,
     MARKS,
     SUBSCRIBE_DECISIONS,
     TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
 )
 
 SCHEMAS: dict[str, pa.Schema] = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
+    "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
     "batches": BATCHES,
     "control": CONTROL,

@@ -29,6 +29,13 @@ NULLED = ("event_time", "broker", "topic", "kind", "producer", "connection", "me
 INSTEAD = {
     "dispatch": {"producer": "subscription", "connection": "subscription"},
     "subscribe": {"producer": "client", "connection": "consumer", "messages": "consumer_id", "bytes": "consumer_id"},
+    "unload": {
+        "topic": "bundle",
+        "producer": "bundle",
+        "connection": "bundle",
+        "messages": "duration_ms",
+        "bytes": "duration_ms",
+    },
     "connection": dict.fromkeys(("topic", "producer"), "action") | dict.fromkeys(("messages", "bytes"), "event_time"),
 }
 """The column of a kind that has a defect in place of a publish's column."""

@@ -163,7 +163,7 @@ def generate_file(spec: TraceSpec, index: int) -> pa.Table:
 def generate_files(spec: TraceSpec) -> Iterator[pa.Table]:
     """The trace as one table a file, in order. Columns and types are SCHEMA's; bad rows are typed ones.
 
-    With dispatches or subscribes there are their columns before `messages`, too (kinds.COLUMNS).
+    With rows of other kinds there are their columns before `messages`, too (kinds.COLUMNS).
     """
     generator = TraceGenerator(spec)
     return (generator.table(index) for index in range(spec.files))

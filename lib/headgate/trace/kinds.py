@@ -6,19 +6,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.trace.draws import Floats, Longs, uniforms
+from headgate.trace.draws import Floats, Longs, pick, uniforms
 from headgate.trace.spec import TraceSpec
 
 KIND_STREAM = 2
 COLUMNS = {
     "dispatch": pa.schema([("subscription", pa.string())]),
     "subscribe": pa.schema([("client", pa.string()), ("consumer", pa.string()), ("consumer_id", pa.int64())]),
+    "unload": pa.schema([("bundle", pa.string()), ("duration_ms", pa.int64())]),
     "connection": pa.schema([("action", pa.string()), ("command", pa.string()), ("io_thread", pa.int64())]),
 }
 """Columns of each kind alone; a trace has them if it has rows of that kind."""
 NOT_THERE = {
     "dispatch": ("producer", "connection"),
     "subscribe": ("producer", "connection", "messages", "bytes"),
+    "unload": ("topic", "producer", "connection", "messages", "bytes"),
     "connection": ("topic", "producer", "messages"),
 }
 """Columns of publishes that are null in rows of each kind."""
@@ -32,6 +34,10 @@ PAIRS = (
 )
 """What a connection does in two rows, all equally likely."""
 COMMAND = "SEND"
+BUNDLES = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
+"""Ranges of the hash of topics' names, a bundle each: as many a namespace as Pulsar makes by default."""
+DURATIONS_MS = np.array([5, 20, 50, 100, 200, 500, 2_000, 90_000], np.int64)
+"""How long an unload needs, all equally likely; the last is longer than a broker waits by default."""
 
 
 def with_kinds(table: pa.Table, spec: TraceSpec, block: int) -> pa.Table:
@@ -43,11 +49,13 @@ def with_kinds(table: pa.Table, spec: TraceSpec, block: int) -> pa.Table:
     shares = {
         "dispatch": spec.dispatch_share,
         "subscribe": spec.subscribe_share,
+        "unload": spec.unload_share,
         "connection": spec.connection_share,
     }
     if not any(shares.values()):
         return table
     chosen, which = uniforms(spec.seed, KIND_STREAM, block, 2, len(table))
+    topics = table["topic"]
     low = 0.0
     for kind, share in shares.items():
         if share:
@@ -55,18 +63,32 @@ def with_kinds(table: pa.Table, spec: TraceSpec, block: int) -> pa.Table:
             if kind == "connection":
                 table, values = _pairs(table, np.flatnonzero(here), which)
             else:
-                values = _columns(kind, spec, which)
+                values = _columns(kind, spec, which, topics)
             table = _made(table, kind, pa.array(here), values)
         low += share
     return table
 
 
-def _columns(kind: str, spec: TraceSpec, which: Floats) -> list[pa.Array]:
+def _columns(kind: str, spec: TraceSpec, which: Floats, topics: pa.ChunkedArray) -> list[pa.Array]:
     """Values of the columns of a kind, in the order of COLUMNS, for every row."""
     if kind == "dispatch":
         return [_named("sub", _number(which, spec.subscriptions_per_topic))]
+    if kind == "unload":
+        return [_bundles(topics), pa.array(pick(which, DURATIONS_MS))]
     number = _number(which, spec.consumers_per_topic)
     return [_named("host", number), _named("consumer", number), number]
+
+
+def _bundles(topics: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The bundle that each topic lies in, by the CRC-32 of its name, as Pulsar has it."""
+    codes = topics.combine_chunks().dictionary_encode()
+    names = codes.dictionary.to_pylist()
+    bundles = [f"{_namespace(name)}/{BUNDLES[zlib.crc32(name.encode()) * len(BUNDLES) >> 32]}" for name in names]
+    return pa.array(bundles).take(codes.indices)
+
+
+def _namespace(topic: str) -> str:
+    return "/".join(topic.split("/")[2:4])
 
 
 def _pairs(table: pa.Table, rows: Longs, which: Floats) -> tuple[pa.Table, list[pa.Array]]:

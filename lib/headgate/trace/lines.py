@@ -58,6 +58,6 @@ def _texts(table: pa.Table) -> dict[str, pa.Array]:
 
 
 def _json_value(column: pa.Array) -> pa.Array:
-    if pa.types.is_string(column.type):
-        return pc.fill_null(pc.binary_join_element_wise('"', column, '"', ""), "null")
-    return pc.fill_null(column.cast(pa.string()), "null")
+    is_text = pa.types.is_string(column.type)
+    value = pc.binary_join_element_wise('"', column, '"', "") if is_text else column.cast(pa.string())
+    return pc.fill_null(value, "null")

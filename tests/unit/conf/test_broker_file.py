@@ -61,6 +61,7 @@ def test_defaults_are_those_of_the_specification() -> None:
         "topicPublisherThrottlingTickTimeMillis": "10",
         "brokerPublisherThrottlingTickTimeMillis": "50",
         "preciseTopicPublishRateLimiterEnable": "false",
+        "maxConcurrentUnload": "0",
         "headgateMaxDebtMs": "-1",
         "headgateReleaseQuantum": "0",
         "headgateDispatchReserveThenSettle": "false",
@@ -70,7 +71,7 @@ def test_defaults_are_those_of_the_specification() -> None:
     assert expected == {name: key.default for name, key in BROKER_KEYS.items()}
 
 
-def test_the_rates_are_the_publish_dispatch_and_subscribe_rates_of_the_specification() -> None:
+def test_the_rates_are_those_of_publishes_dispatches_subscribes_and_unloads() -> None:
     scopes = ("", "PerTopic", "PerSubscription", "PerReplicator")
     dispatch = {f"dispatchThrottlingRate{scope}In{unit}" for scope in scopes for unit in ("Msg", "Byte")}
     publish = {
@@ -79,7 +80,7 @@ def test_the_rates_are_the_publish_dispatch_and_subscribe_rates_of_the_specifica
         "maxPublishRatePerTopicInMessages",
         "maxPublishRatePerTopicInBytes",
     }
-    assert {*publish, *dispatch, "subscribeThrottlingRatePerConsumer"} == set(RATES)
+    assert {*publish, *dispatch, "subscribeThrottlingRatePerConsumer", "maxConcurrentUnload"} == set(RATES)
 
 
 def test_every_field_has_a_key_and_a_file_of_defaults_is_the_default() -> None:
@@ -117,6 +118,7 @@ def test_conf_is_frozen() -> None:
         (f"dispatchRateLimiterFactoryClassName={FACTORIES}Classic", "dispatch_implementation", "classic"),
         (f"dispatchRateLimiterFactoryClassName={FACTORIES}AsyncTokenBucket", "dispatch_implementation", "token_bucket"),
         ("maxMessagePublishBufferSizeInMB=64\nnumIOThreads=8", "io_threads", 8),
+        ("maxConcurrentUnload=3", "unload_starts_per_s", 3),
         ("headgateMaxDebtMs=-1", "max_debt_ms", None),
         ("headgateMaxDebtMs=0", "max_debt_ms", 0),
         ("headgateReleaseQuantum=0", "release_quantum_producers", None),

@@ -21,11 +21,13 @@ from headgate.conf import (
     ResourceGroup,
     ResourceGroups,
     Settings,
+    UnloadLimitRow,
     check_streaming,
     connection_limits,
     group_attachments,
     load_conf,
     publish_limits,
+    unload_limits,
 )
 from headgate.errors import ConfError
 
@@ -236,6 +238,15 @@ def test_attachments_are_rows_by_scope_and_name() -> None:
         AttachmentRow("namespace", "t/n", "g"),
         AttachmentRow("topic", "persistent://t/n/x", "g"),
     ] == group_attachments(conf)
+
+
+def test_the_limit_of_unloads_is_one_row_for_every_broker(conf_dir: Path) -> None:
+    assert [UnloadLimitRow("broker", "", 0, 60_000)] == unload_limits(Conf())
+    (conf_dir / "broker.conf").write_text("maxConcurrentUnload=3\nnamespaceBundleUnloadingTimeoutMs=500\n")
+    conf = load_conf(conf_dir)
+
+    assert [UnloadLimitRow("broker", "", 3, 500)] == unload_limits(conf)
+    assert conf.warnings == ()
 
 
 def test_without_files_the_default_and_the_broker_are_off() -> None:

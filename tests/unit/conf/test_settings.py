@@ -49,6 +49,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         },
         "trigger": {"interval_ms": 1000},
         "live": {"live_within_ms": 60_000, "live_lag_ms": 2000},
+        "metrics": {"port": 0, "address": "127.0.0.1", "topics": 0},
     } == Settings().model_dump()
 
 
@@ -86,6 +87,8 @@ def test_settings_are_frozen() -> None:
         ("operator.slots = 4096", "operator", "slots", 4096),
         ('[operator]\ntraffic = "offered"', "operator", "traffic", "offered"),
         ("trigger = { interval_ms = 0 }", "trigger", "interval_ms", 0),
+        ("[metrics]\nport = 65535", "metrics", "port", 65_535),
+        ('[metrics]\naddress = "::1"', "metrics", "address", "::1"),
     ],
 )
 def test_values_are_read(text: str, section: str, key: str, expected: object) -> None:
@@ -148,6 +151,20 @@ def remove(default: object) -> str:
         ("live", "live_within_ms = -1", f"got -1; allowed: {MS}; {remove(60000)}"),
         ("live", "live_lag_ms = -1", f"got -1; allowed: {MS}; {remove(2000)}"),
         (
+            "metrics",
+            "port = 65536",
+            f"got 65536; allowed: an integer from 0, which is off, to 65535; {remove(0)}",
+        ),
+        (
+            "metrics",
+            'address = "http://here"',
+            (
+                "got 'http://here'; allowed: an address of this machine, without port, or its name; "
+                f"{remove('127.0.0.1')}"
+            ),
+        ),
+        ("metrics", "topics = 10001", f"got 10001; allowed: an integer from 0 to 10000; {remove(0)}"),
+        (
             "live",
             "live_lags_ms = 1",
             "got an unknown key; allowed: live_lag_ms, live_within_ms; did you mean live_lag_ms?",
@@ -181,11 +198,14 @@ def test_a_wrong_value_names_line_key_value_range_and_default(section: str, line
         (
             "[triger]",
             (
-                "headgate.toml line 1: triger: got an unknown key; allowed: input, live, operator, trigger; "
+                "headgate.toml line 1: triger: got an unknown key; allowed: input, live, metrics, operator, trigger; "
                 "did you mean trigger?"
             ),
         ),
-        ("x = 1", "headgate.toml line 1: x: got an unknown key; allowed: input, live, operator, trigger; delete it"),
+        (
+            "x = 1",
+            "headgate.toml line 1: x: got an unknown key; allowed: input, live, metrics, operator, trigger; delete it",
+        ),
         (
             '[input]\nevent_time_from = "2100-01-01T00:00:00Z"',
             (

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.conformance.registry import RATE_LIMITERS
+from headgate.core.unload_limiter import UnloadLimiter
 from unit.core.traces import (
     SECOND,
     clock_traces,
@@ -111,8 +112,27 @@ def test_i15_starts_in_any_window_are_bounded(config, steps_ns, duration_ns):
         starts.append(limiter.unload(duration_ns, now_ns)[0])
     per_second = config["maxConcurrentUnload"]
     if per_second > 0:
-        for first, start_ns in enumerate(starts):
-            for count, end_ns in enumerate(starts[first:], start=1):
-                window_s = Fraction(end_ns - start_ns, SECOND)
+        assert_windows_are_bounded(starts, per_second)
 
-                assert count <= per_second * (window_s + 1) + 2
+
+@thorough
+@given(bursts, st.lists(st.sampled_from([1, 2, 7]), min_size=20, max_size=60), st.sampled_from([0, 1000]) | durations)
+def test_i15_starts_in_any_window_are_bounded_by_the_largest_n_where_it_changes(steps_ns, rates, duration_ns):
+    limiter = UnloadLimiter(rates[0], created_ns=0)
+    now_ns, starts, last_ns = 0, [], 0
+    for step_ns, per_second in zip(steps_ns, rates, strict=False):
+        now_ns += step_ns
+        limiter.update(per_second, 60_000, now_ns)
+        start_ns, end_ns, _ = limiter.unload(duration_ns, now_ns)
+        assert max(now_ns, last_ns) <= start_ns
+        starts.append(start_ns)
+        last_ns = end_ns
+    assert_windows_are_bounded(starts, max(rates))
+
+
+def assert_windows_are_bounded(starts, per_second):
+    for first, start_ns in enumerate(starts):
+        for count, end_ns in enumerate(starts[first:], start=1):
+            window_s = Fraction(end_ns - start_ns, SECOND)
+
+            assert count <= per_second * (window_s + 1) + 2

@@ -119,3 +119,72 @@ def test_unload_arguments_out_of_range_are_refused():
             UnloadLimiter(**{"created_ns": 0, **changes})
     with pytest.raises(InvalidArgument):
         UnloadLimiter(created_ns=0).unload(-1, 0)
+
+
+def after_idleness():
+    """Four starts a second, and at 2 s one start after idleness: three permits of credit are left."""
+    limiter = UnloadLimiter(4, created_ns=0)
+    for now_ns in (0, 2 * SECOND):
+        limiter.unload(0, now_ns)
+    return limiter
+
+
+@pytest.mark.parametrize(
+    ("updates", "starts_s"),
+    [
+        pytest.param([4], [2, 2, 2, 2, 2.25], id="an equal one changes nothing"),
+        pytest.param([8], [2, 2, 2, 2, 2.125], id="a larger one adds none"),
+        pytest.param([1], [2, 2, 3, 4, 5], id="credit is cut to one second's permits"),
+        pytest.param([1, 4], [2, 2, 2.25, 2.5, 2.75], id="what was cut does not come back"),
+        pytest.param([0], [2, 2, 2, 2, 2], id="without a bound"),
+        pytest.param([0, 4], [2, 2, 2, 2, 2.25], id="credit outlasts a time without a bound"),
+    ],
+)
+def test_a_changed_number_of_starts_keeps_the_credit_up_to_its_cap(updates, starts_s):
+    limiter = after_idleness()
+    for starts_per_s in updates:
+        limiter.update(starts_per_s, 60_000, 2 * SECOND)
+
+    assert [limiter.unload(0, 2 * SECOND)[0] / SECOND for _ in starts_s] == starts_s
+
+
+def test_a_changed_number_of_starts_keeps_the_instant_of_the_next_permit():
+    limiter = UnloadLimiter(1, created_ns=0)
+    limiter.unload(0, 0)
+    limiter.update(10, 60_000, SECOND // 5)
+
+    assert [limiter.unload(0, SECOND // 5)[0] for _ in range(2)] == [SECOND, SECOND + SECOND // 10]
+
+
+def test_idle_time_that_is_not_credit_yet_counts_at_the_changed_number():
+    limiter = UnloadLimiter(1, created_ns=0)
+    limiter.update(3, 60_000, 100 * SECOND)
+
+    starts_ns = [limiter.unload(0, 100 * SECOND)[0] - 100 * SECOND for _ in range(5)]
+    assert starts_ns == [0, 0, 0, 0, SECOND // 3]
+
+
+def test_a_changed_timeout_holds_for_the_next_unload_and_not_for_the_running_one():
+    limiter = UnloadLimiter(created_ns=0, timeout_ms=10_000)
+    limiter.unload(20 * SECOND, 0)
+    limiter.update(0, 2_000, 0)
+
+    assert limiter.unload(3 * SECOND, 0) == (10 * SECOND, 12 * SECOND, "timed_out")
+
+
+def test_a_late_update_acts_at_the_highest_time_seen_and_moves_time():
+    limiter = UnloadLimiter(created_ns=5)
+    limiter.update(1, 1, 0)
+    assert limiter.high_ns == 5
+    limiter.update(1, 1, 7)
+    assert limiter.unload(0, 0)[0] == 7
+
+
+@pytest.mark.parametrize("arguments", [(MAX + 1, 1, 0), (None, 1, 0), (1, 0, 0), (1, 1.5, 0), (1, 1, MAX + 1)])
+def test_a_refused_update_of_unloads_changes_nothing(arguments):
+    limiter = UnloadLimiter(3, created_ns=0)
+    before = limiter.state()
+
+    with pytest.raises(InvalidArgument):
+        limiter.update(*arguments)
+    assert limiter.state() == before

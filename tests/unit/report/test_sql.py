@@ -88,7 +88,9 @@ def test_a_query_that_cannot_be_run_says_why_and_which_tables_there_are(output, 
     message = str(refused.value)
     assert message.startswith("the query cannot be run: ")
     assert said in message
-    assert message.endswith(". Tables here: batches, control, dead_letters, marks, subscribe_decisions, topic_usage")
+    assert message.endswith(
+        ". Tables here: batches, control, dead_letters, marks, subscribe_decisions, topic_usage, unloads"
+    )
 
 
 def test_where_the_tables_of_jobs_of_one_broker_are_is_told(tmp_path):

@@ -12,7 +12,7 @@ from headgate.core.quota.groups import Dimension
 from headgate.quota.share_courses import BrokerCourse, QuotaCourse
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import QUESTION, ThrottleScreen
-from headgate.throttle.schemas import MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE
+from headgate.throttle.schemas import MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from headgate.throttle.tables import Tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
@@ -150,7 +150,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "topic                           publishes  throttled  share  held for  limiter to blame",
         "persistent://acme/n/a[b]:fire:      2,000        500  25.0%     1.2 s  group gold",
         "",
-        "Tables (Delta): out/marks  topic_usage  subscribe_decisions  dead_letters  batches  control",
+        "Tables (Delta): out/marks  topic_usage  subscribe_decisions  unloads  dead_letters  batches  control",
         f'Try: .venv/bin/headgate sql out "{QUESTION}"',
     ]
 
@@ -297,3 +297,30 @@ def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused
 
     lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
     assert set(shown) <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "said"),
+    [
+        (["done"], "1 unload of bundles, none timed out; the longest wait was 1.2 s, the last end is at "),
+        (
+            ["done", "timed_out", "timed_out"],
+            "3 unloads of bundles, 2 timed out; the longest wait was 1.2 s, the last end is at ",
+        ),
+    ],
+)
+def test_the_end_says_how_unloads_went(tmp_path, outcomes, said):
+    tables = Tables(tmp_path)
+    rows = [{"outcome": outcome, "waited_ns": 1_234_567_890, "end_time": NOW} for outcome in outcomes]
+    tables.append("unloads", pa.Table.from_pylist(rows, UNLOAD_OUTCOMES), "query", 0)
+    screen, file = screen_of(1.0, terminal=False)
+    screen.end(tables, "out")
+
+    assert f"{said}2026-03-01T12:00:10Z." in file.getvalue().splitlines()
+
+
+def test_the_end_is_silent_about_unloads_where_there_are_none(tmp_path):
+    screen, file = screen_of(1.0, terminal=False)
+    screen.end(Tables(tmp_path), "out")
+
+    assert "unloads of bundles" not in file.getvalue()

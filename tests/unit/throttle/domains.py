@@ -14,6 +14,7 @@ from headgate.throttle.changes import (
     CONNECTION_LIMIT,
     DISPATCH_LIMIT,
     SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
     Change,
     changes_table,
 )
@@ -23,6 +24,7 @@ from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import (
     CONNECTION_EVENTS,
     DEAD_LETTERS,
+    DISPATCH_DECISIONS,
     DISPATCHES,
     EVENTS,
     MARKS,
@@ -30,6 +32,8 @@ from headgate.throttle.schemas import (
     SUBSCRIBES,
     TICKS,
     TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+    UNLOADS,
 )
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Rules
@@ -43,7 +47,9 @@ WRITTEN = {
     "group_usage": GROUP_USAGE,
     "group_waits": GROUP_WAITS,
     "group_leaves": GROUP_LEAVES,
+    "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
+    "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
 }
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
@@ -59,11 +65,24 @@ def dispatch_limit(group, messages=None, bytes_=None, *, at_us=None, seq=0, brok
     return limit("group", group, messages, bytes_, at_us=at_us, seq=seq, broker=broker)._replace(kind=DISPATCH_LIMIT)
 
 
+def level_limit(kind, scope, name="", messages=None, bytes_=None, period_s=None, relative=None, **when):
+    """A dispatch limit that is no group's; when: as of `limit`."""
+    change = limit(scope, name, messages, bytes_, **when)
+    return change._replace(kind=kind, period_s=period_s, relative_to_publish_rate=relative)
+
+
 def subscribe_limit(scope, name="", subscribes=None, period_s=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
     at_us = 0 if at_us is None else START_US + at_us
     rate = {"subscribes_per_period": subscribes, "period_s": period_s}
     return Change(at_us, seq, broker, scope, name, kind=SUBSCRIBE_LIMIT, **rate)
+
+
+def unload_limit(starts_per_s=None, timeout_ms=None, *, at_us=None, seq=0, broker=None):
+    """A change at `at_us` after START_US, or in force from the start of time."""
+    at_us = 0 if at_us is None else START_US + at_us
+    limit = {"starts_per_s": starts_per_s, "timeout_ms": timeout_ms}
+    return Change(at_us, seq, broker, "broker", "", kind=UNLOAD_LIMIT, **limit)
 
 
 def connection_limit(*, at_us=None, seq=0, broker=None, **limits):
@@ -94,6 +113,10 @@ def subscribes_block(rows):
     return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, SUBSCRIBES)))
 
 
+def unloads_block(rows):
+    return Block("unloads", len(rows), encode(pa.Table.from_pylist(rows, UNLOADS)))
+
+
 def connections_block(rows):
     return Block("connections", len(rows), encode(pa.Table.from_pylist(rows, CONNECTION_EVENTS)))
 
@@ -116,7 +139,9 @@ class Outcome:
     group_usage: list[dict]
     group_waits: list[dict]
     group_leaves: list[dict]
+    dispatch_decisions: list[dict]
     subscribe_decisions: list[dict]
+    unloads: list[dict]
     dead_letters: list[dict]
     state: KeyState
 
@@ -198,6 +223,7 @@ def _picture_of_domain(domain):
         "usage": usage,
         "dispatch": _picture_of_dispatch(domain.dispatch),
         "subscribes": _picture_of_subscribes(domain.subscribes),
+        "unloads": domain.unloads,
         "connections": _picture_of_connections(domain.connections),
         "connection_topics": (
             domain.connection_topics.connections.to_pylist(),
@@ -212,16 +238,25 @@ def _picture_of_domain(domain):
 
 
 def _picture_of_dispatch(state):
+    """By names: positions depend on batches, as topics are registered before the levels of a step."""
     keys, topics = state.keys.to_pylist(), state.topics.to_pylist()
-    subscriptions = zip(state.subscription_topic, state.subscription_name.to_pylist(), strict=True)
+    counts = zip(state.open_topic.to_pylist(), state.open_name.to_pylist(), state.open_second, strict=True)
+    published = state.published
     return {
-        "topics": topics,
-        "level_of": state.level_of.tolist(),
+        "topics": {
+            topic: keys[level] if level >= 0 else level for topic, level in zip(topics, state.level_of, strict=True)
+        },
         "levels": {name: dict(zip(keys, column.tolist(), strict=True)) for name, column in state.levels.items()},
-        "line": [(topics[topic], name) for topic, name in subscriptions],
+        "line": list(zip(state.subscription_topic.to_pylist(), state.subscription_name.to_pylist(), strict=True)),
         "due_ns": state.subscription_due_ns.tolist(),
+        "held_by": state.subscription_held_by.tolist(),
         "reads": {name: column.tolist() for name, column in state.reads.items()},
-        "seen": _picture_of_seen(state.seen),
+        "open": dict(zip(counts, state.open_counts.tolist(), strict=True)),
+        "published": (published.since_ns, published.interval, published.sums.tolist(), published.averages.tolist()),
+        "seen": (
+            state.seen.epoch,
+            [(topics[t], keys[g]) for t, g in zip(state.seen.topic, state.seen.group, strict=True)],
+        ),
     }
 
 
@@ -304,13 +339,16 @@ def _rows(draw, made, of, topics, *, names, sizes, replication):
         number, amounts = divmod(rest, len(AMOUNTS))
         messages, bytes_ = AMOUNTS[amounts]
         name = names[number] if seq % 7 or not replication else f"pulsar.repl.{number}"
-        rows.append(made(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, **{of: name}))
+        row = made(at_us, topics[place], seq=seq, messages=messages, bytes_=bytes_, **{of: name})
+        if of == "subscription":
+            row |= {"entries": messages // 2, "caught_up": seq % 5 == 3, "filtered": seq % 11 == 5}
+        rows.append(row)
     return rows
 
 
 @st.composite
-def dispatch_changes(draw, *, most=4, moves=3):
-    """Dispatch limits of groups from the start of time and later, and attachments that change."""
+def dispatch_changes(draw, *, most=4, moves=3, wide=True):
+    """Dispatch limits from the start of time and later, and attachments that change. wide: of the broker, too."""
     times, groups = st.integers(0, 8 * SECOND_US), st.sampled_from(["gold", "iron", "lead"])
     later = [
         dispatch_limit(draw(groups), draw(group_rates), draw(group_byte_rates), at_us=draw(times))
@@ -320,7 +358,19 @@ def dispatch_changes(draw, *, most=4, moves=3):
         (scope, name), group = draw(st.sampled_from(RESOURCES)), draw(st.sampled_from([None, "gold", "iron", "lead"]))
         later.append(attach(name, group, scope, at_us=draw(times)))
     first = [dispatch_limit(name, draw(group_rates), draw(group_byte_rates)) for name in ("gold", "iron")]
+    places = [place for place in LEVELS if wide or place[1] != "broker"]
+    for at_us in [0] * draw(st.integers(0, 3)) + draw(st.lists(times, max_size=3)):
+        kind, scope, name = draw(st.sampled_from(places))
+        said = draw(st.none() | st.tuples(rates, byte_rates, st.sampled_from([1, 1, 2]), st.booleans()))
+        later.append(level_limit(kind, scope, name, *(said or ()), at_us=at_us or None))
     return [change._replace(seq=seq) for seq, change in enumerate([*first, *ATTACHED, *later])]
+
+
+LEVELS = [("dispatch_limit", "broker", "")] + [
+    (kind, scope, name)
+    for kind in ("dispatch_limit", "subscription_dispatch_limit", "replicator_dispatch_limit")
+    for scope, name in (("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]))
+]
 
 
 RESOURCES = [("tenant", "acme"), ("namespace", "acme/ns0"), ("namespace", "acme/ns1"), *(("topic", t) for t in TOPICS)]
@@ -360,6 +410,11 @@ def all_rules(draw, **fixed):
         "send_timeout_ms": draw(st.sampled_from([0, 50, 1000, 30_000])),
         "whole_brokers": draw(st.booleans()),
         "slot_ms": draw(st.sampled_from([0, 250])),
+        "classic": draw(st.booleans()),
+        "charges_entries": draw(st.booleans()),
+        "throttles_caught_up": draw(st.booleans()),
+        "filtered_entries": draw(st.booleans()),
+        "stats_interval_s": draw(st.sampled_from([1, 3])),
     }
     return Rules(**drawn | fixed)
 

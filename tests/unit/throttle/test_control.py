@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from headgate.conf import AttachmentRow, ConnectionLimitRow, LimitRow
+from headgate.conf import AttachmentRow, ConnectionLimitRow, LimitRow, UnloadLimitRow
 from headgate.throttle.blocks import decode
-from headgate.throttle.changes import ATTACHMENT, CONNECTION_LIMIT, LIMIT, Change, changes_of
+from headgate.throttle.changes import ATTACHMENT, CONNECTION_LIMIT, LIMIT, UNLOAD_LIMIT, Change, changes_of
 from headgate.throttle.control import (
     FROM_THE_START,
     changes_in,
@@ -35,6 +35,7 @@ IRON = LimitRow("group", "iron", 5, None)
 FREE = LimitRow("group", "free", None, None)
 ACME = AttachmentRow("tenant", "acme", "gold")
 SHOP = AttachmentRow("namespace", "acme/shop", "iron")
+UNLOADS = UnloadLimitRow("broker", "", 3, 500)
 
 
 def table(rows):
@@ -123,6 +124,21 @@ def test_limits_of_groups_and_attachments_can_be_left_to_others(before):
     assert [("default", "", 100)] == [(row["scope"], row["name"], row["messages_per_s"]) for row in rows]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "rows"),
+    [
+        ([UNLOADS], []),
+        ([UnloadLimitRow("broker", "", 3, 600)], [(AT, "unload_limit", "broker", 3, 600)]),
+        ([], [(AT, "unload_limit", "broker", None, None)]),
+    ],
+)
+def test_a_restart_appends_the_limit_of_unloads_if_it_has_changed(wanted, rows):
+    names = ("effective_time", "kind", "scope", "starts_per_s", "timeout_ms")
+    found = conf_rows([DEFAULT, *wanted], table(appended([DEFAULT, UNLOADS])), AT)
+
+    assert rows == [tuple(row[name] for name in names) for row in found]
+
+
 def test_conf_rows_are_numbered_on_so_that_their_changes_are_in_the_order_of_appending():
     changes = changes_in(table(appended([DEFAULT, GOLD], [TENFOLD], [DEFAULT, GOLD])))
 
@@ -165,6 +181,28 @@ def test_a_limit_of_a_topic_goes_to_its_key_where_topics_are_keys():
     rows = [conf_row(AT, 4, LimitRow("topic", topic, 1, 0)) | {"source": "admin"} for topic in TOPICS[:2]]
 
     assert {"changes": TOPICS[:2]} == pack(BY_TOPIC, *rows)[0]
+
+
+def test_a_limit_of_a_brokers_unloads_goes_to_the_key_of_that_broker_where_topics_are_keys():
+    keys, blocks = pack(BY_TOPIC, UNLOAD_ROW | {"broker": "b1"})
+
+    assert {"changes": [broker_key("b1")]} == keys
+    assert [Change(AT_US, 1, "b1", "broker", "", kind=UNLOAD_LIMIT, starts_per_s=3, timeout_ms=500)] == changes_of(
+        blocks["changes"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "concerned"),
+    [
+        (TOPICS[0], [LIMIT]),
+        (broker_key("b1"), [UNLOAD_LIMIT]),
+    ],
+)
+def test_limits_of_unloads_concern_keys_of_brokers_alone_and_other_limits_none_of_them(key, concerned):
+    changes = changes_in(table(appended([DEFAULT, UNLOADS])))
+
+    assert concerned == [change.kind for change in changes if change.concerns(key)]
 
 
 def test_limits_of_conf_files_are_given_to_topics_at_the_start_and_not_sent():
@@ -240,6 +278,7 @@ def test_limits_of_connections_that_cannot_be_are_dead_letters(wrong, reason):
 
 TOPIC_ROW = conf_row(AT, 1, LimitRow("topic", TOPICS[0], 1, 0)) | {"source": "admin"}
 ATTACHMENT_ROW = conf_row(AT, 1, ACME) | {"source": "admin"}
+UNLOAD_ROW = conf_row(AT, 1, UNLOADS) | {"source": "admin"}
 BROKER_ROW = TOPIC_ROW | {"scope": "broker", "name": ""}
 
 
@@ -252,11 +291,11 @@ PARTITION = f"{TOPICS[0]}-partition-7"
     [
         (
             TOPIC_ROW | {"kind": "limits"},
-            "kind: got limits, allowed are limit, attachment, dispatch_limit, subscribe_limit, connection_limit",
+            "kind: got limits, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit, connection_limit",
         ),
         (
             TOPIC_ROW | {"kind": None},
-            "kind: got None, allowed are limit, attachment, dispatch_limit, subscribe_limit, connection_limit",
+            "kind: got None, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit, connection_limit",
         ),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
@@ -274,7 +313,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             tick_row(AT, finish=True) | {"source": "admin"},
-            "kind: got finish, allowed are limit, attachment, dispatch_limit, subscribe_limit, connection_limit",
+            "kind: got finish, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit, connection_limit",
         ),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
@@ -291,6 +330,18 @@ PARTITION = f"{TOPICS[0]}-partition-7"
                 "kind: got attachment, but the state of this checkpoint is split finer than brokers: start with a new "
                 "--output while there are groups"
             ),
+        ),
+        (UNLOAD_ROW | {"scope": "topic", "name": TOPICS[0]}, "scope: got topic, allowed are broker"),
+        (UNLOAD_ROW | {"name": "b1"}, "name: got 'b1', allowed is no name with scope broker"),
+        (
+            UNLOAD_ROW | {"starts_per_s": None},
+            "starts_per_s, timeout_ms: got one of them, allowed are both, or neither: the default holds then",
+        ),
+        (UNLOAD_ROW | {"starts_per_s": -1}, "starts_per_s: got -1, allowed is a whole number from 0, which is off"),
+        (UNLOAD_ROW | {"timeout_ms": 0}, "timeout_ms: got 0, allowed is a whole number from 1 to 9223372036854"),
+        (
+            UNLOAD_ROW | {"timeout_ms": 9223372036855},
+            "timeout_ms: got 9223372036855, allowed is a whole number from 1 to 9223372036854",
         ),
         (TOPIC_ROW | {"name": None}, "name: got None, allowed is a name with scope topic"),
         (TOPIC_ROW | {"scope": "group", "name": ""}, "name: got '', allowed is a name with scope group"),
@@ -352,6 +403,17 @@ def test_a_limit_wider_than_a_topic_is_refused_where_topics_are_keys():
     ]
 
 
+def test_a_limit_of_all_brokers_unloads_is_refused_where_topics_are_keys():
+    _, blocks = pack(BY_TOPIC, UNLOAD_ROW)
+
+    assert blocks["dead_letters"]["reason"].to_pylist() == [
+        (
+            "broker: got null, allowed is a name while state_key is topic; put limits of all brokers in the conf files "
+            "and restart"
+        )
+    ]
+
+
 @pytest.mark.parametrize("group", ["gold", None])
 def test_an_attachment_is_refused_where_topics_are_keys(group):
     _, blocks = pack(BY_TOPIC, ATTACHMENT_ROW | {"group_name": group})
@@ -369,10 +431,13 @@ def test_an_attachment_is_refused_where_topics_are_keys(group):
         (SLOTS, ATTACHMENT_ROW | {"group_name": None}),
         (SLOTS, BROKER_ROW | {"messages_per_s": 0, "bytes_per_s": None}),
         (SLOTS, TOPIC_ROW | {"messages_per_s": None, "bytes_per_s": None}),
+        (SLOTS, UNLOAD_ROW),
+        (SLOTS, UNLOAD_ROW | {"broker": "b1", "starts_per_s": 0, "timeout_ms": 9223372036854}),
+        (SLOTS, UNLOAD_ROW | {"name": None, "starts_per_s": None, "timeout_ms": None}),
         (SLOTS, TOPIC_ROW | {"name": "non-persistent://acme/ns0/a/b"}),
         (SLOTS, TOPIC_ROW | {"seq": None, "written_at": None, "source": None}),
     ],
 )
 def test_a_row_that_can_be_carried_out_is_no_dead_letter(routing, row):
     assert {"changes": routing.keys} == pack(routing, row)[0]
-    assert row["kind"] in {LIMIT, ATTACHMENT}
+    assert row["kind"] in {LIMIT, ATTACHMENT, UNLOAD_LIMIT}

@@ -1,7 +1,8 @@
 """What holds of dispatch whatever comes: both engines agree, batches and slots do not show, nothing is lost."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ from unit.throttle.domains import (
     all_rules,
     assert_engines_agree,
     attach,
+    byte_rates,
     changes_block,
     cuts,
     dispatch_changes,
@@ -29,11 +31,13 @@ from unit.throttle.domains import (
     dispatches_block,
     end_us,
     events_block,
+    level_limit,
     limit_changes,
     merged_usage,
     merged_waits,
     picture,
     quick,
+    rates,
     rows_in,
     step_through,
     tick_block,
@@ -72,7 +76,41 @@ def test_batches_ticks_and_the_state_between_them_do_not_show(engine, data, chan
 
     assert merged_usage(expected) == merged_usage(actual)
     assert merged_waits(expected) == merged_waits(actual)
+    assert by_second(expected) == by_second(actual)
     assert picture(expected.state) == picture(actual.state)
+
+
+def by_second(outcome):
+    return sorted(outcome.dispatch_decisions, key=str)
+
+
+@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@settings(quick, max_examples=40)
+@given(st.data(), rules_with_slots, endings_us)
+def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(engine, data, rules, after_us):
+    """Averages of publishes are those of whole intervals, wherever batches end."""
+    rows, publishes = data.draw(dispatches()), data.draw(traffic())
+    relative = level_limit("dispatch_limit", "default", "", 5, 400, relative=True)
+    later = relative._replace(effective_us=START_US + data.draw(endings_us), seq=1, kind="subscription_dispatch_limit")
+    until_us = max(end_us(rows), end_us(publishes)) + after_us
+    both = sorted([*rows, *publishes], key=lambda row: row["event_time_us"])
+    places = sorted(data.draw(st.lists(st.integers(0, len(both)), max_size=4)))
+    batches = [both[start:end] for start, end in pairwise([0, *places, len(both)])]
+    blocks = [
+        [
+            dispatches_block([row for row in batch if "subscription" in row]),
+            events_block([row for row in batch if "producer" in row]),
+            *([tick_block(end_us(batch))] if batch else []),
+        ]
+        for batch in batches
+    ]
+    blocks[0].append(changes_block([relative, later]))
+    blocks[-1].append(tick_block(until_us))
+    expected = step_through(batches_of(rows, publishes, [relative, later], until_us), rules, engine, stored=False)
+    actual = step_through(blocks, rules, engine)
+
+    assert by_second(expected) == by_second(actual)
+    assert picture(expected.state)[BROKER]["dispatch"] == picture(actual.state)[BROKER]["dispatch"]
 
 
 @quick
@@ -110,18 +148,77 @@ def of_class(rows, traffic_class):
 
 
 @quick
-@given(dispatches(replication=False), dispatch_changes(moves=0), all_rules(slot_ms=250, offered=True))
+@given(
+    dispatches(replication=False),
+    dispatch_changes(moves=0),
+    all_rules(slot_ms=250, offered=True, throttles_caught_up=True, filtered_entries=True),
+)
 def test_a_read_is_admitted_once_or_withheld(rows, changes, rules):
-    outcome = step_through(batches_of(rows, [], changes, end_us(rows)), rules)
+    last = [tick_block(end_us(rows), finish=True)]
+    outcome = step_through([*batches_of(rows, [], changes, end_us(rows)), last], rules)
     reads = outcome.state.domains[BROKER].dispatch.reads
     of_groups = [row for row in rows if GROUP_OF[row["topic"]]]
-    offered, admitted = (sum(row[f"{name}_msgs"] for row in outcome.group_usage) for name in ("offered", "admitted"))
+    offered = sum(row["offered_msgs"] for row in outcome.group_usage)
+    told = {name: sum(row[name] for row in outcome.dispatch_decisions) for name in ("messages", "allowed_messages")}
 
-    assert sum(row["messages"] for row in of_groups) == offered == admitted + reads["messages"].sum()
+    assert sum(row["messages"] for row in of_groups) == offered
+    assert sum(row["messages"] for row in rows) == told["messages"]
+    assert told["messages"] == told["allowed_messages"] + reads["messages"].sum()
+
+
+LEVEL_RATES = st.lists(st.tuples(rates, byte_rates, st.sampled_from([1, 1, 2, 7])), min_size=3, max_size=3)
+
+
+@settings(quick, max_examples=60)
+@given(dispatches(topics=TOPICS[3:], replication=False), LEVEL_RATES, LEVEL_RATES, all_rules(offered=False))
+def test_a_delivery_is_held_back_where_the_dispatch_limiter_lets_none_start(rows, first, then, rules):
+    """Levels of broker, topic and subscription, whose rates all change in the middle."""
+    rows = [row | {"subscription": "s", "filtered": False} for row in rows]
+    at_us = rows[len(rows) // 2]["event_time_us"] - START_US
+    places = [("dispatch_limit", "broker"), ("dispatch_limit", "default"), ("subscription_dispatch_limit", "default")]
+    changes = [
+        level_limit(kind, scope, "", *rates, at_us=when, seq=seq)
+        for when, some in ((None, first), (at_us, then))
+        for seq, ((kind, scope), rates) in enumerate(zip(places, some, strict=True))
+    ]
+    outcome = step_through([*batches_of(rows, [], changes, end_us(rows)), [tick_block(0, finish=True)]], rules)
+    names = [f"held_by_{scope}" for scope in ("broker", "topic", "subscription")]
+    held = Counter(row["event_time_us"] // SECOND_US for row in rows_held_back(rows, first, then, at_us, rules))
+    told = {row["event_time"]: sum(row[name] for name in names) for row in outcome.dispatch_decisions}
+
+    assert without_zeros(held) == without_zeros({int(at.timestamp()): count for at, count in told.items()})
+
+
+def rows_held_back(rows, first, then, at_us, rules):
+    """The rows that a limiter with these levels would not have let start, if it is charged for all."""
+    limiter = DispatchLimiter(
+        created_ns=0,
+        on_batch=rules.charges_entries,
+        throttle_non_backlog=rules.throttles_caught_up,
+        max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
+    )
+    names = ("broker", "topic", "subscription")
+    implementation = "classic" if rules.classic else "token_bucket"
+    has_begun, has_changed = False, False
+    for row in rows:
+        now_ns, exempt = row["event_time_us"] * 1000, row["caught_up"]
+        if not has_changed and row["event_time_us"] - START_US >= at_us:
+            has_changed = True
+            for name, (messages, bytes_, period_s) in zip(names, then, strict=True):
+                if has_begun:
+                    limiter.update(name, messages, bytes_, now_ns, period_s=period_s)
+            first = then
+        if not has_begun and not (exempt and not rules.throttles_caught_up):
+            has_begun = True
+            for name, (messages, bytes_, period_s) in zip(names, first, strict=True):
+                limiter.add_level(name, messages, bytes_, now_ns, period_s=period_s, implementation=implementation)
+        if not limiter.may_dispatch(now_ns, caught_up=exempt):
+            yield row
+        limiter.dispatched(row["messages"], row["bytes"], now_ns, entries=row["entries"], caught_up=exempt)
 
 
 @quick
-@given(dispatches(), dispatch_changes(), all_rules(slot_ms=250, offered=False))
+@given(dispatches(), dispatch_changes(), all_rules(slot_ms=250, offered=False, filtered_entries=True))
 def test_what_was_delivered_is_admitted_as_it_was_offered(rows, changes, rules):
     for row in step_through(batches_of(rows, [], changes, end_us(rows)), rules).group_usage:
         assert (row["admitted_msgs"], row["admitted_bytes"]) == (row["offered_msgs"], row["offered_bytes"])
@@ -131,7 +228,7 @@ def test_what_was_delivered_is_admitted_as_it_was_offered(rows, changes, rules):
 @given(dispatches(replication=False), st.integers(1, 30), st.sampled_from([0, 400]), st.sampled_from([-1, 0, 500]))
 def test_reads_start_as_the_dispatch_limiter_says(rows, messages, bytes_, max_debt_ms):
     """One group, constant rates: the same starts as a limiter with a level `group`, read by read."""
-    rules = Rules(offered=True, slot_ms=1, max_debt_ms=max_debt_ms)
+    rules = Rules(offered=True, slot_ms=1, max_debt_ms=max_debt_ms, filtered_entries=True)
     until_us = end_us(rows) + 5 * SECOND_US
     changes = [*(attach(topic, "gold") for topic in TOPICS), dispatch_limit("gold", messages, bytes_ or None)]
     outcome = step_through(batches_of(rows, [], changes, until_us), rules)

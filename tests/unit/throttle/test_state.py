@@ -12,12 +12,20 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.changes import ATTACHMENT, CONNECTION_LIMIT, SUBSCRIBE_LIMIT, Change, changes_of, changes_table
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
+    Change,
+    changes_of,
+    changes_table,
+)
 from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 from headgate.throttle.connection_topics import ConnectionTopics
-from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, DispatchState
+from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import EVENTS, SUBSCRIBES
+from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, SUBSCRIBES
 from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -32,6 +40,7 @@ from headgate.throttle.state import (
 )
 from headgate.throttle.step import Rules
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.unload_state import UnloadState
 from unit.throttle.domains import (
     all_rules,
     changes_block,
@@ -53,6 +62,7 @@ CHANGES = [
     Change(7, 3, "b1", "broker", "", 0, 2**62),
     Change(8, 4, None, "tenant", "t", kind=ATTACHMENT, group_name="gold"),
     Change(9, 5, None, "topic", "persistent://t/n/a", kind=SUBSCRIBE_LIMIT, subscribes_per_period=3, period_s=30),
+    Change(9, 6, "b1", "broker", "", kind=UNLOAD_LIMIT, starts_per_s=3, timeout_ms=2000),
     Change(9, 6, None, "broker", "", kind=CONNECTION_LIMIT, conditions=(7, 0, 0, 1, 5, 6, 8)),
 ]
 
@@ -63,7 +73,9 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState | SubscribeState | ConnectionState | ConnectionTopics | Seen):
+    if isinstance(
+        value, DispatchState | SubscribeState | UnloadState | ConnectionState | ConnectionTopics | Seen | Averages
+    ):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -85,9 +97,15 @@ def full_dispatch():
             name: np.array([[next(count) for _ in range(width)] if width > 1 else 1])
             for name, width in LEVEL_FIELDS.items()
         },
-        subscription_topic=np.array([0, 0]),
+        subscription_topic=pa.array(["persistent://t/n/a", "persistent://t/n/b"]),
         subscription_name=pa.array(["s", "r"]),
         subscription_due_ns=np.array([5, 6]),
+        subscription_held_by=np.array([4, 1]),
+        open_second=np.array([7]),
+        open_topic=pa.array(["persistent://t/n/a"]),
+        open_name=pa.array(["s"]),
+        open_counts=np.array([[next(count) for _ in DISPATCH_COUNTS]]),
+        published=Averages(1, 2, np.array([0]), np.array([[3, 4]]), np.array([[5, 6]])),
         reads={name: np.array([0, next(count)]) for name in READ_FIELDS},
         seen=Seen(next(count), np.array([0]), np.array([0])),
     )
@@ -140,6 +158,7 @@ def full_domain():
         seen=Seen(next(count), np.array([0]), np.array([1])),
         dispatch=full_dispatch(),
         subscribes=full_subscribes(),
+        unloads=UnloadState(busy_until_ns=5, next_free_ns=6, credit=7),
         connections=full_connections(),
         connection_topics=ConnectionTopics(pa.array(["c"]), np.array([2**32])),
         held={
@@ -175,6 +194,7 @@ def test_every_field_comes_back(stored):
     assert [] == [name for name, value in plain(full_dispatch()).items() if value == default["dispatch"][name]]
     assert [] == [name for name, value in plain(full_connections()).items() if value == default["connections"][name]]
     assert [] == [name for name, value in plain(full_subscribes()).items() if value == default["subscribes"][name]]
+    assert [] == [name for name, value in plain(full_domain().unloads).items() if value == default["unloads"][name]]
 
 
 def test_a_state_without_anything_comes_back():

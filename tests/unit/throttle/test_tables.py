@@ -122,7 +122,10 @@ def test_the_page_of_the_tables_names_the_tables_that_there_are():
 def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(table):
     schema = (
         generate_file(
-            TraceSpec(events=1, files=1, dispatch_share=0.4, subscribe_share=0.3, connection_share=0.3), 0
+            TraceSpec(
+                events=1, files=1, dispatch_share=0.4, subscribe_share=0.3, unload_share=0.1, connection_share=0.2
+            ),
+            0,
         ).schema
         if table == "Input"
         else ALL[table]

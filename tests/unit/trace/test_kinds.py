@@ -1,7 +1,8 @@
-"""Dispatches and subscribes in a trace: their shares, their columns, and nothing else about the rows."""
+"""Dispatches, subscribes and unloads in a trace: their shares, their columns, and nothing else about the rows."""
 
 import csv
 import json
+import zlib
 from collections import Counter
 from dataclasses import replace
 
@@ -9,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from headgate.trace import SCHEMA, TraceSpec, generate_files, write_trace
+from headgate.trace.kinds import DURATIONS_MS
 
 SPEC = TraceSpec(events=8_000, files=3, dispatch_share=0.4, subscriptions_per_topic=3)
 CONSUMER = ("client", "consumer", "consumer_id")
+UNLOADING = ("bundle", "duration_ms")
 NOT_OF_SUBSCRIBES = ("producer", "connection", "subscription", "messages", "bytes")
 OF_KIND = ("kind", "producer", "connection", "subscription")
 
@@ -43,20 +46,27 @@ def test_a_share_of_1_leaves_no_publishes():
     assert {"dispatch"} == {row["kind"] for row in rows_of(replace(SPEC, dispatch_share=1.0))}
 
 
+ALL_KINDS = replace(SPEC, subscribe_share=0.2, consumers_per_topic=2)
+UNLOADS = replace(SPEC, unload_share=0.2)
+
+
 @pytest.mark.parametrize("file_format", ["json", "csv"])
-def test_lines_hold_the_rows_of_the_tables(tmp_path, file_format):
-    write_trace(SPEC, tmp_path, file_format)
+@pytest.mark.parametrize("spec", [SPEC, ALL_KINDS, UNLOADS], ids=["dispatches", "subscribes", "unloads"])
+def test_lines_hold_the_rows_of_the_tables(tmp_path, spec, file_format):
+    """A null is null in JSON, also in a column of numbers, and empty in CSV."""
+    write_trace(spec, tmp_path, file_format)
     texts = [path.read_text().splitlines() for path in sorted(tmp_path.iterdir())]
     if file_format == "json":
         found = [json.loads(line) for lines in texts for line in lines]
     else:
         found = [row for lines in texts for row in csv.DictReader(lines)]
-    expected = [(row["kind"], row["producer"] or None, row["subscription"] or None) for row in rows_of(SPEC)]
 
-    assert expected == [(row["kind"], row["producer"] or None, row["subscription"] or None) for row in found]
+    assert list(map(in_words, rows_of(spec))) == list(map(in_words, found))
 
 
-ALL_KINDS = replace(SPEC, subscribe_share=0.2, consumers_per_topic=2)
+def in_words(row):
+    """The row without its time, numbers as text."""
+    return {name: None if value in {None, ""} else str(value) for name, value in row.items() if name != "event_time"}
 
 
 def test_subscribes_have_their_share_beside_dispatches_and_consumers_of_their_own():
@@ -83,6 +93,47 @@ def test_a_spoiled_subscribe_has_its_defect_in_a_column_of_its_own():
     assert {"client", "consumer", "consumer_id", "topic", "kind", "event_time"} <= set().union(*changed)
     assert {0, 1} == {len(names) for names in changed}
     assert not set().union(*changed) & set(NOT_OF_SUBSCRIBES)
+
+
+def unloads_in(rows):
+    return [row for row in rows if row["kind"] == "unload"]
+
+
+def test_unloads_have_their_share_beside_dispatches_and_bundles_and_durations_alone():
+    rows = rows_of(UNLOADS)
+    unloads = unloads_in(rows)
+
+    assert rows_of(SPEC) == [
+        {name: row[name] for name in row if name not in UNLOADING} if row["kind"] != "unload" else publish
+        for row, publish in zip(rows, rows_of(SPEC), strict=True)
+    ]
+    assert SPEC.events * 0.2 == pytest.approx(len(unloads), rel=0.05)
+    assert {(None,) * 6} == {tuple(row[name] for name in ("topic", *NOT_OF_SUBSCRIBES)) for row in unloads}
+    assert {(None,) * 2} == {tuple(row[name] for name in UNLOADING) for row in rows if row["kind"] != "unload"}
+    assert set(DURATIONS_MS) == {row["duration_ms"] for row in unloads}
+
+
+def test_the_bundle_of_an_unload_is_the_range_of_its_namespace_that_its_topics_hash_is_in():
+    rows, publishes = rows_of(UNLOADS), rows_of(replace(UNLOADS, unload_share=0.0))
+    ranges = set()
+    for row, publish in zip(rows, publishes, strict=True):
+        if row["kind"] == "unload":
+            tenant, namespace, span = row["bundle"].split("/")
+            low, high = (int(end, 16) for end in span.split("_"))
+            assert publish["topic"].startswith(f"persistent://{tenant}/{namespace}/")
+            assert low <= zlib.crc32(publish["topic"].encode()) <= high
+            ranges.add((low, high))
+
+    assert 4 == len(ranges)
+
+
+def test_a_spoiled_unload_has_its_defect_in_a_column_of_its_own():
+    spoiled, good = rows_of(replace(UNLOADS, bad_share=0.3)), rows_of(UNLOADS)
+    pairs = [(one, other) for one, other in zip(spoiled, good, strict=True) if other["kind"] == "unload"]
+    changed = [{name for name in other if one[name] != other[name]} for one, other in pairs]
+
+    assert {"bundle", "duration_ms", "kind", "event_time", "broker"} == set().union(*changed)
+    assert {0, 1} == {len(names) for names in changed}
 
 
 def test_a_spoiled_dispatch_lacks_its_subscription_where_a_publish_lacks_a_name():

@@ -7,81 +7,42 @@ equal. Instants never decrease from one operation to the next; the caller clamps
 from typing import Any
 
 import numpy as np
-from numpy import int64, uint64
+from numpy import int64
 
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.dispatch_levels import (
+    charge_group,
+    charge_rate,
+    follow,
+    is_limited,
+    missing_of_group,
+    missing_of_rate,
+    ready_ns,
+    set_group_rates,
+    set_rates,
+)
 from headgate.core.kernels.dispatch_types import (
     COUNT,
     FIRST,
+    FOLLOW,
+    GROUP,
     LAST,
+    NO_LEVEL,
+    PLACES,
     RETRY_NS,
     SET_RATE,
     DispatchArrays,
     DispatchOperations,
 )
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, PERIOD_NS, WITHHELD_ROWS, Ints, Records
-from headgate.core.kernels.int128 import MAX, distance, earn, sat_add, wait_ns
-from headgate.core.kernels.limiter import bear, blocking, charge_limiter, set_rate_of
+from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, WITHHELD_ROWS, Ints
+from headgate.core.kernels.int128 import sat_add
+from headgate.core.kernels.limiter import blocking
 from headgate.core.kernels.queues import end_wait, note_cause
-from headgate.core.kernels.token_bucket import draw, set_gate
-
-
-@kernel
-def settle_levels(buckets: Records) -> None:
-    """Derive what follows from rate, last_ns and remainder_ns of every bucket."""
-    for i in range(buckets.shape[0]):
-        for kind in range(2):
-            bucket = buckets[i, kind]
-            bucket.period_ns, bucket.capacity = PERIOD_NS, bucket.rate
-            in_steps(bucket)
-
-
-@kernel
-def in_steps(bucket: Any) -> None:
-    """Refills come in steps of strictly more than a period (rate-limiters 6.1)."""
-    bucket.resolution_ns = PERIOD_NS
-    set_gate(bucket)
-
-
-@inlined
-def missing(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
-    """The dimensions without a permit as bits. Both are read, of a blocked level none."""
-    causes = blocking(domain.buckets, i)
-    if causes == 0:
-        for kind in range(2):
-            bucket = domain.buckets[i, kind]
-            if bucket.rate > 0 and draw(bucket, int64(0), now_ns) <= 0:
-                causes |= 1 << kind
-    return causes
-
-
-@kernel
-def refilled_ns(bucket: Any) -> int64:
-    """When a bucket without permits has one again, if nothing is charged before."""
-    lacking = distance(bucket.balance, int64(1))
-    earned_ns = wait_ns(lacking, bucket.period_ns, bucket.rate)
-    new, _ = earn(uint64(earned_ns), bucket.rate, bucket.period_ns)
-    if new < lacking:
-        earned_ns = sat_add(earned_ns, int64(1))
-    return max(sat_add(bucket.due_ns, int64(1)), sat_add(bucket.last_ns, earned_ns - bucket.remainder_ns))
-
-
-@kernel
-def ready_ns(domain: DispatchArrays, i: int64) -> int64:
-    """The first instant at which a read would find permits in every dimension, if nothing is charged before."""
-    if blocking(domain.buckets, i) != 0:
-        return int64(MAX)
-    at_ns = int64(0)
-    for kind in range(2):
-        bucket = domain.buckets[i, kind]
-        if bucket.rate > 0 and bucket.balance <= 0:
-            at_ns = max(at_ns, refilled_ns(bucket))
-    return at_ns
 
 
 @kernel
 def end_if_refilled(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
-    """End a level's wait at the step that refilled it, if that has come (admitted traffic)."""
+    """End a group's wait at the step that refilled it, if that has come (admitted traffic)."""
     if not domain.offered and domain.limiters[i].cause != 0:
         at_ns = ready_ns(domain, i)
         if at_ns <= now_ns:
@@ -89,21 +50,47 @@ def end_if_refilled(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
 
 
 @kernel
-def tried(domain: DispatchArrays, topic: int64, messages: int64, bytes_: int64, now_ns: int64) -> int:
-    """Start a read and return 0; or the dimensions for want of which it does not start, as bits."""
-    i = domain.level_of[topic]
-    if i < 0:
-        return 0
-    bear(domain.limiters[i], domain.buckets, i, now_ns)
-    causes = missing(domain, i, now_ns)
-    if causes == 0:
-        charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns)
-        if domain.tells:
-            n = domain.used[ADMISSION_ROWS]
-            row = domain.admissions[n]
-            row.at_ns, row.topic, row.messages, row.bytes = now_ns, topic, messages, bytes_
-            domain.used[ADMISSION_ROWS] = n + 1
-    return causes
+def first_missing(domain: DispatchArrays, s: int64, now_ns: int64) -> tuple[int, int]:
+    """Place from 1 of the first level without permits and what it lacks as bits, 0 and 0: a read may start.
+
+    Later levels are not read.
+    """
+    for place in range(PLACES):
+        i = domain.chains[s, place]
+        if i == NO_LEVEL:
+            continue
+        causes = missing_of_group(domain, i, now_ns) if place == GROUP else missing_of_rate(domain, i, now_ns)
+        if causes != 0:
+            return place + 1, causes
+    return 0, 0
+
+
+@kernel
+def charge(domain: DispatchArrays, s: int64, charged: int64, bytes_: int64, now_ns: int64) -> int:
+    """Charge every level; the dimensions of which the group has no permits left as bits."""
+    for place in range(GROUP):
+        i = domain.chains[s, place]
+        if i != NO_LEVEL:
+            charge_rate(domain, i, charged, bytes_, now_ns)
+    group = domain.chains[s, GROUP]
+    return 0 if group == NO_LEVEL else charge_group(domain, group, charged, bytes_, now_ns)
+
+
+@kernel
+def tried(domain: DispatchArrays, s: int64, read: Any, now_ns: int64) -> tuple[int, int]:
+    """Start a read and return 0 and 0; or which level holds it, and what that lacks."""
+    if read.exempt == 0:
+        place, causes = first_missing(domain, s, now_ns)
+        if place != 0:
+            return place, causes
+        charge(domain, s, read.charged, read.bytes, now_ns)
+    n = domain.used[ADMISSION_ROWS]
+    row = domain.starts[n]
+    row.at_ns, row.subscription, row.arrived_ns = now_ns, s, read.at_ns
+    row.messages, row.bytes = read.messages, read.bytes
+    row.counted = int64(domain.chains[s, GROUP] != NO_LEVEL and read.exempt == 0)
+    domain.used[ADMISSION_ROWS] = n + 1
+    return 0, 0
 
 
 @kernel
@@ -120,51 +107,76 @@ def append(domain: DispatchArrays, s: int64) -> None:
 
 
 @kernel
-def skip(domain: DispatchArrays, s: int64, causes: int64, now_ns: int64) -> None:
-    subscription = domain.subscriptions[s]
-    i = domain.level_of[subscription.topic]
-    subscription.due_ns = sat_add(now_ns, RETRY_NS)
+def skip(domain: DispatchArrays, s: int64, place: int64, causes: int64, now_ns: int64) -> None:
+    subscription, group = domain.subscriptions[s], domain.chains[s, GROUP]
+    subscription.due_ns, subscription.held_by = sat_add(now_ns, RETRY_NS), place
     append(domain, s)
-    if subscription.counted == 0:
-        subscription.counted = 1
-        domain.limiters[i].waiting += 1
-    if domain.tells:
-        note_cause(domain, i, causes, now_ns)
+    counted = int64(place == GROUP + 1)
+    if counted > subscription.counted:
+        domain.limiters[group].waiting += 1
+    elif counted < subscription.counted:
+        leave(domain, group, now_ns)
+    subscription.counted = counted
+    if counted != 0 and domain.tells:
+        note_cause(domain, group, causes, now_ns)
 
 
 @kernel
-def withhold(domain: DispatchArrays, s: int64, messages: int64, bytes_: int64, now_ns: int64) -> None:
-    """Keep a read behind those of its subscription that wait already."""
+def leave(domain: DispatchArrays, group: int64, now_ns: int64) -> None:
+    """A group has one subscription less that waits for it."""
+    domain.limiters[group].waiting -= 1
+    if domain.limiters[group].waiting == 0:
+        end_wait(domain, group, now_ns)
+
+
+@kernel
+def withheld(domain: DispatchArrays, s: int64, ops: DispatchOperations, e: int64) -> int64:
+    """Keep a read behind those of its subscription that wait already; its position."""
     subscription = domain.subscriptions[s]
     n = domain.used[WITHHELD_ROWS]
     domain.used[WITHHELD_ROWS] = n + 1
     read = domain.reads[n]
-    read.next, read.at_ns, read.messages, read.bytes = NONE, now_ns, messages, bytes_
+    read.next, read.at_ns, read.messages, read.bytes = NONE, ops.at_ns[e], ops.messages[e], ops.bytes[e]
+    read.charged, read.exempt = ops.charged[e], ops.exempt[e]
     if subscription.head == NONE:
         subscription.head = n
     else:
         domain.reads[subscription.tail].next = n
     subscription.tail = n
+    return n
 
 
 @kernel
 def retry(domain: DispatchArrays, s: int64, now_ns: int64) -> bool:
-    """Start the subscription's reads one after another; False if a blocked level skips the first."""
-    subscription, causes = domain.subscriptions[s], 0
-    i = domain.level_of[subscription.topic]
+    """Start the subscription's reads one after another; False if none started and none can while nothing changes: its
+    group is blocked, and no other level, which would be read, limits it.
+    """
+    subscription, group = domain.subscriptions[s], domain.chains[s, GROUP]
+    place, causes, has_started = 0, 0, False
     while subscription.head != NONE:
-        read = domain.reads[subscription.head]
-        causes = tried(domain, subscription.topic, read.messages, read.bytes, now_ns)
-        if causes != 0:
+        place, causes = tried(domain, s, domain.reads[subscription.head], now_ns)
+        if place != 0:
             break
-        subscription.head = read.next
-    if causes != 0:
-        skip(domain, s, causes, now_ns)
-    elif i >= 0 and subscription.counted != 0:
-        domain.limiters[i].waiting -= 1
-        if domain.limiters[i].waiting == 0:
-            end_wait(domain, i, now_ns)
-    return i < 0 or blocking(domain.buckets, i) == 0
+        subscription.head = domain.reads[subscription.head].next
+        has_started = True
+    if place != 0:
+        skip(domain, s, int64(place), int64(causes), now_ns)
+    elif subscription.counted != 0:
+        subscription.counted = 0
+        leave(domain, group, now_ns)
+    return has_started or not is_stuck(domain, s)
+
+
+@kernel
+def is_stuck(domain: DispatchArrays, s: int64) -> bool:
+    group = domain.chains[s, GROUP]
+    if group == NO_LEVEL or blocking(domain.buckets, group) == 0:
+        return False
+    for place in range(GROUP):
+        i = domain.chains[s, place]
+        if i != NO_LEVEL and is_limited(domain, i):
+            return False
+    return True
 
 
 @kernel
@@ -196,18 +208,14 @@ def pass_over(domain: DispatchArrays, until_ns: int64) -> None:
 
 
 @kernel
-def set_rates(
-    domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s: int64, floor: Ints, now_ns: int64
-) -> None:
-    """Change a level's rates; before its first dispatch that only sets them (resource-groups 2)."""
-    born = domain.limiters[i].born != 0
+def set_limit(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
+    """Change a level's rates. Withheld reads wait for their retry."""
+    i, now_ns = ops.target[e], ops.at_ns[e]
+    if domain.limiters[i].group == 0:
+        set_rates(domain, i, ops.messages[e], ops.bytes[e], ops.charged[e], ops.exempt[e], now_ns)
+        return
     end_if_refilled(domain, i, now_ns)
-    for kind in range(2):
-        bucket = domain.buckets[i, kind]
-        rate = messages_per_s if kind == 0 else bytes_per_s
-        if bucket.rate != rate:
-            set_rate_of(bucket, rate, floor[kind], now_ns, born, True)
-            in_steps(bucket)
+    set_group_rates(domain, i, ops.messages[e], ops.bytes[e], now_ns)
     if domain.offered or domain.limiters[i].cause == 0:
         return
     if ready_ns(domain, i) <= now_ns:
@@ -217,24 +225,25 @@ def set_rates(
 
 
 @kernel
-def run(domain: DispatchArrays, ops: DispatchOperations, floors: Ints, begin_ns: int64, until_ns: int64) -> None:
+def run(domain: DispatchArrays, ops: DispatchOperations, begin_ns: int64, until_ns: int64) -> None:
     """Carry out `ops` in order, then all retries due by `until_ns`.
 
-    floors: -max_debt of the new rates, by dimension and operation (SET_RATE only). begin_ns: when the run begins: waits
-    of levels that nobody waits at any longer end then. Capacities of the pools are the caller's business.
+    begin_ns: when the run begins: waits of groups that nobody waits at any longer end then. Capacities of the pools are
+    the caller's business.
     """
     for i in range(domain.limiters.size):
         if domain.offered and domain.limiters[i].waiting == 0:
             end_wait(domain, int64(i), begin_ns)
     for e in range(ops.at_ns.size):
-        now_ns, topic = ops.at_ns[e], ops.topic[e]
-        run_due(domain, now_ns)
+        run_due(domain, ops.at_ns[e])
         if ops.kind[e] == SET_RATE:
-            set_rates(domain, topic, ops.messages[e], ops.bytes[e], floors[e], now_ns)
+            set_limit(domain, ops, int64(e))
+        elif ops.kind[e] == FOLLOW:
+            follow(domain, ops.target[e], ops.messages[e], ops.bytes[e], ops.at_ns[e])
         elif domain.offered:
-            want(domain, ops.subscription[e], ops.messages[e], ops.bytes[e], now_ns)
+            want(domain, ops, int64(e))
         else:
-            deliver(domain, domain.level_of[topic], ops.messages[e], ops.bytes[e], now_ns)
+            deliver(domain, ops, int64(e))
     run_due(domain, until_ns)
     for i in range(domain.limiters.size):
         end_if_refilled(domain, int64(i), until_ns)
@@ -252,25 +261,33 @@ def line_of(domain: DispatchArrays) -> Ints:
 
 
 @kernel
-def deliver(domain: DispatchArrays, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> None:
+def deliver(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     """Charge a delivery of admitted traffic."""
-    if i < 0:
+    if ops.exempt[e] != 0:
         return
-    end_if_refilled(domain, i, now_ns)
-    causes = charge_limiter(domain.limiters[i], domain.buckets, i, messages, bytes_, now_ns)
+    s, now_ns = ops.target[e], ops.at_ns[e]
+    group = domain.chains[s, GROUP]
+    if group != NO_LEVEL:
+        end_if_refilled(domain, group, now_ns)
+    domain.held_by[e], _ = first_missing(domain, s, now_ns)
+    causes = charge(domain, s, ops.charged[e], ops.bytes[e], now_ns)
     if causes != 0 and domain.tells:
-        note_cause(domain, i, causes, now_ns)
+        note_cause(domain, group, causes, now_ns)
 
 
 @kernel
-def want(domain: DispatchArrays, s: int64, messages: int64, bytes_: int64, now_ns: int64) -> None:
+def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     """Start a read of offered traffic, or withhold it."""
+    s, now_ns = ops.target[e], ops.at_ns[e]
     subscription = domain.subscriptions[s]
     if subscription.head != NONE:
-        withhold(domain, s, messages, bytes_, now_ns)
+        withheld(domain, s, ops, e)
+        domain.held_by[e] = subscription.held_by
         return
-    causes = tried(domain, subscription.topic, messages, bytes_, now_ns)
-    if causes != 0:
-        withhold(domain, s, messages, bytes_, now_ns)
-        subscription.counted = 0
-        skip(domain, s, causes, now_ns)
+    n = withheld(domain, s, ops, e)
+    place, causes = tried(domain, s, domain.reads[n], now_ns)
+    domain.held_by[e] = place
+    if place != 0:
+        skip(domain, s, int64(place), int64(causes), now_ns)
+    else:
+        subscription.head = NONE

@@ -9,21 +9,32 @@ import numpy as np
 
 from headgate.core.kernels.domain_types import PERIOD_NS, Ints, Records
 
-READ, SET_RATE = range(2)
+READ, SET_RATE, FOLLOW = range(3)
 RETRY_NS = PERIOD_NS
+PLACES = 4
+"""Levels of a subscription at most: its broker's, its topic's, its own, its group's, in the order of examination."""
+GROUP = PLACES - 1
+NO_LEVEL = -1
 
-LEVEL = np.dtype([("born", np.int8), ("cause", np.int8), ("held_ns", np.int64), ("waiting", np.int64)])
+LEVEL = np.dtype(
+    [(name, np.int8) for name in ("born", "cause", "group", "relative")]
+    + [(name, np.int64) for name in ("held_ns", "waiting", "period_s")]
+)
 """A level but for its buckets.
 
-born: examined before. waiting: subscriptions whose reads it has skipped. cause: the dimensions for want of which reads
-do not start, as bits, 0 without a wait; with TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
+group: a group's, which is repriced. born: examined before; of others than groups: examined while it limited anything.
+relative, period_s: of others than groups. waiting: subscriptions whose reads a group has skipped. cause: the dimensions
+for want of which a group's reads do not start, as bits, 0 without a wait; with TOLD, the wait was told up to `held_ns`,
+from when on it is not told yet.
 """
-SUBSCRIPTION = np.dtype([(name, np.int64) for name in ("next", "due_ns", "topic", "head", "tail", "counted")])
-"""A subscription: the next in the line of those that wait, when its first read is retried, its withheld reads, and
-whether its level counts it as waiting.
+SUBSCRIPTION = np.dtype([(name, np.int64) for name in ("next", "due_ns", "head", "tail", "counted", "held_by")])
+"""A subscription: the next in the line of those that wait, when its first read is retried, its withheld reads, whether
+its group counts it as waiting, and the place from 1 of the level that skipped it last.
 """
-WITHHELD_READ = np.dtype([(name, np.int64) for name in ("next", "at_ns", "messages", "bytes")])
+WITHHELD_READ = np.dtype([(name, np.int64) for name in ("next", "at_ns", "messages", "bytes", "charged", "exempt")])
 """A read withheld in offered traffic, linked per subscription."""
+START = np.dtype([(name, np.int64) for name in ("at_ns", "subscription", "messages", "bytes", "arrived_ns", "counted")])
+"""A read of offered traffic that started; counted: its group was charged."""
 
 FIRST, LAST, COUNT = range(3)
 """Positions in `DispatchArrays.line`: both ends of the line of waiting subscriptions, and how many they are."""
@@ -32,34 +43,45 @@ FIRST, LAST, COUNT = range(3)
 class DispatchOperations(NamedTuple):
     """What happens, in order.
 
-    kind READ: a delivery, or a read that wants to start, of `topic` and (offered traffic) `subscription`. SET_RATE: of
-    the level in `topic`, rates in the amounts.
+    kind READ: a delivery, or a read that wants to start, of the subscription in `target`; charged: messages or entries,
+    whatever levels count; exempt: no level is read or charged. SET_RATE: of the level in `target`: rates in the
+    amounts, its period in seconds in `charged`, whether it is relative in `exempt`. FOLLOW: the topic of the level in
+    `target` is published to so fast.
     """
 
     at_ns: Ints
     kind: Ints
-    topic: Ints
-    subscription: Ints
+    target: Ints
     messages: Ints
     bytes: Ints
+    charged: Ints
+    exempt: Ints
 
 
 class DispatchArrays(NamedTuple):
     """Everything that one run works on; names are those of DomainArrays where kernels of both are the same.
 
-    buckets: BUCKET by level and dimension, rate 0: none, below: blocked. limiters: LEVEL by level. level_of: the level
-    that a topic is charged to, below 0: none. reads: WITHHELD_READ. used: as in DomainArrays. tells: whether waits and
-    starts are told.
+    buckets: BUCKET by level and dimension, rate 0: none, below: blocked. With `classic`, of others than groups it is a
+    window: rate its permits, balance what is acquired, last_ns its next renewal (NONE: not started), remainder_ns the
+    permits from then on (0: as before). limiters: LEVEL by level. configured, averages: rates that are set, and publish
+    rates, by level and dimension. chains: levels of each subscription by place, NO_LEVEL: none. reads: WITHHELD_READ.
+    held_by: of each operation that is a read, the place from 1 of the level without permits, 0: none. starts: START.
+    used: as in DomainArrays. tells: whether waits are told. max_debt_ms: below 0: no bound.
     """
 
     buckets: Records
     limiters: Records
-    level_of: Ints
+    configured: Ints
+    averages: Ints
+    chains: Ints
     subscriptions: Records
     reads: Records
     group_waits: Records
-    admissions: Records
+    held_by: Ints
+    starts: Records
     line: Ints
     used: Ints
     offered: bool
     tells: bool
+    classic: bool
+    max_debt_ms: int

@@ -98,7 +98,7 @@ def _refill(bucket: Any, now_ns: int64) -> None:
 
 
 @kernel
-def _spend(balance: int64, n: int64, floor: int64) -> int64:
+def spend(balance: int64, n: int64, floor: int64) -> int64:
     """sat(max(balance - n, floor)) of rate-limiters 2.2, without a difference that could wrap."""
     if balance <= floor or uint64(n) >= distance(floor, balance):
         return floor
@@ -110,7 +110,7 @@ def draw(bucket: Any, n: int64, now_ns: int64) -> int64:
     """Refill a bucket, take `n` tokens and return the balance (rate-limiters 2.2)."""
     if now_ns > bucket.due_ns:
         _refill(bucket, now_ns)
-    left = _spend(bucket.balance, n, bucket.floor)
+    left = spend(bucket.balance, n, bucket.floor)
     bucket.balance = left
     return left
 
@@ -137,7 +137,7 @@ def take(buckets: Buckets, i: int, n: int, now_ns: int) -> int:
 @kernel
 def consume(buckets: Buckets, i: int, n: int) -> None:
     """Take `n` tokens without a refill."""
-    buckets[i].balance = _spend(buckets[i].balance, n, buckets[i].floor)
+    buckets[i].balance = spend(buckets[i].balance, n, buckets[i].floor)
 
 
 @kernel

@@ -1,0 +1,47 @@
+"""The HTTP endpoint that Prometheus scrapes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, start_http_server
+
+from headgate.conf import MetricsSettings
+from headgate.errors import EndpointError
+from headgate.metrics.counting import Metrics
+
+
+def url_of(settings: MetricsSettings) -> str:
+    """What to scrape."""
+    address = f"[{settings.address}]" if ":" in settings.address else settings.address
+    return f"http://{address}:{settings.port}/metrics"
+
+
+@contextmanager
+def serving(settings: MetricsSettings) -> Iterator[Metrics | None]:
+    """Metrics that are told at `url_of` these settings while the block runs, and no longer; None if the port is 0.
+
+    Raises EndpointError if nothing can listen there.
+    """
+    if settings.port == 0:
+        yield None
+        return
+    metrics, registry = Metrics(settings.topics), CollectorRegistry()
+    registry.register(metrics)
+    try:
+        server, thread = start_http_server(settings.port, settings.address, registry)
+    except (OSError, UnicodeError) as error:
+        raise EndpointError(
+            f"metrics: nothing can listen on {settings.address} port {settings.port}: {_why(error)}; allowed is an "
+            "address of this machine with a port that is free: give another one with --metrics-port, or in [metrics] "
+            "of headgate.toml, or end what uses it"
+        ) from error
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _why(error: OSError | UnicodeError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,0 +1,123 @@
+"""Which rows move which counters. A new table takes one entry in TABLES, and a line a series in operations.md."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.conf import InputSettings
+from headgate.metrics.series import COUNTER, Count, OfTable, Series, counter
+from headgate.throttle.faults import faults_of
+
+NS_PER_S = 1_000_000_000
+ROW, FILE, CONTROL = "row", "file", "control"
+COLUMNS = tuple(dict.fromkeys(fault.column for fault in faults_of(InputSettings())))
+REASONS = (*COLUMNS, ROW, FILE, CONTROL)
+"""Classes of dead letters: the first column at fault; no row at all; a file that lacks rows; a row of `control`."""
+CLASSES = ("Publish", "Dispatch")
+"""Pulsar's names of the classes of traffic, by number. resource-groups 15"""
+
+_BY_SCOPE = Series(
+    "headgate_limiter_throttled_publishes_total",
+    COUNTER,
+    "Publishes that the limiters of this scope throttled; one that several throttle counts for each of them.",
+    ("broker", "scope"),
+)
+_DEAD_LETTERS = Series(
+    "headgate_dead_letters_total",
+    COUNTER,
+    "Rows in dead_letters, by what is wrong with them.",
+    ("reason",),
+    zeros=tuple((reason,) for reason in REASONS),
+)
+
+
+def _with_reason_class(letters: pa.Table) -> pa.Table:
+    first = pc.struct_field(pc.extract_regex(letters["reason"], r"(?s)^(?P<column>[a-z_]+):.*$"), "column")
+    of_row = pc.if_else(pc.is_in(first, pa.array(COLUMNS)), first, ROW)
+    of_input = pc.if_else(pc.is_null(letters["raw"]), FILE, of_row)
+    is_control = pc.fill_null(pc.equal(letters["source"], CONTROL), fill_value=False)
+    return pa.table({"class": pc.if_else(is_control, CONTROL, of_input)})
+
+
+def _with_class_names(usage: pa.Table) -> pa.Table:
+    names = pa.array(CLASSES).take(usage["class"].combine_chunks())
+    return usage.append_column("class_name", names)
+
+
+def _used(name: str, column: str) -> Count:
+    meaning = f"What the brokers of this job let in of the group, {name}."
+    labels = ("ResourceGroup", "MonitoringClass")
+    series = Series(f"pulsar_resource_group_{name}_used_total", COUNTER, meaning, labels)
+    return Count(series, ("group", "class_name"), column)
+
+
+def _of_topic(name: str, meaning: str, column: str, per: int = 1) -> Count:
+    return counter(
+        name, f"{meaning} Topics without a series of their own are `other`.", "broker", "topic", column=column, per=per
+    )
+
+
+_USAGE = {
+    "publishes": ("publishes", "Publishes that came."),
+    "publish_messages": ("messages", "Messages in the publishes that came."),
+    "publish_bytes": ("bytes", "Bytes in the publishes that came."),
+    "throttled_publishes": ("throttled_publishes", "Publishes that at least one limiter throttled."),
+    "admitted_publishes": ("admitted_publishes", "Publishes that were let in; offered traffic only."),
+    "admitted_messages": ("admitted_messages", "Messages in the publishes that were let in; offered traffic only."),
+    "admitted_bytes": ("admitted_bytes", "Bytes in the publishes that were let in; offered traffic only."),
+    "delayed_publishes": ("delayed_publishes", "Publishes that were let in after a wait; offered traffic only."),
+    "failed_publishes": ("failed_publishes", "Publishes given up after the client's time-out; offered traffic only."),
+    "failed_messages": ("failed_messages", "Messages in the publishes given up; offered traffic only."),
+    "failed_bytes": ("failed_bytes", "Bytes in the publishes given up; offered traffic only."),
+}
+_USAGE_NS = {
+    "throttled_seconds": ("throttled_ns", "Time with a producer of a topic waiting, added up over topics."),
+    "publish_delay_seconds": ("delay_ns", "Waits of the publishes that were let in; offered traffic only."),
+}
+
+TABLES = {
+    "batches": OfTable((counter("headgate_batches_total", "Batches that brought something: rows of batches."),)),
+    "progress": OfTable(
+        (
+            counter("headgate_rows_total", "Rows of the input that were accounted.", "broker", column="rows"),
+            counter("headgate_late_rows_total", "Rows behind the clock of their broker.", "broker", column="late"),
+        )
+    ),
+    "marks": OfTable(
+        (counter("headgate_marks_total", "Rows of marks.", "broker", "scope", "type", "action"),),
+    ),
+    "topic_usage": OfTable(
+        (
+            *(
+                counter(f"headgate_{name}_total", meaning, "broker", column=column)
+                for name, (column, meaning) in _USAGE.items()
+            ),
+            *(
+                counter(f"headgate_{name}_total", meaning, "broker", column=column, per=NS_PER_S)
+                for name, (column, meaning) in _USAGE_NS.items()
+            ),
+            *(
+                Count(_BY_SCOPE, ("broker",), f"throttled_by_{scope}", (scope,))
+                for scope in ("topic", "broker", "group")
+            ),
+        )
+    ),
+    "subscribe_decisions": OfTable(
+        (counter("headgate_subscribes_total", "Attempts to subscribe.", "broker", "allowed"),),
+    ),
+    "dead_letters": OfTable((Count(_DEAD_LETTERS, ("class",)),), _with_reason_class),
+    "group_usage": OfTable(
+        (_used("messages", "admitted_msgs"), _used("bytes", "admitted_bytes")),
+        _with_class_names,
+    ),
+}
+"""By kind of rows, as a sink has them: tables, and what the operator says besides. Other kinds move nothing."""
+
+TOPICS = OfTable(
+    (
+        _of_topic(
+            "headgate_topic_throttled_publishes_total", "Publishes that a limiter throttled.", "throttled_publishes"
+        ),
+        _of_topic("headgate_topic_throttled_seconds_total", "Time with a producer waiting.", "throttled_ns", NS_PER_S),
+    )
+)
+"""Of topic_usage, where topics are to have series of their own."""

@@ -1,0 +1,26 @@
+"""Rows of batches as a sink has them."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.arrow import GROUP_USAGE
+from headgate.throttle import tables
+from headgate.throttle.schemas import PROGRESS, USAGE_NAMES
+
+SCHEMAS = {**tables.SCHEMAS, "progress": PROGRESS, "group_usage": GROUP_USAGE}
+NO_USAGE = dict.fromkeys(list(USAGE_NAMES.values())[:8], 0)
+"""Of admitted traffic: what offered traffic alone has is null."""
+
+
+def batch(**rows: list[dict[str, Any]]) -> dict[str, pa.Table]:
+    """Every kind of rows; those that are not given are empty."""
+    return {name: pa.Table.from_pylist(rows.get(name, []), schema) for name, schema in SCHEMAS.items()}
+
+
+def usage(topic: str, broker: str = "b1", **columns: int) -> dict[str, Any]:
+    return {"broker": broker, "topic": topic} | NO_USAGE | columns
+
+
+def progress(broker: str, **columns: Any) -> dict[str, Any]:
+    return {"key": "0", "broker": broker, "rows": 0, "late": 0, "event_time_us": 0, "waiting": 0} | columns
