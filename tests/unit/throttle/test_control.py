@@ -276,6 +276,12 @@ def test_limits_of_connections_that_cannot_be_are_dead_letters(wrong, reason):
     assert ({"dead_letters"}, [reason]) == (set(keys), blocks["dead_letters"]["reason"].to_pylist())
 
 
+KINDS = ", ".join(
+    (
+        *("limit", "attachment", "dispatch_limit", "subscription_dispatch_limit", "replicator_dispatch_limit"),
+        *("subscribe_limit", "unload_limit", "connection_limit"),
+    )
+)
 TOPIC_ROW = conf_row(AT, 1, LimitRow("topic", TOPICS[0], 1, 0)) | {"source": "admin"}
 ATTACHMENT_ROW = conf_row(AT, 1, ACME) | {"source": "admin"}
 UNLOAD_ROW = conf_row(AT, 1, UNLOADS) | {"source": "admin"}
@@ -291,11 +297,11 @@ PARTITION = f"{TOPICS[0]}-partition-7"
     [
         (
             TOPIC_ROW | {"kind": "limits"},
-            "kind: got limits, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit, connection_limit",
+            f"kind: got limits, allowed are {KINDS}",
         ),
         (
             TOPIC_ROW | {"kind": None},
-            "kind: got None, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit, connection_limit",
+            f"kind: got None, allowed are {KINDS}",
         ),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
@@ -313,7 +319,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             tick_row(AT, finish=True) | {"source": "admin"},
-            "kind: got finish, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit, connection_limit",
+            f"kind: got finish, allowed are {KINDS}",
         ),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
