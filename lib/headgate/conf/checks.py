@@ -19,11 +19,7 @@ _BROKER_WIDE = (
     "dispatchThrottlingRateInMsg",
     "dispatchThrottlingRateInByte",
 )
-_ONLY_LOADED = (
-    "maxMessagePublishBufferSizeInMB",
-    "pulsarChannelPauseReceivingRequestsIfUnwritable",
-    "headgateDispatchReserveThenSettle",
-)
+_ONLY_LOADED = ("headgateDispatchReserveThenSettle",)
 """Beginnings of the keys of limits that are off by default, and that are enforced nowhere."""
 
 

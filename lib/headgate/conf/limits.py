@@ -77,6 +77,21 @@ class UnloadLimitRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionLimitRow:
+    """What holds connections of every broker; 0 is off, and io_threads is 0 where it is not set (rate-limiters 10)."""
+
+    max_pending_publish_requests: int
+    max_publish_buffer_mib: int
+    io_threads: int
+    pause_if_unwritable: bool
+    cooldown_ms: int
+    cooldown_permits: int
+    cooldown_period_ms: int
+    scope: Literal["broker"] = "broker"
+    name: Literal[""] = ""
+
+
+@dataclass(frozen=True, slots=True)
 class AttachmentRow:
     """The group that a tenant, a namespace (tenant/namespace) or a topic (its full name) is attached to."""
 
@@ -158,6 +173,22 @@ def subscribe_limits(conf: "Conf") -> list[SubscribeLimitRow]:
 def unload_limits(conf: "Conf") -> list[UnloadLimitRow]:
     """Return the one row for every broker, which names no one."""
     return [UnloadLimitRow("broker", "", conf.broker.unload_starts_per_s, conf.broker.bundle_unloading_timeout_ms)]
+
+
+def connection_limits(conf: "Conf") -> list[ConnectionLimitRow]:
+    """Return the one row of what holds connections, set or not."""
+    broker = conf.broker
+    return [
+        ConnectionLimitRow(
+            max_pending_publish_requests=max(0, broker.max_pending_publish_requests_per_connection),
+            max_publish_buffer_mib=max(0, broker.max_publish_buffer_mib),
+            io_threads=broker.io_threads or 0,
+            pause_if_unwritable=broker.pause_receiving_if_unwritable,
+            cooldown_ms=max(0, broker.pause_receiving_cooldown_ms),
+            cooldown_permits=max(0, broker.pause_receiving_cooldown_permits),
+            cooldown_period_ms=max(0, broker.pause_receiving_cooldown_period_ms),
+        )
+    ]
 
 
 def group_attachments(conf: "Conf") -> list[AttachmentRow]:

@@ -136,6 +136,7 @@ class OperatorSettings(Section):
     traffic: Annotated[Literal["admitted", "offered"], Field(description="admitted or offered")] = "admitted"
     send_timeout_ms: Milliseconds = 30_000
     group_limits: Annotated[Literal["shared", "each_broker"], Field(description="shared or each_broker")] = "shared"
+    connection_topics: Annotated[bool, Field(description="true or false")] = False
     kernel: Annotated[Literal["numba", "python"], Field(description="numba or python")] = "numba"
 
 

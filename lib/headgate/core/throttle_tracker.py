@@ -104,6 +104,10 @@ class ThrottleTracker:
         """The sum of all counts."""
         return sum(self._counts.values())
 
+    def count(self, type_: ThrottleType) -> int:
+        """The count of one type."""
+        return self._counts[type_]
+
     def counts(self) -> dict[str, int]:
         """The counts that are not 0, by type name in the fixed order."""
         return {str(kind): count for kind, count in self._counts.items() if count}

@@ -12,7 +12,8 @@ _USAGE = (
     "sum(failed_publishes) FROM topic_usage GROUP BY topic"
 )
 _MARKS = (
-    "SELECT topic, scope, limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY topic, scope, limiter"
+    "SELECT topic, scope, limiter, count(*) AS marks FROM marks WHERE action = 'mark' AND topic IS NOT NULL "
+    "GROUP BY topic, scope, limiter"
 )
 
 

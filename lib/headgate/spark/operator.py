@@ -1,10 +1,10 @@
 """The stateful operator on Spark: blocks by key in, state between batches, blocks for the tables out."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -31,17 +31,28 @@ class KeyOperator:
     given: tuple[Change, ...] = field(default=())
 
     def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        blocks = [
-            Block(kind, 0, bytes(block))
-            for frame in frames
-            for kind, block in zip(frame["kind"], frame["block"], strict=True)
-        ]
+        blocks = list(blocks_in(frames))
         kept = decode_state(*state.get) if state.exists else KeyState()
         out = step_key(key[0], kept, blocks, self.rules, loaded_engine(self.kernel), self.given)
-        blocks_after = encode_state(kept)
-        if not state.exists or blocks_after != state.get[1]:  # most keys hear of time alone in most batches
-            state.update((VERSION, blocks_after))
-        yield pd.DataFrame(out, columns=list(Block._fields))
+        keep(state, VERSION, encode_state(kept))
+        yield frame_of(out)
+
+
+def blocks_in(frames: Iterator[pd.DataFrame]) -> Iterator[Block]:
+    """What came for a key in a batch."""
+    for frame in frames:
+        yield from (Block(kind, 0, bytes(block)) for kind, block in zip(frame["kind"], frame["block"], strict=True))
+
+
+def keep(state: GroupState, version: int, blocks: bytes) -> None:
+    """Keep the state if it has changed: most keys hear of time alone in most batches."""
+    if not state.exists or blocks != state.get[1]:
+        state.update((version, blocks))
+
+
+def frame_of(blocks: Iterable[Block]) -> pd.DataFrame:
+    """OUTPUT of a key."""
+    return pd.DataFrame(blocks, columns=list(Block._fields))
 
 
 @cache
@@ -62,7 +73,14 @@ def loaded_engine(kernel: str) -> Engine:
     return run
 
 
-def apply_operator(packed: DataFrame, operator: KeyOperator) -> DataFrame:
+class Operator(Protocol):
+    """What runs on the workers, for one key and batch at a time. Pickled by reference to its module."""
+
+    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        """Blocks of `frames` in and OUTPUT out; `state` is STATE."""
+
+
+def apply_operator(packed: DataFrame, operator: Operator) -> DataFrame:
     """Run `operator` on packed rows (routing.PACKED) by key."""
 
     def step(key: Any, frames: Any, state: Any) -> Any:

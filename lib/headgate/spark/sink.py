@@ -93,12 +93,8 @@ class TableSink:
         self._lost = lost
 
     def __call__(self, output: DataFrame, batch_id: int) -> None:
-        query_id = output.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-        if query_id is None:  # without it a repeated batch could not be told from a new one
-            raise StateError(
-                "the sink runs outside a streaming query: Spark names none. Use it with writeStream.foreachBatch"
-            )
-        rows = _by_kind(output.toArrow())
+        query_id = query_id_of(output)
+        rows = rows_by_kind(output.toArrow(), KINDS)
         rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._lost()])
         for name in OUTPUT_TABLES:
             self._tables.append(name, rows[name], query_id, batch_id)
@@ -114,11 +110,22 @@ class TableSink:
         self._on_batch(result)
 
 
-def _by_kind(output: pa.Table) -> dict[str, pa.Table]:
+def query_id_of(output: DataFrame) -> str:
+    """The id of the streaming query whose batch it is: without it a repeated batch could not be told from a new one."""
+    query_id = output.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
+    if query_id is None:
+        raise StateError(
+            "the sink runs outside a streaming query: Spark names none. Use it with writeStream.foreachBatch"
+        )
+    return query_id
+
+
+def rows_by_kind(output: pa.Table, kinds: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
+    """The rows of all blocks of each of `kinds`, which an operator wrote."""
     blocks: dict[str, list[bytes]] = defaultdict(list)
     for kind, block in zip(output["kind"].to_pylist(), output["block"].to_pylist(), strict=True):
         blocks[kind].append(block)
-    return {name: gather(schema, blocks[name]) for name, schema in KINDS.items()}
+    return {name: gather(schema, blocks[name]) for name, schema in kinds.items()}
 
 
 def _result(batch_id: int, rows: dict[str, pa.Table]) -> BatchResult:

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.conf import (
     Conf,
+    connection_limits,
     dispatch_limits,
     group_attachments,
     level_limits,
@@ -33,6 +34,7 @@ from headgate.spark.batch_files import (
     planned_files,
     unreadable_files,
 )
+from headgate.spark.ending import POLL_S, end_query, is_committed
 from headgate.spark.idle import idle_of
 from headgate.spark.operator import KeyOperator, apply_operator
 from headgate.spark.parse import parse
@@ -57,8 +59,6 @@ from headgate.throttle.routing import pack
 from headgate.throttle.tables import PatientAppend, Tables
 
 PACKED = "key string, kind string, block binary"
-POLL_S = 0.1
-STOP_WAIT_S = 30
 CLOSING_BATCHES = 5
 
 
@@ -216,15 +216,18 @@ class ThrottleRun:
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
         settings = self._conf.settings.input
-        rules = rules_of(self._layout, None if self.sharing is None else self.sharing.meter)
+        operator = self._conf.settings.operator
+        meter = None if self.sharing is None else self.sharing.meter
+        rules = rules_of(self._layout, meter, connection_topics=operator.connection_topics)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
         traffic = (
             read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
             .transform(parse, settings)
             .mapInArrow(partial(pack, self._routing, faults_of(settings)), PACKED)
         )
-        operator = KeyOperator(rules, self._conf.settings.operator.kernel, given)
-        return traffic.unionByName(self._control()).transform(apply_operator, operator)
+        return traffic.unionByName(self._control()).transform(
+            apply_operator, KeyOperator(rules, operator.kernel, given)
+        )
 
     def _control(self) -> DataFrame:
         rows = (
@@ -253,6 +256,7 @@ class ThrottleRun:
             *level_limits(self._conf),
             *subscribe_limits(self._conf),
             *unload_limits(self._conf),
+            *connection_limits(self._conf),
         ]
         of_conf += group_attachments(self._conf)
         rows += conf_rows(of_conf, control, changed_at, groups=self.sharing is None)
@@ -290,15 +294,8 @@ class ThrottleRun:
     def _end(self, query: StreamingQuery) -> None:
         """Stop the query between two batches, or in one that takes longer than STOP_WAIT_S."""
         self._batch_ended.clear()
-        deadline_s = time.monotonic() + STOP_WAIT_S
-        while query.isActive and query.status["isTriggerActive"]:
-            if self._batch_ended.is_set() and _is_committed(query, self._ended_batch):
-                break
-            if time.monotonic() > deadline_s:
-                self.broken_off = True
-                break
-            time.sleep(POLL_S)
-        query.stop()
+        if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
+            self.broken_off = True
 
     def _lost(self) -> pa.Table:
         """Dead letters of files of which the batch under way lacks rows."""
@@ -384,9 +381,3 @@ def _has_caught_up(query: StreamingQuery) -> bool:
     source = progress["sources"][0]
     newest = source.get("latestOffset")
     return bool(source["numInputRows"]) and newest is not None and source["endOffset"] == newest
-
-
-def _is_committed(query: StreamingQuery, batch_id: int) -> bool:
-    """Whether Spark has noted that the batch is done, and will not run it again at the next start."""
-    progress = query.lastProgress
-    return progress is not None and progress["batchId"] >= batch_id

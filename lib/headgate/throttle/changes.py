@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import table_of
+from headgate.core.connection_limits import ConditionLimits
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.kernels.domain_types import NONE
 from headgate.throttle.keys import is_broker_key
@@ -16,7 +17,7 @@ LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dis
 SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT = "subscription_dispatch_limit", "replicator_dispatch_limit"
 OF_DISPATCH = (DISPATCH_LIMIT, SUBSCRIPTION_LIMIT, REPLICATOR_LIMIT)
 """Limits of dispatches: of topics, brokers and groups; of each subscription; of each replicator."""
-UNLOAD_LIMIT = "unload_limit"
+UNLOAD_LIMIT, CONNECTION_LIMIT = "unload_limit", "connection_limit"
 SCOPES = {
     LIMIT: ("default", "namespace", "topic", "broker", "group"),
     ATTACHMENT: ("tenant", "namespace", "topic"),
@@ -25,9 +26,10 @@ SCOPES = {
     REPLICATOR_LIMIT: ("default", "namespace", "topic"),
     SUBSCRIBE_LIMIT: ("default", "namespace", "topic"),
     UNLOAD_LIMIT: ("broker",),
+    CONNECTION_LIMIT: ("broker",),
 }
 """Scopes of the changes of each kind."""
-OF_BROKERS = (UNLOAD_LIMIT,)
+OF_BROKERS = (UNLOAD_LIMIT, CONNECTION_LIMIT)
 """Kinds of what a broker has apart from its topics: where topics are keys, its own key has it (keys.broker_key)."""
 Rates = tuple[int, int]
 OFF: Rates = (0, 0)
@@ -44,6 +46,8 @@ class DispatchRates(NamedTuple):
 
 UNLIMITED = DispatchRates(0, 0)
 _LAST_SEQ = 2**63 - 1
+NO_CONDITIONS = ConditionLimits(max_pending_publish_requests=0)
+"""Limits of connections that hold nothing."""
 
 
 class Change(NamedTuple):
@@ -54,8 +58,9 @@ class Change(NamedTuple):
     `broker`. Kinds OF_DISPATCH: as `limit`, of dispatches; but of groups rates are in period_s (None: 1), and may be
     relative. Kind `subscribe_limit`: so many subscribes of a consumer in period_s; 0 is off, None and None: the policy
     is gone. Kind `unload_limit`: so many unloads of bundles start a second, 0 is off, and each is awaited up to
-    timeout_ms; None and None: the default holds. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name
-    None: nothing is attached there.
+    timeout_ms; None and None: the default holds.
+    Kind `connection_limit`: conditions, the fields of a ConditionLimits as whole numbers, 0 is off; None: the policy is
+    gone. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
     broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
     limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
@@ -76,6 +81,7 @@ class Change(NamedTuple):
     relative_to_publish_rate: bool | None = None
     starts_per_s: int | None = None
     timeout_ms: int | None = None
+    conditions: tuple[int, ...] | None = None
 
     @property
     def rates(self) -> Rates | None:
@@ -108,13 +114,29 @@ class Change(NamedTuple):
         return self.starts_per_s, self.timeout_ms
 
     @property
+    def condition_limits(self) -> ConditionLimits | None:
+        """Limits of connections. None: the policy is gone."""
+        if self.conditions is None:
+            return None
+        requests, buffer_mib, io_threads, pauses, *cooldown = self.conditions
+        return ConditionLimits(
+            max_pending_publish_requests=requests,
+            max_publish_buffer_mib=buffer_mib,
+            io_threads=io_threads or None,
+            pause_if_unwritable=bool(pauses),
+            **dict(zip(("cooldown_ms", "cooldown_permits", "cooldown_period_ms"), cooldown, strict=True)),
+        )
+
+    @property
     def ends_group(self) -> bool:
         """Whether a group is not limited from then on."""
         return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
 
     @property
-    def says(self) -> Rates | DispatchRates | str | None:
+    def says(self) -> Rates | DispatchRates | ConditionLimits | str | None:
         """What it says about its place; None takes back what was said."""
+        if self.kind == CONNECTION_LIMIT:
+            return self.condition_limits
         if self.kind == SUBSCRIBE_LIMIT:
             return self.subscribe_rate
         if self.kind in OF_DISPATCH and self.scope != "group":
@@ -161,6 +183,7 @@ CHANGES = pa.schema(
         ("relative_to_publish_rate", pa.bool_()),
         ("starts_per_s", pa.int64()),
         ("timeout_ms", pa.int64()),
+        ("conditions", pa.list_(pa.int64())),
     ]
 )
 
@@ -180,7 +203,9 @@ def changes_table(changes: Sequence[Change]) -> pa.Table:
 
 
 def changes_of(table: pa.Table) -> list[Change]:
-    return [Change(*row) for row in zip(*(table[name].to_pylist() for name in CHANGES.names), strict=True)]
+    *plain, conditions = (table[name].to_pylist() for name in CHANGES.names)
+    kept = (None if values is None else tuple(values) for values in conditions)
+    return [Change(*row) for row in zip(*plain, kept, strict=True)]
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:

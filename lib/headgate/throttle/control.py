@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from headgate.conf import (
     AttachmentRow,
+    ConnectionLimitRow,
     DispatchLimitRow,
     LevelLimitRow,
     LimitRow,
@@ -25,6 +26,7 @@ from headgate.conf.topics import is_group
 from headgate.throttle.blocks import encode
 from headgate.throttle.changes import (
     ATTACHMENT,
+    CONNECTION_LIMIT,
     DISPATCH_LIMIT,
     LIMIT,
     OF_BROKERS,
@@ -49,12 +51,17 @@ NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 MOST_PERIOD_S = 2**31 - 1
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | AttachmentRow
+ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | ConnectionLimitRow | AttachmentRow
 KINDS_OF_LEVELS = {
     "dispatch": DISPATCH_LIMIT,
     "subscription": SUBSCRIPTION_LIMIT,
     "replicator": REPLICATOR_LIMIT,
 }
+CONDITIONS = (
+    *("max_pending_publish_requests", "max_publish_buffer_mib", "io_threads", "pause_if_unwritable"),
+    *("cooldown_ms", "cooldown_permits", "cooldown_period_ms"),
+)
+"""Columns of limits of connections, in the order of ConditionLimits."""
 KINDS_OF_CLASSES = (LIMIT, DISPATCH_LIMIT)
 """Kinds of the rows that limit groups, by class: 0 publish, 1 dispatch."""
 
@@ -72,6 +79,9 @@ def conf_row(at: datetime, seq: int, row: ConfRow, *, gone: bool = False) -> dic
     if isinstance(row, UnloadLimitRow):
         limit = {} if gone else {"starts_per_s": row.starts_per_s, "timeout_ms": row.timeout_ms}
         return control_row(at, seq, UNLOAD_LIMIT, CONF) | place | limit
+    if isinstance(row, ConnectionLimitRow):
+        conditions = {} if gone else {name: getattr(row, name) for name in CONDITIONS}
+        return control_row(at, seq, CONNECTION_LIMIT, CONF) | place | conditions
     rates = (None, None) if gone else (row.messages_per_s, row.bytes_per_s)
     kind = DISPATCH_LIMIT if isinstance(row, DispatchLimitRow) else LIMIT
     return control_row(at, seq, kind, CONF) | place | dict(zip(("messages_per_s", "bytes_per_s"), rates, strict=True))
@@ -179,7 +189,14 @@ def _change(row: dict[str, Any]) -> Change:
         row["relative_to_publish_rate"],
         row["starts_per_s"],
         row["timeout_ms"],
+        None if row["kind"] != CONNECTION_LIMIT else _conditions(row),
     )
+
+
+def _conditions(row: dict[str, Any]) -> tuple[int, ...] | None:
+    if all(row[name] is None for name in CONDITIONS):
+        return None
+    return tuple(int(row[name] or 0) for name in CONDITIONS)
 
 
 def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -243,8 +260,9 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
     allowed = _allowed_name(scope, name)
     if allowed:
         return f"name: got {name!r}, allowed is {allowed}"
-    if row["kind"] == UNLOAD_LIMIT:
-        return _fault_of_unload_limit(routing, row)
+    if row["kind"] in OF_BROKERS:
+        fault = _fault_of_unload_limit(row) if row["kind"] == UNLOAD_LIMIT else _fault_of_conditions(row)
+        return fault or _fault_of_broker(routing, row)
     return _fault_of_attachment(routing, row) if row["kind"] == ATTACHMENT else _fault_of_limit(routing, row)
 
 
@@ -270,7 +288,7 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
     return None
 
 
-def _fault_of_unload_limit(routing: Routing, row: dict[str, Any]) -> str | None:
+def _fault_of_unload_limit(row: dict[str, Any]) -> str | None:
     starts_per_s, timeout_ms = row["starts_per_s"], row["timeout_ms"]
     if (starts_per_s is None) != (timeout_ms is None):
         return "starts_per_s, timeout_ms: got one of them, allowed are both, or neither: the default holds then"
@@ -278,6 +296,25 @@ def _fault_of_unload_limit(routing: Routing, row: dict[str, Any]) -> str | None:
         return f"starts_per_s: got {starts_per_s}, allowed is a whole number from 0, which is off"
     if timeout_ms is not None and not 1 <= timeout_ms <= MAX_MS:
         return f"timeout_ms: got {timeout_ms}, allowed is a whole number from 1 to {MAX_MS}"
+    return None
+
+
+def _fault_of_conditions(row: dict[str, Any]) -> str | None:
+    for name in CONDITIONS:
+        if (row[name] or 0) < 0:
+            return f"{name}: got {row[name]}, allowed is a whole number from 0, which is off"
+    needed = ["io_threads"] if row["max_publish_buffer_mib"] else []
+    if row["pause_if_unwritable"] and row["cooldown_ms"]:
+        needed += ["cooldown_permits", "cooldown_period_ms"]
+    missing = next((name for name in needed if not row[name]), None)
+    if missing is None:
+        return None
+    given = "a max_publish_buffer_mib" if missing == "io_threads" else "a cooldown_ms"
+    return f"{missing}: got {row[missing]}, allowed is a whole number from 1 with {given}"
+
+
+def _fault_of_broker(routing: Routing, row: dict[str, Any]) -> str | None:
+    """Of what a broker has apart from its topics: where topics are keys, its own key has to be known."""
     if routing.by_topic and row["broker"] is None and row["source"] != CONF:
         return (
             "broker: got null, allowed is a name while state_key is topic; put limits of all brokers in the conf files "

@@ -135,6 +135,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         "dispatch_decisions": [output.dispatch_decisions for output in outputs],
         "subscribe_decisions": [output.subscribe_decisions for output in outputs],
         "unloads": [output.unloads for output in outputs],
+        "dead_letters": [output.dead_letters for output in outputs],
         "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
     }
     for kind, parts in tables.items():

@@ -116,8 +116,8 @@ def routing_of(layout: Layout) -> Routing:
     )
 
 
-def rules_of(layout: Layout, meter: MeterParameters | None = None) -> Rules:
-    """meter: what the usage of groups is told for, None: it is not."""
+def rules_of(layout: Layout, meter: MeterParameters | None = None, *, connection_topics: bool = False) -> Rules:
+    """meter: what the usage of groups is told for, None: it is not. connection_topics: see Rules."""
     return Rules(
         slot_ms=0 if meter is None else meter.slot_ms,
         epoch_ms=Rules.epoch_ms if meter is None else meter.epoch_ms,
@@ -127,6 +127,7 @@ def rules_of(layout: Layout, meter: MeterParameters | None = None) -> Rules:
         send_timeout_ms=layout.send_timeout_ms,
         hold_back_ms=layout.hold_back_ms,
         whole_brokers=layout.whole_brokers,
+        connection_topics=connection_topics,
         slots=0 if layout.state_key == "topic" else layout.slots,
         classic=layout.classic,
         charges_entries=layout.charges_entries,

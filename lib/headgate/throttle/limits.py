@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Self, TypeVar
 
 import numpy as np
@@ -11,7 +12,9 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.changes import (
     ATTACHMENT,
+    CONNECTION_LIMIT,
     DISPATCH_LIMIT,
+    NO_CONDITIONS,
     OF_DISPATCH,
     OFF,
     SCOPES,
@@ -57,12 +60,15 @@ class Book:
         }
         self.subscribe: dict[str, dict[str, Rates]] = {scope: {} for scope in SCOPES[SUBSCRIBE_LIMIT]}
         self.unload: Rates = UNLOAD_DEFAULT
+        self.condition_limits = NO_CONDITIONS
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
         rates = change.rates
         if change.kind == ATTACHMENT:
             self._attach(change)
+        elif change.kind == CONNECTION_LIMIT:
+            self.condition_limits = change.condition_limits or NO_CONDITIONS
         elif change.kind == SUBSCRIBE_LIMIT:
             _put(self.subscribe[change.scope], change.name, change.subscribe_rate)
         elif change.kind in OF_DISPATCH and change.scope != "group":
@@ -200,15 +206,14 @@ class Book:
             for scope, held in scopes.items()
             for name, rates in held.items()
         ]
-        return limits + subscribes + dispatches + self._unload_changes() + attachments
+        return limits + subscribes + dispatches + self._changes_of_broker() + attachments
 
-    def _unload_changes(self) -> list[Change]:
-        if self.unload == UNLOAD_DEFAULT:
-            return []
+    def _changes_of_broker(self) -> list[Change]:
         starts_per_s, timeout_ms = self.unload
-        return [
-            Change(0, 0, None, "broker", "", kind=UNLOAD_LIMIT, starts_per_s=starts_per_s, timeout_ms=timeout_ms),
-        ]
+        conditions = tuple(int(value or 0) for value in astuple(self.condition_limits))
+        unload = Change(0, 0, None, "broker", "", kind=UNLOAD_LIMIT, starts_per_s=starts_per_s, timeout_ms=timeout_ms)
+        connection = Change(0, 0, None, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)
+        return [unload] * (self.unload != UNLOAD_DEFAULT) + [connection] * (self.condition_limits != NO_CONDITIONS)
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:

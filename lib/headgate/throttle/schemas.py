@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
 from headgate.core import usage
+from headgate.core.throttle_tracker import ThrottleType
 
 EVENTS = pa.schema(
     [
@@ -102,6 +103,13 @@ CONTROL = pa.schema(
         ("relative_to_publish_rate", pa.bool_()),
         ("starts_per_s", pa.int64()),
         ("timeout_ms", pa.int64()),
+        ("max_pending_publish_requests", pa.int64()),
+        ("max_publish_buffer_mib", pa.int64()),
+        ("io_threads", pa.int64()),
+        ("pause_if_unwritable", pa.bool_()),
+        ("cooldown_ms", pa.int64()),
+        ("cooldown_permits", pa.int64()),
+        ("cooldown_period_ms", pa.int64()),
         ("source", pa.string()),
         ("written_at", TIMESTAMP),
     ]
@@ -120,6 +128,45 @@ MARKS = pa.schema(
         ("type", pa.string()),
         ("action", pa.string()),
         ("seq", pa.int64()),
+    ]
+)
+
+HELD_NS = {
+    ThrottleType.CONNECTION_MAX_PENDING_PUBLISH_REQUESTS_EXCEEDED: "pending_requests_ns",
+    ThrottleType.IO_THREAD_MAX_PENDING_PUBLISH_BYTES_EXCEEDED: "io_thread_bytes_ns",
+    ThrottleType.TOPIC_PUBLISH_RATE: "topic_rate_ns",
+    ThrottleType.RESOURCE_GROUP_PUBLISH_RATE: "group_rate_ns",
+    ThrottleType.BROKER_PUBLISH_RATE: "broker_rate_ns",
+    ThrottleType.CONNECTION_OUTBOUND_BUFFER_FULL: "outbound_buffer_ns",
+    ThrottleType.CONNECTION_PAUSE_RECEIVING_COOLDOWN_RATE_LIMIT: "cooldown_ns",
+}
+
+CONNECTIONS = pa.schema(
+    [
+        ("at_ns", pa.int64()),
+        ("event_time", TIMESTAMP),
+        ("broker", pa.string()),
+        ("connection", pa.string()),
+        ("auto_read", pa.bool_()),
+        ("cause", pa.string()),
+        ("scope", pa.string()),
+        ("limiter", pa.string()),
+        ("paused", pa.int64()),
+        ("resumed", pa.int64()),
+        ("throttled_connections", pa.int64()),
+        ("paused_ns", pa.int64()),
+    ]
+    + [(HELD_NS[type_], pa.int64()) for type_ in ThrottleType]
+)
+
+CONNECTION_TOPICS = pa.schema(
+    [
+        ("event_time", TIMESTAMP),
+        ("broker", pa.string()),
+        ("connection", pa.string()),
+        ("topic", pa.string()),
+        ("rate_limited", pa.int64()),
+        ("marked", pa.int64()),
     ]
 )
 

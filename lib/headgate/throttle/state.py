@@ -17,6 +17,8 @@ from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
+from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
+from headgate.throttle.connection_topics import ConnectionTopics
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, RATES, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import DISPATCH_COUNTS
@@ -71,6 +73,8 @@ class DomainState:
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
     unloads: UnloadState = field(default_factory=UnloadState)
+    connections: ConnectionState = field(default_factory=ConnectionState)
+    connection_topics: ConnectionTopics = field(default_factory=ConnectionTopics)
     # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
     held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
@@ -79,8 +83,10 @@ class DomainState:
     @property
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
-        return self.dispatch.is_open or bool(
-            len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held
+        return (
+            self.dispatch.is_open
+            or self.connections.is_open
+            or bool(len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held)
         )
 
 
@@ -133,6 +139,10 @@ def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
     yield from _subscribe_tables(domain.broker, domain.subscribes)
     if domain.unloads.is_begun:
         yield _table("unloads", domain.broker, {name: [value] for name, value in asdict(domain.unloads).items()})
+    yield from _connection_tables(domain.broker, domain.connections)
+    if len(domain.connection_topics.pairs):
+        yield _table("connection_names", domain.broker, {"connection": domain.connection_topics.connections})
+        yield _table("connection_topics", domain.broker, {"pair": domain.connection_topics.pairs})
     for kind, held in domain.held.items():
         yield held.replace_schema_metadata({"kind": "held", "broker": domain.broker, "of": kind})
     for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
@@ -144,6 +154,13 @@ def _subscribe_tables(broker: str, state: SubscribeState) -> Iterator[pa.Table]:
     if len(state.topic):
         names = {"topic": state.topic, "client": state.client, "consumer": state.consumer}
         yield _table("subscribes", broker, {**names, "consumer_id": state.consumer_id, **state.buckets})
+
+
+def _connection_tables(broker: str, state: ConnectionState) -> Iterator[pa.Table]:
+    if len(state.name):
+        yield _table("connections", broker, {"connection": state.name, **state.kept})
+    if len(state.threads["thread"]):
+        yield _table("io_threads", broker, {**state.threads})
 
 
 def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
@@ -264,6 +281,15 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
         case "unloads":
             domain.unloads = UnloadState(**table.to_pylist()[0])
+        case "connections":
+            domain.connections.name = strings(table["connection"])
+            domain.connections.kept = {name: numbers(table[name]) for name in CONNECTION_FIELDS}
+        case "io_threads":
+            domain.connections.threads = {name: numbers(table[name]) for name in THREAD_FIELDS}
+        case "connection_names":
+            domain.connection_topics.connections = strings(table["connection"])
+        case "connection_topics":
+            domain.connection_topics.pairs = numbers(table["pair"])
         case kind:
             _take_dispatch_table(domain.dispatch, kind, table, metadata)
 

@@ -10,8 +10,20 @@ import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
-from headgate.throttle.changes import ATTACHMENT, LIMIT, OF_DISPATCH, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, in_order
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    LIMIT,
+    OF_BROKERS,
+    OF_DISPATCH,
+    SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
+    Change,
+    in_order,
+)
 from headgate.throttle.columns import numbers
+from headgate.throttle.connection_step import in_time, step_connections
+from headgate.throttle.connection_topics import first_publishes
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_decisions import dispatch_decisions
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
@@ -34,6 +46,7 @@ class Rules:
     rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
     are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
     epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
+    connection_topics: the first publish of a topic over a connection is told.
     Of dispatches: classic: levels but groups' are classic windows; charges_entries: levels count entries in place of
     messages; throttles_caught_up: False exempts reads for consumers that are caught up; filtered_entries: those that a
     filter dropped count; stats_interval_s: publish rates are averages of so long.
@@ -53,6 +66,7 @@ class Rules:
     throttles_caught_up: bool = True
     filtered_entries: bool = False
     stats_interval_s: int = 60
+    connection_topics: bool = False
 
 
 class Step(NamedTuple):
@@ -149,6 +163,7 @@ class Output(NamedTuple):
     dispatch_decisions: pa.Table
     subscribe_decisions: pa.Table
     unloads: pa.Table
+    dead_letters: pa.Table
     late: int
 
 
@@ -189,7 +204,9 @@ def advance(
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
     decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
     unloads = run_unloads(domain, rows["unloads"], [change for change in changes if change.kind == UNLOAD_LIMIT])
-    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, UNLOAD_LIMIT}]
+    of_connections = [change for change in changes if change.kind == CONNECTION_LIMIT]
+    held, letters = step_connections(domain, rows["connections"], of_connections, clock.done_ns)
+    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, *OF_BROKERS}]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     outputs, departures = [], Departures()
@@ -199,7 +216,9 @@ def advance(
         outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
     marks, usage, used, waited, dispatched = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    return Output(marks, usage, used, waited, departures.rows(domain), dispatched, decisions, unloads, behind)
+    marks = in_time(marks, held)
+    rows_of_groups = (usage, used, waited, departures.rows(domain))
+    return Output(marks, *rows_of_groups, dispatched, decisions, unloads, letters, behind)
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:
@@ -260,6 +279,7 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
+    attached = first_publishes(domain, part.events, places, topic) if rules.connection_topics else None
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, places, topic, known.of_event)
     updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
@@ -269,8 +289,9 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     used, waited, decided = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish)
+    marks = marks_table(domain, result, known.name, known.connection)
     tables = (
-        marks_table(domain, result, known.name, known.connection),
+        marks if attached is None else in_time(attached, marks),
         usage_table(domain, result, offered=rules.offered),
         pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
         pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),

@@ -1,6 +1,6 @@
 """The Delta tables under the output folder, written and read without Spark."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 from typing import Any
 
@@ -12,6 +12,8 @@ from headgate.delta_query import query
 from headgate.errors import TableError
 from headgate.throttle.schemas import (
     BATCHES,
+    CONNECTION_TOPICS,
+    CONNECTIONS,
     CONTROL,
     DEAD_LETTERS,
     DISPATCH_DECISIONS,
@@ -21,7 +23,7 @@ from headgate.throttle.schemas import (
     UNLOAD_OUTCOMES,
 )
 
-SCHEMAS = {
+SCHEMAS: dict[str, pa.Schema] = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
     "dispatch_decisions": DISPATCH_DECISIONS,
@@ -31,6 +33,9 @@ SCHEMAS = {
     "batches": BATCHES,
     "control": CONTROL,
 }
+"""Tables of the throttle job."""
+OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_topics": CONNECTION_TOPICS}
+"""Tables of the connections job, beside those whose marks it follows."""
 
 MOST_FAILURES = 5
 
@@ -39,16 +44,17 @@ CONFIGURATIONS: dict[str, dict[str, str | None]] = {"control": {"delta.appendOnl
 
 
 class Tables:
-    """Tables of one output folder. An append is atomic, and repeated with the same transaction it is done once.
+    """Tables of a job in its output folder. An append is atomic; repeated with the same transaction it is done once.
 
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row.
     """
 
-    def __init__(self, output: str | PurePath) -> None:
+    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
+        self._schemas = schemas
         self._tables = {
             name: self._opened(f"{output}/{name}", schema, CONFIGURATIONS.get(name, {}))
-            for name, schema in SCHEMAS.items()
+            for name, schema in schemas.items()
         }
 
     @staticmethod
@@ -75,7 +81,7 @@ class Tables:
             return False
         write_deltalake(
             table,
-            rows.cast(SCHEMAS[name]),
+            rows.cast(self._schemas[name]),
             mode="append",
             commit_properties=CommitProperties(
                 app_transactions=[Transaction(application, version)], max_commit_retries=50
@@ -108,11 +114,11 @@ class Tables:
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """The rows of the table as it is now, in any order."""
-        wanted = SCHEMAS[name].names if columns is None else list(columns)
+        wanted = self._schemas[name].names if columns is None else list(columns)
         selected = ", ".join(f'"{column}"' for column in wanted)
         sql = f"SELECT {selected} FROM {name}"  # noqa: S608  names of our own schemas
         rows = query(sql, {name: self._current(name)})
-        return rows.cast(pa.schema([SCHEMAS[name].field(column) for column in wanted]))
+        return rows.cast(pa.schema([self._schemas[name].field(column) for column in wanted]))
 
     def sums(self, sql: str) -> pa.Table:
         """The result of a query of these tables, for what would not fit into memory as rows."""

@@ -36,6 +36,7 @@ INSTEAD = {
         "messages": "duration_ms",
         "bytes": "duration_ms",
     },
+    "connection": dict.fromkeys(("topic", "producer"), "action") | dict.fromkeys(("messages", "bytes"), "event_time"),
 }
 """The column of a kind that has a defect in place of a publish's column."""
 AMOUNTS = ("messages", "bytes")

@@ -58,6 +58,9 @@ class TraceSpec:
     dispatch_share: float = _number(0.0, 0.0, 1.0, "share of all events that are dispatches in place of publishes")
     subscriptions_per_topic: int = _number(2, 1, 1_000, "subscriptions of each topic, all equally likely")
     subscribe_share: float = _number(0.0, 0.0, 1.0, "share of all events that are subscribes in place of publishes")
+    connection_share: float = _number(
+        0.0, 0.0, 1.0, "share of all events that are what connections do, in place of publishes"
+    )
     consumers_per_topic: int = _number(3, 1, 1_000, "consumers of each topic, all equally likely to subscribe")
     unload_share: float = _number(
         0.0, 0.0, 1.0, "share of all events that are unloads of topics' bundles in place of publishes"
@@ -113,11 +116,10 @@ class TraceSpec:
         mistakes = []
         if self.files > self.events:
             mistakes.append(f"files: got {self.files}, allowed at most one per event, {self.events}")
-        other_kinds = self.dispatch_share + self.subscribe_share + self.unload_share
+        names = ("dispatch_share", "subscribe_share", "unload_share", "connection_share")
+        other_kinds = sum(getattr(self, name) for name in names)
         if other_kinds > 1:
-            mistakes.append(
-                f"dispatch_share + subscribe_share + unload_share: got {other_kinds:g}, allowed at most 1 together"
-            )
+            mistakes.append(f"{' + '.join(names)}: got {other_kinds:g}, allowed at most 1 together")
         special = self.noisy_share + self.burst_share
         if special > MOST_SPECIAL_SHARE:
             mistakes.append(

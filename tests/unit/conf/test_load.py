@@ -13,6 +13,7 @@ from headgate.conf import (
     AttachmentRow,
     BrokerConf,
     Conf,
+    ConnectionLimitRow,
     LimitRow,
     Policies,
     PublishRate,
@@ -22,6 +23,7 @@ from headgate.conf import (
     Settings,
     UnloadLimitRow,
     check_streaming,
+    connection_limits,
     group_attachments,
     load_conf,
     publish_limits,
@@ -110,7 +112,7 @@ def test_a_key_of_resource_groups_that_does_not_exist_is_refused_with_the_neares
 def test_limits_that_no_job_enforces_are_told_of(conf_dir: Path) -> None:
     (conf_dir / "broker.conf").write_text(
         "maxPublishRatePerTopicInMessages=5\ndispatchThrottlingRatePerTopicInMsg=50\ndispatchThrottlingRateInByte=0\n"
-        "subscribeThrottlingRatePerConsumer=3\npulsarChannelPauseReceivingRequestsIfUnwritable=true\n"
+        "maxMessagePublishBufferSizeInMB=9\nnumIOThreads=2\npulsarChannelPauseReceivingRequestsIfUnwritable=true\n"
     )
     rates = {"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}
     published = {"publishRate": {"publishThrottlingRateInMsg": 5}}
@@ -118,15 +120,21 @@ def test_limits_that_no_job_enforces_are_told_of(conf_dir: Path) -> None:
     namespaces = {f"a/{n}": rates for n in range(6)} | {"b/c": published, "b/d": subscribed}
     (conf_dir / "policies.json").write_text(json.dumps({"namespaces": namespaces}))
     assert load_conf(conf_dir).warnings == (
-        (
-            "conf/broker.conf: read, but not enforced yet: dispatchThrottlingRatePerTopicInMsg, "
-            "pulsarChannelPauseReceivingRequestsIfUnwritable"
-        ),
+        "conf/broker.conf: read, but not enforced yet: dispatchThrottlingRatePerTopicInMsg",
         (
             "conf/policies.json: rates of dispatch are read, but not enforced yet: "
             'namespaces."a/0", namespaces."a/1", namespaces."a/2", namespaces."a/3", namespaces."a/4" and 1 more'
         ),
     )
+
+
+def test_what_holds_connections_is_one_row_in_which_0_is_off(conf_dir: Path) -> None:
+    assert [ConnectionLimitRow(1000, 0, 0, False, 5000, 5, 10)] == connection_limits(load_conf(conf_dir))
+    (conf_dir / "broker.conf").write_text(
+        "maxPendingPublishRequestsPerConnection=-1\nmaxMessagePublishBufferSizeInMB=9\nnumIOThreads=2\n"
+        "pulsarChannelPauseReceivingRequestsIfUnwritable=true\npulsarChannelPauseReceivingCooldownMs=-7\n"
+    )
+    assert [ConnectionLimitRow(0, 9, 2, True, 0, 5, 10)] == connection_limits(load_conf(conf_dir))
 
 
 def test_conf_is_frozen_and_survives_pickling(conf_dir: Path) -> None:

@@ -44,6 +44,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
             "traffic": "admitted",
             "send_timeout_ms": 30_000,
             "group_limits": "shared",
+            "connection_topics": False,
             "kernel": "numba",
         },
         "trigger": {"interval_ms": 1000},

@@ -2,7 +2,9 @@
 
 import pytest
 
-from headgate.core.connection_conditions import ConditionLimits, ConnectionConditions
+from headgate.core.connection_conditions import ConnectionConditions
+from headgate.core.connection_limits import ConditionLimits
+from headgate.core.connection_rules import Connection, ConnectionRules, IoThread
 from headgate.core.numbers import MAX
 from headgate.core.throttle_tracker import ThrottleType
 from headgate.errors import InvalidArgument
@@ -161,3 +163,80 @@ def test_a_refused_operation_changes_nothing(operation):
     with pytest.raises(InvalidArgument):
         operation(conditions)
     assert conditions.state() == before
+
+
+def rules_of(limits, connections):
+    """Rules on connections of one thread, and the list of (at_ns, connection, type, marks) that they tell."""
+    told = []
+
+    def tell(at_ns, connection, type_, *, marks):
+        told.append((at_ns, connection.name, type_, marks))
+
+    return ConnectionRules(limits, tell, lambda _: connections), told
+
+
+def connections_of(thread, *names):
+    return [Connection(name, place, thread, 0, 2) for place, name in enumerate(names)]
+
+
+def test_marks_of_all_connections_of_a_thread_are_told_as_they_happen_dropped_ones_are_not():
+    a, b = connections = connections_of(IoThread(0), "a", "b")
+    rules, told = rules_of(ConditionLimits(max_publish_buffer_mib=1, io_threads=1), connections)
+    rules.start(a, MIB + 1, 5)
+    rules.start(b, MIB, 6)
+    rules.finish(a, 2 * MIB, 7)
+
+    assert told == [(5, "a", THREAD, True), (5, "b", THREAD, True), (7, "a", THREAD, False), (7, "b", THREAD, False)]
+
+
+def test_holds_of_cooldowns_end_at_their_time_in_the_order_of_connections():
+    a, b = connections = connections_of(IoThread(0), "a", "b")
+    rules, told = rules_of(ConditionLimits(**COOLING), connections)
+    for connection in (b, a):
+        rules.writable(connection, True, 1)
+        for _ in range(3):
+            rules.command(connection, "SEND", 1)
+    rules.run_due(100 * MS)
+    assert [entry[1:] for entry in told] == [("b", COOLDOWN, True), ("a", COOLDOWN, True)]
+    rules.run_due(100 * MS + 1)
+    assert told[2:] == [(100 * MS + 1, "a", COOLDOWN, False), (100 * MS + 1, "b", COOLDOWN, False)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "unmarked"),
+    [
+        pytest.param({**COOLING, "max_pending_publish_requests": 9}, ["a"], id="at half of it or below"),
+        pytest.param({**COOLING, "max_pending_publish_requests": 3}, [], id="above half of it: the next crossing"),
+        pytest.param({**COOLING, "max_pending_publish_requests": 0}, ["a"], id="off"),
+        pytest.param({"max_pending_publish_requests": 2}, ["b", "c"], id="off, of the buffer: the cooldown, too"),
+        pytest.param(
+            {**COOLING, "cooldown_ms": 0, "max_pending_publish_requests": 2}, ["c"], id="off, of the cooldown"
+        ),
+    ],
+)
+def test_other_limits_unmark_what_is_off_or_has_no_crossing_left_and_mark_nothing(limits, unmarked):
+    a, b, c = connections = connections_of(IoThread(0), "a", "b", "c")
+    rules, told = rules_of(ConditionLimits(**COOLING, max_pending_publish_requests=2), connections)
+    rules.start(a, 0, 0)
+    rules.start(a, 0, 0)
+    rules.writable(b, False, 0)
+    rules.writable(c, True, 0)
+    for _ in range(3):
+        rules.command(c, "SEND", 0)
+    before = len(told)
+    rules.update(ConditionLimits(**limits), connections, [a.thread], 9)
+
+    assert (before, [(9, name, False) for name in unmarked]) == (3, [(at, name, on) for at, name, _, on in told[3:]])
+    rules.run_due(SECOND)
+    assert ["c"] * ("c" not in unmarked) == [name for _, name, _, _ in told[3 + len(unmarked) :]]
+
+
+@pytest.mark.parametrize(("mib", "cleared"), [(0, True), (3, True), (2, False)])
+def test_a_thread_limit_that_is_off_or_twice_what_is_in_flight_clears_the_thread(mib, cleared):
+    a, b = connections = connections_of(IoThread(0), "a", "b")
+    rules, told = rules_of(ConditionLimits(max_publish_buffer_mib=1, io_threads=1), connections)
+    rules.start(a, MIB + 1, 0)
+    rules.update(ConditionLimits(max_publish_buffer_mib=mib, io_threads=1), connections, [b.thread], 1)
+
+    assert ([(1, "a", THREAD, False), (1, "b", THREAD, False)] if cleared else []) == told[2:]
+    assert cleared is not a.thread.flagged

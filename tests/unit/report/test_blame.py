@@ -58,6 +58,7 @@ def test_of_equally_throttled_topics_the_longer_held_come_first_and_then_names_d
     [
         ([], "none"),
         ([(A, "topic", A, "mark")], "its own limit"),
+        ([(A, "topic", A, "mark"), (None, "connection", "c", "mark")], "its own limit"),
         ([(A, "group", "gold", "mark")] * 2, "group gold"),
         ([(A, "broker", "b1", "mark")], "broker b1"),
         ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (67% of marks)"),

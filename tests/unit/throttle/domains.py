@@ -9,10 +9,21 @@ from hypothesis import strategies as st
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.changes import ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, changes_table
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    DISPATCH_LIMIT,
+    SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
+    Change,
+    changes_table,
+)
+from headgate.throttle.control import CONDITIONS
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import (
+    CONNECTION_EVENTS,
+    DEAD_LETTERS,
     DISPATCH_DECISIONS,
     DISPATCHES,
     EVENTS,
@@ -39,6 +50,7 @@ WRITTEN = {
     "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
     "unloads": UNLOAD_OUTCOMES,
+    "dead_letters": DEAD_LETTERS,
 }
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
@@ -73,6 +85,13 @@ def unload_limit(starts_per_s=None, timeout_ms=None, *, at_us=None, seq=0, broke
     return Change(at_us, seq, broker, "broker", "", kind=UNLOAD_LIMIT, **limit)
 
 
+def connection_limit(*, at_us=None, seq=0, broker=None, **limits):
+    """What holds connections from `at_us` after START_US, or from the start of time; what is not named is off."""
+    at_us = 0 if at_us is None else START_US + at_us
+    conditions = tuple(int(limits.get(name, 0)) for name in CONDITIONS)
+    return Change(at_us, seq, broker, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)
+
+
 def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
     """An attachment at `at_us` after START_US, or in force from the start of time; `group` None detaches."""
     at_us = 0 if at_us is None else START_US + at_us
@@ -98,6 +117,10 @@ def unloads_block(rows):
     return Block("unloads", len(rows), encode(pa.Table.from_pylist(rows, UNLOADS)))
 
 
+def connections_block(rows):
+    return Block("connections", len(rows), encode(pa.Table.from_pylist(rows, CONNECTION_EVENTS)))
+
+
 def changes_block(changes):
     return Block("changes", len(changes), encode(changes_table(changes)))
 
@@ -119,6 +142,7 @@ class Outcome:
     dispatch_decisions: list[dict]
     subscribe_decisions: list[dict]
     unloads: list[dict]
+    dead_letters: list[dict]
     state: KeyState
 
     @property
@@ -200,6 +224,12 @@ def _picture_of_domain(domain):
         "dispatch": _picture_of_dispatch(domain.dispatch),
         "subscribes": _picture_of_subscribes(domain.subscribes),
         "unloads": domain.unloads,
+        "connections": _picture_of_connections(domain.connections),
+        "connection_topics": (
+            domain.connection_topics.connections.to_pylist(),
+            domain.connection_topics.pairs.tolist(),
+        ),
+        "io_threads": {name: column.tolist() for name, column in domain.connections.threads.items()},
         "seen": _picture_of_seen(domain.seen),
         "held": {kind: held.to_pylist() for kind, held in domain.held.items()},
         "pending": domain.pending,
@@ -235,6 +265,11 @@ def _picture_of_subscribes(state):
     consumers = zip(*(column.to_pylist() for column in names), state.consumer_id.tolist(), strict=True)
     buckets = zip(*(column.tolist() for column in state.buckets.values()), strict=True)
     return dict(zip(consumers, buckets, strict=True))
+
+
+def _picture_of_connections(state):
+    columns = zip(*(column.tolist() for column in state.kept.values()), strict=True)
+    return dict(zip(state.name.to_pylist(), columns, strict=True))
 
 
 def _picture_of_seen(seen):

@@ -1,13 +1,14 @@
 """Limits and ticks on their way from the control table to the keys that they concern."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
-from headgate.conf import AttachmentRow, LimitRow, UnloadLimitRow
+from headgate.conf import AttachmentRow, ConnectionLimitRow, LimitRow, UnloadLimitRow
 from headgate.throttle.blocks import decode
-from headgate.throttle.changes import ATTACHMENT, LIMIT, UNLOAD_LIMIT, Change, changes_of
+from headgate.throttle.changes import ATTACHMENT, CONNECTION_LIMIT, LIMIT, UNLOAD_LIMIT, Change, changes_of
 from headgate.throttle.control import (
     FROM_THE_START,
     changes_in,
@@ -232,6 +233,55 @@ def test_a_batch_without_rows_gives_one_without_rows():
     assert [0] == [batch.num_rows for batch in pack_control(SLOTS, empty)]
 
 
+CONNECTIONS = ConnectionLimitRow(1000, 64, 8, True, 5000, 5, 10)
+CONNECTIONS_ROW = conf_row(AT, 1, CONNECTIONS) | {"source": "admin"}
+
+
+def test_limits_of_connections_are_one_change_of_a_broker_in_which_null_is_off():
+    of_broker = CONNECTIONS_ROW | {"broker": "b1", "cooldown_ms": None, "cooldown_permits": None}
+    _, blocks = pack(SLOTS, CONNECTIONS_ROW, of_broker, conf_row(AT, 2, CONNECTIONS, gone=True))
+
+    assert [
+        Change(AT_US, 1, None, "broker", "", kind=CONNECTION_LIMIT, conditions=(1000, 64, 8, 1, 5000, 5, 10)),
+        Change(AT_US, 1, "b1", "broker", "", kind=CONNECTION_LIMIT, conditions=(1000, 64, 8, 1, 0, 0, 10)),
+        Change(AT_US, 2, None, "broker", "", kind=CONNECTION_LIMIT),
+    ] == changes_of(blocks["changes"])
+
+
+def test_limits_of_connections_change_at_a_restart_and_concern_keys_of_brokers_alone():
+    first = conf_rows([CONNECTIONS], table([]), AT)
+    lower = replace(CONNECTIONS, max_pending_publish_requests=10)
+    then = conf_rows([lower], table(first), AT)
+
+    assert [] == conf_rows([CONNECTIONS], table(first), AT)
+    assert [(FROM_THE_START, 1000), (AT, 10)] == [
+        (row["effective_time"], row["max_pending_publish_requests"]) for row in first + then
+    ]
+    (change,) = changes_in(table(first))
+    assert (True, False) == (change.concerns(broker_key("b1")), change.concerns(TOPICS[0]))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"cooldown_ms": -1}, "cooldown_ms: got -1, allowed is a whole number from 0, which is off"),
+        ({"io_threads": 0}, "io_threads: got 0, allowed is a whole number from 1 with a max_publish_buffer_mib"),
+        ({"cooldown_permits": None}, "cooldown_permits: got None, allowed is a whole number from 1 with a cooldown_ms"),
+        ({"scope": "topic"}, "scope: got topic, allowed are broker"),
+    ],
+)
+def test_limits_of_connections_that_cannot_be_are_dead_letters(wrong, reason):
+    keys, blocks = pack(SLOTS, CONNECTIONS_ROW | wrong)
+
+    assert ({"dead_letters"}, [reason]) == (set(keys), blocks["dead_letters"]["reason"].to_pylist())
+
+
+KINDS = ", ".join(
+    (
+        *("limit", "attachment", "dispatch_limit", "subscription_dispatch_limit", "replicator_dispatch_limit"),
+        *("subscribe_limit", "unload_limit", "connection_limit"),
+    )
+)
 TOPIC_ROW = conf_row(AT, 1, LimitRow("topic", TOPICS[0], 1, 0)) | {"source": "admin"}
 ATTACHMENT_ROW = conf_row(AT, 1, ACME) | {"source": "admin"}
 UNLOAD_ROW = conf_row(AT, 1, UNLOADS) | {"source": "admin"}
@@ -247,11 +297,11 @@ PARTITION = f"{TOPICS[0]}-partition-7"
     [
         (
             TOPIC_ROW | {"kind": "limits"},
-            "kind: got limits, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit",
+            f"kind: got limits, allowed are {KINDS}",
         ),
         (
             TOPIC_ROW | {"kind": None},
-            "kind: got None, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit",
+            f"kind: got None, allowed are {KINDS}",
         ),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
@@ -269,7 +319,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             tick_row(AT, finish=True) | {"source": "admin"},
-            "kind: got finish, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit",
+            f"kind: got finish, allowed are {KINDS}",
         ),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),

@@ -12,7 +12,17 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.changes import ATTACHMENT, SUBSCRIBE_LIMIT, UNLOAD_LIMIT, Change, changes_of, changes_table
+from headgate.throttle.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
+    Change,
+    changes_of,
+    changes_table,
+)
+from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
+from headgate.throttle.connection_topics import ConnectionTopics
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, SUBSCRIBES
@@ -53,6 +63,7 @@ CHANGES = [
     Change(8, 4, None, "tenant", "t", kind=ATTACHMENT, group_name="gold"),
     Change(9, 5, None, "topic", "persistent://t/n/a", kind=SUBSCRIBE_LIMIT, subscribes_per_period=3, period_s=30),
     Change(9, 6, "b1", "broker", "", kind=UNLOAD_LIMIT, starts_per_s=3, timeout_ms=2000),
+    Change(9, 6, None, "broker", "", kind=CONNECTION_LIMIT, conditions=(7, 0, 0, 1, 5, 6, 8)),
 ]
 
 
@@ -62,7 +73,9 @@ def plain(value):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, Book):
         return value.changes()
-    if isinstance(value, DispatchState | SubscribeState | UnloadState | Seen | Averages):
+    if isinstance(
+        value, DispatchState | SubscribeState | UnloadState | ConnectionState | ConnectionTopics | Seen | Averages
+    ):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -109,6 +122,15 @@ def full_subscribes():
     )
 
 
+def full_connections():
+    """A state of connections in which no field has its default value."""
+    return ConnectionState(
+        name=pa.array(["c", "d"]),
+        kept={name: np.array([place, 10 * place]) for place, name in enumerate(CONNECTION_FIELDS, 1)},
+        threads={name: np.array([place]) for place, name in enumerate(THREAD_FIELDS, 1)},
+    )
+
+
 def full_domain():
     """A domain in which no field has its default value."""
     count = iter(range(1, 1000))
@@ -137,6 +159,8 @@ def full_domain():
         dispatch=full_dispatch(),
         subscribes=full_subscribes(),
         unloads=UnloadState(busy_until_ns=5, next_free_ns=6, credit=7),
+        connections=full_connections(),
+        connection_topics=ConnectionTopics(pa.array(["c"]), np.array([2**32])),
         held={
             "events": pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
             "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], SUBSCRIBES),
@@ -168,6 +192,7 @@ def test_every_field_comes_back(stored):
     assert (state.clocks, CHANGES, 9, 2) == (again.clocks, changes_of(again.changes), again.forgotten_us, again.taken)
     assert [] == [name for name, value in plain_fields(full_domain()).items() if value == default[name]]
     assert [] == [name for name, value in plain(full_dispatch()).items() if value == default["dispatch"][name]]
+    assert [] == [name for name, value in plain(full_connections()).items() if value == default["connections"][name]]
     assert [] == [name for name, value in plain(full_subscribes()).items() if value == default["subscribes"][name]]
     assert [] == [name for name, value in plain(full_domain().unloads).items() if value == default["unloads"][name]]
 

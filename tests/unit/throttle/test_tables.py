@@ -9,10 +9,11 @@ import pytest
 from headgate.errors import TableError
 from headgate.throttle.control import FROM_THE_START, tick_row
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
-from headgate.throttle.tables import MOST_FAILURES, SCHEMAS, PatientAppend, Tables
+from headgate.throttle.tables import MOST_FAILURES, OF_CONNECTIONS, SCHEMAS, PatientAppend, Tables
 from headgate.trace import TraceSpec, generate_file
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
+ALL = SCHEMAS | OF_CONNECTIONS
 TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": TIMESTAMP}
 COLUMN = re.compile(rf"^\| ([a-z_]+) \| ({'|'.join(TYPES)}) \|[^|]*\|[^|]*\|$", re.MULTILINE)
 
@@ -36,6 +37,14 @@ def test_all_tables_are_there_from_the_start_with_their_columns(output):
     for name, schema in SCHEMAS.items():
         assert (schema.names, 0) == (tables.read(name).schema.names, len(tables.read(name)))
         assert tables.is_empty(name)
+
+
+def test_tables_of_another_job_are_beside_those_that_are_there(output):
+    Tables(output)
+    tables = Tables(output, OF_CONNECTIONS)
+
+    assert sorted(ALL) == sorted(path.name for path in output.iterdir())
+    assert all(tables.is_empty(name) for name in OF_CONNECTIONS)
 
 
 def test_tables_that_exist_are_opened_as_they_are(output):
@@ -106,15 +115,20 @@ def documented():
 
 
 def test_the_page_of_the_tables_names_the_tables_that_there_are():
-    assert {"Input", *SCHEMAS} == documented().keys()
+    assert {"Input", *ALL} == documented().keys()
 
 
-@pytest.mark.parametrize("table", ["Input", *SCHEMAS])
+@pytest.mark.parametrize("table", ["Input", *ALL])
 def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(table):
     schema = (
-        generate_file(TraceSpec(events=1, files=1, dispatch_share=0.5, subscribe_share=0.4, unload_share=0.1), 0).schema
+        generate_file(
+            TraceSpec(
+                events=1, files=1, dispatch_share=0.4, subscribe_share=0.3, unload_share=0.1, connection_share=0.2
+            ),
+            0,
+        ).schema
         if table == "Input"
-        else SCHEMAS[table]
+        else ALL[table]
     )
     expected = [(field.name, field.type) for field in schema]
     assert expected == [(name, TYPES[word]) for name, word in documented()[table]]

@@ -146,3 +146,59 @@ def test_a_spoiled_dispatch_lacks_its_subscription_where_a_publish_lacks_a_name(
 
     assert {"subscription", "topic", "kind"} <= set().union(*lacking)
     assert {0, 1} == {len(names) for names in lacking}
+
+
+CONNECTIONS = replace(SPEC, connection_share=0.3)
+OF_CONNECTION = ("action", "command", "io_thread")
+
+
+def test_connections_have_their_share_and_do_what_they_do_in_pairs():
+    """Two rows of a block, one behind the other among those of connections; the last of an odd number is a command."""
+    rows = [row for row in rows_of(CONNECTIONS) if row["kind"] == "connection"]
+
+    assert SPEC.events * 0.3 == pytest.approx(len(rows), rel=0.05)
+    pairs = list(zip(rows[::2], rows[1::2], strict=False))
+    whose = ("broker", "connection", "io_thread", "bytes", "command", "topic", "producer", "messages")
+    for one, other in pairs:
+        assert [one[name] for name in whose] == [other[name] for name in whose]
+        assert (one["topic"], one["producer"], one["messages"]) == (None, None, None)
+        is_request = one["action"] == "start"
+        assert (is_request, is_request) == (one["bytes"] is not None, one["io_thread"] is not None)
+        assert ("SEND" if one["action"] == "command" else None) == one["command"]
+    assert {("start", "finish"), ("unwritable", "writable"), ("command", "command")} == {
+        (one["action"], other["action"]) for one, other in pairs
+    }
+    assert len(rows) % 2 == 0 or rows[-1]["action"] == "command"
+
+
+def test_a_connection_has_one_io_thread():
+    threads = {(row["connection"], row["io_thread"]) for row in rows_of(CONNECTIONS) if row["action"] == "start"}
+
+    assert len({connection for connection, _ in threads}) == len(threads)
+    assert len({thread for _, thread in threads}) > 1
+
+
+def test_all_else_is_as_in_the_trace_without_connections():
+    for row, other in zip(rows_of(CONNECTIONS), rows_of(SPEC), strict=True):
+        if row["kind"] != "connection":
+            assert other | dict.fromkeys(OF_CONNECTION) == row
+
+
+def test_a_spoiled_connection_has_its_defect_in_a_column_that_all_of_them_have():
+    spoiled, good = rows_of(replace(CONNECTIONS, bad_share=0.3)), rows_of(CONNECTIONS)
+    pairs = [(one, other) for one, other in zip(spoiled, good, strict=True) if other["kind"] == "connection"]
+    changed = [{name for name in other if one[name] != other[name]} for one, other in pairs]
+
+    assert {"event_time", "broker", "kind", "connection", "action"} == set().union(*changed)
+    assert {0, 1} == {len(names) for names in changed}
+
+
+def test_lines_hold_rows_of_every_kind(tmp_path):
+    spec = replace(ALL_KINDS, connection_share=0.2)
+    write_trace(spec, tmp_path, "json")
+    lines = [line for path in sorted(tmp_path.iterdir()) for line in path.read_text().splitlines()]
+    names = ("kind", "connection", "consumer_id", "messages", "bytes", *OF_CONNECTION)
+
+    assert [[row[name] for name in names] for row in rows_of(spec)] == [
+        [json.loads(line)[name] for name in names] for line in lines
+    ]

@@ -66,7 +66,7 @@ def test_a_field_outside_its_range_is_refused_with_what_got_and_allowed(field, v
         ({"noisy_share": 0.9}, "noisy_share + burst_share: got 0.96, allowed at most 0.95 together"),
         (
             {"dispatch_share": 0.5, "subscribe_share": 0.4, "unload_share": 0.2},
-            "dispatch_share + subscribe_share + unload_share: got 1.1, allowed at most 1 together",
+            "dispatch_share + subscribe_share + unload_share + connection_share: got 1.1, allowed at most 1 together",
         ),
         ({"bursts": 241}, "bursts x burst_ms: got 241 x 500 ms, allowed at most duration_s, 120 s, in all"),
         ({"duration_s": 20_000.0, "swing_period_s": 1.0}, "swing_period_s: got 1, allowed at least duration_s / 10000"),

@@ -1,0 +1,73 @@
+"""When was each connection read, what kept it from being read, and who was paused with whom?
+
+Follows the table `marks` of a throttle job, live or as it is. docs/operations.md tells how to run it, docs/tables.md
+what it writes.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from threading import Event
+
+from headgate.conf import load_conf
+from headgate.quota.topic_tables import output_of
+from headgate.report.screen import Screen, terminal_console
+from headgate.spark.connections import ConnectionsJob, ConnectionsResult, ConnectionsRun
+from headgate.spark.job import STOPPED, exit_status, heed_signals, stop_asked
+from headgate.spark.session import spark_session
+from headgate.spark.state import close_stores
+from headgate.throttle.places import sole_use
+
+DEFAULT_OUTPUT = "output/throttle"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 after the end of the marks, or a stop without --once; STOPPED for a stop of --once.
+
+    1 if Spark failed, 2 for wrong options, conf or output.
+    """
+    stop = stop_asked()
+    options = parsed(arguments)
+    return exit_status("connections", partial(connections, options, stop))
+
+
+def connections(options: argparse.Namespace, stop: Event) -> int:
+    screen = Screen(terminal_console(), "connections")
+    output = options.output if options.broker is None else output_of(options.output, options.broker)
+    checkpoint = options.checkpoint or f"{output}/connections-checkpoint"
+    job = ConnectionsJob(output, checkpoint, options.once, load_conf(options.conf_dir).settings.trigger.interval_ms)
+    with sole_use(checkpoint):
+        screen.say(f"connections: starting Spark for the marks under {output}")
+        spark = spark_session("headgate connections")
+        heed_signals(stop)
+        run = ConnectionsRun(spark, job, partial(tell, screen), stop)
+        used_up = run.run()
+        screen.say(f"Tables (Delta): {output}/connections  connection_topics")
+        close_stores(spark)
+    if run.broken_off:
+        screen.say("The batch under way took too long and was broken off: the next start runs it again.")
+    if job.once and not used_up:
+        screen.say("Stopped before the marks were used up: the next start goes on there.")
+        return STOPPED
+    return 0
+
+
+def tell(screen: Screen, batch: ConnectionsResult) -> None:
+    """One line a batch in which reads were switched off or on."""
+    if batch.paused or batch.resumed:
+        screen.say(f"batch={batch.batch_id} paused={batch.paused} resumed={batch.resumed}")
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="connections", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help="of the throttle job; its tables, too")
+    parser.add_argument("--broker", metavar="NAME", help="follow the throttle job of this broker under the output")
+    parser.add_argument("--checkpoint", metavar="DIR", help="default: connections-checkpoint under the output")
+    parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="[trigger] of headgate.toml; default conf")
+    parser.add_argument("--once", action="store_true", help="use up the marks that are there and end")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""A broker's connections as objects, those alone of which rows come."""
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.connections.state import BrokerConnections
+from headgate.core.connection_reads import NUMBERS, ConnectionReads
+from headgate.core.kernels.domain_types import Ints
+from headgate.throttle.columns import places
+
+
+class Followed:
+    """A connection: when it is read, and the topics that have a producer on it, in the order of their first rows."""
+
+    __slots__ = ("_stored", "reads", "topics")
+
+    def __init__(self, reads: ConnectionReads, topics: list[str]) -> None:
+        self.reads = reads
+        self.topics = dict.fromkeys(topics)
+        self._stored = len(topics)
+
+    @property
+    def has_new_topics(self) -> bool:
+        return len(self.topics) > self._stored
+
+
+class Kept:
+    """A view of BrokerConnections for rows of `names`; `stored` is what they are after these."""
+
+    def __init__(self, state: BrokerConnections, names: pa.StringArray) -> None:
+        self._state = state
+        self._names: list[str] = names.to_pylist()
+        self._places = places(state.name, names).tolist() if len(state.name) else [-1] * len(names)
+        self._loaded: dict[int, Followed] = {}
+
+    def get(self, code: int) -> Followed:
+        """The connection that is at `code` among the names; a new one where there is none."""
+        if code not in self._loaded:
+            self._loaded[code] = self._load(self._places[code])
+        return self._loaded[code]
+
+    def is_known(self, code: int) -> bool:
+        """Whether it was heard of before."""
+        return code in self._loaded or self._places[code] >= 0
+
+    def _load(self, place: int) -> Followed:
+        if place < 0:
+            return Followed(ConnectionReads(), [])
+        of_topics = self._state.topic_connection
+        begin, end = np.searchsorted(of_topics, [place, place + 1]).tolist()
+        topics = self._state.topic.slice(begin, end - begin).to_pylist()
+        return Followed(ConnectionReads.from_numbers(self._state.numbers[place].tolist()), topics)
+
+    def stored(self) -> BrokerConnections:
+        """With what has happened; those that are over are forgotten."""
+        state, kept = self._state, len(self._state.name)
+        new = sorted(code for code in self._loaded if self._places[code] < 0)
+        place_of = {code: self._places[code] for code in self._loaded} | {
+            code: kept + number for number, code in enumerate(new)
+        }
+        rows = np.concatenate([state.numbers, np.zeros((len(new), len(NUMBERS)), np.int64)])
+        for code, followed in self._loaded.items():
+            rows[place_of[code]] = followed.reads.numbers()
+        names = pa.concat_arrays([state.name, pa.array([self._names[code] for code in new], pa.string())])
+        topic, of_connection = self._topics(place_of)
+        over = [place_of[code] for code, followed in self._loaded.items() if followed.reads.is_over]
+        if not over:
+            return BrokerConnections(names, rows, topic, of_connection)
+        stay = np.ones(len(names), np.bool_)
+        stay[over] = False
+        has_stayed = stay[of_connection]
+        moved = (np.cumsum(stay) - 1)[of_connection[has_stayed]]
+        return BrokerConnections(
+            names.filter(pa.array(stay)), rows[stay], topic.filter(pa.array(has_stayed)), moved.astype(np.int64)
+        )
+
+    def _topics(self, place_of: dict[int, int]) -> tuple[pa.StringArray, Ints]:
+        """Topics by connection, those of one in the order of their first rows."""
+        changed = {place_of[code]: followed for code, followed in self._loaded.items() if followed.has_new_topics}
+        topic, of_connection = self._state.topic, self._state.topic_connection
+        if not changed:
+            return topic, of_connection
+        stay = ~np.isin(of_connection, list(changed))
+        added = [(place, name) for place, followed in changed.items() for name in followed.topics]
+        both = np.concatenate([of_connection[stay], np.array([place for place, _ in added], np.int64)])
+        topics = pa.concat_arrays([topic.filter(pa.array(stay)), pa.array([name for _, name in added], pa.string())])
+        order = np.argsort(both, kind="stable")
+        return topics.take(pa.array(order)), both[order]

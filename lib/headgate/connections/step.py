@@ -1,0 +1,109 @@
+"""One step of a key: marks of its connections in, what became of their reads out. No clock, no engine."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import table_of
+from headgate.connections.kept import Followed, Kept
+from headgate.connections.state import BrokerConnections, Brokers
+from headgate.core.connection_reads import TYPES, Transition
+from headgate.core.connection_rules import CONDITIONS
+from headgate.core.numbers import MIN
+from headgate.core.publish_limiter import Scope
+from headgate.core.publish_limiters import SCOPE_TYPES
+from headgate.throttle.columns import encoded
+from headgate.throttle.ordering import by_broker
+from headgate.throttle.schemas import CONNECTION_TOPICS, CONNECTIONS
+
+_RANKS = {
+    "action": pa.array(["close", "open", "attach", "unmark", "mark"]),
+    "type": pa.array([*CONDITIONS, *(SCOPE_TYPES[scope] for scope in (Scope.TOPIC, Scope.BROKER, Scope.GROUP))]),
+}
+"""Rows of one instant and `seq` in the order in which they act; limiters as they are evaluated (rate-limiters 4)."""
+_ORDER = ("at_ns", "seq", "action", "type", "connection", "topic", "producer", "limiter")
+_READ = ("at_ns", "action", "type", "topic", "scope", "limiter")
+_SECOND_US = 1_000_000
+_NOTHING_HELD = (None,) * len(TYPES)
+
+
+class Told(NamedTuple):
+    """Rows for the tables. topics: of one second, connection and topic, rows of several steps add up."""
+
+    connections: pa.Table
+    topics: pa.Table
+
+
+def follow(brokers: Brokers, marks: pa.Table) -> Told:
+    """Bring the connections of a key forward by MARKS; `brokers` is changed in place.
+
+    Rows act in the order of their time, those of one instant in that of `seq`, after those that time alone did; a row
+    that is late acts at the highest time that its connection has seen.
+    """
+    nothing = Told(CONNECTIONS.empty_table(), CONNECTION_TOPICS.empty_table())
+    told = [nothing, *(_of_broker(brokers, broker, rows) for broker, rows in by_broker(marks))]
+    return Told(*(pa.concat_tables(tables) for tables in zip(*told, strict=True)))
+
+
+def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
+    rows = _in_order(rows)
+    names, codes = encoded(rows["connection"])
+    kept = Kept(brokers.get(broker, BrokerConnections()), names)
+    transitions: list[tuple[object, ...]] = []
+    counts: dict[tuple[int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    known_names = names.to_pylist()
+    columns = (rows[name].to_pylist() for name in _READ)
+    for code, at_ns, action, type_, topic, scope, limiter in zip(codes.tolist(), *columns, strict=True):
+        if action == "close" and not kept.is_known(code):
+            continue
+        followed, name = kept.get(code), known_names[code]
+        if topic is not None:
+            followed.topics[topic] = None
+        transition = _acted(followed, action, type_, at_ns)
+        if action == "mark" and topic is not None:
+            counts[_second_us(at_ns), name, topic][1] += 1
+        if transition is None:
+            continue
+        cause = type_ or next(iter(followed.reads.tracker.counts()))
+        transitions.append(_row(broker, name, transition, (cause, scope, limiter)))
+        if not transition.auto_read:
+            for paused in followed.topics:
+                counts[_second_us(transition.at_ns), name, paused][0] += 1
+    brokers[broker] = kept.stored()
+    if not len(brokers[broker].name):
+        del brokers[broker]
+    counted = sorted((second_us, broker, *place, *count) for (second_us, *place), count in counts.items())
+    return Told(table_of(transitions, CONNECTIONS), table_of(counted, CONNECTION_TOPICS))
+
+
+def _in_order(rows: pa.Table) -> pa.Table:
+    """The rows that say something, in the order in which they act."""
+    rows = rows.filter(pc.is_in(rows["action"], value_set=_RANKS["action"]))
+    columns = {name: rows[name] for name in _ORDER} | {"seq": rows["seq"].fill_null(MIN)}
+    columns |= {name: pc.index_in(rows[name], value_set=ranks) for name, ranks in _RANKS.items()}
+    return rows.take(pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in _ORDER]))
+
+
+def _acted(followed: Followed, action: str, type_: str, at_ns: int) -> Transition | None:
+    match action:
+        case "mark":
+            return followed.reads.mark(type_, at_ns)
+        case "unmark":
+            return followed.reads.unmark(type_, at_ns)
+        case "open":
+            return followed.reads.open(at_ns)
+        case "close":
+            followed.reads.close(at_ns)
+    return None
+
+
+def _second_us(at_ns: int) -> int:
+    return at_ns // 1000 // _SECOND_US * _SECOND_US
+
+
+def _row(broker: str, name: str, transition: Transition, cause: tuple[str | None, ...]) -> tuple[object, ...]:
+    at_ns, auto_read, paused, resumed, throttled_connections, paused_ns, held_ns = transition
+    counts = (paused, resumed, throttled_connections, paused_ns)
+    return (at_ns, at_ns // 1000, broker, name, auto_read, *cause, *counts, *(held_ns or _NOTHING_HELD))

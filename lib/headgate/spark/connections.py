@@ -1,0 +1,149 @@
+"""The connections query: from the marks of a throttle job to the tables of when connections were read."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pandas as pd
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState
+
+from headgate.connections.routing import pack_marks
+from headgate.connections.state import VERSION, decode_state, encode_state
+from headgate.connections.step import follow
+from headgate.errors import InputError, StateError
+from headgate.spark.ending import POLL_S, end_query, is_committed
+from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
+from headgate.spark.sink import query_id_of, rows_by_kind
+from headgate.spark.sources import path_exists
+from headgate.throttle.blocks import encode, gather
+from headgate.throttle.key_operator import Block
+from headgate.throttle.schemas import MARKS
+from headgate.throttle.tables import OF_CONNECTIONS, Tables
+
+PACKED = "key string, kind string, block binary"
+
+
+@dataclass(frozen=True)
+class ConnectionsJob:
+    """What the command line says. output: that of the throttle job, whose marks are followed. once: end when they are
+    used up. interval_ms: from the start of one batch to that of the next.
+    """
+
+    output: str
+    checkpoint: str
+    once: bool = False
+    interval_ms: int = 1000
+
+
+@dataclass(frozen=True)
+class ConnectionsResult:
+    """What one batch brought: how often reads were switched off and on."""
+
+    batch_id: int
+    paused: int
+    resumed: int
+
+
+class ConnectionsOperator:
+    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
+
+    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        del key
+        brokers = decode_state(*state.get) if state.exists else {}
+        told = follow(brokers, gather(MARKS, [block.block for block in blocks_in(frames)]))
+        keep(state, VERSION, encode_state(brokers))
+        tables = zip(OF_CONNECTIONS, told, strict=True)
+        yield frame_of([Block(name, len(rows), encode(rows)) for name, rows in tables if len(rows)])
+
+
+class ConnectionsRun:
+    """One start of the connections job. on_batch hears of each batch once it is in its tables.
+
+    `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
+    start.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: ConnectionsJob,
+        on_batch: Callable[[ConnectionsResult], None],
+        stop: threading.Event,
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._on_batch = on_batch
+        self._stop = stop
+        self._batch_ended = threading.Event()
+        self._ended_batch = -1
+        self.broken_off = False
+        if not path_exists(spark, f"{job.output}/marks/_delta_log"):
+            raise InputError(f"--output: no table marks is under {job.output}; give the --output of a throttle job")
+        self.tables = Tables(job.output, OF_CONNECTIONS)
+        self._refuse_another_checkpoint()
+
+    def run(self) -> bool:
+        """Return True when the marks are used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
+        query = (
+            self.dataframe()
+            .writeStream.foreachBatch(self._take)
+            .option("checkpointLocation", self._job.checkpoint)
+            .queryName("connections")
+            .trigger(
+                **{"availableNow": True}
+                if self._job.once
+                else {"processingTime": f"{self._job.interval_ms} milliseconds"}
+            )
+            .start()
+        )
+        try:
+            while query.isActive and not self._stop.wait(POLL_S):
+                pass
+        finally:
+            self._end(query)
+        failure = None if self._stop.is_set() else query.exception()
+        if failure is not None:
+            raise failure
+        return not self._stop.is_set()
+
+    def dataframe(self) -> DataFrame:
+        """A row's way: marks -> packed by slot -> operator. Commits that delete or join rows of marks bring nothing."""
+        marks = (
+            self._spark.readStream.format("delta")
+            .option("skipChangeCommits", "true")
+            .load(f"{self._job.output}/marks")
+            .select(*MARKS.names)
+        )
+        return marks.mapInArrow(pack_marks, PACKED).transform(apply_operator, ConnectionsOperator())
+
+    def _take(self, output: DataFrame, batch_id: int) -> None:
+        """Exactly once: each table takes a batch in one transaction (query id, batch id)."""
+        query_id = query_id_of(output)
+        rows = rows_by_kind(output.toArrow(), OF_CONNECTIONS)
+        for name in OF_CONNECTIONS:
+            self.tables.append(name, rows[name], query_id, batch_id)
+        resumed = pc.sum(rows["connections"]["auto_read"]).as_py() or 0
+        self._on_batch(ConnectionsResult(batch_id, len(rows["connections"]) - resumed, resumed))
+        self._ended_batch = batch_id
+        self._batch_ended.set()
+
+    def _end(self, query: StreamingQuery) -> None:
+        self._batch_ended.clear()
+        self.broken_off = end_query(
+            query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)
+        )
+
+    def _refuse_another_checkpoint(self) -> None:
+        """A new checkpoint takes marks in from their start, and tables that have them already would have them twice."""
+        if path_exists(self._spark, f"{self._job.checkpoint}/offsets"):
+            return
+        held = [name for name in OF_CONNECTIONS if not self.tables.is_empty(name)]
+        if held:
+            raise StateError(
+                f"the tables {', '.join(held)} under {self._job.output} are of another checkpoint than "
+                f"{self._job.checkpoint}, which is new: give the --checkpoint that they were written with, or move "
+                "them away"
+            )

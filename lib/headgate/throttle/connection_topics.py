@@ -1,0 +1,68 @@
+"""Which topics publish over which connections: told at the first publish of each pair, and kept from then on."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import TIMESTAMP
+from headgate.core.kernels.domain_types import Ints
+from headgate.throttle.columns import encoded, no_ints, no_strings, numbers, places, strings
+from headgate.throttle.schemas import MARKS
+
+if TYPE_CHECKING:
+    from headgate.throttle.state import DomainState
+
+ATTACH = "attach"
+_CONNECTIONS = 2**32
+
+
+@dataclass
+class ConnectionTopics:
+    """Pairs that have published: topic's position * 2^32 + connection's index among `connections`, in order."""
+
+    connections: pa.StringArray = field(default_factory=no_strings)
+    pairs: Ints = field(default_factory=no_ints)
+
+
+def first_publishes(domain: "DomainState", events: pa.Table, order: Ints, topic: Ints) -> pa.Table:
+    """MARKS with action `attach`: the first publish of each pair that had none so far, in the order in which they act.
+
+    order: places of the events as they act. topic: each event's topic, by position.
+    """
+    known = domain.connection_topics
+    names, of_event = encoded(events["connection"])
+    indices = places(known.connections, names)
+    if (indices < 0).any():
+        _add(known, names, of_event[order], indices)
+    pairs = topic * _CONNECTIONS + indices[of_event]
+    is_new = pc.invert(pc.is_in(pa.array(pairs), value_set=pa.array(known.pairs))).to_numpy(zero_copy_only=False)
+    if not is_new.any():
+        return MARKS.empty_table()
+    new = order[is_new[order]]
+    first = new[np.sort(np.unique(pairs[new], return_index=True)[1])]
+    known.pairs = np.sort(np.concatenate([known.pairs, pairs[first]]))
+    return _rows(domain, events.take(pa.array(first)))
+
+
+def _add(known: ConnectionTopics, names: pa.StringArray, acting: Ints, indices: Ints) -> None:
+    """Give names that are new their indices, in the order in which they act first."""
+    first = np.unique(acting, return_index=True)[1]
+    new = np.flatnonzero(indices < 0)
+    new = new[np.argsort(first[new])]
+    indices[new] = len(known.connections) + np.arange(len(new))
+    known.connections = pa.concat_arrays([known.connections, names.take(pa.array(new))])
+
+
+def _rows(domain: "DomainState", events: pa.Table) -> pa.Table:
+    at_ns = np.maximum(numbers(events["event_time_us"]) * 1000, domain.clock.done_ns)
+    said = {name: strings(events[name]) for name in ("topic", "producer", "connection", "seq")} | {
+        "at_ns": pa.array(at_ns),
+        "event_time": pa.array(at_ns // 1000, pa.int64()).cast(TIMESTAMP),
+        "broker": pa.repeat(domain.broker, len(events)),
+        "action": pa.repeat(ATTACH, len(events)),
+    }
+    nothing = pa.nulls(len(events), pa.string())
+    return pa.table([said.get(name, nothing) for name in MARKS.names], MARKS)
