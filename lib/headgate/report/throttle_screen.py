@@ -10,6 +10,7 @@ from rich.console import Console
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.conditions import Held, held_connections, opened_connections
 from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
 from headgate.report.unloading import Unloading, unloading
@@ -110,6 +111,7 @@ class ThrottleScreen(Screen):
             self.say("No publish is in the tables yet.")
         self._refused(refused_consumers(tables))
         self._unloaded(unloading(tables))
+        self._held(opened_connections(tables), held_connections(tables))
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
@@ -167,6 +169,20 @@ class ThrottleScreen(Screen):
             f"\n{went.unloads:,} {noun} of bundles, {timed_out} timed out; the longest wait was "
             f"{went.longest_wait_ns / 1e9:,.1f} s, the last end is at {went.last_end:%Y-%m-%dT%H:%M:%SZ}."
         )
+
+    def _held(self, opened: int, conditions: Sequence[Held]) -> None:
+        if not conditions:
+            if opened:
+                self.say(f"\n{opened:,} connections, none held for the sake of memory.")
+            return
+        self.say(f"\n{opened:,} connections; for the sake of memory, not of quotas:")
+        table = empty_table("Conditions that held connections")
+        table.add_column("condition", overflow="fold")
+        for name in ("times", "connections"):
+            table.add_column(name, justify="right")
+        for row in conditions:
+            table.add_row(row.condition, f"{row.times:,}", f"{row.connections:,}")
+        self.table(table)
 
     def _shares(self, courses: Sequence[QuotaCourse]) -> None:
         seconds = max(course.seconds for course in courses)
