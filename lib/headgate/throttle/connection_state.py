@@ -16,7 +16,7 @@ THREAD_FIELDS = ("thread", "bytes_in_flight", "is_flagged")
 
 @dataclass
 class ConnectionState:
-    """Connections in the order in which they were opened, and IO threads with bytes in flight or a flag.
+    """Connections in the order in which they were opened, and IO threads with bytes in flight.
 
     thread, open_until_ns, cooling_until_ns: NONE where there is none yet. is_closed: 1 while requests of a closed one
     are in flight. marks: a bit for each of connection_rules.CONDITIONS.

@@ -93,7 +93,7 @@ class Connections:
         held = sorted(
             (thread.name, thread.bytes_in_flight, int(thread.flagged))
             for thread in self._threads.values()
-            if thread.bytes_in_flight or thread.flagged
+            if thread.bytes_in_flight  # without any it is not flagged
         )
         columns = np.array(held, np.int64).reshape(-1, len(THREAD_FIELDS)).T
         state.threads = {name: column.copy() for name, column in zip(THREAD_FIELDS, columns, strict=True)}

@@ -127,6 +127,14 @@ def test_a_connection_that_closes_is_unmarked_after_its_close():
     assert {} == picture(outcome.state)[BROKER]["connections"]
 
 
+def test_a_thread_does_not_mark_a_connection_that_was_forgotten_in_the_same_batch():
+    opened = [acts(0, "open", A, io_thread=0), acts(0, "open", B, io_thread=0)]
+    rows = [acts(1, "close", A), start(2, B, bytes_=MIB + 1)]
+    outcome = step_through([[changes_block([ALL]), connections_block(opened)], [connections_block(rows)]], Rules())
+
+    assert [(1, A, "close", None), (2, B, "mark", THREAD_BYTES)] == told(outcome)[2:]
+
+
 def test_a_closed_connection_stays_while_its_requests_are_in_flight_and_its_bytes_count_on_the_thread():
     rows = [
         *(start(0, A, bytes_=MIB), start(1, A), acts(2, "close", A), start(3, B, bytes_=1)),
