@@ -22,7 +22,7 @@ from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import TraceSpec
 
-RESULTS = ("marks", "topic_usage", "subscribe_decisions", "unloads")
+RESULTS = ("marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads")
 PATIENCE_S = 120
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

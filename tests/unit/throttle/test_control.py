@@ -238,6 +238,10 @@ UNLOAD_ROW = conf_row(AT, 1, UNLOADS) | {"source": "admin"}
 BROKER_ROW = TOPIC_ROW | {"scope": "broker", "name": ""}
 
 
+KINDS = (
+    "limit, attachment, dispatch_limit, subscription_dispatch_limit, replicator_dispatch_limit, subscribe_limit, "
+    "unload_limit"
+)
 SCOPES = "default, namespace, topic, broker, group"
 PARTITION = f"{TOPICS[0]}-partition-7"
 
@@ -247,11 +251,11 @@ PARTITION = f"{TOPICS[0]}-partition-7"
     [
         (
             TOPIC_ROW | {"kind": "limits"},
-            "kind: got limits, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit",
+            f"kind: got limits, allowed are {KINDS}",
         ),
         (
             TOPIC_ROW | {"kind": None},
-            "kind: got None, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit",
+            f"kind: got None, allowed are {KINDS}",
         ),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
@@ -269,7 +273,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
         ),
         (
             tick_row(AT, finish=True) | {"source": "admin"},
-            "kind: got finish, allowed are limit, attachment, dispatch_limit, subscribe_limit, unload_limit",
+            f"kind: got finish, allowed are {KINDS}",
         ),
         (TOPIC_ROW | {"scope": "tenant"}, f"scope: got tenant, allowed are {SCOPES}"),
         (TOPIC_ROW | {"scope": None}, f"scope: got None, allowed are {SCOPES}"),
