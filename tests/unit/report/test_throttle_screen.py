@@ -150,7 +150,10 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "topic                           publishes  throttled  share  held for  limiter to blame",
         "persistent://acme/n/a[b]:fire:      2,000        500  25.0%     1.2 s  group gold",
         "",
-        "Tables (Delta): out/marks  topic_usage  subscribe_decisions  unloads  dead_letters  batches  control",
+        (
+            "Tables (Delta): out/marks  topic_usage  dispatch_decisions  subscribe_decisions  unloads  dead_letters  "
+            "batches  control"
+        ),
         f'Try: .venv/bin/headgate sql out "{QUESTION}"',
     ]
 

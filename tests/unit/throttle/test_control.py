@@ -288,6 +288,10 @@ UNLOAD_ROW = conf_row(AT, 1, UNLOADS) | {"source": "admin"}
 BROKER_ROW = TOPIC_ROW | {"scope": "broker", "name": ""}
 
 
+KINDS = (
+    "limit, attachment, dispatch_limit, subscription_dispatch_limit, replicator_dispatch_limit, subscribe_limit, "
+    "unload_limit"
+)
 SCOPES = "default, namespace, topic, broker, group"
 PARTITION = f"{TOPICS[0]}-partition-7"
 
@@ -295,14 +299,8 @@ PARTITION = f"{TOPICS[0]}-partition-7"
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (
-            TOPIC_ROW | {"kind": "limits"},
-            f"kind: got limits, allowed are {KINDS}",
-        ),
-        (
-            TOPIC_ROW | {"kind": None},
-            f"kind: got None, allowed are {KINDS}",
-        ),
+        (TOPIC_ROW | {"kind": "limits"}, f"kind: got limits, allowed are {KINDS}"),
+        (TOPIC_ROW | {"kind": None}, f"kind: got None, allowed are {KINDS}"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (
