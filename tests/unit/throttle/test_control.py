@@ -288,10 +288,6 @@ UNLOAD_ROW = conf_row(AT, 1, UNLOADS) | {"source": "admin"}
 BROKER_ROW = TOPIC_ROW | {"scope": "broker", "name": ""}
 
 
-KINDS = (
-    "limit, attachment, dispatch_limit, subscription_dispatch_limit, replicator_dispatch_limit, subscribe_limit, "
-    "unload_limit"
-)
 SCOPES = "default, namespace, topic, broker, group"
 PARTITION = f"{TOPICS[0]}-partition-7"
 
