@@ -10,6 +10,7 @@ from rich.console import Console
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.held_back import HeldBack, held_back
 from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
 from headgate.report.unloading import Unloading, unloading
@@ -19,6 +20,7 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+SHOWN_SUBSCRIPTIONS = 5
 SHOWN_CONSUMERS = 5
 SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
@@ -108,6 +110,7 @@ class ThrottleScreen(Screen):
             self.say("No publish was throttled: no limit was reached.")
         else:
             self.say("No publish is in the tables yet.")
+        self._held_back(held_back(tables, SHOWN_SUBSCRIPTIONS))
         self._refused(refused_consumers(tables))
         self._unloaded(unloading(tables))
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
@@ -139,6 +142,20 @@ class ThrottleScreen(Screen):
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )
+        self.table(table)
+
+    def _held_back(self, subscriptions: Sequence[HeldBack]) -> None:
+        if not subscriptions:
+            return
+        table = empty_table("Subscriptions whose dispatches were held back most")
+        for name in ("broker", "topic", "subscription"):
+            table.add_column(name, overflow="fold")
+        for name in ("reads", "allowed", "held back", "share"):
+            table.add_column(name, justify="right")
+        table.add_column("most by level")
+        for row in subscriptions:
+            amounts = f"{row.reads:,}", f"{row.allowed:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}"
+            table.add_row(plain(row.broker), plain(row.topic), plain(row.subscription), *amounts, row.level)
         self.table(table)
 
     def _refused(self, consumers: Sequence[Refused]) -> None:
