@@ -48,4 +48,4 @@ def _level(subscription: str, held_by: dict[str, int]) -> str:
     worst = max(held_by, key=lambda level: held_by[level])
     name = "replicator" if worst == "subscription" and subscription.startswith(REPLICATOR) else worst
     share = held_by[worst] / sum(held_by.values())
-    return name if share == 1 else f"{name} ({share:.0%})"
+    return name if share == 1 else f"{name} ({int(share * 100)}%)"

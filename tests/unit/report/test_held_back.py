@@ -37,9 +37,10 @@ def test_reads_are_summed_by_broker_topic_and_subscription_most_held_first(tmp_p
 
 def test_the_level_is_the_one_that_held_most_with_its_share(tmp_path):
     tables = Tables(tmp_path)
-    fill(tables, ("b1", "t", "s", 9, 0, 1, 0, 0, 0), ("b1", "t", "s", 9, 0, 0, 0, 3, 0))
+    own, of_topic = ("b1", "t", "s", 999, 0, 0, 0, 998, 0), ("b1", "t", "r", 9, 0, 0, 3, 0, 1)
+    fill(tables, own, ("b1", "t", "s", 999, 0, 1, 0, 0, 0), of_topic)
 
-    assert ["subscription (75%)"] == [row.level for row in held_back(tables, 5)]
+    assert ["subscription (99%)", "topic (75%)"] == [row.level for row in held_back(tables, 5)]
 
 
 def test_a_replicators_own_level_is_called_so(tmp_path):
