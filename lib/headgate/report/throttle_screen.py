@@ -11,6 +11,7 @@ from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
 from headgate.report.conditions import Held, held_connections, opened_connections
+from headgate.report.held_back import HeldBack, held_back
 from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
 from headgate.report.unloading import Unloading, unloading
@@ -20,6 +21,7 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+SHOWN_SUBSCRIPTIONS = 5
 SHOWN_CONSUMERS = 5
 SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
@@ -109,6 +111,7 @@ class ThrottleScreen(Screen):
             self.say("No publish was throttled: no limit was reached.")
         else:
             self.say("No publish is in the tables yet.")
+        self._held_back(held_back(tables, SHOWN_SUBSCRIPTIONS))
         self._refused(refused_consumers(tables))
         self._unloaded(unloading(tables))
         self._held(opened_connections(tables), held_connections(tables))
@@ -141,6 +144,20 @@ class ThrottleScreen(Screen):
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )
+        self.table(table)
+
+    def _held_back(self, subscriptions: Sequence[HeldBack]) -> None:
+        if not subscriptions:
+            return
+        table = empty_table("Subscriptions whose dispatches were held back most")
+        for name in ("broker", "topic", "subscription"):
+            table.add_column(name, overflow="fold")
+        for name in ("reads", "allowed", "held back", "share"):
+            table.add_column(name, justify="right")
+        table.add_column("most by level")
+        for row in subscriptions:
+            amounts = f"{row.reads:,}", f"{row.allowed:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}"
+            table.add_row(plain(row.broker), plain(row.topic), plain(row.subscription), *amounts, row.level)
         self.table(table)
 
     def _refused(self, consumers: Sequence[Refused]) -> None:
