@@ -8,15 +8,10 @@ what it runs. At 100,000 topics a third side runs one batch the plain way: a key
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +20,27 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from _bench import Results, interleave, parser, ratios
+from _jobs import (
+    BATCH_US,
+    BATCHES,
+    EVENTS,
+    FILES,
+    SETTLED_AFTER,
+    SIDES,
+    START_US,
+    measured,
+    peak_bytes,
+    run_aggregation,
+    run_headgate,
+)
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.conf import load_conf
 from headgate.core.token_bucket import TokenBucket
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
-from headgate.spark.throttle import ThrottleJob, ThrottleRun
 
-EVENTS = 500_000
-BATCHES = 20
-SETTLED_AFTER = 10
-START_US = 1_767_603_600_000_000
-BATCH_US = 2_000_000
-FILES = 2
-SIDES = ("headgate", "aggregation")
 LOOP_TOPICS = 100_000
 LIMITS = (60, 200_000)
 TRAFFIC_OF_LIMITS = 100_000
@@ -90,46 +89,6 @@ def write_limits(folder: Path, topics: int) -> None:
     (folder / "headgate.toml").write_text(f"[input]\nmax_files_per_trigger = {FILES}\n")
 
 
-class Ends:
-    """When each full batch ended; what lies between two is a batch's time, triggers following one another at once."""
-
-    def __init__(self) -> None:
-        self._ends_s: list[float] = []
-
-    def note(self) -> None:
-        self._ends_s.append(time.monotonic())
-
-    def seconds(self) -> list[float]:
-        return [later - earlier for earlier, later in pairwise(self._ends_s)]
-
-
-def run_headgate(source: Path, work: Path) -> list[float]:
-    spark = spark_session("benchmark")
-    job = ThrottleJob(f"{source}/*.parquet", "parquet", f"{work}/out", f"{work}/out/checkpoint", once=True)
-    ends = Ends()
-    ThrottleRun(
-        spark, job, load_conf(source / "conf"), lambda batch, _: batch.rows and ends.note(), threading.Event()
-    ).run()
-    return ends.seconds()
-
-
-def run_aggregation(source: Path, work: Path) -> list[float]:
-    spark = spark_session("benchmark")
-    pattern = f"{source}/*.parquet"
-    events = spark.readStream.schema(spark.read.parquet(pattern).schema).option("maxFilesPerTrigger", FILES)
-    sums = events.parquet(pattern).groupBy("topic").agg(F.sum("messages").alias("m"), F.sum("bytes").alias("b"))
-
-    ends = Ends()
-
-    def sink(batch: Any, _batch_id: int) -> None:
-        write_deltalake(f"{work}/sums", batch.toArrow(), mode="append")
-        ends.note()
-
-    writer = sums.writeStream.foreachBatch(sink).outputMode("update").option("checkpointLocation", f"{work}/checkpoint")
-    writer.trigger(availableNow=True).start().awaitTermination()
-    return ends.seconds()
-
-
 def limit_one_topic(key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
     """The topic's own limit alone, row by row; without queues, releases and usage, so it does less than the job."""
     rows = pd.concat(frames).sort_values(["event_time", "seq"])
@@ -165,14 +124,11 @@ def run_loop(source: Path, work: Path) -> list[float]:
     return [started.recentProgress[0]["durationMs"]["addBatch"] / 1000]
 
 
-RUNS = {"headgate": run_headgate, "aggregation": run_aggregation, "loop": run_loop}
-
-
-def measured(side: str, source: Path) -> dict[str, float]:
-    """What one run of `side` measured, in a process of its own."""
-    command = [sys.executable, __file__, "--side", side, "--source", str(source)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+RUNS = {
+    "headgate": run_headgate,
+    "aggregation": partial(run_aggregation, keys=("topic",)),
+    "loop": run_loop,
+}
 
 
 def run_side(side: str, source: Path) -> None:
@@ -184,28 +140,6 @@ def run_side(side: str, source: Path) -> None:
             found["state_bytes"] = state.select(F.sum(F.length("value.groupState.blocks"))).collect()[0][0]
         close_stores(spark_session("benchmark"))
     print(json.dumps(found))
-
-
-def peak_bytes() -> dict[str, float]:
-    """The most memory that Java, this process and the Python workers had, each by its own peak."""
-    parents, peaks = {}, {}
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:
-            continue  # it has ended
-        if "VmHWM" in fields:
-            process = int(fields["Pid"])
-            parents[process] = int(fields["PPid"])
-            peaks[process] = (fields["Name"].strip(), 1024 * int(fields["VmHWM"].split()[0]))
-    ours = {os.getpid()}
-    while more := {process for process, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    of_ours = [peaks[process] for process in ours]
-    return {
-        "java_bytes": sum(peak for name, peak in of_ours if name == "java"),
-        "python_bytes": sum(peak for name, peak in of_ours if name != "java"),
-    }
 
 
 def main() -> None:
@@ -238,9 +172,9 @@ def compare(results: Results, topics: int, repetitions: int) -> dict[str, float]
         write_input(source, topics, BATCHES)
         write_limits(source / "conf", topics)
         runs: dict[str, list[dict[str, float]]] = {side: [] for side in SIDES}
-        sides = {side: lambda side=side: runs[side].append(measured(side, source)) or 0.0 for side in SIDES}
+        sides = {side: lambda side=side: runs[side].append(measured(__file__, side, source)) or 0.0 for side in SIDES}
         interleave(sides, repetitions, warmups=0)
-        loop = measured("loop", source) if topics == LOOP_TOPICS else None
+        loop = measured(__file__, "loop", source) if topics == LOOP_TOPICS else None
     seconds = {side: [run["seconds"] for run in runs[side]] for side in SIDES}
     for side in SIDES:
         results.measure(f"{side}: {topics:,} topics", "s a batch", seconds[side])

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import TraceSpec
 
-RESULTS = ("marks", "topic_usage", "subscribe_decisions", "unloads")
+RESULTS = ("marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads")
 PATIENCE_S = 120
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -39,10 +40,27 @@ SMALL = TraceSpec(
 )
 """Two brokers, three tenants (acme, globex, initech, the noisy one), seven files."""
 
+MIXED = replace(SMALL, events=1400, dispatch_share=0.3, subscribe_share=0.06, consumers_per_topic=2, unload_share=0.03)
+"""The same traffic with rows of every kind, half of them publishes."""
+
 TOPIC_LIMIT = {"maxPublishRatePerTopicInMessages": 25}
 BROKER_LIMIT = {"brokerPublisherThrottlingMaxMessageRate": 90}
+MIXED_LIMITS = TOPIC_LIMIT | {
+    "dispatchThrottlingRatePerTopicInMsg": 20,
+    "dispatchThrottlingRatePerSubscriptionInMsg": 12,
+    "dispatchThrottlingRateRelativeToPublishRate": "true",
+    "statsUpdateFrequencyInSecs": 2,
+    "subscribeThrottlingRatePerConsumer": 1,
+    "subscribeRatePeriodPerConsumerInSecond": 5,
+    "maxConcurrentUnload": 1,
+    "namespaceBundleUnloadingTimeoutMs": 2000,
+}
+"""Limits of every kind of row in MIXED."""
 GROUPS = {
-    "resourcegroups": {"gold": {"publishRateInMsgs": 60}, "bronze": {"publishRateInMsgs": 30}},
+    "resourcegroups": {
+        "gold": {"publishRateInMsgs": 60, "dispatchRateInMsgs": 25},
+        "bronze": {"publishRateInMsgs": 30, "dispatchRateInMsgs": 10},
+    },
     "tenants": {"acme": "gold", "initech": "bronze"},
 }
 

@@ -10,16 +10,16 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from headgate.metrics import Metrics
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import write_trace
 from integration import processes
 from integration.processes import commits, kill_at_commits, kill_when, options, run_job
-from integration.runs import GROUPS, SMALL, Run, conf_in, results_of, rows_of, run_once, write_conf
+from integration.runs import GROUPS, MIXED, MIXED_LIMITS, SMALL, Run, conf_in, results_of, rows_of, run_once, write_conf
 from prometheus_text import told
 
 INPUT, OPERATOR = "[input]\nmax_files_per_trigger = 1\n", "[operator]\nslots = 4\n"
 TEXT = INPUT + OPERATOR
-FIRST, LEFT = 6, 4
+FIRST, LEFT = len(SCHEMAS), 4
 """Random kills come at this commit to all tables, which is the last before the first batch, up to so many before the
 last one: those of the closing batch.
 """
@@ -80,9 +80,9 @@ def other_scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 def calm_scene(folder: Path, text: str, **limits: Any) -> Path:
-    """A trace in seven files, limits, and the tables of an undisturbed run in `calm`."""
-    write_trace(SMALL, folder / "trace", "json")
-    write_conf(folder / "conf", text, **limits)
+    """A trace of all kinds of rows in seven files, limits, and the tables of an undisturbed run in `calm`."""
+    write_trace(MIXED, folder / "trace", "json")
+    write_conf(folder / "conf", text, broker=MIXED_LIMITS, **limits)
     finish(folder, "calm")
     return folder
 
@@ -109,7 +109,7 @@ def compare_after_finish(scene: Path, output: str) -> None:
     finish(scene, output)
     assert results_of(scene / "calm") == results_of(scene / output)
     assert rows_of(scene / "calm", "dead_letters") == rows_of(scene / output, "dead_letters")
-    assert sum(row["rows"] for row in rows_of(scene / output, "batches")) == SMALL.events
+    assert sum(row["rows"] for row in rows_of(scene / output, "batches")) == MIXED.events
 
 
 def log_of(scene: Path, output: str) -> Path:
@@ -143,7 +143,7 @@ def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_sta
 
 
 def test_two_kills_double_and_lose_nothing(scene) -> None:
-    compare_after_kills(scene, "two", [Kill(8), Kill(19)])
+    compare_after_kills(scene, "two", [Kill(FIRST + 2), Kill(FIRST + 23)])
 
 
 @pytest.mark.long
@@ -167,7 +167,7 @@ def test_kills_between_the_last_batch_and_the_closing_one_double_and_lose_nothin
     job = ("throttle", *once(scene, output))
     batches = scene / output / "batches" / "_delta_log"
     assert kill_when(
-        lambda: len(list(batches.glob("*.json"))) > SMALL.files,  # the first creates the table
+        lambda: len(list(batches.glob("*.json"))) > MIXED.files,  # the first creates the table
         "all rows in",
         *job,
         log=log_of(scene, output),

@@ -1,4 +1,4 @@
-"""The same trace gives the same rows in `marks` and `topic_usage`, however it is cut, keyed, split or computed."""
+"""The same trace of all kinds of rows gives the same tables, however it is cut, keyed, split or computed."""
 
 import dataclasses
 import functools
@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.trace import write_trace
-from integration.runs import GROUPS, SMALL, Run, conf_in, results_of, settings
+from integration.runs import GROUPS, MIXED, MIXED_LIMITS, RESULTS, Run, conf_in, results_of, settings
 
-SHARED: Mapping[str, Any] = {"groups": GROUPS}
-ALONE: Mapping[str, Any] = {}
+SHARED: Mapping[str, Any] = {"groups": GROUPS, "broker": MIXED_LIMITS}
+ALONE: Mapping[str, Any] = {"broker": MIXED_LIMITS}
 DISORDER_MS = 2000
 FIFTY = 50
 
@@ -72,7 +72,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
     @functools.cache
     def trace(files: int, disorder_ms: int) -> Path:
         path = folder / f"{files}-{disorder_ms}"
-        write_trace(dataclasses.replace(SMALL, files=files, disorder_ms=disorder_ms), path, "json")
+        write_trace(dataclasses.replace(MIXED, files=files, disorder_ms=disorder_ms), path, "json")
         return path
 
     return trace
@@ -85,7 +85,7 @@ class Scene(NamedTuple):
     folder: Path
     traces: Traces
     limits: Mapping[str, Any] = SHARED
-    files: int = SMALL.files
+    files: int = MIXED.files
 
     def rows(self, cut: Cut, *, disorder_ms: int = 0) -> dict[str, list[dict[str, Any]]]:
         """The tables of one run, which took as many batches as `cut` says, and one more to close what was open.
@@ -132,5 +132,5 @@ def compare(scene: Scene, cuts: Iterable[Cut], *, disorder_ms: int = 0) -> None:
     reference = functools.cache(scene.rows)
     for cut in dict.fromkeys(cut if scene.limits is ALONE else cut._replace(key="auto") for cut in cuts):
         expected = reference(cut.reference)
-        assert expected["marks"]
+        assert [] == [name for name in RESULTS if not expected[name]]
         assert expected == scene.rows(cut, disorder_ms=disorder_ms), cut

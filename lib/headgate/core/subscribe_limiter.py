@@ -62,11 +62,8 @@ class SubscribeLimiter:
         int64(period_s, "period_s")
         if (rate, period_s) == (self.rate, self.period_s):
             return
-        keys = list(self._buckets)
         self.rate, self.period_s = rate, period_s
-        self._buckets = {}
-        if self.enabled:
-            self._buckets = {key: full_bucket(rate, period_s, at_ns) for key in keys}
+        self._buckets = {key: full_bucket(rate, period_s, at_ns) for key in self._buckets} if self.enabled else {}
 
     def keys(self, now_ns: int) -> list[SubscribeKey]:
         """The keys that have a bucket, in the order of their first attempts."""

@@ -41,8 +41,8 @@ REPORT = pa.schema(
         ("clock", _INSTANT),
     ]
 )
-"""class: publish or dispatch. Rates in period_s, 0 is off, -1 blocks (of groups). With the classic dispatcher a balance
-is what is acquired of the window, and last_refill its next renewal. Balances are as of the last refill;
+"""class: publish, dispatch or subscribe. Rates in period_s, 0 is off, -1 blocks (of groups). With classic dispatchers
+a balance is what is acquired of the window, and last_refill its next renewal. Balances are as of the last refill;
 null without a bucket. debt: tokens below 0, from 0.
 
 remainder_ns: elapsed time not yet turned into tokens. waiting: entries in the limiter's queue; next_drain: when it is
@@ -58,7 +58,8 @@ def state_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
     Raises StateError for a version that this headgate does not read.
     """
     domains = [domain for version, blocks in states for domain in decode_state(version, blocks).domains.values()]
-    rows = pa.concat_tables([REPORT.empty_table(), *map(_of_domain, domains), *map(_of_dispatch, domains)])
+    parts = [part(domain) for part in (_of_domain, _of_dispatch, _of_subscribes) for domain in domains]
+    rows = pa.concat_tables([REPORT.empty_table(), *parts])
     return rows.sort_by([(name, "ascending") for name in ("broker", "scope", "limiter", "class")])
 
 
@@ -70,7 +71,7 @@ def _of_domain(domain: DomainState) -> pa.Table:
         "next_drain": _instants(next_ns, next_ns != NONE),
         "open_second": _open_second(domain),
     }
-    return _rows(domain, "publish", domain.keys, domain.limiters, columns)
+    return _rows(domain, "publish", scopes_and_names(domain.keys, domain.broker), domain.limiters, columns)
 
 
 def _of_dispatch(domain: DomainState) -> pa.Table:
@@ -85,7 +86,24 @@ def _of_dispatch(domain: DomainState) -> pa.Table:
         "next_drain": _instants(next_ns, waiting > 0),
         "open_second": pa.nulls(len(state.keys), _INSTANT),
     }
-    return _rows(domain, "dispatch", state.keys, state.levels, columns)
+    return _rows(domain, "dispatch", _names(state.keys, domain.broker), state.levels, columns)
+
+
+def _of_subscribes(domain: DomainState) -> pa.Table:
+    """A consumer's bucket: its topic, host, name and id; what it holds are attempts."""
+    state = domain.subscribes
+    count = len(state.topic)
+    limiters = {name: np.stack([column, np.zeros(count, np.int64)], axis=1) for name, column in state.buckets.items()}
+    ids = pa.array(state.consumer_id, pa.int64()).cast(pa.string())
+    names = pc.binary_join_element_wise(state.topic, state.client, state.consumer, ids, " ")
+    columns = {
+        "period_s": state.buckets["period_s"],
+        "waiting": np.zeros(count, np.int64),
+        "next_drain": pa.nulls(count, _INSTANT),
+        "open_second": pa.nulls(count, _INSTANT),
+    }
+    born = {"born": np.ones(count, np.int64)}
+    return _rows(domain, "subscribe", (pa.repeat("consumer", count), names), limiters | born, columns)
 
 
 def _held_at(state: DispatchState) -> Ints:
@@ -118,16 +136,20 @@ def _names(keys: pa.StringArray, broker: str) -> tuple[pa.Array, pa.Array]:
 
 
 def _rows(
-    domain: DomainState, class_: str, keys: pa.StringArray, limiters: dict[str, Ints], columns: dict[str, pa.Array]
+    domain: DomainState,
+    class_: str,
+    scopes_of_names: tuple[pa.Array, pa.Array],
+    limiters: dict[str, Ints],
+    columns: dict[str, pa.Array],
 ) -> pa.Table:
-    scopes, names = _names(keys, domain.broker) if class_ == "dispatch" else scopes_and_names(keys, domain.broker)
-    columns = {"period_s": np.ones(len(keys), np.int64)} | columns | _buckets(limiters)
+    scopes, names = scopes_of_names
+    columns = {"period_s": np.ones(len(names), np.int64)} | columns | _buckets(limiters)
     columns |= {
-        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), len(keys)),
+        "broker": pa.repeat(pa.scalar(domain.broker, pa.string()), len(names)),
         "scope": scopes,
         "limiter": names,
-        "class": pa.repeat(class_, len(keys)),
-        "clock": _clock(domain, len(keys)),
+        "class": pa.repeat(class_, len(names)),
+        "clock": _clock(domain, len(names)),
     }
     return pa.table({name: columns[name] for name in REPORT.names}, REPORT)
 

@@ -18,8 +18,10 @@ from unit.throttle.domains import (
     events_block,
     limit,
     step_through,
+    subscribe_limit,
+    subscribes_block,
 )
-from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
+from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event, subscribe
 
 START_NS = START_US * 1000
 LIMITS = [
@@ -113,6 +115,14 @@ def test_a_groups_dispatch_level_has_a_row_of_its_own_with_who_waits_and_when_it
     assert expected == {name: row[name] for name in expected}
     _, line, _ = state_lines(state_report([(VERSION, encode_state(state))]))
     assert "group gold, dispatch" in line
+
+
+def test_a_consumer_has_a_row_with_its_attempts() -> None:
+    blocks = [changes_block([subscribe_limit("default", "", 3, 10)]), subscribes_block([subscribe(0, TOPICS[0])])]
+    (row,) = in_ns(state_report([(VERSION, encode_state(step_through([blocks], Rules()).state))]))
+    expected = {"scope": "consumer", "limiter": f"{TOPICS[0]} host c 1", "class": "subscribe", "period_s": 10}
+    expected |= {"messages_per_s": 3, "messages_balance": 2, "bytes_balance": None, "waiting": 0}
+    assert expected == {name: row[name] for name in expected}
 
 
 def test_another_version_is_refused() -> None:

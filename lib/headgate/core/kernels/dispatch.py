@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import int64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import inlined, kernel
 from headgate.core.kernels.dispatch_levels import (
     charge_group,
     charge_rate,
@@ -49,7 +49,7 @@ def end_if_refilled(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
             end_wait(domain, i, at_ns)
 
 
-@kernel
+@inlined
 def first_missing(domain: DispatchArrays, s: int64, now_ns: int64) -> tuple[int, int]:
     """Place from 1 of the first level without permits and what it lacks as bits, 0 and 0: a read may start.
 
@@ -65,7 +65,7 @@ def first_missing(domain: DispatchArrays, s: int64, now_ns: int64) -> tuple[int,
     return 0, 0
 
 
-@kernel
+@inlined
 def charge(domain: DispatchArrays, s: int64, charged: int64, bytes_: int64, now_ns: int64) -> int:
     """Charge every level; the dimensions of which the group has no permits left as bits."""
     for place in range(GROUP):
@@ -224,43 +224,7 @@ def set_limit(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None
         note_cause(domain, i, blocking(domain.buckets, i), now_ns)
 
 
-@kernel
-def run(domain: DispatchArrays, ops: DispatchOperations, begin_ns: int64, until_ns: int64) -> None:
-    """Carry out `ops` in order, then all retries due by `until_ns`.
-
-    begin_ns: when the run begins: waits of groups that nobody waits at any longer end then. Capacities of the pools are
-    the caller's business.
-    """
-    for i in range(domain.limiters.size):
-        if domain.offered and domain.limiters[i].waiting == 0:
-            end_wait(domain, int64(i), begin_ns)
-    for e in range(ops.at_ns.size):
-        run_due(domain, ops.at_ns[e])
-        if ops.kind[e] == SET_RATE:
-            set_limit(domain, ops, int64(e))
-        elif ops.kind[e] == FOLLOW:
-            follow(domain, ops.target[e], ops.messages[e], ops.bytes[e], ops.at_ns[e])
-        elif domain.offered:
-            want(domain, ops, int64(e))
-        else:
-            deliver(domain, ops, int64(e))
-    run_due(domain, until_ns)
-    for i in range(domain.limiters.size):
-        end_if_refilled(domain, int64(i), until_ns)
-
-
-@kernel
-def line_of(domain: DispatchArrays) -> Ints:
-    """The subscriptions that wait, in the order of their retries."""
-    line = np.empty(domain.line[COUNT], int64)
-    s = domain.line[FIRST]
-    for place in range(line.size):
-        line[place] = s
-        s = domain.subscriptions[s].next
-    return line
-
-
-@kernel
+@inlined
 def deliver(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     """Charge a delivery of admitted traffic."""
     if ops.exempt[e] != 0:
@@ -291,3 +255,40 @@ def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
         skip(domain, s, int64(place), int64(causes), now_ns)
     else:
         subscription.head = NONE
+
+
+@kernel
+def run(domain: DispatchArrays, ops: DispatchOperations, begin_ns: int64, until_ns: int64) -> None:
+    """Carry out `ops` in order, then all retries due by `until_ns`.
+
+    begin_ns: when the run begins: waits of groups that nobody waits at any longer end then. Capacities of the pools are
+    the caller's business.
+    """
+    for i in range(domain.limiters.size):
+        if domain.offered and domain.limiters[i].waiting == 0:
+            end_wait(domain, int64(i), begin_ns)
+    for e in range(ops.at_ns.size):
+        if domain.line[COUNT] > 0 and domain.subscriptions[domain.line[FIRST]].due_ns <= ops.at_ns[e]:
+            run_due(domain, ops.at_ns[e])
+        if ops.kind[e] == SET_RATE:
+            set_limit(domain, ops, int64(e))
+        elif ops.kind[e] == FOLLOW:
+            follow(domain, ops.target[e], ops.messages[e], ops.bytes[e], ops.at_ns[e])
+        elif domain.offered:
+            want(domain, ops, int64(e))
+        else:
+            deliver(domain, ops, int64(e))
+    run_due(domain, until_ns)
+    for i in range(domain.limiters.size):
+        end_if_refilled(domain, int64(i), until_ns)
+
+
+@kernel
+def line_of(domain: DispatchArrays) -> Ints:
+    """The subscriptions that wait, in the order of their retries."""
+    line = np.empty(domain.line[COUNT], int64)
+    s = domain.line[FIRST]
+    for place in range(line.size):
+        line[place] = s
+        s = domain.subscriptions[s].next
+    return line

@@ -63,6 +63,7 @@ def new_meter(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> N
     rate = effective(domain, i, kind)
     bucket.rate = bucket.capacity = rate
     bucket.balance = bucket.last_ns = bucket.remainder_ns = bucket.floor = int64(0)
+    bucket.period_ns = period_s * PERIOD_NS
     if rate > 0 and domain.classic:
         bucket.last_ns = NONE
         bucket.remainder_ns = rate if domain.limiters[i].relative != 0 else int64(0)
@@ -72,7 +73,7 @@ def new_meter(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> N
         in_steps(bucket, period_s)
 
 
-@kernel
+@inlined
 def bear_level(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
     """Make a level, that is no group's, as it limits for the first time."""
     if domain.limiters[i].born == 0:
@@ -96,9 +97,9 @@ def renew(bucket: Any, now_ns: int64) -> None:
 
 
 @kernel
-def permits_of(domain: DispatchArrays, bucket: Any, now_ns: int64) -> int64:
+def permits_of(bucket: Any, classic: bool, now_ns: int64) -> int64:
     """Above 0 while any are left. A read is a refill."""
-    if not domain.classic:
+    if not classic:
         return draw(bucket, int64(0), now_ns)
     renew(bucket, now_ns)
     return int64(bucket.rate > bucket.balance)
@@ -113,7 +114,7 @@ def missing_of_rate(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
     causes = 0
     for kind in range(2):
         bucket = domain.buckets[i, kind]
-        if bucket.rate > 0 and permits_of(domain, bucket, now_ns) <= 0:
+        if bucket.rate > 0 and permits_of(bucket, domain.classic, now_ns) <= 0:
             causes |= 1 << kind
     return causes
 
@@ -141,12 +142,12 @@ def charge_rate(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64,
         bucket = domain.buckets[i, kind]
         amount = charged if kind == 0 else bytes_
         if bucket.rate > 0 and amount > 0:
-            consume(domain, bucket, amount, now_ns)
+            consume(bucket, domain.classic, amount, now_ns)
 
 
 @kernel
-def consume(domain: DispatchArrays, bucket: Any, amount: int64, now_ns: int64) -> None:
-    if not domain.classic:
+def consume(bucket: Any, classic: bool, amount: int64, now_ns: int64) -> None:
+    if not classic:
         bucket.balance = spend(bucket.balance, amount, bucket.floor)
         return
     renew(bucket, now_ns)

@@ -1,0 +1,98 @@
+"""Sides of a benchmark of a whole job, each in a process of its own: the throttle job, and Spark's own aggregation."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from deltalake import write_deltalake
+from pyspark.sql import functions as F
+
+from headgate.conf import load_conf
+from headgate.spark.session import spark_session
+from headgate.spark.throttle import ThrottleJob, ThrottleRun
+
+EVENTS = 500_000
+BATCHES = 20
+SETTLED_AFTER = 10
+START_US = 1_767_603_600_000_000
+BATCH_US = 2_000_000
+FILES = 2
+SIDES = ("headgate", "aggregation")
+
+
+class Ends:
+    """When each full batch ended; what lies between two is a batch's time, triggers following one another at once."""
+
+    def __init__(self) -> None:
+        self._ends_s: list[float] = []
+
+    def note(self) -> None:
+        self._ends_s.append(time.monotonic())
+
+    def seconds(self) -> list[float]:
+        return [later - earlier for earlier, later in pairwise(self._ends_s)]
+
+
+def run_headgate(source: Path, work: Path) -> list[float]:
+    """The throttle job over the files of `source` with the conf files beside them; seconds a batch."""
+    spark = spark_session("benchmark")
+    job = ThrottleJob(f"{source}/*.parquet", "parquet", f"{work}/out", f"{work}/out/checkpoint", once=True)
+    ends = Ends()
+    ThrottleRun(
+        spark, job, load_conf(source / "conf"), lambda batch, _: batch.rows and ends.note(), threading.Event()
+    ).run()
+    return ends.seconds()
+
+
+def run_aggregation(source: Path, work: Path, keys: Sequence[str]) -> list[float]:
+    """Spark's own sums by these columns; seconds a batch."""
+    spark = spark_session("benchmark")
+    pattern = f"{source}/*.parquet"
+    events = spark.readStream.schema(spark.read.parquet(pattern).schema).option("maxFilesPerTrigger", FILES)
+    sums = events.parquet(pattern).groupBy(*keys).agg(F.sum("messages").alias("m"), F.sum("bytes").alias("b"))
+
+    ends = Ends()
+
+    def sink(batch: Any, _batch_id: int) -> None:
+        write_deltalake(f"{work}/sums", batch.toArrow(), mode="append")
+        ends.note()
+
+    writer = sums.writeStream.foreachBatch(sink).outputMode("update").option("checkpointLocation", f"{work}/checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return ends.seconds()
+
+
+def measured(script: str, side: str, source: Path) -> dict[str, float]:
+    """What one run of `side` measured, in a process of its own."""
+    command = [sys.executable, script, "--side", side, "--source", str(source)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peak_bytes() -> dict[str, float]:
+    """The most memory that Java, this process and the Python workers had, each by its own peak."""
+    parents, peaks = {}, {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue  # it has ended
+        if "VmHWM" in fields:
+            process = int(fields["Pid"])
+            parents[process] = int(fields["PPid"])
+            peaks[process] = (fields["Name"].strip(), 1024 * int(fields["VmHWM"].split()[0]))
+    ours = {os.getpid()}
+    while more := {process for process, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    of_ours = [peaks[process] for process in ours]
+    return {
+        "java_bytes": sum(peak for name, peak in of_ours if name == "java"),
+        "python_bytes": sum(peak for name, peak in of_ours if name != "java"),
+    }
