@@ -188,12 +188,11 @@ class ThrottleScreen(Screen):
         )
 
     def _held(self, opened: int, conditions: Sequence[Held]) -> None:
+        if opened and not conditions:
+            self.say(f"\n{opened:,} connections, none of them held for the sake of memory.")
         if not conditions:
-            if opened:
-                self.say(f"\n{opened:,} connections, none held for the sake of memory.")
             return
-        self.say(f"\n{opened:,} connections; for the sake of memory, not of quotas:")
-        table = empty_table("Conditions that held connections")
+        table = empty_table(f"Connections, of {opened:,}, that were held for the sake of memory, not of quotas")
         table.add_column("condition", overflow="fold")
         for name in ("times", "connections"):
             table.add_column(name, justify="right")
