@@ -23,7 +23,7 @@ from headgate.spark.replay import ReplayJob, run_replay
 from headgate.spark.session import spark_session
 from headgate.throttle.places import check_places
 from headgate.trace import write_trace
-from headgate.trace.demo import DEMO_TRACE
+from headgate.trace.demo import PUBLISHES
 
 FORMATS = ("json", "csv", "parquet", "delta")
 DEFAULT_OUTPUT = "output/replay"
@@ -44,7 +44,7 @@ def replay(options: argparse.Namespace) -> int:
     job = given(options, next(iter(confs.values())))
     check_new(job.output)
     if options.input is None:
-        screen.demo(write_trace(DEMO_TRACE, DEMO / "trace", "json"), job.input)
+        screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
     screen.begin(plans, job.input)
     settings = next(iter(confs.values())).settings.input
     replayed = run_replay(spark_session("headgate replay"), job, plans, settings, screen.counted)

@@ -54,6 +54,10 @@ MIXED_LIMITS = TOPIC_LIMIT | {
     "subscribeRatePeriodPerConsumerInSecond": 5,
     "maxConcurrentUnload": 1,
     "namespaceBundleUnloadingTimeoutMs": 2000,
+    "maxPendingPublishRequestsPerConnection": 1,
+    "pulsarChannelPauseReceivingRequestsIfUnwritable": "true",
+    "pulsarChannelPauseReceivingCooldownRateLimitPermits": 1,
+    "pulsarChannelPauseReceivingCooldownRateLimitPeriodMs": 2000,
 }
 """Limits of every kind of row in MIXED."""
 GROUPS = {

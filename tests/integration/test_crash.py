@@ -17,7 +17,7 @@ from integration.processes import commits, kill_at_commits, kill_when, options, 
 from integration.runs import GROUPS, MIXED, MIXED_LIMITS, SMALL, Run, conf_in, results_of, rows_of, run_once, write_conf
 from prometheus_text import told
 
-INPUT, OPERATOR = "[input]\nmax_files_per_trigger = 1\n", "[operator]\nslots = 4\n"
+INPUT, OPERATOR = "[input]\nmax_files_per_trigger = 1\n", "[operator]\nslots = 4\nconnection_topics = true\n"
 TEXT = INPUT + OPERATOR
 FIRST, LEFT = len(SCHEMAS), 4
 """Random kills come at this commit to all tables, which is the last before the first batch, up to so many before the

@@ -87,6 +87,7 @@ def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession,
     spec = replace(SMALL, events=500, files=3, bad_share=0.1, **shares)
     broker = TOPIC_LIMIT | {"subscribeThrottlingRatePerConsumer": 2}
     broker |= {"maxConcurrentUnload": 3, "namespaceBundleUnloadingTimeoutMs": 300}
+    broker |= {f"dispatchThrottlingRate{scope}InMsg": rate for scope, rate in (("", 20), ("PerSubscription", 4))}
     policies = {"namespaces": {"acme/ads": {"subscribeRate": {"subscribeThrottlingRatePerConsumer": 5}}}}
     results, states = [], []
     for format_, files in (("parquet", 1), ("csv", 100)):
@@ -115,5 +116,10 @@ def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession,
     assert {(3, 300)} == {(row["starts_per_s"], row["timeout_ms"]) for row in unloads}
     assert {"done", "timed_out"} == {row["outcome"] for row in unloads}
     assert 0 == min(row["waited_ns"] for row in unloads) < max(row["waited_ns"] for row in unloads)
-    levels = [(row["limiter"], row["messages_per_s"]) for row in states[0] if row["class"] == "dispatch"]
-    assert [("gold", QUOTA)] * 2 == levels
+    levels = {(row["scope"], row["messages_per_s"]) for row in states[0] if row["class"] == "dispatch"}
+    assert {("broker", 20), ("subscription", 4), ("group", QUOTA)} == levels
+    reads = results[0]["dispatch_decisions"]
+    assert taken == sum(row["reads"] for row in reads) + total(output, "publishes") + len(decided) + len(unloads)
+    assert sum(row["reads"] for row in reads) > sum(row["allowed_reads"] for row in reads)
+    assert all(any(row[f"held_by_{scope}"] for row in reads) for scope in ("broker", "subscription"))
+    assert 0 < max(row["max_delay_ns"] for row in reads)

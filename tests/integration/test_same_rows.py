@@ -61,6 +61,7 @@ def toml(cut: Cut, files: int, hold_back_ms: int) -> str:
     return (
         f"[input]\nmax_files_per_trigger = {-(-files // cut.batches)}\nhold_back_ms = {hold_back_ms}\n"
         f'[operator]\nkernel = "{cut.kernel}"\ntraffic = "{cut.traffic}"\nstate_key = "{cut.key}"\nslots = 4\n'
+        "connection_topics = true\n"
     )
 
 

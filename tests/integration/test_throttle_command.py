@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
 from integration.runs import SMALL, TOPIC_LIMIT, write_conf
 
@@ -151,7 +152,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "limiter to blame",
         "persistent://hooli/ads/clicks",
         "How shares of quotas followed the traffic",
-        "Tables (Delta): output/demo/marks  topic_usage  subscribe_decisions  unloads  dead_letters  batches  control",
+        f"Tables (Delta): output/demo/{'  '.join(SCHEMAS)}",
         "Try: .venv/bin/headgate sql output/demo",
     ):
         assert words in done.stdout

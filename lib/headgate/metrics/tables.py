@@ -21,6 +21,13 @@ _BY_SCOPE = Series(
     "Publishes that the limiters of this scope throttled; one that several throttle counts for each of them.",
     ("broker", "scope"),
 )
+_HELD = Series(
+    "headgate_dispatch_held_reads_total",
+    COUNTER,
+    "Reads that found no permit as they came, by the first level without one; replicators' own is `subscription`.",
+    ("broker", "level"),
+)
+LEVELS = ("broker", "topic", "subscription", "group")
 _DEAD_LETTERS = Series(
     "headgate_dead_letters_total",
     COUNTER,
@@ -73,6 +80,15 @@ _USAGE_NS = {
     "throttled_seconds": ("throttled_ns", "Time with a producer of a topic waiting, added up over topics."),
     "publish_delay_seconds": ("delay_ns", "Waits of the publishes that were let in; offered traffic only."),
 }
+_DISPATCHES = {
+    "reads": ("reads", "Dispatches that came: deliveries, or reads that want to start."),
+    "messages": ("messages", "Messages in the dispatches that came."),
+    "bytes": ("bytes", "Bytes in the dispatches that came."),
+    "allowed_reads": ("allowed_reads", "Dispatches with a permit at every level; of offered traffic as they start."),
+    "allowed_messages": ("allowed_messages", "Messages in the dispatches that were allowed."),
+    "allowed_bytes": ("allowed_bytes", "Bytes in the dispatches that were allowed."),
+    "delayed_reads": ("delayed_reads", "Reads that started after a wait; offered traffic only."),
+}
 
 TABLES = {
     "batches": OfTable((counter("headgate_batches_total", "Batches that brought something: rows of batches."),)),
@@ -103,6 +119,34 @@ TABLES = {
     ),
     "subscribe_decisions": OfTable(
         (counter("headgate_subscribes_total", "Attempts to subscribe.", "broker", "allowed"),),
+    ),
+    "dispatch_decisions": OfTable(
+        (
+            *(
+                counter(f"headgate_dispatch_{name}_total", meaning, "broker", column=column)
+                for name, (column, meaning) in _DISPATCHES.items()
+            ),
+            *(Count(_HELD, ("broker",), f"held_by_{level}", (level,)) for level in LEVELS),
+            counter(
+                "headgate_dispatch_delay_seconds_total",
+                "Waits of the reads that started; offered traffic only.",
+                "broker",
+                column="delay_ns",
+                per=NS_PER_S,
+            ),
+        )
+    ),
+    "unloads": OfTable(
+        (
+            counter("headgate_unloads_total", "Unloads of bundles.", "broker", "outcome"),
+            counter(
+                "headgate_unload_wait_seconds_total",
+                "Waits of unloads for their start.",
+                "broker",
+                column="waited_ns",
+                per=NS_PER_S,
+            ),
+        )
     ),
     "dead_letters": OfTable((Count(_DEAD_LETTERS, ("class",)),), _with_reason_class),
     "group_usage": OfTable(

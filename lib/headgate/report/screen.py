@@ -46,9 +46,7 @@ class Screen:
 
     def demo(self, made: TraceSummary, place: str) -> None:
         """What the bundled trace is."""
-        self.say(
-            f"{self._job}: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} publishes in {place}"
-        )
+        self.say(f"{self._job}: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} rows in {place}")
 
     def table(self, table: Table) -> None:
         """A table, after an empty line."""

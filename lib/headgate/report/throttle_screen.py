@@ -10,6 +10,8 @@ from rich.console import Console
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
 from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.conditions import Held, held_connections, opened_connections
+from headgate.report.held_back import HeldBack, held_back
 from headgate.report.refusals import Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
 from headgate.report.unloading import Unloading, unloading
@@ -19,6 +21,7 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TOPICS = 8
+SHOWN_SUBSCRIPTIONS = 5
 SHOWN_CONSUMERS = 5
 SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
@@ -108,8 +111,10 @@ class ThrottleScreen(Screen):
             self.say("No publish was throttled: no limit was reached.")
         else:
             self.say("No publish is in the tables yet.")
+        self._held_back(held_back(tables, SHOWN_SUBSCRIPTIONS))
         self._refused(refused_consumers(tables))
         self._unloaded(unloading(tables))
+        self._held(opened_connections(tables), held_connections(tables))
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
@@ -141,6 +146,20 @@ class ThrottleScreen(Screen):
             )
         self.table(table)
 
+    def _held_back(self, subscriptions: Sequence[HeldBack]) -> None:
+        if not subscriptions:
+            return
+        table = empty_table("Subscriptions whose dispatches were held back most")
+        for name in ("broker", "topic", "subscription"):
+            table.add_column(name, overflow="fold")
+        for name in ("reads", "allowed", "held back", "share"):
+            table.add_column(name, justify="right")
+        table.add_column("most by level")
+        for row in subscriptions:
+            amounts = f"{row.reads:,}", f"{row.allowed:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}"
+            table.add_row(plain(row.broker), plain(row.topic), plain(row.subscription), *amounts, row.level)
+        self.table(table)
+
     def _refused(self, consumers: Sequence[Refused]) -> None:
         attempts, refused = sum(row.attempts for row in consumers), sum(row.refused for row in consumers)
         if attempts:
@@ -167,6 +186,20 @@ class ThrottleScreen(Screen):
             f"\n{went.unloads:,} {noun} of bundles, {timed_out} timed out; the longest wait was "
             f"{went.longest_wait_ns / 1e9:,.1f} s, the last end is at {went.last_end:%Y-%m-%dT%H:%M:%SZ}."
         )
+
+    def _held(self, opened: int, conditions: Sequence[Held]) -> None:
+        if not conditions:
+            if opened:
+                self.say(f"\n{opened:,} connections, none held for the sake of memory.")
+            return
+        self.say(f"\n{opened:,} connections; for the sake of memory, not of quotas:")
+        table = empty_table("Conditions that held connections")
+        table.add_column("condition", overflow="fold")
+        for name in ("times", "connections"):
+            table.add_column(name, justify="right")
+        for row in conditions:
+            table.add_row(row.condition, f"{row.times:,}", f"{row.connections:,}")
+        self.table(table)
 
     def _shares(self, courses: Sequence[QuotaCourse]) -> None:
         seconds = max(course.seconds for course in courses)

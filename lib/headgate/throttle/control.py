@@ -272,8 +272,8 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
             return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
     if row["kind"] == SUBSCRIBE_LIMIT and (row["subscribes_per_period"] is None) != (row["period_s"] is None):
         return "subscribes_per_period, period_s: got one of them, allowed are both, or neither: the policy is gone then"
-    if row["kind"] in OF_DISPATCH and row["scope"] != "group" and (row["period_s"] or 1) > MOST_PERIOD_S:
-        return f"period_s: got {row['period_s']}, allowed is null, which is 1, or up to {MOST_PERIOD_S}"
+    if row["kind"] in OF_DISPATCH and (fault := _fault_of_period(row)):
+        return fault
     if routing.by_topic and row["scope"] != "topic" and row["source"] != CONF:
         return (
             f"scope: got {row['scope']}, allowed is topic while state_key is topic; put wider limits in the conf files "
@@ -285,6 +285,18 @@ def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
             "scope: got broker, but the state of this checkpoint is split finer than brokers: set the limit in "
             "broker.conf and start with a new --output"
         )
+    return None
+
+
+def _fault_of_period(row: dict[str, Any]) -> str | None:
+    """Of limits of dispatches: groups have rates per second, and what topics share follows no topic's publish rate."""
+    scope, period_s = row["scope"], row["period_s"]
+    if scope == "group" and period_s not in {None, 1}:
+        return f"period_s: got {period_s}, allowed is null or 1 with scope group: rates of groups are per second"
+    if (period_s or 1) > MOST_PERIOD_S:
+        return f"period_s: got {period_s}, allowed is null, which is 1, or up to {MOST_PERIOD_S}"
+    if scope in {"group", "broker"} and row["relative_to_publish_rate"]:
+        return f"relative_to_publish_rate: got true, allowed is null or false with scope {scope}"
     return None
 
 

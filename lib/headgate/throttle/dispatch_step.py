@@ -68,12 +68,11 @@ def dispatch_step(
         state.published.since_ns = MIN + 1
     counted = _reattach(domain, attachments)
     rows = _counted_rows(rows, rules)
-    is_idle = not (len(rows) or len(state.keys) or state.is_open or book.has_relative_rates)
     subscriptions, of_open, of_row = _subscriptions(state, rows)
     topic = register_topics(domain, subscriptions)
     found = chains(domain, subscriptions, topic, limits)
     updates = _updates(domain, limits)
-    if is_idle:
+    if not (len(rows) or len(state.keys) or state.is_open or state.published.since_ns != NONE):
         return None
     operations = merged(domain.clock.done_ns, updates, _reads(rows, of_row, rules))
     return DispatchStep(operations, subscriptions, of_open, found, topic, counted, domain.clock.done_ns, rules.offered)

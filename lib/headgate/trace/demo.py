@@ -10,8 +10,12 @@ from headgate.trace.summary import TraceSummary
 from headgate.trace.write import write_trace
 
 DEMO = Path("output/demo")
-DEMO_TRACE = TraceSpec(moves=1, files=20)
+PUBLISHES = TraceSpec(moves=1, files=20)
 """Two minutes of three brokers and five tenants: `hooli` floods, the largest topic of `globex` changes brokers."""
+DEMO_TRACE = replace(
+    PUBLISHES, events=75_000, dispatch_share=0.14, subscribe_share=0.02, unload_share=0.0008, connection_share=0.035
+)
+"""The same with rows of every kind; four of five are publishes."""
 
 
 def write_demo() -> TraceSummary:

@@ -14,6 +14,8 @@ from headgate.conf import (
     BrokerConf,
     Conf,
     ConnectionLimitRow,
+    DispatchRate,
+    LevelLimitRow,
     LimitRow,
     Policies,
     PublishRate,
@@ -25,6 +27,7 @@ from headgate.conf import (
     check_streaming,
     connection_limits,
     group_attachments,
+    level_limits,
     load_conf,
     publish_limits,
     unload_limits,
@@ -112,19 +115,13 @@ def test_a_key_of_resource_groups_that_does_not_exist_is_refused_with_the_neares
 def test_limits_that_no_job_enforces_are_told_of(conf_dir: Path) -> None:
     (conf_dir / "broker.conf").write_text(
         "maxPublishRatePerTopicInMessages=5\ndispatchThrottlingRatePerTopicInMsg=50\ndispatchThrottlingRateInByte=0\n"
-        "maxMessagePublishBufferSizeInMB=9\nnumIOThreads=2\npulsarChannelPauseReceivingRequestsIfUnwritable=true\n"
+        "subscribeThrottlingRatePerConsumer=3\npulsarChannelPauseReceivingRequestsIfUnwritable=true\n"
+        "headgateDispatchReserveThenSettle=true\n"
     )
     rates = {"dispatchRate": {"dispatchThrottlingRateInMsg": 5}}
-    published = {"publishRate": {"publishThrottlingRateInMsg": 5}}
-    subscribed = {"subscribeRate": {"subscribeThrottlingRatePerConsumer": 5}}
-    namespaces = {f"a/{n}": rates for n in range(6)} | {"b/c": published, "b/d": subscribed}
-    (conf_dir / "policies.json").write_text(json.dumps({"namespaces": namespaces}))
+    (conf_dir / "policies.json").write_text(json.dumps({"namespaces": {"a/b": rates}}))
     assert load_conf(conf_dir).warnings == (
-        "conf/broker.conf: read, but not enforced yet: dispatchThrottlingRatePerTopicInMsg",
-        (
-            "conf/policies.json: rates of dispatch are read, but not enforced yet: "
-            'namespaces."a/0", namespaces."a/1", namespaces."a/2", namespaces."a/3", namespaces."a/4" and 1 more'
-        ),
+        "conf/broker.conf: read, but not enforced yet: headgateDispatchReserveThenSettle",
     )
 
 
@@ -247,6 +244,45 @@ def test_the_limit_of_unloads_is_one_row_for_every_broker(conf_dir: Path) -> Non
 
     assert [UnloadLimitRow("broker", "", 3, 500)] == unload_limits(conf)
     assert conf.warnings == ()
+
+
+LEVELS_OFF = [
+    LevelLimitRow("dispatch", "broker", "", 0, 0),
+    *(LevelLimitRow(level, "default", "", 0, 0) for level in ("dispatch", "subscription", "replicator")),
+]
+
+
+def test_levels_without_limits_have_the_broker_and_their_defaults_which_are_off() -> None:
+    assert LEVELS_OFF == level_limits(Conf())
+
+
+def test_limits_of_levels_are_rows_of_the_broker_then_by_level_default_and_names() -> None:
+    conf = Conf(
+        broker=BrokerConf(
+            broker_dispatch_rate_messages_per_s=1,
+            topic_dispatch_rate_bytes_per_s=2,
+            subscription_dispatch_rate_messages_per_s=3,
+            replicator_dispatch_rate_bytes_per_s=4,
+            dispatch_rate_relative_to_publish_rate=True,
+        ),
+        policies=Policies(
+            namespaces={
+                "b/n": RatePolicies(dispatch=DispatchRate(5, 6, relative_to_publish_rate=True, period_s=7)),
+                "a/n": RatePolicies(dispatch=DispatchRate(), subscription_dispatch=DispatchRate(8, 0, period_s=0)),
+            },
+            topics={"persistent://a/n/t": RatePolicies(replicator_dispatch=DispatchRate(0, 9))},
+        ),
+    )
+    assert [
+        LevelLimitRow("dispatch", "broker", "", 1, 0),
+        LevelLimitRow("dispatch", "default", "", 0, 2, relative=True),
+        LevelLimitRow("dispatch", "namespace", "a/n", 0, 0),
+        LevelLimitRow("dispatch", "namespace", "b/n", 5, 6, 7, relative=True),
+        LevelLimitRow("subscription", "default", "", 3, 0, relative=True),
+        LevelLimitRow("subscription", "namespace", "a/n", 8, 0),
+        LevelLimitRow("replicator", "default", "", 0, 4, relative=True),
+        LevelLimitRow("replicator", "topic", "persistent://a/n/t", 0, 9),
+    ] == level_limits(conf)
 
 
 def test_without_files_the_default_and_the_broker_are_off() -> None:

@@ -15,6 +15,9 @@ from unit.metrics.batches import batch, progress, usage
 
 MARK = {"broker": "b1", "scope": "topic", "type": "TopicPublishRate", "action": "mark"}
 UNMARK = MARK | {"action": "unmark"}
+READS = {"broker": "b1", "topic": "t", "subscription": "s", "reads": 9, "allowed_messages": 5}
+READS |= {"held_by_broker": 1, "held_by_topic": 0, "held_by_subscription": 2, "held_by_group": 0}
+UNLOAD = {"broker": "b1", "outcome": "done", "waited_ns": 500_000_000}
 ATTEMPT = {"broker": "b1", "topic": "t", "allowed": True}
 
 
@@ -68,6 +71,36 @@ def taken(*batches, **options):
             {"subscribe_decisions": [ATTEMPT, ATTEMPT, ATTEMPT | {"allowed": False}]},
             "headgate_subscribes_total",
             {("true", "b1"): 2, ("false", "b1"): 1},
+        ),
+        (
+            {"dispatch_decisions": [READS, READS | {"reads": 4}, READS | {"broker": "b2"}]},
+            "headgate_dispatch_reads_total",
+            {("b1",): 13, ("b2",): 9},
+        ),
+        (
+            {"dispatch_decisions": [READS, READS]},
+            "headgate_dispatch_allowed_messages_total",
+            {("b1",): 10},
+        ),
+        (
+            {"dispatch_decisions": [READS, READS | {"held_by_group": 1}]},
+            "headgate_dispatch_held_reads_total",
+            {("b1", "broker"): 2, ("b1", "topic"): 0, ("b1", "subscription"): 4, ("b1", "group"): 1},
+        ),
+        (
+            {"dispatch_decisions": [READS | {"delay_ns": 1_250_000_000}, READS | {"delay_ns": 250_000_000}]},
+            "headgate_dispatch_delay_seconds_total",
+            {("b1",): 1.5},
+        ),
+        (
+            {"unloads": [UNLOAD, UNLOAD, UNLOAD | {"outcome": "timed_out"}]},
+            "headgate_unloads_total",
+            {("b1", "done"): 2, ("b1", "timed_out"): 1},
+        ),
+        (
+            {"unloads": [UNLOAD, UNLOAD | {"broker": "b2"}]},
+            "headgate_unload_wait_seconds_total",
+            {("b1",): 0.5, ("b2",): 0.5},
         ),
         (
             {"group_usage": [{"group": "gold", "class": 1, "admitted_msgs": 4, "offered_msgs": 6}]},

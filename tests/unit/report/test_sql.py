@@ -89,7 +89,8 @@ def test_a_query_that_cannot_be_run_says_why_and_which_tables_there_are(output, 
     assert message.startswith("the query cannot be run: ")
     assert said in message
     assert message.endswith(
-        ". Tables here: batches, control, dead_letters, marks, subscribe_decisions, topic_usage, unloads"
+        ". Tables here: batches, control, dead_letters, dispatch_decisions, marks, subscribe_decisions, topic_usage, "
+        "unloads"
     )
 
 

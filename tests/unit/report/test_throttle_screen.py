@@ -12,7 +12,7 @@ from headgate.core.quota.groups import Dimension
 from headgate.quota.share_courses import BrokerCourse, QuotaCourse
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import QUESTION, ThrottleScreen
-from headgate.throttle.schemas import MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
+from headgate.throttle.schemas import DISPATCH_DECISIONS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from headgate.throttle.tables import Tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
@@ -150,7 +150,10 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "topic                           publishes  throttled  share  held for  limiter to blame",
         "persistent://acme/n/a[b]:fire:      2,000        500  25.0%     1.2 s  group gold",
         "",
-        "Tables (Delta): out/marks  topic_usage  subscribe_decisions  unloads  dead_letters  batches  control",
+        (
+            "Tables (Delta): out/marks  topic_usage  dispatch_decisions  subscribe_decisions  unloads  dead_letters  "
+            "batches  control"
+        ),
         f'Try: .venv/bin/headgate sql out "{QUESTION}"',
     ]
 
@@ -297,6 +300,20 @@ def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused
 
     lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
     assert set(shown) <= set(lines)
+
+
+@pytest.mark.parametrize(("held", "shown"), [(0, []), (3, ["b-1 t s 12 9 3 25.0% group"])])
+def test_the_end_says_which_subscriptions_were_held_back_most_if_any_was(tmp_path, held, shown):
+    tables = Tables(tmp_path)
+    row = {"broker": "b-1", "topic": "t", "subscription": "s", "reads": 12, "allowed_reads": 9, "held_by_group": held}
+    row |= dict.fromkeys(("held_by_broker", "held_by_topic", "held_by_subscription"), 0)
+    tables.append("dispatch_decisions", pa.Table.from_pylist([row], DISPATCH_DECISIONS), "query", 0)
+    screen, file = screen_of(1.0, terminal=False)
+    screen.end(tables, "out")
+
+    lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
+    assert shown == [line for line in lines if line.startswith("b-1")]
+    assert bool(shown) == ("Subscriptions whose dispatches were held back most" in lines)
 
 
 @pytest.mark.parametrize(

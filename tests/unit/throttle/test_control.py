@@ -295,14 +295,8 @@ PARTITION = f"{TOPICS[0]}-partition-7"
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        (
-            TOPIC_ROW | {"kind": "limits"},
-            f"kind: got limits, allowed are {KINDS}",
-        ),
-        (
-            TOPIC_ROW | {"kind": None},
-            f"kind: got None, allowed are {KINDS}",
-        ),
+        (TOPIC_ROW | {"kind": "limits"}, f"kind: got limits, allowed are {KINDS}"),
+        (TOPIC_ROW | {"kind": None}, f"kind: got None, allowed are {KINDS}"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (

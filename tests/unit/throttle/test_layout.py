@@ -21,7 +21,16 @@ CONF = Conf(
         input=InputSettings(hold_back_ms=250),
         operator=OperatorSettings(state_key="auto", slots=5, traffic="offered", send_timeout_ms=7000),
     ),
-    broker=BrokerConf(max_debt_ms=500, release_quantum_producers=3, broker_publish_rate_bytes_per_s=1),
+    broker=BrokerConf(
+        max_debt_ms=500,
+        release_quantum_producers=3,
+        broker_publish_rate_bytes_per_s=1,
+        dispatch_implementation="classic",
+        dispatch_on_batch_message=True,
+        dispatch_on_non_backlog_consumer=False,
+        dispatch_for_filtered_entries=True,
+        stats_interval_s=7,
+    ),
     resource_groups=ResourceGroups(
         groups={"g": ResourceGroup()}, tenants={"t": "g"}, namespaces={"t/n": "g"}, topics={"persistent://t/n/a": "g"}
     ),
@@ -44,6 +53,11 @@ def test_a_layout_is_what_the_conf_files_say():
         "release_quantum": 3,
         "send_timeout_ms": 7000,
         "hold_back_ms": 250,
+        "classic": True,
+        "charges_entries": True,
+        "throttles_caught_up": False,
+        "filtered_entries": True,
+        "stats_interval_s": 7,
     } == asdict(LAYOUT)
 
 
@@ -51,6 +65,7 @@ def test_a_layout_is_what_the_conf_files_say():
     "conf",
     [
         Conf(broker=BrokerConf(broker_publish_rate_messages_per_s=1)),
+        Conf(broker=BrokerConf(broker_dispatch_rate_bytes_per_s=1)),
         *(
             Conf(resource_groups=ResourceGroups({"g": ResourceGroup()}, **{scope: {"name": "g"}}))
             for scope in ("tenants", "namespaces", "topics")
@@ -74,7 +89,9 @@ def test_settings_that_are_not_there_stand_for_no_bound_no_quantum_and_no_broker
 
 
 def test_rules_and_routing_follow_the_layout():
+    of_dispatch = {"classic": True, "charges_entries": True, "throttles_caught_up": False, "filtered_entries": True}
     rules = Rules(500, 3, offered=True, send_timeout_ms=7000, hold_back_ms=250, whole_brokers=True, slots=5)
+    rules = replace(rules, stats_interval_s=7, **of_dispatch)
     by_topic = replace(LAYOUT, state_key="topic")
 
     assert rules == rules_of(LAYOUT)

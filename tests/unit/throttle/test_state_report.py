@@ -16,6 +16,7 @@ from unit.throttle.domains import (
     dispatch_limit,
     dispatches_block,
     events_block,
+    level_limit,
     limit,
     step_through,
     subscribe_limit,
@@ -123,6 +124,59 @@ def test_a_consumer_has_a_row_with_its_attempts() -> None:
     expected = {"scope": "consumer", "limiter": f"{TOPICS[0]} host c 1", "class": "subscribe", "period_s": 10}
     expected |= {"messages_per_s": 3, "messages_balance": 2, "bytes_balance": None, "waiting": 0}
     assert expected == {name: row[name] for name in expected}
+
+
+REPLICATOR = "pulsar.repl.b/c"
+LEVELS = [
+    level_limit("dispatch_limit", "broker", "", 100),
+    level_limit("dispatch_limit", "default", "", 10, 1000, seq=1),
+    level_limit("subscription_dispatch_limit", "default", "", 20, period_s=3, seq=2),
+    level_limit("replicator_dispatch_limit", "default", "", None, 500, seq=3),
+]
+
+
+def test_levels_of_brokers_topics_subscriptions_and_replicators_have_a_row_each() -> None:
+    rows = [dispatch(at_us, TOPICS[0], seq=at_us, subscription=name) for at_us, name in enumerate(("s", REPLICATOR))]
+    state = step_through([[changes_block(LEVELS), dispatches_block(rows)]], Rules(whole_brokers=True)).state
+    columns = ("scope", "limiter", "class", "messages_per_s", "bytes_per_s", "period_s", "messages_balance")
+    expected = [
+        ("broker", BROKER, "dispatch", 100, 0, 1, 98),
+        ("replicator", f"{TOPICS[0]} {REPLICATOR}", "dispatch", 0, 500, 1, None),
+        ("subscription", f"{TOPICS[0]} s", "dispatch", 20, 0, 3, 19),
+        ("topic", TOPICS[0], "dispatch", 10, 1000, 1, 8),
+    ]
+    report = state_report([(VERSION, encode_state(state))])
+
+    assert expected == [tuple(row[name] for name in columns) for row in in_ns(report)]
+    lines = list(state_lines(report))
+    assert any(f"subscription {TOPICS[0]} s, dispatch" in line and "20 in 3 s" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "scope", "name"),
+    [
+        (LEVELS[:1], "broker", "s"),
+        (LEVELS[1:2], "topic", "s"),
+        (LEVELS[2:3], "subscription", "s"),
+        (LEVELS[3:], "replicator", REPLICATOR),
+    ],
+)
+def test_who_waits_is_told_of_the_level_that_held_it_last(changes: list, scope: str, name: str) -> None:
+    rows = [dispatch(at_us, TOPICS[0], seq=at_us, messages=200, bytes_=2000, subscription=name) for at_us in (0, 5)]
+    state = step_through([[changes_block(changes), dispatches_block(rows)]], Rules(offered=True)).state
+    (row,) = in_ns(state_report([(VERSION, encode_state(state))]))
+
+    assert (scope, 1, 1_000_005_000) == (row["scope"], row["waiting"], row["next_drain"])
+
+
+def test_of_a_classic_level_what_is_taken_and_its_next_renewal_are_told() -> None:
+    blocks = [changes_block(LEVELS[1:2]), dispatches_block([dispatch(0, TOPICS[0], messages=15)])]
+    state = step_through([blocks], Rules(classic=True)).state
+    (row,) = in_ns(state_report([(VERSION, encode_state(state))]))
+
+    assert (10, 15, 1_000_000_000) == tuple(
+        row[name] for name in ("messages_per_s", "messages_balance", "messages_last_refill")
+    )
 
 
 def test_another_version_is_refused() -> None:

@@ -7,14 +7,22 @@ import pyarrow as pa
 import pytest
 
 from headgate.errors import TableError
+from headgate.spark.csv_lines import COLUMNS
 from headgate.throttle.control import FROM_THE_START, tick_row
+from headgate.throttle.faults import CONNECTION, FLAGS, NAMES, NUMBERS, OF_ACTION, OF_KIND
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
 from headgate.throttle.tables import MOST_FAILURES, OF_CONNECTIONS, SCHEMAS, PatientAppend, Tables
-from headgate.trace import TraceSpec, generate_file
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 ALL = SCHEMAS | OF_CONNECTIONS
 TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": TIMESTAMP}
+INPUT_TYPES = (
+    {"event_time": TIMESTAMP, "seq": pa.int64(), "kind": pa.string()}
+    | dict.fromkeys(NAMES, pa.string())
+    | dict.fromkeys(NUMBERS, pa.int64())
+    | dict.fromkeys(FLAGS, pa.bool_())
+)
+INPUT = [(name, INPUT_TYPES[name]) for name in COLUMNS]
 COLUMN = re.compile(rf"^\| ([a-z_]+) \| ({'|'.join(TYPES)}) \|[^|]*\|[^|]*\|$", re.MULTILINE)
 
 
@@ -107,10 +115,15 @@ def test_control_rows_are_appended_by_anyone_and_all_are_kept(output):
     assert ["tick"] == other.read("control", ["kind"])["kind"].unique().to_pylist()
 
 
+def sections():
+    """The parts of docs/tables.md by their headings."""
+    parts = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    return {part.partition("\n")[0].strip(): part for part in parts}
+
+
 def documented():
-    """What docs/tables.md says: by the heading of each section, the columns in its table and their types in words."""
-    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
-    tables = {section.partition("\n")[0].strip(): COLUMN.findall(section) for section in sections}
+    """What the page says: by the heading of each section, the columns in its table and their types in words."""
+    tables = {heading: COLUMN.findall(part) for heading, part in sections().items()}
     return {heading: columns for heading, columns in tables.items() if columns}
 
 
@@ -120,18 +133,18 @@ def test_the_page_of_the_tables_names_the_tables_that_there_are():
 
 @pytest.mark.parametrize("table", ["Input", *ALL])
 def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(table):
-    schema = (
-        generate_file(
-            TraceSpec(
-                events=1, files=1, dispatch_share=0.4, subscribe_share=0.3, unload_share=0.1, connection_share=0.2
-            ),
-            0,
-        ).schema
-        if table == "Input"
-        else ALL[table]
-    )
-    expected = [(field.name, field.type) for field in schema]
+    expected = INPUT if table == "Input" else [(field.name, field.type) for field in ALL[table]]
     assert expected == [(name, TYPES[word]) for name, word in documented()[table]]
+
+
+@pytest.mark.parametrize("kind", OF_KIND)
+def test_the_page_says_of_every_column_of_the_input_which_kinds_have_it(kind):
+    """What connections did has columns of its own."""
+    columns = {*OF_KIND[kind], *(name for names in OF_ACTION.values() for name in names if kind == CONNECTION)}
+    many = f"{kind}es" if kind.endswith("h") else f"{kind}s"
+    meanings = re.findall(r"^\| ([a-z_]+) \|[^|]*\|[^|]*\|([^|]*)\|$", sections()["Input"], re.MULTILINE)
+
+    assert columns <= {name for name, meaning in meanings if many in meaning}
 
 
 def test_every_line_of_a_table_on_the_page_is_a_column_or_its_head():
