@@ -32,6 +32,7 @@ class Kept:
         self._names: list[str] = names.to_pylist()
         self._places = places(state.name, names).tolist() if len(state.name) else [-1] * len(names)
         self._loaded: dict[int, Followed] = {}
+        self._gone: list[int] = []
 
     def get(self, code: int) -> Followed:
         """The connection that is at `code` among the names; a new one where there is none."""
@@ -39,9 +40,12 @@ class Kept:
             self._loaded[code] = self._load(self._places[code])
         return self._loaded[code]
 
-    def is_known(self, code: int) -> bool:
-        """Whether it was heard of before."""
-        return code in self._loaded or self._places[code] >= 0
+    def forget(self, code: int) -> None:
+        """It is over: a row that comes of that name begins anew."""
+        del self._loaded[code]
+        if self._places[code] >= 0:
+            self._gone.append(self._places[code])
+            self._places[code] = -1
 
     def _load(self, place: int) -> Followed:
         if place < 0:
@@ -52,7 +56,7 @@ class Kept:
         return Followed(ConnectionReads.from_numbers(self._state.numbers[place].tolist()), topics)
 
     def stored(self) -> BrokerConnections:
-        """With what has happened; those that are over are forgotten."""
+        """With what has happened, and without those that were forgotten."""
         state, kept = self._state, len(self._state.name)
         new = sorted(code for code in self._loaded if self._places[code] < 0)
         place_of = {code: self._places[code] for code in self._loaded} | {
@@ -63,11 +67,10 @@ class Kept:
             rows[place_of[code]] = followed.reads.numbers()
         names = pa.concat_arrays([state.name, pa.array([self._names[code] for code in new], pa.string())])
         topic, of_connection = self._topics(place_of)
-        over = [place_of[code] for code, followed in self._loaded.items() if followed.reads.is_over]
-        if not over:
+        if not self._gone:
             return BrokerConnections(names, rows, topic, of_connection)
         stay = np.ones(len(names), np.bool_)
-        stay[over] = False
+        stay[self._gone] = False
         has_stayed = stay[of_connection]
         moved = (np.cumsum(stay) - 1)[of_connection[has_stayed]]
         return BrokerConnections(

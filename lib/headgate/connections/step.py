@@ -56,12 +56,12 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
     known_names = names.to_pylist()
     columns = (rows[name].to_pylist() for name in _READ)
     for code, at_ns, action, type_, topic, scope, limiter in zip(codes.tolist(), *columns, strict=True):
-        if action == "close" and not kept.is_known(code):
-            continue
         followed, name = kept.get(code), known_names[code]
         if topic is not None:
             followed.topics[topic] = None
         transition = _acted(followed, action, type_, at_ns)
+        if followed.reads.is_over:
+            kept.forget(code)
         if action == "mark" and topic is not None:
             counts[_second_us(at_ns), name, topic][1] += 1
         if transition is None:

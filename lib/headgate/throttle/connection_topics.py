@@ -21,7 +21,7 @@ _CONNECTIONS = 2**32
 
 @dataclass
 class ConnectionTopics:
-    """Pairs that have published: topic's position * 2^32 + connection's index among `connections`, in order."""
+    """Pairs that have published: topic's position * 2^32 + connection's index among `connections`, sorted: small."""
 
     connections: pa.StringArray = field(default_factory=no_strings)
     pairs: Ints = field(default_factory=no_ints)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.connections.routing import SLOTS, pack_marks
@@ -62,6 +62,18 @@ def summed(topics):
         place = row["event_time"].timestamp(), row["connection"], row["topic"]
         sums.update({(*place, name): row[name] for name in ("rate_limited", "marked")})
     return +sums
+
+
+def named(state):
+    """What is kept of each connection; its topics without an order."""
+    return {
+        (broker, name): (
+            kept.numbers[place].tolist(),
+            set(kept.topic.filter(pa.array(kept.topic_connection == place)).to_pylist()),
+        )
+        for broker, kept in state.items()
+        for place, name in enumerate(kept.name.to_pylist())
+    }
 
 
 def test_a_topic_that_is_throttled_pauses_its_connection_and_all_topics_on_it():
@@ -143,6 +155,17 @@ def test_a_connection_that_is_closed_is_forgotten_when_nothing_marks_it():
     )
 
 
+def test_a_connection_that_opens_again_after_it_was_forgotten_begins_anew_also_in_the_same_batch():
+    rows = [
+        *(row(1, "attach", topic=T0), row(2, "close", seq=1), row(3, "open", seq=2)),
+        *(row(4, "attach", topic=T1), row(5, "mark", BUFFER), row(6, "unmark", BUFFER)),
+    ]
+    for batches in ([rows], [[entry] for entry in rows], [rows[:1], rows[1:]]):
+        connections, topics, state = followed(*batches)
+        assert [T1] == [counted["topic"] for counted in topics] == state["b"].topic.to_pylist()
+        assert [1, 1] == [entry["paused"] for entry in connections]
+
+
 def test_topics_of_those_that_stay_stay_theirs():
     rows = [row(1, "attach", topic=topic, connection=name) for name, topic in (("a", T0), ("c", T1), ("d", T0))]
     _, topics, _ = followed(
@@ -165,7 +188,7 @@ def test_another_version_is_refused():
         decode_state(0, b"")
 
 
-@quick
+@settings(quick, max_examples=60)
 @given(st.data(), traffic(topics=TOPICS[:3]), conduct(wrong=True))
 def test_batches_of_both_queries_change_nothing(data, publishes, rows):
     """Marks of a throttle job, each batch of it in one or several of this query."""
@@ -182,11 +205,10 @@ def test_batches_of_both_queries_change_nothing(data, publishes, rows):
 
     assert sorted(map(str, whole[0])) == sorted(map(str, split[0]))
     assert summed(whole[1]) == summed(split[1])
-    assert {name: kept.numbers.tolist() for name, kept in whole[2].items()} == {
-        name: kept.numbers.tolist() for name, kept in split[2].items()
-    }
+    assert named(whole[2]) == named(split[2])
 
 
+@quick
 @given(st.lists(st.tuples(st.sampled_from(["b1", "b2"]), st.integers(0, 50)), min_size=1))
 def test_every_row_goes_to_the_slot_of_its_connection(places):
     rows = [

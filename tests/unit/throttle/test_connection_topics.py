@@ -48,6 +48,14 @@ def test_the_first_publish_of_a_topic_over_a_connection_is_told_and_no_other():
     }
 
 
+def test_what_is_kept_is_in_an_order_of_its_own_however_rows_came():
+    rows = [event(5, T1, producer="q", seq=2), event(9, T0, seq=3), event(1, T1, producer="p", seq=1)]
+    connections, pairs = picture(step_through([[events_block(rows)]], RULES).state)[BROKER]["connection_topics"]
+
+    assert ["connection-p", "connection-q"] == connections
+    assert sorted(pairs) == pairs == [0, 1, 2**32]
+
+
 def test_a_late_first_publish_is_told_at_the_domains_clock():
     outcome = step_through([[tick_block(SECOND_US), events_block([event(9)])], [events_block([event(3, T0)])]], RULES)
 
