@@ -11,10 +11,11 @@ from functools import partial
 from threading import Event
 
 from headgate.conf import load_conf
+from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.connections import ConnectionsJob, ConnectionsResult, ConnectionsRun
-from headgate.spark.job import STOPPED, exit_status, heed_signals, stop_asked
+from headgate.spark.job import STOPPED, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.throttle.places import sole_use
@@ -36,12 +37,16 @@ def connections(options: argparse.Namespace, stop: Event) -> int:
     screen = Screen(terminal_console(), "connections")
     output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = options.checkpoint or f"{output}/connections-checkpoint"
-    job = ConnectionsJob(output, checkpoint, options.once, load_conf(options.conf_dir).settings.trigger.interval_ms)
-    with sole_use(checkpoint):
+    settings = load_conf(options.conf_dir).settings
+    job = ConnectionsJob(output, checkpoint, options.once, settings.trigger.interval_ms)
+    metrics_at = settings.metrics.model_copy(update={"port": options.metrics_port})
+    with sole_use(checkpoint), serving(metrics_at) as metrics:
+        if metrics is not None:
+            screen.say(f"connections: metrics at {url_of(metrics_at)}")
         screen.say(f"connections: starting Spark for the marks under {output}")
         spark = spark_session("headgate connections")
         heed_signals(stop)
-        run = ConnectionsRun(spark, job, partial(tell, screen), stop)
+        run = ConnectionsRun(spark, job, partial(tell, screen), stop, metrics=metrics)
         used_up = run.run()
         screen.say(f"Tables (Delta): {output}/connections  connection_topics")
         close_stores(spark)
@@ -64,7 +69,15 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help="of the throttle job; its tables, too")
     parser.add_argument("--broker", metavar="NAME", help="follow the throttle job of this broker under the output")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: connections-checkpoint under the output")
-    parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="[trigger] of headgate.toml; default conf")
+    parser.add_argument(
+        "--conf-dir",
+        default="conf",
+        metavar="DIR",
+        help="[trigger] and [metrics] address of headgate.toml; default conf",
+    )
+    parser.add_argument(
+        "--metrics-port", type=port, default=0, metavar="PORT", help="where Prometheus finds metrics; default nowhere"
+    )
     parser.add_argument("--once", action="store_true", help="use up the marks that are there and end")
     return parser.parse_args(arguments)
 

@@ -15,7 +15,7 @@ from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import ThrottleScreen
-from headgate.spark.job import STOPPED, exit_status, heed_signals, stop_asked
+from headgate.spark.job import STOPPED, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
@@ -24,7 +24,6 @@ from headgate.trace.demo import DEMO, demo_conf, write_demo
 
 FORMATS = ("json", "csv", "parquet", "delta", "kafka")
 DEFAULT_OUTPUT = "output/throttle"
-LAST_PORT = 65_535
 DEMO_JOB = ThrottleJob(f"{DEMO}/trace", "json", str(DEMO), f"{DEMO}/checkpoint", once=True)
 
 
@@ -95,12 +94,6 @@ def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
     format_ = options.format or conf.settings.input.format
     check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
     return ThrottleJob(options.input, format_, output, checkpoint, options.once, options.broker, options.output)
-
-
-def port(text: str) -> int:
-    if not text.isdecimal() or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"got {text!r}; allowed is a number from 0, which is off, to {LAST_PORT}")
-    return int(text)
 
 
 def metrics_settings(options: argparse.Namespace, conf: Conf) -> MetricsSettings:

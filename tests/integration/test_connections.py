@@ -10,11 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError, StateError
+from headgate.metrics import Metrics
 from headgate.report.sql import query
 from headgate.spark.connections import ConnectionsJob, ConnectionsRun
 from headgate.throttle.schemas import HELD_NS
 from headgate.throttle.tables import OF_CONNECTIONS
 from integration.runs import conf_in, in_order_of_names, run_once
+from prometheus_text import told
 from unit.throttle.rows import TOPICS
 
 T0, T1 = TOPICS[:2]
@@ -77,9 +79,11 @@ def output(spark: SparkSession, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def followed(spark: SparkSession, output: Path, checkpoint: Path | None = None) -> ConnectionsRun:
+def followed(
+    spark: SparkSession, output: Path, checkpoint: Path | None = None, metrics: Metrics | None = None
+) -> ConnectionsRun:
     job = ConnectionsJob(str(output), str(checkpoint or output / "connections-checkpoint"), once=True)
-    return ConnectionsRun(spark, job, lambda _: None, Event())
+    return ConnectionsRun(spark, job, lambda _: None, Event(), metrics=metrics)
 
 
 def pauses(output: Path) -> Iterator[tuple[Any, ...]]:
@@ -91,6 +95,7 @@ def pauses(output: Path) -> Iterator[tuple[Any, ...]]:
         yield (row["at_ns"] // MS - START_MS, *(row[name] for name in names), paused_ms, held)
 
 
+COUNTED = ("connections_paused", "connections_resumed", "connections_paused_seconds", "topics_rate_limited")
 TOPIC_COUNTS = (
     "SELECT date_part('second', event_time) AS second, topic, sum(rate_limited) AS rate_limited, sum(marked) AS marked "
     "FROM connection_topics GROUP BY event_time, topic ORDER BY second, topic"
@@ -101,9 +106,14 @@ VICTIMS = "SELECT topic, sum(rate_limited) AS rate_limited FROM connection_topic
 def test_pauses_of_a_connection_name_who_caused_them_and_who_is_only_a_victim(
     spark: SparkSession, output: Path
 ) -> None:
-    assert followed(spark, output).run()
+    metrics = Metrics()
+    assert followed(spark, output, metrics=metrics).run()
 
     assert PAUSES == list(pauses(output))
+    counted = {name: told(metrics)[f"headgate_{name}_total"]["b1",] for name in COUNTED}
+    ended = [pause for pause in PAUSES if pause[1]]
+    expected = (len(PAUSES) - len(ended), len(ended), sum(pause[8] for pause in ended) / 1000, 4)
+    assert dict(zip(COUNTED, expected, strict=True)) == counted
     assert [(0, T0, 1, 1), (0, T1, 1, 0), (1, T0, 1, 0), (1, T1, 1, 0)] == [
         tuple(row.values()) for row in query(str(output), TOPIC_COUNTS).to_pylist()
     ]

@@ -45,6 +45,15 @@ def _with_reason_class(letters: pa.Table) -> pa.Table:
     return pa.table({"class": pc.if_else(is_control, CONTROL, of_input)})
 
 
+def _with_switches(transitions: pa.Table) -> pa.Table:
+    """1 where reads were switched off or on: the table's own counts go on from transition to transition."""
+    resumed = transitions["auto_read"]
+    here = {"paused_here": pc.invert(resumed), "resumed_here": resumed}
+    for name, column in here.items():
+        transitions = transitions.append_column(name, pc.cast(column, pa.int64()))
+    return transitions
+
+
 def _with_class_names(usage: pa.Table) -> pa.Table:
     names = pa.array(CLASSES).take(usage["class"].combine_chunks())
     return usage.append_column("class_name", names)
@@ -145,6 +154,40 @@ TABLES = {
                 "broker",
                 column="waited_ns",
                 per=NS_PER_S,
+            ),
+        )
+    ),
+    "connections": OfTable(
+        (
+            counter(
+                "headgate_connections_paused_total",
+                "Times that reads were switched off.",
+                "broker",
+                column="paused_here",
+            ),
+            counter(
+                "headgate_connections_resumed_total",
+                "Times that reads were switched on.",
+                "broker",
+                column="resumed_here",
+            ),
+            counter(
+                "headgate_connections_paused_seconds_total",
+                "Lengths of the pauses that have ended.",
+                "broker",
+                column="paused_ns",
+                per=NS_PER_S,
+            ),
+        ),
+        _with_switches,
+    ),
+    "connection_topics": OfTable(
+        (
+            counter(
+                "headgate_topics_rate_limited_total",
+                "Pauses of connections, counted for each topic with a producer there.",
+                "broker",
+                column="rate_limited",
             ),
         )
     ),

@@ -14,6 +14,7 @@ from headgate.connections.routing import pack_marks
 from headgate.connections.state import VERSION, decode_state, encode_state
 from headgate.connections.step import follow
 from headgate.errors import InputError, StateError
+from headgate.metrics import Metrics
 from headgate.spark.ending import POLL_S, end_query, is_committed
 from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
 from headgate.spark.sink import query_id_of, rows_by_kind
@@ -60,7 +61,8 @@ class ConnectionsOperator:
 
 
 class ConnectionsRun:
-    """One start of the connections job. on_batch hears of each batch once it is in its tables.
+    """One start of the connections job. on_batch hears of each batch once it is in its tables. metrics: counts each
+    batch, None: nobody asks.
 
     `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
     start.
@@ -72,7 +74,10 @@ class ConnectionsRun:
         job: ConnectionsJob,
         on_batch: Callable[[ConnectionsResult], None],
         stop: threading.Event,
+        *,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics
         self._spark = spark
         self._job = job
         self._on_batch = on_batch
@@ -125,6 +130,8 @@ class ConnectionsRun:
         rows = rows_by_kind(output.toArrow(), OF_CONNECTIONS)
         for name in OF_CONNECTIONS:
             self.tables.append(name, rows[name], query_id, batch_id)
+        if self._metrics is not None:
+            self._metrics.take(batch_id, rows)
         resumed = pc.sum(rows["connections"]["auto_read"]).as_py() or 0
         self._on_batch(ConnectionsResult(batch_id, len(rows["connections"]) - resumed, resumed))
         self._ended_batch = batch_id

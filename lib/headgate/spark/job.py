@@ -1,5 +1,6 @@
 """What every job has around its work: signals that stop it, errors as one line and an exit status."""
 
+import argparse
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words
 
 FAILED, WRONG, STOPPED = 1, 2, 3
+LAST_PORT = 65_535
 
 
 def stop_asked() -> Event:
@@ -26,6 +28,13 @@ def heed_signals(stop: Event) -> None:
     """Once more after Spark has started, which puts its own handler for Ctrl-C in place."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+
+
+def port(text: str) -> int:
+    """An argument that is a port, 0: none. Raises argparse's error."""
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed is a number from 0, which is off, to {LAST_PORT}")
+    return int(text)
 
 
 def exit_status(name: str, work: Callable[[], int]) -> int:

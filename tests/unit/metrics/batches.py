@@ -8,7 +8,7 @@ from headgate.arrow import GROUP_USAGE
 from headgate.throttle import tables
 from headgate.throttle.schemas import PROGRESS, USAGE_NAMES
 
-SCHEMAS = {**tables.SCHEMAS, "progress": PROGRESS, "group_usage": GROUP_USAGE}
+SCHEMAS = {**tables.SCHEMAS, **tables.OF_CONNECTIONS, "progress": PROGRESS, "group_usage": GROUP_USAGE}
 NO_USAGE = dict.fromkeys(list(USAGE_NAMES.values())[:8], 0)
 """Of admitted traffic: what offered traffic alone has is null."""
 
