@@ -1,6 +1,7 @@
 """Kill -9 of the whole process at any point, a batch that fails: a restart leaves the tables of an undisturbed run."""
 
 import random
+import shutil
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from headgate.metrics import Metrics
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS, Tables
 from headgate.trace import write_trace
 from integration import processes
 from integration.processes import commits, kill_at_commits, kill_when, options, run_job
@@ -178,6 +179,22 @@ def test_kills_between_the_last_batch_and_the_closing_one_double_and_lose_nothin
         scene / output, closing, *job, log=log_of(scene, output), delay_s=chosen.uniform(0, LATEST_S)
     )
     compare_after_finish(scene, output)
+
+
+@pytest.mark.long
+def test_kills_of_the_connections_job_double_and_lose_nothing(scene, tmp_path) -> None:
+    """It follows the marks of an undisturbed run, killed at each commit of its own tables and a moment later."""
+    for name in ("calm", "killed"):
+        shutil.copytree(scene / "calm", tmp_path / name)
+    assert 0 == run_job("connections", "--once", "--output", str(tmp_path / "calm")).returncode
+    job = ("connections", "--once", "--output", str(tmp_path / "killed"))
+    for delay_s in (0.0, 0.3, 1.0):
+        kill_at_commits(tmp_path / "killed", 0, *job, log=tmp_path / "screen", delay_s=delay_s)
+    assert 0 == run_job(*job).returncode
+    for name in OF_CONNECTIONS:
+        rows = rows_of(tmp_path / "calm", name)
+        assert rows
+        assert rows == rows_of(tmp_path / "killed", name)
 
 
 def random_kills(seed: str, count: int, scene: Path) -> list[Kill]:
