@@ -265,12 +265,12 @@ def test_the_publish_rate_is_of_what_was_let_in(engine, offered, rates):
 
 
 @both_engines
-@pytest.mark.parametrize("at_us", [0, 999_999])
-def test_publishes_count_from_the_second_on_that_begins_with_a_relative_rate(engine, at_us):
+@pytest.mark.parametrize(("at_us", "rate"), [(0, 30), (999_999, 30), (SECOND_US, 20), (2 * SECOND_US, 10)])
+def test_publishes_count_from_the_second_on_in_which_a_rate_is_first_relative(engine, at_us, rate):
     changes = [of_topics(10), of_topics(10, relative=True, at_us=at_us)]
     outcome = follow(engine, 5 * SECOND_US, changes=changes)
 
-    assert [30 if at_us == 0 else 20, 0] == level(outcome, "rate")
+    assert [rate, 0] == level(outcome, "rate")
 
 
 @both_engines
