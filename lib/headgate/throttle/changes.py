@@ -100,6 +100,12 @@ class Change(NamedTuple):
         return DispatchRates(*self.rates, max(self.period_s or 1, 1), int(self.relative_to_publish_rate or False))
 
     @property
+    def follows_publishes(self) -> bool:
+        """Whether it says a dispatch rate that is relative to the publish rate."""
+        is_of_level = self.kind in OF_DISPATCH and self.scope != "group"
+        return is_of_level and self.rates is not None and bool(self.relative_to_publish_rate)
+
+    @property
     def subscribe_rate(self) -> Rates | None:
         """Subscribes a period, and its seconds; OFF where one is 0. None: the policy is gone."""
         if self.subscribes_per_period is None or self.period_s is None:

@@ -27,7 +27,8 @@ RATES = {"sums": 2, "averages": 2}
 class Averages:
     """Publish rates of topics, as of the last interval that ended, and what came in the one that is open.
 
-    interval: the number of the open one. since_ns: publishes count from then on, NONE: nothing is relative to them.
+    interval: the number of the open one. since_ns: publishes count from that second on, NONE: nothing was ever relative
+    to them.
     topic: positions among the domain's publish limiters. Sums and averages per second: messages and bytes.
     """
 

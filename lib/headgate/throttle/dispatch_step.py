@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from headgate.core import usage
 from headgate.core.kernels.dispatch_types import FOLLOW, GROUP, NO_LEVEL, READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import NONE, UNRESOLVED, Flags, Ints
-from headgate.core.numbers import MIN
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import distinct, encoded, numbers, places, strings
 from headgate.throttle.dispatch_chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
@@ -63,9 +62,7 @@ def dispatch_step(
 
     The book has the attachments already; `limits` of dispatch are written into it here.
     """
-    state, book = domain.dispatch, domain.book
-    if book.has_relative_rates and state.published.since_ns == NONE:
-        state.published.since_ns = MIN + 1
+    state = domain.dispatch
     counted = _reattach(domain, attachments)
     rows = _counted_rows(rows, rules)
     subscriptions, of_open, of_row = _subscriptions(state, rows)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.core.kernels.domain_types import NONE, Ints
-from headgate.core.numbers import SECOND_NS
+from headgate.core.numbers import MIN, SECOND_NS
 from headgate.throttle.columns import sums_by
 from headgate.throttle.dispatch_state import Averages
 
@@ -27,10 +27,12 @@ def told_averages(  # noqa: PLR0917  what was published, by column
 ) -> Told:
     """Take in seconds of publishes that have ended, and tell what averages follow up to `until_ns`.
 
-    topic, second, amounts: a row a topic and second, with its messages and bytes. topics: how many there are.
+    topic, second, amounts: a row a topic and second, with its messages and bytes. topics: how many there are. Later
+    seconds all count: those up to `until_ns` are closed.
     """
-    counts = second * SECOND_NS >= state.since_ns
+    counts = second >= state.since_ns // SECOND_NS
     topic, second, amounts = topic[counts], second[counts], amounts[counts]
+    state.since_ns = MIN + 1
     open_interval = until_ns // SECOND_NS // interval_s
     of_row = second // interval_s
     averages, sums = np.zeros((topics, 2), np.int64), np.zeros((topics, 2), np.int64)

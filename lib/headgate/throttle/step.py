@@ -346,6 +346,8 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
     early = [change for change in changes if change.effective_us <= first_us]
     for change in early:
         domain.book.apply(change)
+    if any(change.follows_publishes for change in early):
+        domain.dispatch.published.since_ns = first_us * 1000
     return changes[len(early) :]
 
 

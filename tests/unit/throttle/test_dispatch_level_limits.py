@@ -137,6 +137,22 @@ def test_a_changed_rate_forgives_debt_but_of_classic_windows(engine, classic, he
 
 
 @both_engines
+@pytest.mark.parametrize(
+    "before", [[], [of_topics(5)], [of_topics(5), of_topics(0, at_us=1)]], ids=["none", "not asked yet", "off"]
+)
+@pytest.mark.parametrize("classic", [True, False])
+def test_a_level_that_is_made_after_a_change_has_the_period_of_the_change(engine, before, classic):
+    """In periods of 2 s: what is taken at 2 us is there again after 2 s, not before."""
+    times = [(2, 10), (SECOND_US + 3, 0), (2 * SECOND_US + 1, 0), (2 * SECOND_US + 3, 0)]
+    rows = [dispatch(at_us, seq=at_us, messages=messages) for at_us, messages in times]
+    first = [dispatch(0, messages=0)] if len(before) == 2 else [dispatch(0, T1, messages=0)]
+    changes = [*before, of_topics(10, period_s=2, at_us=2)]
+    outcome = run([*first, *rows], changes, replace(ADMITTED, classic=classic), engine, 3 * SECOND_US)
+
+    assert (2,) == total(outcome, "held_by_topic")
+
+
+@both_engines
 def test_reads_that_wait_hear_of_a_change_at_their_retry(engine):
     rows = [dispatch(0, messages=1000), dispatch(300 * MS_US, seq=1)]
     changes = [of_topics(10), of_topics(20, at_us=500 * MS_US)]
@@ -265,12 +281,12 @@ def test_the_publish_rate_is_of_what_was_let_in(engine, offered, rates):
 
 
 @both_engines
-@pytest.mark.parametrize("at_us", [0, 999_999])
-def test_publishes_count_from_the_second_on_that_begins_with_a_relative_rate(engine, at_us):
+@pytest.mark.parametrize(("at_us", "rate"), [(0, 30), (999_999, 30), (SECOND_US, 20), (2 * SECOND_US, 10)])
+def test_publishes_count_from_the_second_on_in_which_a_rate_is_first_relative(engine, at_us, rate):
     changes = [of_topics(10), of_topics(10, relative=True, at_us=at_us)]
     outcome = follow(engine, 5 * SECOND_US, changes=changes)
 
-    assert [30 if at_us == 0 else 20, 0] == level(outcome, "rate")
+    assert [rate, 0] == level(outcome, "rate")
 
 
 @both_engines
