@@ -21,11 +21,10 @@ from unit.throttle.domains import (
     connections_block,
     events_block,
     limit,
-    quick,
     step_through,
     tick_block,
-    traffic,
 )
+from unit.throttle.drawn import quick, traffic
 from unit.throttle.rows import SECOND_US, TOPICS
 from unit.throttle.test_connections import LIMITS, conduct
 

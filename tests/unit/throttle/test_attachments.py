@@ -9,17 +9,8 @@ from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits import Book, topics_under
 from headgate.throttle.step import Rules
-from unit.throttle.domains import (
-    ENGINES,
-    attach,
-    changes_block,
-    events_block,
-    limit,
-    quick,
-    step_through,
-    tick_block,
-    whole,
-)
+from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, step_through, tick_block, whole
+from unit.throttle.drawn import quick
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 MS_US = 1000

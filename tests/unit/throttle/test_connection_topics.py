@@ -4,18 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.throttle.step import Rules
-from unit.throttle.domains import (
-    changes_block,
-    cuts,
-    events_block,
-    limit,
-    limit_changes,
-    picture,
-    quick,
-    step_through,
-    tick_block,
-    traffic,
-)
+from unit.throttle.domains import changes_block, events_block, limit, picture, step_through, tick_block
+from unit.throttle.drawn import cuts, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 RULES = Rules(connection_topics=True)

@@ -22,14 +22,13 @@ from unit.throttle.domains import (
     changes_block,
     connection_limit,
     connections_block,
-    cuts,
     events_block,
     limit,
     picture,
-    quick,
     step_through,
     tick_block,
 )
+from unit.throttle.drawn import cuts, quick
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, acts, event
 
 REQUESTS, THREAD_BYTES, BUFFER, COOLDOWN = map(str, CONDITIONS)

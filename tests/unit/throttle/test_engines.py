@@ -11,21 +11,17 @@ from headgate.throttle.state import VERSION, decode_state, encode_state
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
-    all_rules,
     assert_engines_agree,
     changes_block,
-    cuts,
     end_us,
     events_block,
     limit,
-    limit_changes,
     picture,
-    quick,
     step_through,
     tick_block,
-    traffic,
     whole,
 )
+from unit.throttle.drawn import all_rules, cuts, limit_changes, quick, traffic
 from unit.throttle.rows import SECOND_US, event
 
 HOLD_BACK_MS = 2000

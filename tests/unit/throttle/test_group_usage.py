@@ -12,23 +12,19 @@ from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     GROUP_OF,
-    all_rules,
     attach,
     changes_block,
-    cuts,
     dispatches_block,
     end_us,
     events_block,
     limit,
-    limit_changes,
     merged_usage,
     merged_waits,
-    quick,
     step_through,
     tick_block,
-    traffic,
     whole,
 )
+from unit.throttle.drawn import all_rules, cuts, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 
 T0, T1 = TOPICS[:2]

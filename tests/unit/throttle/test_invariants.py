@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from headgate.throttle.changes import LIMIT
 from headgate.throttle.keys import BROKER_KEY, group_key
-from unit.throttle.domains import all_rules, end_us, limit_changes, picture, quick, step_through, traffic, whole
+from unit.throttle.domains import end_us, picture, step_through, whole
+from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS
 
 thorough = settings(quick, max_examples=40)

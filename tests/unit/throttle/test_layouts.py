@@ -10,15 +10,8 @@ from headgate.throttle import key_operator
 from headgate.throttle.changes import ATTACHMENT
 from headgate.throttle.routing import Routing
 from headgate.throttle.step import Rules
-from unit.throttle.domains import (
-    SCOPED_NAMES,
-    all_rules,
-    end_us,
-    limit,
-    limit_changes,
-    quick,
-    traffic,
-)
+from unit.throttle.domains import end_us, limit
+from unit.throttle.drawn import SCOPED_NAMES, all_rules, limit_changes, quick, traffic
 from unit.throttle.keyed_jobs import Batch, Job, Tick, batch_ends, written_by
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 

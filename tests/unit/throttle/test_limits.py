@@ -9,7 +9,8 @@ from headgate.throttle.changes import OFF, Change, changes_of, changes_table
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits import Book
 from headgate.throttle.names import namespace_of, without_partition
-from unit.throttle.domains import limit, quick
+from unit.throttle.domains import limit
+from unit.throttle.drawn import quick
 
 TOPIC = "persistent://acme/ns0/a"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headgate.core.numbers import MIN, SECOND_NS
 from headgate.throttle.dispatch_state import Averages
 from headgate.throttle.publish_averages import told_averages
-from unit.throttle.domains import quick
+from unit.throttle.drawn import quick
 
 INTERVAL_S = 10
 FROM_THE_START = MIN + 1

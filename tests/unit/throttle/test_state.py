@@ -41,18 +41,8 @@ from headgate.throttle.state import (
 from headgate.throttle.step import Rules
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 from headgate.throttle.unload_state import UnloadState
-from unit.throttle.domains import (
-    all_rules,
-    changes_block,
-    dispatch_limit,
-    events_block,
-    limit,
-    limit_changes,
-    quick,
-    step_through,
-    tick_block,
-    traffic,
-)
+from unit.throttle.domains import changes_block, dispatch_limit, events_block, limit, step_through, tick_block
+from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, event, subscribe
 
 STORED = Path(__file__).parent / f"state-version-{VERSION}.bin"

@@ -13,12 +13,12 @@ from unit.throttle.domains import (
     events_block,
     limit,
     picture,
-    quick,
     step_through,
     subscribe_limit,
     subscribes_block,
     tick_block,
 )
+from unit.throttle.drawn import quick
 from unit.throttle.rows import SECOND_US, START_US, TOPICS, event, subscribe
 
 T0, T1 = TOPICS[0], TOPICS[1]

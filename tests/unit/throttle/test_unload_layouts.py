@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from headgate.throttle.routing import Routing
 from headgate.throttle.step import Rules
-from unit.throttle.domains import limit, quick, traffic, unload_limit
+from unit.throttle.domains import limit, unload_limit
+from unit.throttle.drawn import quick, traffic
 from unit.throttle.keyed_jobs import Batch, Job, Tick, batch_ends, written_by
 from unit.throttle.rows import BROKER, SECOND_US, unload
 

@@ -16,12 +16,12 @@ from unit.throttle.domains import (
     events_block,
     limit,
     picture,
-    quick,
     step_through,
     tick_block,
     unload_limit,
     unloads_block,
 )
+from unit.throttle.drawn import quick
 from unit.throttle.rows import SECOND_US, START_US, unload
 
 START_NS, SECOND_NS, MS_US, MS_NS = START_US * 1000, SECOND_US * 1000, 1000, 1_000_000
