@@ -12,7 +12,6 @@ from headgate.core.unload_limiter import UnloadLimiter
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     changes_block,
-    event,
     events_block,
     limit,
     picture,
@@ -22,7 +21,7 @@ from unit.throttle.domains import (
     unloads_block,
 )
 from unit.throttle.drawn import quick
-from unit.throttle.rows import SECOND_US, START_US, unload
+from unit.throttle.rows import SECOND_US, START_US, event, unload
 
 START_NS, SECOND_NS, MS_US, MS_NS = START_US * 1000, SECOND_US * 1000, 1000, 1_000_000
 MAX = 2**63 - 1
