@@ -63,13 +63,13 @@ def new_meter(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> N
     rate = effective(domain, i, kind)
     bucket.rate = bucket.capacity = rate
     bucket.balance = bucket.last_ns = bucket.remainder_ns = bucket.floor = int64(0)
-    in_steps(bucket, period_s)
     if rate > 0 and domain.classic:
         bucket.last_ns = NONE
         bucket.remainder_ns = rate if domain.limiters[i].relative != 0 else int64(0)
     elif rate > 0:
         bucket.balance, bucket.last_ns = rate, now_ns
         bucket.floor = floor_of(domain, rate, period_s)
+    in_steps(bucket, period_s)
 
 
 @kernel
