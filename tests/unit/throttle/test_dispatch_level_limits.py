@@ -153,6 +153,16 @@ def test_a_level_that_is_made_after_a_change_has_the_period_of_the_change(engine
 
 
 @both_engines
+def test_steps_of_a_changed_level_begin_with_the_change(engine):
+    """Made anew at 1 us and used up at 0.5 s: the step is due after 1.000001 s, whoever asked before."""
+    times = [(0, 10), (500 * MS_US, 20), (SECOND_US + 1, 0), (SECOND_US + 2, 0)]
+    rows = [dispatch(at_us, seq=at_us, messages=messages) for at_us, messages in times]
+    outcome = run(rows, [of_topics(10), of_topics(20, at_us=1)], ADMITTED, engine, 2 * SECOND_US)
+
+    assert [(0, 2, 0), (1, 1, 1)] == told(outcome, "allowed_reads", "held_by_topic")
+
+
+@both_engines
 def test_reads_that_wait_hear_of_a_change_at_their_retry(engine):
     rows = [dispatch(0, messages=1000), dispatch(300 * MS_US, seq=1)]
     changes = [of_topics(10), of_topics(20, at_us=500 * MS_US)]
