@@ -48,14 +48,20 @@ class GroupDispatchLevel:
         )
 
     def charge(self, amounts: Amounts, at_ns: int) -> int:
-        """Read each dimension that is limited, take its amount, possibly into debt; return those left without permits.
+        """Take each dimension's amount, possibly into debt, without a read; return those in which a read at this
+        instant would find no permit.
 
-        As bits; a blocked dimension is one of them.
+        As bits; a blocked dimension is one of them. Amounts below 1 are ignored.
         """
         causes = 0
         for kind, (meter, rate, amount) in enumerate(zip(self.meters, self.rates, amounts, strict=True)):
-            if rate == BLOCKED or (meter is not None and not meter.consume_check(amount, at_ns)):
+            if rate == BLOCKED:
                 causes |= 1 << kind
+            elif meter is not None:
+                if amount > 0:
+                    meter.consume(amount, at_ns)
+                if _refilled_ns(meter) > at_ns:
+                    causes |= 1 << kind
         return causes
 
     def ready_ns(self) -> int:

@@ -35,7 +35,7 @@ def dispatch_decisions(
     parts.append(_starts(result) if len(result.starts.at_ns) else _empty())
     parts.append((step.open, state.open_second, state.open_counts))
     subscription, second, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    first, cell = distinct(second - second.min(initial=0), subscription) if len(second) else (second, second)
+    first, cell = distinct(second, subscription) if len(second) else (second, second)
     summed = np.empty((len(first), len(DISPATCH_COUNTS)), np.int64)
     for column in range(len(DISPATCH_COUNTS) - 1):
         summed[:, column] = sums_by(counts[:, column], cell, len(first))

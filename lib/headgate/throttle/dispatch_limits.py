@@ -1,33 +1,44 @@
 """What limits of dispatches say of levels: which a change concerns, and the rates of each."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT, UNLIMITED, Change
 from headgate.throttle.keys import BROKER_KEY, group_key, place_of_level
 from headgate.throttle.limits import Book
-from headgate.throttle.names import without_partition
+from headgate.throttle.names import namespace_of, without_partition
 
 KIND_OF = {"topic": DISPATCH_LIMIT, "subscription": SUBSCRIPTION_LIMIT, "replicator": REPLICATOR_LIMIT}
 """The kind of change that limits levels of each scope."""
 
 
-def concerned(keys: pa.StringArray, change: Change) -> list[int]:
-    """Positions of the levels whose rates a change can move."""
-    if change.scope in {"broker", "group"}:
-        key = BROKER_KEY if change.scope == "broker" else group_key(change.name)
-        positions: list[int] = pc.indices_nonzero(pc.equal(keys, key)).to_pylist()
-        return positions
-    places = map(place_of_level, keys.to_pylist())
-    return [
-        position
-        for position, (scope, topic, _) in enumerate(places)
-        if KIND_OF.get(scope) == change.kind and change.concerns(without_partition(topic))
-    ]
+class LevelIndex:
+    """Levels by what limits them: built once for all changes of a step, as there may be many of both."""
+
+    def __init__(self, keys: pa.StringArray) -> None:
+        self._keys = keys.to_pylist()
+        self._by_key = {key: position for position, key in enumerate(self._keys)}
+        self._under: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        for position, (scope, topic, _) in enumerate(map(place_of_level, self._keys)):
+            if kind := KIND_OF.get(scope):
+                name = without_partition(topic)
+                for place in (("default", ""), ("namespace", namespace_of(name)), ("topic", name)):
+                    self._under[kind, *place].append(position)
+
+    def concerned(self, change: Change) -> list[int]:
+        """Positions of the levels whose rates a change can move."""
+        if change.scope in {"broker", "group"}:
+            key = BROKER_KEY if change.scope == "broker" else group_key(change.name)
+            return [self._by_key[key]] if key in self._by_key else []
+        return self._under.get((change.kind, change.scope, change.name), [])
+
+    def keys_at(self, positions: Sequence[int]) -> list[str]:
+        """Keys of the levels at these positions."""
+        return [self._keys[position] for position in positions]
 
 
 def rates_of(book: Book, keys: Sequence[str]) -> Ints:

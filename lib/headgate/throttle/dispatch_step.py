@@ -16,9 +16,9 @@ from headgate.core import usage
 from headgate.core.kernels.dispatch_types import FOLLOW, GROUP, NO_LEVEL, READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import NONE, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
-from headgate.throttle.columns import distinct, encoded, numbers, places, strings
+from headgate.throttle.columns import distinct, encoded, no_strings, numbers, places, strings
 from headgate.throttle.dispatch_chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
-from headgate.throttle.dispatch_limits import concerned, rates_of
+from headgate.throttle.dispatch_limits import LevelIndex, rates_of
 from headgate.throttle.dispatch_state import DispatchState
 from headgate.throttle.limits import topics_under
 from headgate.throttle.ordering import merged, order
@@ -211,12 +211,13 @@ def _updates(domain: DomainState, limits: Sequence[Change]) -> DispatchOperation
     """An operation for each level that a limit moves, with its time still in microseconds."""
     state, book = domain.dispatch, domain.book
     rows: list[tuple[int, ...]] = []
+    levels = LevelIndex(state.keys if limits else no_strings())
     for change in limits:
         book.apply(change)
-        positions = concerned(state.keys, change)
-        rates = rates_of(book, state.keys.take(pa.array(positions, pa.int64())).to_pylist()).tolist()
+        positions = levels.concerned(change)
+        rates = rates_of(book, levels.keys_at(positions)).tolist()
         rows += [(change.effective_us, SET_RATE, position, *of) for position, of in zip(positions, rates, strict=True)]
-        if book.has_relative_rates and state.published.since_ns == NONE:
+        if change.follows_publishes and state.published.since_ns == NONE:
             state.published.since_ns = max(change.effective_us * 1000, domain.clock.done_ns)
     return _operations(rows)
 

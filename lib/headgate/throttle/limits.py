@@ -129,6 +129,8 @@ class Book:
         """
         by_scope = self.dispatch[kind]
         default = by_scope["default"].get("", UNLIMITED)
+        if len(topics) < len(by_scope["topic"]):
+            return self._few_dispatch_rates(kind, topics.to_pylist())
         if not by_scope["namespace"] and not by_scope["topic"]:
             return np.tile(np.array(default, np.int64), (len(topics), 1))
         namespaces = namespaces_of(topics).dictionary_encode()
@@ -138,6 +140,19 @@ class Book:
             own = places(pa.array(list(by_topic), pa.string()), without_partitions(topics))
             rates[own >= 0] = np.array(list(by_topic.values()), np.int64)[own[own >= 0]]
         return rates
+
+    def _few_dispatch_rates(self, kind: str, topics: Sequence[str]) -> Ints:
+        """The same, topic by topic: where policies are more than topics."""
+        by_scope = self.dispatch[kind]
+        default, by_namespace, by_topic = (
+            by_scope["default"].get("", UNLIMITED),
+            by_scope["namespace"],
+            by_scope["topic"],
+        )
+        rates = [
+            by_topic.get(without_partition(topic)) or by_namespace.get(namespace_of(topic), default) for topic in topics
+        ]
+        return np.array(rates, np.int64).reshape(-1, len(UNLIMITED))
 
     def has_dispatch_rates(self, kind: str) -> bool:
         """Whether a kind of dispatch limit limits any topic."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.core.kernels.domain_types import NONE, Ints
-from headgate.core.numbers import MIN, SECOND_NS
+from headgate.core.numbers import MAX, MIN, SECOND_NS
 from headgate.throttle.columns import sums_by
 from headgate.throttle.dispatch_state import Averages
 
@@ -42,7 +42,8 @@ def told_averages(  # noqa: PLR0917  what was published, by column
     ended = begun - 1
     for interval in sorted({begun, *of_row.tolist()}):
         here = of_row == interval
-        sums += np.stack([sums_by(amounts[here, kind], topic[here], topics) for kind in range(2)], axis=1)
+        new = np.stack([sums_by(amounts[here, kind], topic[here], topics) for kind in range(2)], axis=1)
+        sums = np.where(sums > MAX - new, MAX, sums + new)
         if interval >= open_interval:
             break
         _fade(told, averages, ended, interval, interval_s)

@@ -304,3 +304,21 @@ def test_a_read_that_waits_as_a_run_ends_starts_in_a_later_one(engine):
     assert [(0, 2, 1, 0)] == told(step_through(batches, OFFERED, engine), *names)
     batches += [[tick_block(SECOND_US + 1)], [tick_block(SECOND_US + 1, finish=True)]]
     assert [(0, 2, 1, 0), (1, 0, 1, SECOND_NS)] == told(step_through(batches, OFFERED, engine), *names)
+
+
+@both_engines
+def test_a_delivery_that_another_level_holds_back_is_charged_to_the_group_without_a_read_of_it(engine):
+    """The group's 2 a second: 3 at 0 leave -2, and the one at 1.5 s, which its topic holds, -3. The next step of more
+    than a second counts from 0, so at 2.4 s it has earned 4.
+    """
+    rows = [
+        dispatch(0, T0),
+        dispatch(0, T1, seq=1, messages=3),
+        dispatch(1_500 * MS_US, T0, seq=2),
+        dispatch(2_400 * MS_US, T1, seq=3),
+    ]
+    changes = [*of_group(2), of_topics(1, period_s=10, scope="topic", name=T0)]
+    outcome = run(rows, changes, ADMITTED, engine, 3 * SECOND_US)
+    rows = [row for row in outcome.dispatch_decisions if row["held_by_topic"] or row["held_by_group"]]
+
+    assert [(T0, 1, 0)] == [(row["topic"], row["held_by_topic"], row["held_by_group"]) for row in rows]

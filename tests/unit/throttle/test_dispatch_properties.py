@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.dispatch_limiter import DispatchLimiter
@@ -40,6 +40,7 @@ from unit.throttle.drawn import (
     cuts,
     dispatch_changes,
     dispatches,
+    group_rates,
     limit_changes,
     quick,
     rates,
@@ -126,9 +127,10 @@ def test_rows_that_come_in_any_order_within_the_hold_back_act_in_theirs(rows, ch
     held = replace(rules, hold_back_ms=60 * 60 * 1000)
     changes = changes_block(changes)
     batches = [[changes, dispatches_block(mixed[:half])], [dispatches_block([rows[-1], *mixed[half:]])], last]
-    expected = step_through([[changes, dispatches_block(rows)], last[:1]], rules)
+    expected = step_through([[changes, dispatches_block(rows)], last], rules)
     actual = step_through(batches, held)
 
+    assert by_second(expected) == by_second(actual)
     assert merged_usage(expected) == merged_usage(actual)
     assert merged_waits(expected) == merged_waits(actual)
 
@@ -169,54 +171,65 @@ def test_a_read_is_admitted_once_or_withheld(rows, changes, rules):
     assert told["messages"] == told["allowed_messages"] + reads["messages"].sum()
 
 
+LEVEL_NAMES = ("broker", "topic", "subscription", "group")
 LEVEL_RATES = st.lists(st.tuples(rates, byte_rates, st.sampled_from([1, 1, 2, 7])), min_size=3, max_size=3)
 
 
 @settings(quick, max_examples=60)
-@given(dispatches(topics=TOPICS[3:], replication=False), LEVEL_RATES, LEVEL_RATES, all_rules(offered=False))
-def test_a_delivery_is_held_back_where_the_dispatch_limiter_lets_none_start(rows, first, then, rules):
-    """Levels of broker, topic and subscription, whose rates all change in the middle."""
+@given(
+    dispatches(topics=TOPICS[3:], replication=False), LEVEL_RATES, LEVEL_RATES, group_rates, all_rules(offered=False)
+)
+def test_a_delivery_is_held_back_where_the_dispatch_limiter_lets_none_start(rows, first, then, of_group, rules):
+    """Levels of broker, topic and subscription, whose rates all change in the middle, and of a group, which stays."""
+    assume(of_group != 0)
+    first, then = ([*some, (of_group or 0, 0, 1)] for some in (first, then))
     rows = [row | {"subscription": "s", "filtered": False} for row in rows]
     at_us = rows[len(rows) // 2]["event_time_us"] - START_US
     places = [("dispatch_limit", "broker"), ("dispatch_limit", "default"), ("subscription_dispatch_limit", "default")]
     changes = [
         level_limit(kind, scope, "", *rates, at_us=when, seq=seq)
         for when, some in ((None, first), (at_us, then))
-        for seq, ((kind, scope), rates) in enumerate(zip(places, some, strict=True))
+        for seq, ((kind, scope), rates) in enumerate(zip(places, some[:3], strict=True))
     ]
+    changes += [attach(TOPICS[3], "gold"), dispatch_limit("gold", of_group)]
     outcome = step_through([*batches_of(rows, [], changes, end_us(rows)), [tick_block(0, finish=True)]], rules)
-    names = [f"held_by_{scope}" for scope in ("broker", "topic", "subscription")]
-    held = Counter(row["event_time_us"] // SECOND_US for row in rows_held_back(rows, first, then, at_us, rules))
-    told = {row["event_time"]: sum(row[name] for name in names) for row in outcome.dispatch_decisions}
+    held = Counter(
+        (row["event_time_us"] // SECOND_US, name) for row, name in held_back(rows, first, then, at_us, rules)
+    )
+    told = {
+        (int(row["event_time"].timestamp()), name): row[f"held_by_{name}"]
+        for row in outcome.dispatch_decisions
+        for name in LEVEL_NAMES
+    }
 
-    assert without_zeros(held) == without_zeros({int(at.timestamp()): count for at, count in told.items()})
+    assert without_zeros(held) == without_zeros(told)
 
 
-def rows_held_back(rows, first, then, at_us, rules):
-    """The rows that a limiter with these levels would not have let start, if it is charged for all."""
+def held_back(rows, first, then, at_us, rules):
+    """The rows that a limiter with these levels would not have let start, if it is charged for all, and at which."""
     limiter = DispatchLimiter(
         created_ns=0,
         on_batch=rules.charges_entries,
         throttle_non_backlog=rules.throttles_caught_up,
         max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
     )
-    names = ("broker", "topic", "subscription")
-    implementation = "classic" if rules.classic else "token_bucket"
+    classic = "classic" if rules.classic else "token_bucket"
     has_begun, has_changed = False, False
     for row in rows:
         now_ns, exempt = row["event_time_us"] * 1000, row["caught_up"]
         if not has_changed and row["event_time_us"] - START_US >= at_us:
             has_changed = True
-            for name, (messages, bytes_, period_s) in zip(names, then, strict=True):
+            for name, (messages, bytes_, period_s) in zip(LEVEL_NAMES, then, strict=True):
                 if has_begun:
                     limiter.update(name, messages, bytes_, now_ns, period_s=period_s)
             first = then
         if not has_begun and not (exempt and not rules.throttles_caught_up):
             has_begun = True
-            for name, (messages, bytes_, period_s) in zip(names, first, strict=True):
+            for name, (messages, bytes_, period_s) in zip(LEVEL_NAMES, first, strict=True):
+                implementation = "token_bucket" if name == "group" else classic
                 limiter.add_level(name, messages, bytes_, now_ns, period_s=period_s, implementation=implementation)
         if not limiter.may_dispatch(now_ns, caught_up=exempt):
-            yield row
+            yield row, next(name for name in LEVEL_NAMES if 0 in limiter.available(name, now_ns))
         limiter.dispatched(row["messages"], row["bytes"], now_ns, entries=row["entries"], caught_up=exempt)
 
 
@@ -285,6 +298,7 @@ def test_the_number_of_slots_does_not_show(rows, publishes, changes, rules, slot
     both = sorted([*rows, *others], key=lambda row: row["event_time_us"])
     one, several = (routed(Routing(count, whole_brokers=True), both, changes, rules) for count in (2, slots))
 
+    assert by_second(one) == by_second(several)
     assert merged_usage(one) == merged_usage(several)
     assert merged_waits(one) == merged_waits(several)
 
@@ -292,6 +306,7 @@ def test_the_number_of_slots_does_not_show(rows, publishes, changes, rules, slot
 def routed(routing, rows, changes, rules):
     states = {key: KeyState() for key in routing.keys}
     batches = [rows[:10], rows[10:], []]
+    end = tick_block(end_us(rows), finish=True)
     out = []
     for number, batch in enumerate(batches):
         blocks = {key: [changes_block(changes)] if number == 0 else [] for key in routing.keys}
@@ -299,6 +314,7 @@ def routed(routing, rows, changes, rules):
             for row in packed.to_pylist():
                 blocks[row["key"]].append(Block(row["kind"], 0, row["block"]))
         for key, of_key in blocks.items():
-            out += step_key(key, states[key], [*of_key, tick_block(0)], rules, run_arrays)
+            last = [end] if number == len(batches) - 1 else []
+            out += step_key(key, states[key], [*of_key, tick_block(0), *last], rules, run_arrays)
             states[key] = decode_state(VERSION, encode_state(states[key]))
     return Outcome(*(rows_in(out, kind, schema) for kind, schema in WRITTEN.items()), KeyState())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.numbers import MIN, SECOND_NS
+from headgate.core.numbers import MAX, MIN, SECOND_NS
 from headgate.throttle.dispatch_state import Averages
 from headgate.throttle.publish_averages import told_averages
 from unit.throttle.drawn import quick
@@ -120,3 +120,13 @@ def averages_of(rows, since_ns):
                 told.append((end_s, topic, average))
             known[topic] = average
     return told
+
+
+def test_sums_stop_at_the_largest_number_wherever_steps_end():
+    rows = [(0, 100 + number, 1, 2**62) for number in range(4)]
+    cut, uncut = Averages(since_ns=0), Averages(since_ns=0)
+    told = [one for row in rows for one in tell(cut, [row], (row[1] + 1) * SECOND_NS)]
+
+    assert [] == told
+    expected = [(110, 0, [0, MAX // INTERVAL_S])]
+    assert (expected, expected) == (tell(cut, [], 110 * SECOND_NS), tell(uncut, rows, 110 * SECOND_NS))

@@ -12,7 +12,7 @@ from headgate.core.kernels.compiled import inlined, kernel
 from headgate.core.kernels.dispatch_types import DispatchArrays
 from headgate.core.kernels.domain_types import NONE, PERIOD_NS
 from headgate.core.kernels.int128 import MAX, MIN, distance, earn, sat_add, wait_ns
-from headgate.core.kernels.limiter import bear, blocking, charge_limiter, set_rate_of
+from headgate.core.kernels.limiter import bear, blocking, set_rate_of
 from headgate.core.kernels.token_bucket import draw, set_gate, spend
 
 
@@ -156,10 +156,32 @@ def consume(bucket: Any, classic: bool, amount: int64, now_ns: int64) -> None:
     bucket.balance = sat_add(bucket.balance, amount)
 
 
+@kernel
+def refilled_ns(bucket: Any) -> int64:
+    """When a bucket without permits has one again, if nothing is charged before."""
+    lacking = distance(bucket.balance, int64(1))
+    earned_ns = wait_ns(lacking, bucket.period_ns, bucket.rate)
+    new, _ = earn(uint64(earned_ns), bucket.rate, bucket.period_ns)
+    if new < lacking:
+        earned_ns = sat_add(earned_ns, int64(1))
+    return max(sat_add(bucket.due_ns, int64(1)), sat_add(bucket.last_ns, earned_ns - bucket.remainder_ns))
+
+
 @inlined
 def charge_group(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64, now_ns: int64) -> int:
-    """Take the amounts; the dimensions left without permits as bits."""
-    return charge_limiter(domain.limiters[i], domain.buckets, i, charged, bytes_, now_ns)
+    """Take the amounts without a read; the dimensions in which a read at this instant would find no permit as bits."""
+    bear(domain.limiters[i], domain.buckets, i, now_ns)
+    causes = blocking(domain.buckets, i)
+    for kind in range(2):
+        bucket = domain.buckets[i, kind]
+        if bucket.rate <= 0:
+            continue
+        amount = charged if kind == 0 else bytes_
+        if amount > 0:
+            bucket.balance = spend(bucket.balance, amount, bucket.floor)
+        if bucket.balance <= 0 and refilled_ns(bucket) > now_ns:
+            causes |= 1 << kind
+    return causes
 
 
 @kernel
@@ -226,17 +248,6 @@ def follow(domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s:
         elif rate > 0:
             bucket.rate = bucket.capacity = rate
             set_gate(bucket)
-
-
-@kernel
-def refilled_ns(bucket: Any) -> int64:
-    """When a bucket without permits has one again, if nothing is charged before."""
-    lacking = distance(bucket.balance, int64(1))
-    earned_ns = wait_ns(lacking, bucket.period_ns, bucket.rate)
-    new, _ = earn(uint64(earned_ns), bucket.rate, bucket.period_ns)
-    if new < lacking:
-        earned_ns = sat_add(earned_ns, int64(1))
-    return max(sat_add(bucket.due_ns, int64(1)), sat_add(bucket.last_ns, earned_ns - bucket.remainder_ns))
 
 
 @kernel
