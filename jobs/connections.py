@@ -40,7 +40,7 @@ def connections(options: argparse.Namespace, stop: Event) -> int:
     settings = load_conf(options.conf_dir).settings
     job = ConnectionsJob(output, checkpoint, options.once, settings.trigger.interval_ms)
     metrics_at = settings.metrics.model_copy(update={"port": options.metrics_port})
-    with sole_use(checkpoint), serving(metrics_at) as metrics:
+    with sole_use(checkpoint), sole_use(f"{output}/connections"), serving(metrics_at) as metrics:
         if metrics is not None:
             screen.say(f"connections: metrics at {url_of(metrics_at)}")
         screen.say(f"connections: starting Spark for the marks under {output}")

@@ -45,7 +45,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         screen.say(f"warning: {warning}")
     job, conf = (DEMO_JOB, demo_conf(conf)) if options.input is None else (given(options, conf), conf)
     metrics_at = metrics_settings(options, conf)
-    with sole_use(job.checkpoint), serving(metrics_at) as metrics:
+    with sole_use(job.checkpoint), sole_use(job.output), serving(metrics_at) as metrics:
         if metrics is not None:
             screen.say(f"throttle: metrics at {url_of(metrics_at)}")
         if options.input is None:

@@ -100,7 +100,9 @@ TOPIC_COUNTS = (
     "SELECT date_part('second', event_time) AS second, topic, sum(rate_limited) AS rate_limited, sum(marked) AS marked "
     "FROM connection_topics GROUP BY event_time, topic ORDER BY second, topic"
 )
-VICTIMS = "SELECT topic, sum(rate_limited) AS rate_limited FROM connection_topics GROUP BY topic HAVING sum(marked) = 0"
+VICTIMS = (
+    "SELECT topic, sum(rate_limited_by_quotas) AS paused FROM connection_topics GROUP BY topic HAVING sum(marked) = 0"
+)
 
 
 def test_pauses_of_a_connection_name_who_caused_them_and_who_is_only_a_victim(

@@ -145,12 +145,16 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
     done = subprocess.run(command, cwd=tmp_path, env=wide, capture_output=True, text=True, check=False)
     assert (0, "") == (done.returncode, done.stderr)
     for words in (
-        "no --input, so a bundled trace, 5 tenants on 3 brokers: 60,000 publishes in output/demo/trace",
-        "60,000 rows in",
+        "no --input, so a bundled trace, 5 tenants on 3 brokers: 75,000 rows in output/demo/trace",
+        "75,000 rows in",
         "Most throttled tenants",
         "Most throttled topics",
         "limiter to blame",
         "persistent://hooli/ads/clicks",
+        "Subscriptions whose dispatches were held back most",
+        " attempts to subscribe, ",
+        " unloads of bundles, ",
+        "Held for memory, of 30 connections",
         "How shares of quotas followed the traffic",
         f"Tables (Delta): output/demo/{'  '.join(SCHEMAS)}",
         "Try: .venv/bin/headgate sql output/demo",

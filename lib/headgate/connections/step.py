@@ -14,6 +14,7 @@ from headgate.core.connection_rules import CONDITIONS
 from headgate.core.numbers import MIN
 from headgate.core.publish_limiter import Scope
 from headgate.core.publish_limiters import SCOPE_TYPES
+from headgate.core.throttle_tracker import ThrottleType
 from headgate.throttle.columns import encoded
 from headgate.throttle.ordering import by_broker
 from headgate.throttle.schemas import CONNECTION_TOPICS, CONNECTIONS
@@ -36,6 +37,12 @@ class Told(NamedTuple):
     topics: pa.Table
 
 
+OF_QUOTAS = frozenset(
+    {ThrottleType.TOPIC_PUBLISH_RATE, ThrottleType.RESOURCE_GROUP_PUBLISH_RATE, ThrottleType.BROKER_PUBLISH_RATE}
+)
+"""Types of marks that limits of publishes make; all others are for the sake of memory."""
+
+
 def follow(brokers: Brokers, marks: pa.Table) -> Told:
     """Bring the connections of a key forward by MARKS; `brokers` is changed in place.
 
@@ -52,7 +59,7 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
     names, codes = encoded(rows["connection"])
     kept = Kept(brokers.get(broker, BrokerConnections()), names)
     transitions: list[tuple[object, ...]] = []
-    counts: dict[tuple[int, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    counts: dict[tuple[int, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     known_names = names.to_pylist()
     columns = (rows[name].to_pylist() for name in _READ)
     for code, at_ns, action, type_, topic, scope, limiter in zip(codes.tolist(), *columns, strict=True):
@@ -63,14 +70,16 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
         if followed.reads.is_over:
             kept.forget(code)
         if action == "mark" and topic is not None:
-            counts[_second_us(at_ns), name, topic][1] += 1
+            counts[_second_us(followed.reads.high_ns), name, topic][2] += 1
         if transition is None:
             continue
         cause = type_ or next(iter(followed.reads.tracker.counts()))
         transitions.append(_row(broker, name, transition, (cause, scope, limiter)))
         if not transition.auto_read:
             for paused in followed.topics:
-                counts[_second_us(transition.at_ns), name, paused][0] += 1
+                count = counts[_second_us(transition.at_ns), name, paused]
+                count[0] += 1
+                count[1] += cause in OF_QUOTAS
     brokers[broker] = kept.stored()
     if not len(brokers[broker].name):
         del brokers[broker]

@@ -12,6 +12,7 @@ from rich.table import Table
 from headgate import delta_query
 from headgate.errors import TableError
 from headgate.quota.topic_tables import BROKERS
+from headgate.report.screen import plain
 
 SHOWN_ROWS = 1000
 UNBOUNDED = 1_000_000
@@ -60,7 +61,7 @@ def print_query(output: str, sql: str) -> None:
     for name in rows.column_names:
         table.add_column(name, overflow="fold")
     for row in rows.slice(0, SHOWN_ROWS).to_pylist():
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
+        table.add_row(*("" if value is None else plain(str(value)) for value in row.values()))
     console = Console(
         highlight=False,
         markup=False,  # values may hold brackets and colons

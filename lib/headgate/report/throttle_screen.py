@@ -189,10 +189,10 @@ class ThrottleScreen(Screen):
 
     def _held(self, opened: int, conditions: Sequence[Held]) -> None:
         if opened and not conditions:
-            self.say(f"\n{opened:,} connections, none of them held for the sake of memory.")
+            self.say(f"\n{opened:,} connections, none of them held for memory.")
         if not conditions:
             return
-        table = empty_table(f"Connections, of {opened:,}, that were held for the sake of memory, not of quotas")
+        table = empty_table(f"Held for memory, of {opened:,} connections")
         table.add_column("condition", overflow="fold")
         for name in ("times", "connections"):
             table.add_column(name, justify="right")

@@ -80,7 +80,8 @@ def _rows(rows: pa.Table, done_ns: int) -> Sequence[Row]:
 def _raw(rows: pa.Table, place: int) -> str:
     """The row as JSON, as the input had it: nulls left out."""
     row = rows.slice(place, 1).select(CONNECTION_EVENTS.names).to_pylist()[0]
-    return json.dumps({"kind": "connection"} | {name: value for name, value in row.items() if value is not None})
+    had = {"event_time": row.pop("event_time_us"), "kind": "connection"} | row
+    return json.dumps({name: value for name, value in had.items() if value is not None})
 
 
 class _Step:

@@ -16,6 +16,16 @@ from headgate.throttle.state import VERSION
 from headgate.throttle.step import Rules
 
 LAYOUT = "layout"
+KEYS = {
+    "max_debt_ms": "headgateMaxDebtMs",
+    "release_quantum": "headgateReleaseQuantum",
+    "classic": "classic limiter (dispatchRateLimiterFactoryClassName)",
+    "charges_entries": "dispatchThrottlingOnBatchMessageEnabled",
+    "throttles_caught_up": "dispatchThrottlingOnNonBacklogConsumerEnabled",
+    "filtered_entries": "dispatchThrottlingForFilteredEntriesEnabled",
+    "stats_interval_s": "statsUpdateFrequencyInSecs",
+}
+"""Keys of broker.conf that parts of a layout come from; the others have the names of headgate.toml."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def _newest_row(control: pa.Table) -> dict[str, Any] | None:
 def check_layout(wanted: Layout, kept: Layout) -> None:
     """Raise StateError if the settings want another layout than the state has. Shared limiters may be gone, though."""
     differences = [
-        f"{name}: the checkpoint has {was}, the conf files say {now}"
+        f"{KEYS.get(name, name)}: the checkpoint has {was}, the conf files say {now}"
         for (name, now), was in zip(asdict(wanted).items(), asdict(kept).values(), strict=True)
         if now != was and not (name == "whole_brokers" and was)
     ]

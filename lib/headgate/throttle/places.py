@@ -38,23 +38,24 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
 
 
 @contextmanager
-def sole_use(checkpoint: str) -> Iterator[None]:
-    """Raise StateError if another job of this user on this machine has the checkpoint in use. On local folders only.
+def sole_use(folder: str) -> Iterator[None]:
+    """Raise StateError if another job of this user on this machine has the checkpoint, or the output, in use. On local
+    folders only.
 
     The lock goes with the process that holds it, however that ends. Its file is where temporary files are: a job that
     is refused leaves nothing where its tables would be.
     """
-    place = _path(checkpoint)
-    if place is None:
+    path = _path(folder)
+    if path is None:
         yield
         return
-    digest = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:16]
     with (Path(tempfile.gettempdir()) / f"headgate-{os.getuid()}-{digest}.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StateError(
-                f"another job is running on the checkpoint {checkpoint}: stop it first, or give another --output, or "
+                f"another job is running on {folder}: stop it first, or give another --output, or "
                 "--broker where each broker has a job"
             ) from error
         yield

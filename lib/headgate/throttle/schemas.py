@@ -166,6 +166,7 @@ CONNECTION_TOPICS = pa.schema(
         ("connection", pa.string()),
         ("topic", pa.string()),
         ("rate_limited", pa.int64()),
+        ("rate_limited_by_quotas", pa.int64()),
         ("marked", pa.int64()),
     ]
 )

@@ -55,11 +55,11 @@ def brief(connections):
 
 
 def summed(topics):
-    """rate_limited and marked by second, connection and topic."""
+    """Counts by second, connection and topic."""
     sums = Counter()
     for row in topics:
         place = row["event_time"].timestamp(), row["connection"], row["topic"]
-        sums.update({(*place, name): row[name] for name in ("rate_limited", "marked")})
+        sums.update({(*place, name): row[name] for name in ("rate_limited", "rate_limited_by_quotas", "marked")})
     return +sums
 
 
@@ -102,7 +102,8 @@ def test_a_topic_that_is_throttled_pauses_its_connection_and_all_topics_on_it():
     assert (True, 1, 1, SECOND, SECOND, 0) == tuple(
         resumed[name] for name in ("auto_read", "paused", "resumed", "paused_ns", "topic_rate_ns", "cooldown_ns")
     )
-    assert [(T0, 1, 1), (T1, 1, 0)] == [(row["topic"], row["rate_limited"], row["marked"]) for row in topics]
+    names = ("topic", "rate_limited", "rate_limited_by_quotas", "marked")
+    assert [(T0, 1, 1, 1), (T1, 1, 1, 0)] == [tuple(row[name] for name in names) for row in topics]
 
 
 def test_types_that_overlap_hold_one_pause():

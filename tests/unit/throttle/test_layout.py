@@ -9,7 +9,16 @@ import pytest
 from headgate.conf import BrokerConf, Conf, InputSettings, OperatorSettings, ResourceGroup, ResourceGroups, Settings
 from headgate.errors import StateError
 from headgate.throttle.control import tick_row
-from headgate.throttle.layout import Layout, check_layout, kept_layout, layout_of, layout_row, routing_of, rules_of
+from headgate.throttle.layout import (
+    KEYS,
+    Layout,
+    check_layout,
+    kept_layout,
+    layout_of,
+    layout_row,
+    routing_of,
+    rules_of,
+)
 from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION
@@ -126,7 +135,7 @@ def test_a_setting_that_the_state_depends_on_cannot_change(name):
     with pytest.raises(StateError) as refused:
         check_layout(replace(kept, **{name: now}), kept)
 
-    assert f"{name}: the checkpoint has {was}, the conf files say {now}." in str(refused.value)
+    assert f"{KEYS.get(name, name)}: the checkpoint has {was}, the conf files say {now}." in str(refused.value)
 
 
 def test_shared_limits_cannot_come_later_and_all_differences_are_told():
