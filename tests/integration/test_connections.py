@@ -119,7 +119,7 @@ def test_pauses_of_a_connection_name_who_caused_them_and_who_is_only_a_victim(
     assert [(0, T0, 1, 1), (0, T1, 1, 0), (1, T0, 1, 0), (1, T1, 1, 0)] == [
         tuple(row.values()) for row in query(str(output), TOPIC_COUNTS).to_pylist()
     ]
-    assert [{"topic": T1, "rate_limited": 2}] == query(str(output), VICTIMS).to_pylist()
+    assert [{"topic": T1, "paused": 1}] == query(str(output), VICTIMS).to_pylist()
     (letter,) = query(str(output), "SELECT reason, source FROM dead_letters").to_pylist()
     assert ("action: got finish", None) == (letter["reason"].partition(",")[0], letter["source"])
 
