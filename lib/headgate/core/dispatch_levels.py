@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from headgate.core.dispatch_level import DispatchLevel
+from headgate.core.dispatch_level import DispatchLevel, Pair
 from headgate.core.dispatch_meter import Implementation
 from headgate.core.group_dispatch_level import GroupDispatchLevel
-
-Pair = tuple[int, int]
 
 
 @dataclass
