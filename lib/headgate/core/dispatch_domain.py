@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from headgate.core.dispatch_levels import GroupLevel, Level, Pair, RateLevel
+from headgate.core.dispatch_level import Pair
+from headgate.core.dispatch_levels import GroupLevel, Level, RateLevel
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.group_waits import WaitLog
 from headgate.core.numbers import SECOND_NS, sat
