@@ -231,7 +231,7 @@ def deliver(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
         return
     s, now_ns = ops.target[e], ops.at_ns[e]
     group = domain.chains[s, GROUP]
-    if group != NO_LEVEL:
+    if group != NO_LEVEL and domain.limiters[group].cause != 0:
         end_if_refilled(domain, group, now_ns)
     domain.held_by[e], _ = first_missing(domain, s, now_ns)
     causes = charge(domain, s, ops.charged[e], ops.bytes[e], now_ns)

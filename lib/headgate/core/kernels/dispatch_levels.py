@@ -40,14 +40,14 @@ def is_limited(domain: DispatchArrays, i: int64) -> bool:
 
 
 @kernel
-def floor_of(domain: DispatchArrays, rate: int64, period_s: int64) -> int64:
+def floor_of(rate: int64, period_s: int64, max_debt_ms: int64) -> int64:
     """-max_debt of a bucket of that rate; MIN: no bound (rate-limiters 6.3)."""
-    if domain.max_debt_ms < 0:
+    if max_debt_ms < 0:
         return int64(MIN)
-    return -wait_ns(uint64(max(rate, int64(0))), int64(domain.max_debt_ms), int64(1000) * period_s)
+    return -wait_ns(uint64(max(rate, int64(0))), max_debt_ms, int64(1000) * period_s)
 
 
-@kernel
+@inlined
 def effective(domain: DispatchArrays, i: int64, kind: int64) -> int64:
     """The rate in force (rate-limiters 6.2)."""
     configured = domain.configured[i, kind]
@@ -57,20 +57,32 @@ def effective(domain: DispatchArrays, i: int64, kind: int64) -> int64:
 
 
 @kernel
-def new_meter(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> None:
-    """A full bucket, or a window of which nothing is acquired; zeros where the dimension is not limited."""
-    bucket, period_s = domain.buckets[i, kind], domain.limiters[i].period_s
-    rate = effective(domain, i, kind)
+def fill_bucket(bucket: Any, rate: int64, period_s: int64, max_debt_ms: int64, now_ns: int64) -> None:
+    """A full bucket, zeros where the dimension is not limited."""
+    bucket.rate = bucket.capacity = bucket.balance = rate
+    bucket.last_ns = now_ns if rate > 0 else int64(0)
+    bucket.remainder_ns = 0
+    bucket.floor = floor_of(rate, period_s, max_debt_ms) if rate > 0 else int64(0)
+    in_steps(bucket, period_s)
+
+
+@kernel
+def open_window(bucket: Any, rate: int64, period_s: int64, relative: int64) -> None:
+    """A window of which nothing is acquired, zeros where the dimension is not limited."""
     bucket.rate = bucket.capacity = rate
-    bucket.balance = bucket.last_ns = bucket.remainder_ns = bucket.floor = int64(0)
+    bucket.balance = bucket.floor = int64(0)
     bucket.period_ns = period_s * PERIOD_NS
-    if rate > 0 and domain.classic:
-        bucket.last_ns = NONE
-        bucket.remainder_ns = rate if domain.limiters[i].relative != 0 else int64(0)
-    elif rate > 0:
-        bucket.balance, bucket.last_ns = rate, now_ns
-        bucket.floor = floor_of(domain, rate, period_s)
-        in_steps(bucket, period_s)
+    bucket.last_ns = NONE if rate > 0 else int64(0)
+    bucket.remainder_ns = rate if relative != 0 else int64(0)
+
+
+@inlined
+def new_meter(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> None:
+    level, rate = domain.limiters[i], effective(domain, i, kind)
+    if domain.classic:
+        open_window(domain.buckets[i, kind], rate, level.period_s, int64(level.relative))
+    else:
+        fill_bucket(domain.buckets[i, kind], rate, level.period_s, int64(domain.max_debt_ms), now_ns)
 
 
 @inlined
@@ -122,7 +134,8 @@ def missing_of_rate(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
 @inlined
 def missing_of_group(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
     """The same of a group's level; of a blocked one nothing is read."""
-    bear(domain.limiters[i], domain.buckets, i, now_ns)
+    if domain.limiters[i].born == 0:
+        bear(domain.limiters[i], domain.buckets, i, now_ns)
     causes = blocking(domain.buckets, i)
     if causes == 0:
         for kind in range(2):
@@ -170,7 +183,8 @@ def refilled_ns(bucket: Any) -> int64:
 @inlined
 def charge_group(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64, now_ns: int64) -> int:
     """Take the amounts without a read; the dimensions in which a read at this instant would find no permit as bits."""
-    bear(domain.limiters[i], domain.buckets, i, now_ns)
+    if domain.limiters[i].born == 0:
+        bear(domain.limiters[i], domain.buckets, i, now_ns)
     causes = blocking(domain.buckets, i)
     for kind in range(2):
         bucket = domain.buckets[i, kind]
@@ -192,7 +206,7 @@ def set_group_rates(domain: DispatchArrays, i: int64, messages_per_s: int64, byt
         bucket = domain.buckets[i, kind]
         rate = messages_per_s if kind == 0 else bytes_per_s
         if bucket.rate != rate:
-            set_rate_of(bucket, rate, floor_of(domain, rate, int64(1)), now_ns, born, True)
+            set_rate_of(bucket, rate, floor_of(rate, int64(1), int64(domain.max_debt_ms)), now_ns, born, True)
             in_steps(bucket, int64(1))
 
 
