@@ -36,7 +36,7 @@ def in_steps(bucket: Any, period_s: int64) -> None:
 
 @inlined
 def is_limited(domain: DispatchArrays, i: int64) -> bool:
-    return domain.configured[i, 0] > 0 or domain.configured[i, 1] > 0
+    return domain.limiters[i].limits != 0
 
 
 @kernel
@@ -125,8 +125,8 @@ def missing_of_rate(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
     bear_level(domain, i, now_ns)
     causes = 0
     for kind in range(2):
-        bucket = domain.buckets[i, kind]
-        if bucket.rate > 0 and permits_of(bucket, domain.classic, now_ns) <= 0:
+        is_one = domain.limiters[i].limits & (1 << kind) != 0
+        if is_one and permits_of(domain.buckets[i, kind], domain.classic, now_ns) <= 0:
             causes |= 1 << kind
     return causes
 
@@ -152,10 +152,9 @@ def charge_rate(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64,
         return
     bear_level(domain, i, now_ns)
     for kind in range(2):
-        bucket = domain.buckets[i, kind]
         amount = charged if kind == 0 else bytes_
-        if bucket.rate > 0 and amount > 0:
-            consume(bucket, domain.classic, amount, now_ns)
+        if domain.limiters[i].limits & (1 << kind) != 0 and amount > 0:
+            consume(domain.buckets[i, kind], domain.classic, amount, now_ns)
 
 
 @kernel
@@ -230,7 +229,8 @@ def set_rates(
             change_window(domain, i, int64(kind), now_ns)
         else:
             new_meter(domain, i, int64(kind), now_ns)
-    if not is_limited(domain, i):
+    level.limits = (domain.configured[i, 0] > 0) + 2 * (domain.configured[i, 1] > 0)
+    if level.limits == 0:
         level.born = 0
 
 
