@@ -15,7 +15,7 @@ from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import ThrottleScreen
-from headgate.spark.job import STOPPED, exit_status, heed_signals, port, stop_asked
+from headgate.spark.job import ended, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
@@ -62,12 +62,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         used_up = run.run()
         screen.end(run.tables, job.output, run.quota_courses(), job.shared)
         close_stores(spark)
-    if run.broken_off:
-        screen.say("The batch under way took too long and was broken off: the next start runs it again.")
-    if job.once and not used_up:
-        screen.say("Stopped before the input was used up: the next start goes on there.")
-        return STOPPED
-    return 0
+    return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 from headgate.conf import InputSettings
 from headgate.metrics.series import COUNTER, Count, OfTable, Series, counter
 from headgate.throttle.faults import faults_of
+from headgate.throttle.schemas import DISPATCH_LEVELS
 
 NS_PER_S = 1_000_000_000
 ROW, FILE, CONTROL = "row", "file", "control"
@@ -27,7 +28,6 @@ _HELD = Series(
     "Reads that found no permit as they came, by the first level without one; replicators' own is `subscription`.",
     ("broker", "level"),
 )
-LEVELS = ("broker", "topic", "subscription", "group")
 _DEAD_LETTERS = Series(
     "headgate_dead_letters_total",
     COUNTER,
@@ -135,7 +135,7 @@ TABLES = {
                 counter(f"headgate_dispatch_{name}_total", meaning, "broker", column=column)
                 for name, (column, meaning) in _DISPATCHES.items()
             ),
-            *(Count(_HELD, ("broker",), f"held_by_{level}", (level,)) for level in LEVELS),
+            *(Count(_HELD, ("broker",), f"held_by_{level}", (level,)) for level in DISPATCH_LEVELS),
             counter(
                 "headgate_dispatch_delay_seconds_total",
                 "Waits of the reads that started; offered traffic only.",

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from headgate.throttle.registration import REPLICATOR
+from headgate.throttle.schemas import DISPATCH_LEVELS
 from headgate.throttle.tables import Tables
 
-LEVELS = ("broker", "topic", "subscription", "group")
 _SUMS = (
     "SELECT * FROM (SELECT broker, topic, subscription, sum(reads) AS reads, sum(allowed_reads) AS allowed, "
     "sum(held_by_broker) AS by_broker, sum(held_by_topic) AS by_topic, sum(held_by_subscription) AS by_subscription, "
@@ -38,7 +38,7 @@ def held_back(tables: Tables, most: int) -> list[HeldBack]:
     return [
         HeldBack(
             **{name: row[name] for name in ("broker", "topic", "subscription", "reads", "allowed", "held")},
-            level=_level(row["subscription"], {level: row[f"by_{level}"] for level in LEVELS}),
+            level=_level(row["subscription"], {level: row[f"by_{level}"] for level in DISPATCH_LEVELS}),
         )
         for row in tables.sums(f"{_SUMS} LIMIT {most}").to_pylist()
     ]

@@ -30,6 +30,19 @@ def heed_signals(stop: Event) -> None:
         signal.signal(number, lambda *_: stop.set())
 
 
+def ended(say: Callable[[str], None], what: str, *, once: bool, used_up: bool, broken_off: bool) -> int:
+    """The exit status of a run that has ended, with a line for what its next start has to do.
+
+    what: that which `once` was to use up.
+    """
+    if broken_off:
+        say("The batch under way took too long and was broken off: the next start runs it again.")
+    if once and not used_up:
+        say(f"Stopped before the {what} used up: the next start goes on there.")
+        return STOPPED
+    return 0
+
+
 def port(text: str) -> int:
     """An argument that is a port, 0: none. Raises argparse's error."""
     if not text.isdecimal() or int(text) > LAST_PORT:

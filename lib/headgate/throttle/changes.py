@@ -100,10 +100,14 @@ class Change(NamedTuple):
         return DispatchRates(*self.rates, max(self.period_s or 1, 1), int(self.relative_to_publish_rate or False))
 
     @property
+    def is_of_level(self) -> bool:
+        """Whether it limits dispatches at a level that is no group's."""
+        return self.kind in OF_DISPATCH and self.scope != "group"
+
+    @property
     def follows_publishes(self) -> bool:
         """Whether it says a dispatch rate that is relative to the publish rate."""
-        is_of_level = self.kind in OF_DISPATCH and self.scope != "group"
-        return is_of_level and self.rates is not None and bool(self.relative_to_publish_rate)
+        return self.is_of_level and self.rates is not None and bool(self.relative_to_publish_rate)
 
     @property
     def subscribe_rate(self) -> Rates | None:
@@ -145,7 +149,7 @@ class Change(NamedTuple):
             return self.condition_limits
         if self.kind == SUBSCRIBE_LIMIT:
             return self.subscribe_rate
-        if self.kind in OF_DISPATCH and self.scope != "group":
+        if self.is_of_level:
             return self.dispatch_rates
         if self.kind == UNLOAD_LIMIT:
             return self.unload_limit

@@ -21,6 +21,8 @@ from headgate.throttle.state import DomainState
 
 BROKER, TOPIC, OWN = range(GROUP)
 """Places of levels in a chain before the group's; a subscription's own is a replicator's, too."""
+OF_TOPICS = ("default", "namespace", "topic")
+"""Scopes of limits that levels of topics, subscriptions and replicators follow."""
 
 
 class Subscriptions(NamedTuple):
@@ -103,7 +105,7 @@ def _of_topics(domain: DomainState, subscriptions: Subscriptions, limits: Sequen
     kind, topics = KIND_OF["topic"], subscriptions.distinct_topics
     if not _may_limit(domain, kind, limits):
         return np.full(len(subscriptions.names), NO_LEVEL)
-    is_wanted = _are_limited(domain, kind, topics) | _comes(limits, kind, "default", "namespace", "topic")
+    is_wanted = _are_limited(domain, kind, topics) | _comes(limits, kind, *OF_TOPICS)
     return _positions(domain, topics, is_wanted)[subscriptions.of_topic]
 
 
@@ -116,12 +118,12 @@ def _of_subscriptions(
     taken = pa.array(chosen)
     keys = subscription_keys(subscriptions.topics.take(taken), subscriptions.names.take(taken), scope)
     is_limited = _are_limited(domain, kind, subscriptions.distinct_topics)[subscriptions.of_topic[chosen]]
-    return _positions(domain, keys, is_limited | _comes(limits, kind, "default", "namespace", "topic"))
+    return _positions(domain, keys, is_limited | _comes(limits, kind, *OF_TOPICS))
 
 
 def _may_limit(domain: DomainState, kind: str, limits: Sequence[Change]) -> bool:
     """Whether there can be levels of that kind."""
-    return domain.book.has_dispatch_rates(kind) or _comes(limits, kind, "default", "namespace", "topic")
+    return domain.book.has_dispatch_rates(kind) or _comes(limits, kind, *OF_TOPICS)
 
 
 def _comes(limits: Sequence[Change], kind: str, *scopes: str) -> bool:
@@ -162,12 +164,11 @@ def _add_levels(domain: DomainState, keys: pa.StringArray) -> None:
 def _averages(domain: DomainState, keys: pa.StringArray) -> Ints:
     """How fast the topics of these levels are published to, as it was told last."""
     published = domain.dispatch.published
-    averages = np.zeros((len(keys), 2), np.int64)
-    if len(published.topic):
-        of_level = _topics_published(domain, keys)
-        known = np.zeros((len(domain.keys) + 1, 2), np.int64)
-        known[published.topic] = published.averages
-        averages = known[of_level]
+    if not len(published.topic):
+        return np.zeros((len(keys), 2), np.int64)
+    known = np.zeros((len(domain.keys) + 1, 2), np.int64)
+    known[published.topic] = published.averages
+    averages: Ints = known[_topics_published(domain, keys)]
     return averages
 
 

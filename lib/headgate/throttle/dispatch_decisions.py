@@ -31,9 +31,11 @@ def dispatch_decisions(
     broker would have done. Of offered traffic a read counts as it comes, and as allowed when it starts.
     """
     came = np.flatnonzero(step.operations.kind == READ)
-    parts = [_arrivals(step, came, result.held_by)]
-    parts.append(_starts(result) if len(result.starts.at_ns) else _empty())
-    parts.append((step.open, state.open_second, state.open_counts))
+    parts = (
+        _arrivals(step, came, result.held_by),
+        _starts(result),
+        (step.open, state.open_second, state.open_counts),
+    )
     subscription, second, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     first, cell = distinct(second, subscription) if len(second) else (second, second)
     summed = np.empty((len(first), len(DISPATCH_COUNTS)), np.int64)
@@ -43,8 +45,8 @@ def dispatch_decisions(
     np.maximum.at(longest, cell, counts[:, -1])
     summed[:, -1] = longest
     subscription, second = subscription[first], second[first]
-    ended = np.flatnonzero(((second + 1) * SECOND_NS <= until_ns) | finish)
-    goes_on = np.flatnonzero(((second + 1) * SECOND_NS > until_ns) & (not finish))
+    has_ended = ((second + 1) * SECOND_NS <= until_ns) | finish
+    ended, goes_on = np.flatnonzero(has_ended), np.flatnonzero(~has_ended)
     topics, names = step.subscriptions[:2]
     still = pa.array(subscription[goes_on])
     state.open_second, state.open_counts = second[goes_on], summed[goes_on]
@@ -58,10 +60,6 @@ def dispatch_decisions(
         *summed[ended].T,
     ]
     return pa.table(columns, DISPATCH_DECISIONS)
-
-
-def _empty() -> tuple[Ints, Ints, Ints]:
-    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, len(DISPATCH_COUNTS)), np.int64)
 
 
 def _arrivals(step: DispatchStep, came: Ints, place: Ints) -> tuple[Ints, Ints, Ints]:

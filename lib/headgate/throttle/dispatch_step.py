@@ -16,12 +16,13 @@ from headgate.core import usage
 from headgate.core.kernels.dispatch_types import FOLLOW, GROUP, NO_LEVEL, READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import NONE, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
-from headgate.throttle.columns import distinct, encoded, no_strings, numbers, places, strings
+from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.dispatch_chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
 from headgate.throttle.dispatch_limits import LevelIndex, rates_of
 from headgate.throttle.dispatch_state import DispatchState
 from headgate.throttle.limits import topics_under
-from headgate.throttle.ordering import merged, order
+from headgate.throttle.objects import columns
+from headgate.throttle.ordering import interleaved, merged, order
 from headgate.throttle.publish_averages import Told, told_averages
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState
@@ -91,10 +92,7 @@ def follow_publishes(
         return step
     follows = _follows(domain, told)
     follows = follows._replace(at_ns=np.maximum(follows.at_ns * 1000, step.begin_ns))
-    kind = np.repeat([0, 1], [len(follows.at_ns), len(step.operations.at_ns)])
-    by_time = np.lexsort((kind, np.concatenate([follows.at_ns, step.operations.at_ns])))
-    both = zip(follows, step.operations, strict=True)
-    return step._replace(operations=DispatchOperations(*(np.concatenate(pair)[by_time] for pair in both)))
+    return step._replace(operations=interleaved(follows, step.operations))
 
 
 def _follows(domain: DomainState, told: Told) -> DispatchOperations:
@@ -134,7 +132,9 @@ def _prune(state: DispatchState) -> None:
 
 def _counted_rows(rows: pa.Table, rules: "Rules") -> pa.Table:
     """The rows that levels hear of, in their order."""
-    if len(rows) and not rules.filtered_entries:
+    if not len(rows):
+        return rows
+    if not rules.filtered_entries:
         rows = rows.filter(pc.invert(rows["filtered"]))
     in_order = order(rows)
     return rows.take(pa.array(in_order)) if (np.diff(in_order) != 1).any() else rows
@@ -156,11 +156,11 @@ def _reads(rows: pa.Table, subscription: Ints, rules: "Rules") -> DispatchOperat
 
 def _subscriptions(state: DispatchState, rows: pa.Table) -> tuple[Subscriptions, Ints, Ints]:
     """Those that wait, those with an open second and those of the rows; where the last two stand among them."""
+    kept = len(state.subscription_topic)
+    if not (kept or len(state.open_second) or len(rows)):
+        return Subscriptions.none(), no_ints(), no_ints()
     topics = pa.concat_arrays([state.subscription_topic, state.open_topic, strings(rows["topic"])])
     names = pa.concat_arrays([state.subscription_name, state.open_name, strings(rows["subscription"])])
-    if not len(names):
-        return Subscriptions.none(), np.empty(0, np.int64), np.empty(0, np.int64)
-    kept = len(state.subscription_topic)
     first, position = distinct(encoded(topics)[1], encoded(names)[1])
     taken = pa.array(first)
     _, of_open, of_row = np.split(position, [kept, kept + len(state.open_second)])
@@ -219,9 +219,4 @@ def _updates(domain: DomainState, limits: Sequence[Change]) -> DispatchOperation
         rows += [(change.effective_us, SET_RATE, position, *of) for position, of in zip(positions, rates, strict=True)]
         if change.follows_publishes and state.published.since_ns == NONE:
             state.published.since_ns = max(change.effective_us * 1000, domain.clock.done_ns)
-    return _operations(rows)
-
-
-def _operations(rows: list[tuple[int, ...]]) -> DispatchOperations:
-    columns = np.array(rows, np.int64).reshape(-1, len(DispatchOperations._fields)).T
-    return DispatchOperations(*np.ascontiguousarray(columns))
+    return DispatchOperations(*columns(rows, len(DispatchOperations._fields)))

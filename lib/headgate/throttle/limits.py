@@ -71,7 +71,7 @@ class Book:
             self.condition_limits = change.condition_limits or NO_CONDITIONS
         elif change.kind == SUBSCRIBE_LIMIT:
             _put(self.subscribe[change.scope], change.name, change.subscribe_rate)
-        elif change.kind in OF_DISPATCH and change.scope != "group":
+        elif change.is_of_level:
             _put(self.dispatch[change.kind][change.scope], change.name, change.dispatch_rates)
         elif change.kind == UNLOAD_LIMIT:
             self.unload = change.unload_limit or UNLOAD_DEFAULT
@@ -157,12 +157,6 @@ class Book:
     def has_dispatch_rates(self, kind: str) -> bool:
         """Whether a kind of dispatch limit limits any topic."""
         return any(max(rates[:2]) > 0 for held in self.dispatch[kind].values() for rates in held.values())
-
-    @property
-    def has_relative_rates(self) -> bool:
-        """Whether any topic's publish rate counts for its dispatches."""
-        by_name = (held for scopes in self.dispatch.values() for held in scopes.values())
-        return any(rates.relative for held in by_name for rates in held.values())
 
     def groups_of(self, topics: pa.StringArray) -> pa.StringArray:
         """The key of the group limiter that each topic is charged to, null without one."""

@@ -61,6 +61,11 @@ def merged(done_ns: int, *groups: Any) -> Any:
     ]
     if len(some) < 2:
         return some[0] if some else groups[-1]
-    kind = np.repeat(np.arange(len(some)), [len(operations.at_ns) for operations in some])
-    places = np.lexsort((kind, np.concatenate([operations.at_ns for operations in some])))
-    return type(some[0])(*(np.concatenate(columns)[places] for columns in zip(*some, strict=True)))
+    return interleaved(*some)
+
+
+def interleaved(*groups: Any) -> Any:
+    """Operations of one kind of tuple by time, of one instant in the order of `groups`, and in theirs within each."""
+    kind = np.repeat(np.arange(len(groups)), [len(operations.at_ns) for operations in groups])
+    places = np.lexsort((kind, np.concatenate([operations.at_ns for operations in groups])))
+    return type(groups[0])(*(np.concatenate(columns)[places] for columns in zip(*groups, strict=True)))

@@ -197,9 +197,11 @@ TOPIC_USAGE = pa.schema(
     + [(USAGE_NAMES[column], pa.int64()) for column in range(usage.USAGE_COLUMNS)]
 )
 
+DISPATCH_LEVELS = ("broker", "topic", "subscription", "group")
+"""Levels of dispatches in the order in which they are examined; a replicator's own is a subscription's."""
 DISPATCH_COUNTS = (
     *("reads", "messages", "bytes", "allowed_reads", "allowed_messages", "allowed_bytes"),
-    *("held_by_broker", "held_by_topic", "held_by_subscription", "held_by_group"),
+    *(f"held_by_{level}" for level in DISPATCH_LEVELS),
     *("delayed_reads", "delay_ns", "max_delay_ns"),
 )
 """What is counted of a subscription and second."""

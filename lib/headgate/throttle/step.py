@@ -28,6 +28,7 @@ from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_decisions import dispatch_decisions
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
+from headgate.throttle.objects import columns
 from headgate.throttle.ordering import due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
@@ -367,7 +368,7 @@ def _publishes(events: pa.Table, places: Ints, topic: Ints, producer: Ints) -> O
 def _leaves(limiters: Ints) -> Operations:
     """Groups whose queues have lost topics let them go, before anything else happens: their time is long past."""
     rows: list[tuple[int, ...]] = [(0, LEAVE, limiter, -1, 0, 0, NONE) for limiter in limiters.tolist()]
-    return _operations(rows)
+    return Operations(*columns(rows, len(Operations._fields)))
 
 
 def _updates(domain: DomainState, changes: list[Change]) -> Operations:
@@ -378,9 +379,4 @@ def _updates(domain: DomainState, changes: list[Change]) -> Operations:
         for position in domain.book.limiters_under(change, domain.keys):
             messages_per_s, bytes_per_s = domain.book.rates_of(domain.keys[position].as_py())
             rows.append((change.effective_us, SET_LIMIT, position, -1, messages_per_s, bytes_per_s, NONE))
-    return _operations(rows)
-
-
-def _operations(rows: list[tuple[int, ...]]) -> Operations:
-    columns = np.array(rows, np.int64).reshape(-1, len(Operations._fields)).T
-    return Operations(*np.ascontiguousarray(columns))
+    return Operations(*columns(rows, len(Operations._fields)))
