@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
-from headgate.core.quota.settings_keys import Mistake
+from headgate.core.settings_keys import Mistake
 
 
 def layout_mistakes(settings: QuotaSettings, broker: str | None) -> Iterator[Mistake]:

@@ -14,9 +14,9 @@ from headgate.core.quota.cuts import MeterParameters
 from headgate.core.quota.groups import INT32_MAX
 from headgate.core.quota.rates import WEIGHT_MAX
 from headgate.core.quota.reports import ReportParameters, ReportRule
-from headgate.core.quota.settings_keys import Mistake, Setting, choice, integer, secrets, switch, text
 from headgate.core.quota.step_parameters import Mode, StepParameters
 from headgate.core.quota.usage_map import MapParameters
+from headgate.core.settings_keys import Mistake, Setting, choice, integer, secrets, switch, text
 from headgate.errors import ConfError
 
 PREFIXES = ("resourceGroup", "resourceUsage")

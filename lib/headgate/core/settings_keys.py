@@ -1,12 +1,11 @@
-"""Kinds of settings: what a value may be, and the words for it (resource-groups 14)."""
+"""Kinds of settings: what a value may be, and the words for it (resource-groups 14, throttle-protocol 4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from headgate.core.quota.groups import INT32_MAX
-
+INT32_MAX = 2**31 - 1
 _SHOWN_CHARACTERS = 60
 
 
@@ -69,15 +68,15 @@ def choice(key: str, default: StrEnum) -> Any:
     return _declared(Setting(key, " or ".join(names), names, default), default)
 
 
-def switch(key: str) -> Any:
-    """Declare true or false, by default false."""
+def switch(key: str, *, default: bool = False) -> Any:
+    """Declare true or false."""
 
     def read(value: object) -> object:
         if type(value) is not bool:
             raise ValueError(value)
         return value
 
-    return _declared(Setting(key, "true or false", read, "false"), default=False)
+    return _declared(Setting(key, "true or false", read, str(default).lower()), default=default)
 
 
 def text(key: str, default: str | None, allowed: str) -> Any:
