@@ -11,12 +11,14 @@ from headgate.conformance.adapters import (
     buckets,
     connections,
     dispatch,
+    protocol_broker,
     publishing,
     quota_admin,
     quota_allocation,
     quota_reports,
 )
 from headgate.conformance.adapters.one_call import replay_call
+from headgate.conformance.emitted import replay_emitted
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import TimedFactory, replay_timed
 from headgate.conformance.vector_file import Vector
@@ -43,5 +45,6 @@ KINDS: dict[str, Kind] = {
     "report_decision": Kind(replay_call, quota_reports.report_decision),
     "usage_map": Kind(replay_call, quota_reports.usage_map),
     "resolve_group": Kind(replay_call, quota_admin.resolve_group),
+    "broker": Kind(replay_emitted, protocol_broker.BrokerAdapter),
     "admin": Kind(replay_call, quota_admin.admin),
 }
