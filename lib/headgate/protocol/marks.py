@@ -35,13 +35,13 @@ def connection_name(broker: str, connection: str) -> str:
 
 
 def rows_of_marks(marks: pa.Table) -> pa.Table:
-    """ROWS of MARKS, in any order, one a mark. Ids and ordinals are not in them: they follow from the order of feeding."""
+    """ROWS of MARKS, in any order, one a mark. Ids and ordinals are missing: they follow from the order of feeding."""
     told = marks.filter(pc.not_equal(marks["action"], ATTACH))
     return pa.Table.from_pylist([_row(mark) for mark in told.select(COLUMNS).to_pylist()], ROWS)
 
 
 def _row(mark: dict[str, Any]) -> dict[str, Any]:
-    """event_id: rows of one millisecond and kind are in the order of the marks, those of one publish beside each other."""
+    """event_id: rows of one millisecond and kind are in the order of the marks, those of one publish together."""
     at_ns, action = mark["at_ns"], mark["action"]
     row = {
         "at_ms": at_ns // MILLISECOND_NS,
@@ -65,6 +65,4 @@ def _row(mark: dict[str, Any]) -> dict[str, Any]:
 def _buckets(mark: dict[str, Any]) -> list[dict[str, int]]:
     """Of the dimensions that are limited."""
     pairs = ((mark[f"{of}_balance"], mark[f"{of}_per_s"]) for of in ("messages", "bytes"))
-    return [
-        {"balance": balance, "rate": per_s} if per_s else _BLOCKED for balance, per_s in pairs if per_s is not None
-    ]
+    return [{"balance": balance, "rate": per_s} if per_s else _BLOCKED for balance, per_s in pairs if per_s is not None]

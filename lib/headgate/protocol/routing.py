@@ -1,6 +1,5 @@
 """Which key a connection belongs to: slots, so that many connections are one call. No engine: Arrow in, Arrow out."""
 
-import json
 import zlib
 from collections.abc import Iterator
 
@@ -23,7 +22,7 @@ UNPARSED = "the value is no JSON object of the protocol's inputs"
 
 
 def pack_inputs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """INPUTS with `raw`, a text where the row could not be read: blocks of `inputs`, `time` and `dead_letters` by slot."""
+    """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot."""
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         is_good = rows["raw"].is_null()

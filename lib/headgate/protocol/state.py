@@ -1,4 +1,4 @@
-"""What is kept of connections between batches, and its codec: Arrow blocks with a row a connection or row that waits."""
+"""What is kept of connections between batches, and its codec: Arrow blocks, a row a connection or row that waits."""
 
 from dataclasses import dataclass, field
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import table_of
 from headgate.core.numbers import MAX
-from headgate.core.protocol.inputs import Close, Connect, Input
+from headgate.core.protocol.inputs import Connect, Input
 from headgate.core.protocol.outputs import Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.feeding import KINDS, Row, in_order, input_of, together
@@ -65,7 +65,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules) -> Told:
     before_ms, state.high_ms = state.done_ms, max(state.high_ms, arrived.high_ms)
     if state.high_ms != NEVER:
         state.done_ms = max(before_ms, state.high_ms - (0 if arrived.finish else rules.delay_ms))
-    waits = pc.fill_null(pc.greater(rows["at_ms"], state.done_ms), False)  # noqa: FBT003  Arrow's own
+    waits = pc.fill_null(pc.greater(rows["at_ms"], state.done_ms), False)
     state.kept = rows.filter(waits).combine_chunks()
     fed = rows.filter(pc.invert(waits))
     late = pc.sum(pc.less_equal(fed["at_ms"], before_ms)).as_py() or 0
@@ -117,7 +117,7 @@ class _Step:
         if made is None:
             self._refuse(row, f"unknown_kind: got {row['kind']!r}, allowed are {', '.join(KINDS)}")
             return
-        if self._rules.obedient:
+        if self._rules.obedient and made.at_ms > 0:
             self._emit(name, machine, self._waited(machine, made.at_ms - 1))
         emitted = self._answered(machine, machine.feed(made, self._rules.settings))
         for output in emitted:
@@ -166,7 +166,19 @@ def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
     match output:
         case Command(at_ms, request_id, producer, topic, reason, pause_ms, kind):
             until_ms = min(at_ms + pause_ms, MAX) if pause_ms else None
-            return ("command", at_ms, request_id, producer, topic, int(reason), pause_ms, until_ms, str(kind), None, None)
+            return (
+                "command",
+                at_ms,
+                request_id,
+                producer,
+                topic,
+                int(reason),
+                pause_ms,
+                until_ms,
+                str(kind),
+                None,
+                None,
+            )
         case ReadsPaused(at_ms, cause, reason, producer, topic):
             return ("pause", at_ms, None, producer, topic, int(reason), None, None, None, str(cause), None)
         case ReadsResumed(at_ms, off_ms):
