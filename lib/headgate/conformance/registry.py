@@ -11,12 +11,15 @@ from headgate.conformance.adapters import (
     buckets,
     connections,
     dispatch,
+    protocol_client,
+    protocol_formulas,
     publishing,
     quota_admin,
     quota_allocation,
     quota_reports,
 )
 from headgate.conformance.adapters.one_call import replay_call
+from headgate.conformance.emitted import EmittingFactory, replay_emitted
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import TimedFactory, replay_timed
 from headgate.conformance.vector_file import Vector
@@ -34,6 +37,10 @@ def _timed(factories: Mapping[str, TimedFactory]) -> dict[str, Kind]:
     return {name: Kind(replay_timed, factory) for name, factory in factories.items()}
 
 
+def _emitting(factories: Mapping[str, EmittingFactory]) -> dict[str, Kind]:
+    return {name: Kind(replay_emitted, factory) for name, factory in factories.items()}
+
+
 RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connections.KINDS}
 
 KINDS: dict[str, Kind] = {
@@ -44,4 +51,11 @@ KINDS: dict[str, Kind] = {
     "usage_map": Kind(replay_call, quota_reports.usage_map),
     "resolve_group": Kind(replay_call, quota_admin.resolve_group),
     "admin": Kind(replay_call, quota_admin.admin),
+    **_emitting(
+        {
+            "client": protocol_client.client,
+            "partitioned": protocol_client.partitioned,
+            "formula": protocol_formulas.FormulaOperations,
+        }
+    ),
 }
