@@ -83,7 +83,7 @@ def _split(frame: memoryview) -> Frame | BadFrame:
     """A copy of a frame, which comes without its total size."""
     with frame:
         command_end = SIZE_BYTES + int.from_bytes(frame[:SIZE_BYTES])
-        if len(frame) < max(SIZE_BYTES, command_end):
+        if len(frame) < command_end:
             return BadFrame("malformed", len(frame))
         return Frame(bytes(frame[SIZE_BYTES:command_end]), bytes(frame[command_end:]))
 
