@@ -12,13 +12,15 @@ from headgate.conformance.adapters import (
     connections,
     dispatch,
     protocol_broker,
+    protocol_client,
+    protocol_formulas,
     publishing,
     quota_admin,
     quota_allocation,
     quota_reports,
 )
 from headgate.conformance.adapters.one_call import replay_call
-from headgate.conformance.emitted import replay_emitted
+from headgate.conformance.emitted import EmittingFactory, replay_emitted
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import TimedFactory, replay_timed
 from headgate.conformance.vector_file import Vector
@@ -36,6 +38,10 @@ def _timed(factories: Mapping[str, TimedFactory]) -> dict[str, Kind]:
     return {name: Kind(replay_timed, factory) for name, factory in factories.items()}
 
 
+def _emitting(factories: Mapping[str, EmittingFactory]) -> dict[str, Kind]:
+    return {name: Kind(replay_emitted, factory) for name, factory in factories.items()}
+
+
 RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connections.KINDS}
 
 KINDS: dict[str, Kind] = {
@@ -45,6 +51,13 @@ KINDS: dict[str, Kind] = {
     "report_decision": Kind(replay_call, quota_reports.report_decision),
     "usage_map": Kind(replay_call, quota_reports.usage_map),
     "resolve_group": Kind(replay_call, quota_admin.resolve_group),
-    "broker": Kind(replay_emitted, protocol_broker.BrokerAdapter),
     "admin": Kind(replay_call, quota_admin.admin),
+    **_emitting(
+        {
+            "broker": protocol_broker.BrokerAdapter,
+            "client": protocol_client.client,
+            "partitioned": protocol_client.partitioned,
+            "formula": protocol_formulas.FormulaOperations,
+        }
+    ),
 }

@@ -35,5 +35,6 @@ TOLD = frozenset(reason for reason in Reason if reason.is_told)
 
 
 def received(code: int | None) -> Reason:
-    """The reason that a receiver understands: `Unspecified` for None and every code that is not told."""
-    return Reason(code) if code in TOLD else Reason.Unspecified
+    """The reason that a receiver understands: `Unspecified` for None, no integer, and every code not told."""
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    return Reason(code) if is_code and code in TOLD else Reason.Unspecified

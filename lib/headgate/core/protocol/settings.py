@@ -206,6 +206,13 @@ class PartitionedSettings(_ProducerSettings):
     slice_ms: int = integer("slice_ms", 0, 0, MAX)
     cursor: int = integer("cursor", 0, 0)
 
+    @property
+    def client(self) -> ClientSettings:
+        """What the client of the partitions goes by: partition i is its producer i."""
+        shared = {shared.name: getattr(self, shared.name) for shared in fields(_ProducerSettings)}
+        topics = {partition: f"{self.topic}-partition-{partition}" for partition in range(self.partitions)}
+        return ClientSettings(**shared, producers=topics)
+
     def __post_init__(self) -> None:
         for key in ("cursor", "single_partition"):
             value, allowed = getattr(self, key), f"a partition from 0 to {self.partitions - 1}"
