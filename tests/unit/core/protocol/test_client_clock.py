@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from headgate.core.protocol.client import ClientMachine
+from headgate.core.protocol.settings import ClientSettings
 from unit.core.protocol.client_steps import counted, frame, machine_of, play, said
 
 
@@ -83,6 +85,17 @@ def test_timers_of_one_ms_are_timeouts_then_drains_each_by_ascending_producer():
         *[f"100 fail {producer} {message}" for producer in (1, 2, 10) for message in "ab"],
         *[f"100 write {producer} c" for producer in (1, 2, 10)],
     ] == fired
+
+
+def test_producers_are_ascending_however_they_are_given():
+    machine = ClientMachine(ClientSettings(producers={2: "t2", 1: "t1"}))
+    play(
+        machine,
+        (0, "disconnect", []),
+        (1, "send", 2, "x", []),
+        (1, "send", 1, "a", []),
+        (2, "reconnect", ["2 write 1 a", "2 write 2 x"]),
+    )
 
 
 def test_timers_fire_by_due_time_over_producers_however_far_the_clock_jumps():
@@ -181,6 +194,19 @@ def test_what_is_due_next_is_the_earliest_timer_that_does_something(steps, due_m
         getattr(machine, method)(*arguments, at_ms)
 
     assert due_ms == machine.next_due_ms()
+
+
+def test_a_drain_of_a_shorter_window_after_a_reconnect_is_not_missed():
+    play(
+        machine_of(),
+        (0, "throttle", frame(1, 1, 900), ["0 receipt 1"]),
+        (5, "send", 1, "a", []),
+        (6, "disconnect", []),
+        (7, "reconnect", ["7 write 1 a"]),
+        (8, "throttle", frame(1, 1, 20), ["8 receipt 1"]),
+        (9, "send", 1, "b", []),
+        (30, "advance", ["28 write 1 b"]),
+    )
 
 
 def test_is_throttled_changes_nothing_and_follows_the_clock():
