@@ -171,6 +171,12 @@ def test_row_13_an_extension_covers_all_reasons_held_and_names_the_longest():
     play(connection, [(300, [told(300, 2, 70, "extend", reason=1)])])
 
 
+def test_row_13_an_extension_forgets_reasons_that_were_released():
+    connection = play(trusted_at_110(), [(mark(150, 150, reason=1), []), (quote(250, 80), []), (unmark(260), [])])
+
+    play(connection, [(300, [told(300, 2, 100, "extend", reason=1)])])
+
+
 def test_row_13_at_the_second_boundary_needs_no_buckets():
     connection = opened(pause_mode="second_boundary", phase_ms=400)
     without = [Trip(1, 1, None), Trip(0, 1, None)]

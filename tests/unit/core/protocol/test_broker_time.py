@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.core.numbers import MAX
-from headgate.core.protocol.inputs import CloseProducer, Probe, Publish, Receipt
+from headgate.core.protocol.inputs import Probe, Publish, Receipt
 from headgate.core.protocol.timers import SPARE
 from headgate.errors import InvalidArgument
 from unit.core.protocol.broker import (
@@ -158,15 +158,15 @@ def test_what_is_past_the_end_of_time_never_comes():
 
 
 def test_many_short_episodes_leave_no_timers_behind():
-    connection = opened(producers=(1, 2))
+    connection = opened(producers=(1, 2, 3))
+    play(connection, [(set_(0, 5), [paused(0, "condition", 5, None)])])
+    play(connection, [(mark(0, 10**6), [told(0, 1, 10**6)])])
     for n in range(1, 500):
-        connection.feed(mark(n, 10**9 + n, n=n))
-        connection.feed(unmark(n, n=n))
-        connection.feed(mark(n, 10**9 + n, n=n, producer=2))
-        connection.feed(CloseProducer(n, 9))
-        connection.feed(unmark(n, n=n, producer=2))
-    told_ = connection._throttling.told
+        for id_ in (2, 3):
+            connection.feed(mark(n, 10**9 + n, n=n, producer=id_))
+            connection.feed(unmark(n, n=n, producer=id_))
+    announced = connection._throttling.told
 
-    assert len(told_._deadlines._heap) <= SPARE + 3
-    assert len(told_._ends._heap) <= SPARE + 5
-    assert told_.open_ids == {}
+    assert len(announced._deadlines._heap) <= SPARE + 2
+    assert len(announced._ends._heap) <= SPARE + 2
+    assert (list(announced.open_ids), list(announced._windows)) == ([1], [1])
