@@ -2,74 +2,27 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.protocol import inputs
 from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import CloseProducer, Open, Publish, Receipt, Trip
-from unit.core.protocol.broker import WAIT, metrics, opened, perform, trip
+from headgate.core.protocol.inputs import CloseProducer, Open, Publish, Receipt
+from unit.core.protocol.broker import WAIT, metrics, opened, perform
 from unit.core.protocol.broker_oracle import Oracle
-
-thorough = settings(max_examples=150, deadline=None)
-PRODUCERS, STRANGER = (1, 2, 3), 4
-START = 1000
-
-ids = st.sampled_from(PRODUCERS)
-codes = st.sampled_from((0, 1))
-ordinals = st.integers(1, 6)
-balances = st.integers(0, 90).map(lambda pause_ms: trip(pause_ms).buckets)
-two_balances = st.tuples(st.integers(-40, 20), st.sampled_from((10, 100, 1000))).map(lambda one: [[0, 10**6], [*one]])
-trips = st.lists(
-    st.builds(Trip, codes, ordinals, balances | two_balances), min_size=1, max_size=2, unique_by=lambda one: one.reason
+from unit.core.protocol.broker_traces import (
+    KEYS,
+    MARKS,
+    PRODUCERS,
+    QUOTES,
+    START,
+    TRACES,
+    UNMARKS,
+    WITHOUT_CLOSES,
+    made,
+    on_time,
+    thorough,
 )
-
-KEYS = st.fixed_dictionaries(
-    {
-        WAIT: st.sampled_from((30, 60, 30, 60, 1, 0)),
-        "pause_mode": st.sampled_from(("bucket_refill", "bucket_refill", "second_boundary")),
-        "phase_ms": st.sampled_from((0, 300)),
-        "freeze_deadlines": st.booleans(),
-        "violation_policy": st.sampled_from(("pause", "off")),
-        "violation_slack_ms": st.sampled_from((0, 10)),
-        "idle_extension_ms": st.sampled_from((1, 40)),
-        "extension_step_ms": st.sampled_from((1, 30)),
-        "hard_floor_pause_ms": st.sampled_from((0, 0, 50)),
-    }
-)
-
-
-def gapped(kind, *fields):
-    """(ms since the input before, kind of input, its other fields)."""
-    gaps = st.sampled_from((0, 0, 0, 1, 3, 10, 10, 30, 60, -20))
-    return st.tuples(gaps, st.just(kind), st.tuples(*fields))
-
-
-MARKS = gapped(inputs.Mark, ids, trips, st.booleans())
-RECEIPTS = gapped(Receipt, st.integers(0, 12))
-UNMARKS = gapped(inputs.Unmark, ids, codes, ordinals)
-SETS = gapped(inputs.ConditionSet, st.integers(2, 6), ordinals, st.sampled_from((None, 1, STRANGER)))
-CLEARS = gapped(inputs.ConditionClear, st.integers(2, 6), ordinals)
-QUOTES = gapped(inputs.Quote, ids, codes, balances)
-PUBLISHES = gapped(Publish, st.sampled_from((*PRODUCERS, STRANGER)))
-CLOSES = gapped(CloseProducer, ids)
-KINDS = st.one_of(MARKS, MARKS, MARKS, RECEIPTS, RECEIPTS, RECEIPTS, UNMARKS, UNMARKS, SETS, CLEARS, QUOTES, PUBLISHES)
-TRACES = st.lists(st.one_of(KINDS, KINDS, KINDS, KINDS, CLOSES), max_size=60)
-WITHOUT_CLOSES = st.lists(KINDS, max_size=60)
-
-
-def timed(trace):
-    """Inputs at the sums of their gaps."""
-    at, made = START, []
-    for gap, kind, fields in trace:
-        at = max(START, at + gap)
-        made.append(kind(at, *fields))
-    return made
-
-
-def on_time(trace):
-    """The same inputs in the order of their times."""
-    return sorted(timed(trace), key=lambda one: one.at_ms)
 
 
 def fresh(keys, *, supports=True):
@@ -78,6 +31,16 @@ def fresh(keys, *, supports=True):
 
 def played(connection, events):
     return [output for event in events for output in perform(connection, event)]
+
+
+def after(events):
+    """A time at which all windows that they opened ended or were extended."""
+    return max(event.at_ms for event in events) + 200
+
+
+def whole(events):
+    """The inputs, and the time after them."""
+    return [*events, after(events)]
 
 
 def phases(connection):
@@ -90,7 +53,7 @@ def test_outputs_states_and_counters_are_those_of_the_oracle(keys, supports, tra
     connection, oracle = fresh(keys, supports=supports), Oracle(keys, supports=supports, at=START)
     for id_ in PRODUCERS:
         oracle.perform(Open(START, id_, f"t{id_}"))
-    for event in [*timed(trace), 10_000]:
+    for event in whole(made(trace, keys)):
         assert perform(connection, event) == oracle.perform(event), event
         assert connection.view() == {
             "reads": oracle.reads(),
@@ -109,7 +72,7 @@ def test_outputs_states_and_counters_are_those_of_the_oracle(keys, supports, tra
 @given(KEYS, st.booleans(), TRACES)
 def test_1_reads_are_off_exactly_while_a_producer_holds_or_a_condition_is_active(keys, supports, trace):
     connection, marked, cleared, reads = fresh(keys, supports=supports), {}, {}, "on"
-    for event in timed(trace):
+    for event in made(trace, keys):
         for output in perform(connection, event):
             if output[0] in ("pause", "resume"):
                 assert reads == ("on" if output[0] == "pause" else "off")
@@ -127,7 +90,7 @@ def test_1_reads_are_off_exactly_while_a_producer_holds_or_a_condition_is_active
 @given(KEYS, TRACES)
 def test_2_no_id_stays_open_longer_than_the_wait(keys, trace):
     connection, age, wait = fresh(keys), {}, keys[WAIT]
-    for event in timed(trace):
+    for event in made(trace, keys):
         for now in range(connection.now_ms, event.at_ms):
             connection.advance(now)
             view = connection.view()
@@ -141,7 +104,7 @@ def test_2_no_id_stays_open_longer_than_the_wait(keys, trace):
 @given(KEYS, TRACES)
 def test_3_a_connection_that_is_not_cooperative_gets_no_command(keys, trace):
     for connection in (fresh(keys, supports=False), fresh(keys | {WAIT: 0})):
-        assert not [output for output in played(connection, [*timed(trace), 10_000]) if output[0] == "command"]
+        assert not [output for output in played(connection, whole(made(trace, keys))) if output[0] == "command"]
 
 
 @thorough
@@ -151,7 +114,7 @@ def test_3_a_connection_that_is_not_cooperative_gets_no_command(keys, trace):
     st.lists(st.integers(0, 30), min_size=1, max_size=7),
 )
 def test_4_if_every_command_is_answered_and_obeyed_reads_never_go_off(keys, trace, answer_ms):
-    connection, events, answers, outputs = fresh(keys), on_time(trace), [], []
+    connection, events, answers, outputs = fresh(keys), on_time(trace, keys), [], []
     while events and connection.now_ms < START + 3000:
         due = connection.next_due_ms()
         soonest = min([events[0].at_ms, *(at for at, _ in answers), *([] if due is None else [due])])
@@ -173,7 +136,7 @@ def test_4_if_every_command_is_answered_and_obeyed_reads_never_go_off(keys, trac
 @given(KEYS, TRACES)
 def test_5_request_ids_count_commands_and_an_announced_end_only_grows(keys, trace):
     connection, end = fresh(keys), {}
-    commands = [output for output in played(connection, [*timed(trace), 10_000]) if output[0] == "command"]
+    commands = [output for output in played(connection, whole(made(trace, keys))) if output[0] == "command"]
 
     assert [request_id for _, _, request_id, *_ in commands] == list(range(1, len(commands) + 1))
     for _, at, _, producer, _, pause_ms, kind in commands:
@@ -186,7 +149,7 @@ def test_5_request_ids_count_commands_and_an_announced_end_only_grows(keys, trac
 @thorough
 @given(KEYS, WITHOUT_CLOSES, st.data())
 def test_6_repeating_what_was_accepted_changes_no_output(keys, trace, data):
-    events, issued, connection, repeatable = timed(trace), 0, fresh(keys), []
+    events, issued, connection, repeatable = made(trace, keys), 0, fresh(keys), []
     for place, event in enumerate(events):
         emitted = perform(connection, event)
         issued_before, issued = issued, issued + sum(output[0] == "command" for output in emitted)
@@ -201,30 +164,30 @@ def test_6_repeating_what_was_accepted_changes_no_output(keys, trace, data):
 
     repeated = [*events[: later + 1], event, *events[later + 1 :]]
 
-    assert played(fresh(keys), [*repeated, 10_000]) == played(fresh(keys), [*events, 10_000])
+    assert played(fresh(keys), whole(repeated)) == played(fresh(keys), whole(events))
 
 
 @thorough
 @given(KEYS, TRACES, st.lists(st.integers(0, 400), max_size=12))
 def test_7_outputs_do_not_depend_on_how_inputs_are_cut_into_batches(keys, trace, batches):
-    events = on_time(trace)
+    events = on_time(trace, keys)
     connection, kept, outputs = fresh(keys), list(events), []
-    for watermark in [*sorted({START + 4 * batch for batch in batches}), 10_000]:
+    for watermark in sorted({*(min(START + 4 * batch, after(events)) for batch in batches), after(events)}):
         due = [event for event in kept if event.at_ms <= watermark]
         kept = kept[len(due) :]
         outputs += played(connection, [*due, watermark])
         connection = Connection.from_state(json.loads(json.dumps(connection.state())), metrics(connection))
 
-    whole = fresh(keys)
-    assert outputs == played(whole, [*events, 10_000])
-    assert (connection.state(), metrics(connection).values()) == (whole.state(), metrics(whole).values())
+    undivided = fresh(keys)
+    assert outputs == played(undivided, whole(events))
+    assert (connection.state(), metrics(connection).values()) == (undivided.state(), metrics(undivided).values())
 
 
 @thorough
 @given(KEYS, st.booleans(), TRACES)
 def test_8_a_hold_of_a_producer_ends_by_unmark_or_close_and_by_nothing_else(keys, supports, trace):
     connection = fresh(keys, supports=supports)
-    for event in timed(trace):
+    for event in made(trace, keys):
         connection.feed(inputs.Probe(event.at_ms))
         before = phases(connection)
         connection.feed(event)
