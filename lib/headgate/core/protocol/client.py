@@ -87,6 +87,13 @@ class ClientMachine:
         """The connection is there again."""
         return self.perform(at_ms, self._reconnected)
 
+    def renumber(self, at_ms: int) -> list[Output]:
+        """The library has connected again and has written again by itself what was pending: request ids start anew.
+
+        Instead of `disconnect` and `reconnect`; windows run out. Source: throttle-protocol 9, 13
+        """
+        return self.perform(at_ms, self._renumbered)
+
     def close(self, producer_id: int, at_ms: int) -> list[Output]:
         """The producer is closed for good."""
         return self.perform(at_ms, lambda now_ms: self._closed(producer_id, now_ms))
@@ -192,6 +199,10 @@ class ClientMachine:
         self._link_up = True
         self._seen = RequestIds()
         return [output for producer in self._producers.values() for output in producer.reconnect(now_ms)]
+
+    def _renumbered(self, _now_ms: int) -> list[Output]:
+        self._seen = RequestIds()
+        return []
 
     def _closed(self, producer_id: int, now_ms: int) -> list[Output]:
         producer = self._open(producer_id)

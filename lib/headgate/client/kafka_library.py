@@ -1,0 +1,105 @@
+"""A producer of Kafka's confluent_kafka, for a topic with or without partitions of the wrapper's choice."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any, Self
+from zlib import crc32
+
+from headgate.client.errors import MissingExtraError
+from headgate.client.library import Completed, Settings, topics
+from headgate.client.threads import join, started
+from headgate.core.protocol.settings import PartitionedSettings
+from headgate.errors import InvalidArgument
+
+try:
+    import confluent_kafka
+except ImportError as missing:
+    raise MissingExtraError("confluent-kafka") from missing
+
+LOG = logging.getLogger(__name__)
+OWN_OPTIONS = {"message.timeout.ms": 0, "queue.buffering.max.messages": 0, "queue.buffering.max.kbytes": 2**31 - 1}
+"""Timeout and bound are the wrapper's: there is room for all that a window holds back, and nothing fails by time."""
+DEFAULTS = {"enable.idempotence": True}
+"""What is written again after an error keeps its place."""
+_OTHER_NAMES = {"delivery.timeout.ms": "message.timeout.ms"}
+_POLL_S = 0.1
+
+
+class KafkaLibrary:
+    """A future's result is the confluent_kafka.Message. Options of a send are those of Producer.produce.
+
+    A thread polls the producer. Where the producer's queue is full a write waits for room.
+
+    Arguments: producer: best made by `open`; it is closed with this. settings: their topic is Kafka's; of a
+    partitioned producer, the wrapper chooses each message's partition.
+    """
+
+    def __init__(self, producer: confluent_kafka.Producer, settings: Settings) -> None:
+        self._producer = producer
+        self._partitions = settings.partitions if isinstance(settings, PartitionedSettings) else None
+        self._topic = (
+            settings.topic if isinstance(settings, PartitionedSettings) else next(iter(topics(settings).values()))
+        )
+        self._room = threading.Event()
+        self._is_closed = False
+        self._thread = started("kafka", self._poll)
+
+    @classmethod
+    def open(cls, config: Mapping[str, Any], settings: Settings) -> Self:
+        """A new producer of that configuration, with DEFAULTS and OWN_OPTIONS.
+
+        Raises InvalidArgument for an option of OWN_OPTIONS with another value.
+        """
+        for name, value in config.items():
+            needed = OWN_OPTIONS.get(_OTHER_NAMES.get(name, name))
+            if needed is not None and str(value) != str(needed):
+                raise InvalidArgument(
+                    f"{name}: got {value}, allowed is {needed}; settings have send_timeout_ms and max_pending"
+                )
+        return cls(confluent_kafka.Producer({**DEFAULTS, **config, **OWN_OPTIONS}), settings)
+
+    def write(self, producer_id: int, payload: Any, options: Mapping[str, Any], completed: Completed) -> None:
+        """Start to send. Source: headgate.client.library"""
+        placed = options if self._partitions is None else {**options, "partition": producer_id}
+
+        def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+            completed(message, None if error is None else confluent_kafka.KafkaException(error))
+            self._room.set()
+
+        while True:
+            self._room.clear()
+            try:
+                self._producer.produce(self._topic, payload, on_delivery=delivered, **placed)
+            except BufferError:
+                if self._is_closed:
+                    raise
+                self._room.wait(_POLL_S)
+            else:
+                return
+
+    def partition_of(self, options: Mapping[str, Any]) -> int | None:
+        """Where the producer's own partitioner, consistent_random, sends a message with this `key`."""
+        key = options.get("key")
+        if not key or self._partitions is None:
+            return None
+        return crc32(key.encode() if isinstance(key, str) else key) % self._partitions
+
+    def flush(self, timeout_s: float) -> None:
+        """Send without waiting for `linger.ms`."""
+        self._producer.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> None:
+        """Drop what is not acknowledged, end the thread, and close the producer."""
+        self._is_closed = True
+        self._producer.purge()
+        self._producer.flush(timeout_s)
+        join(self._thread, timeout_s)
+        self._producer.close()
+
+    def _poll(self) -> None:
+        while not self._is_closed:
+            try:
+                self._producer.poll(_POLL_S)
+            except Exception:
+                LOG.exception("a callback of the producer's configuration failed")

@@ -1,0 +1,70 @@
+"""The messages of a wrapper from their send to the end of their futures."""
+
+import logging
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Any
+
+from headgate.client.threads import join, started
+
+LOG = logging.getLogger(__name__)
+
+
+def _running() -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()  # nobody can cancel it: the machine alone ends a message
+    return future
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message and what became of it.
+
+    is_held: it was not handed to the library yet. result, cause: what the library said of it. error: with what its
+    future is to fail, None for success.
+    """
+
+    payload: Any
+    options: Mapping[str, Any]
+    future: Future[Any] = field(default_factory=_running)
+    is_held: bool = True
+    result: object = None
+    cause: BaseException | None = None
+    error: Exception | None = None
+
+    def complete(self) -> None:
+        """End the future, which runs the application's callbacks. To be called once."""
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+class Completions:
+    """Futures end in the order of `put`, each once, in one thread, which runs the application's callbacks.
+
+    So no callback runs inside a call of the wrapper, under a lock, or in a thread that the library needs; one that
+    takes long holds up other futures alone.
+    """
+
+    def __init__(self) -> None:
+        self._completed: SimpleQueue[Message | None] = SimpleQueue()
+        self._thread = started("callbacks", self._run)
+
+    def put(self, message: Message) -> None:
+        """Complete a message's future soon; never blocks."""
+        self._completed.put(message)
+
+    def stop(self, timeout_s: float) -> None:
+        """Complete what was put before, then end; waits for that unless a callback asks for it."""
+        self._completed.put(None)
+        join(self._thread, timeout_s)
+
+    def _run(self) -> None:
+        while (message := self._completed.get()) is not None:
+            try:
+                message.complete()
+            except BaseException:  # a callback's sys.exit() would end all futures to come; others are logged there
+                LOG.exception("a callback of a send failed")

@@ -1,0 +1,265 @@
+"""A producer that stops when the broker asks it to (PIP-385; throttle-protocol 10 to 14)."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from headgate.client.clock import Clock, MonotonicClock
+from headgate.client.errors import ProducerClosedError, error_of
+from headgate.client.library import Library, Settings, topics
+from headgate.client.machines import machine_of
+from headgate.client.messages import Completions, Message
+from headgate.client.outbox import Outbox, Outgoing
+from headgate.client.pending import Pending
+from headgate.client.rows import command_of
+from headgate.client.timer import Timer
+from headgate.core.protocol.client import Operation
+from headgate.core.protocol.client_metrics import FAILED_SENDS, MetricKey
+from headgate.core.protocol.client_outputs import Done, Failed, MessageId, Receipt, Write
+from headgate.core.protocol.commands import ThrottleCommand
+from headgate.core.protocol.send_errors import SendError
+from headgate.errors import InvalidArgument
+
+LOG = logging.getLogger(__name__)
+CLOSE_TIMEOUT_S = 30.0
+THREADS_TIMEOUT_S = 5.0
+"""How long `close` waits, when all messages have ended, for the library and for each thread, so for callbacks, too."""
+
+
+class RateLimitedProducer:
+    """Every message's future ends once; per producer, messages are written in the order of their sends; after the
+    receipt of a command none is written until its pause is over.
+
+    All methods may be called by any threads at once. The machine decides, under one lock; what it says is carried out
+    outside of it, in order: writes and receipts by one thread at a time (`Outbox`), the ends of futures by a thread of
+    their own (`Completions`).
+
+    Arguments: library: owned from here on, and closed with this. settings: those of one producer, or of a partitioned
+    one. receipts: called with the request id of a command, for each copy of it, after its window is in force and
+    what came before it was written; it must not wait for sends of this producer. connection: the name whose rows
+    `on_row` obeys. clock: the time.
+    Raises InvalidArgument for settings of several producers that are no partitions.
+    Source: PIP-385; throttle-protocol 13
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        settings: Settings,
+        *,
+        receipts: Callable[[int], object],
+        connection: str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._topics = topics(settings)
+        self._topic = getattr(settings, "topic", None) or next(iter(self._topics.values()))
+        self._machine = machine_of(settings)
+        self._library = library
+        self._receipts = receipts
+        self._connection = connection
+        self._clock = clock or MonotonicClock()
+        self._lock = threading.Lock()
+        self._pending = Pending(self._lock)
+        self._refused = 0
+        self._is_closed = False
+        self._completions = Completions()
+        self._outbox = Outbox(self._carry)
+        self._timer = Timer(self._clock, self.advance)
+
+    def send(self, payload: Any, *, partition: int | None = None, **options: Any) -> Future[Any]:
+        """The future of a message: what the library says of its delivery, or a SendFailedError.
+
+        In a window the message waits for the end; where that is further away than the send timeout it has failed on
+        return. May block while the library has no room.
+
+        Arguments: partition: where it goes; without, its key decides, else the routing. options: those of the
+        library's own send.
+        Raises InvalidArgument for a partition that there is not.
+        """
+        if partition is None and len(self._topics) > 1:
+            partition = self._library.partition_of(options)
+        if partition is not None and (type(partition) is not int or partition not in self._topics):
+            allowed = f"{min(self._topics)} to {max(self._topics)}"
+            raise InvalidArgument(f"partition of {self._topic}: got {partition!r}, allowed is {allowed}, or None")
+        message = Message(payload, options)
+        with self._lock:
+            due_ms = self._accept(message, partition)
+            is_refused = message.error is not None
+        if is_refused:
+            message.complete()  # nobody has the future yet: no callback runs in here
+        self._timer.plan(due_ms)
+        self._outbox.carry_out()
+        return message.future
+
+    def on_command(self, request_id: int, producer_id: int, reason: int | None, pause_ms: int) -> None:
+        """A command came as a frame: its window is in force on return, its receipt follows the writes before it.
+
+        Bad values are counted and change nothing. producer_id: of the settings; of a partitioned producer, the
+        partition. pause_ms: 0 says that reads are off. Source: throttle-protocol 10.3
+        """
+        self._obey(ThrottleCommand(request_id, producer_id, reason, pause_ms))
+
+    def on_row(self, row: Mapping[str, Any]) -> None:
+        """A row of `throttle_decisions`: rows may come in any order and several times, and those that are no commands
+        of this connection change nothing.
+
+        Raises InvalidArgument if this producer has no connection's name. Source: throttle-protocol 6, 9, 13
+        """
+        if self._connection is None:
+            raise InvalidArgument(
+                "connection: got None, allowed is a name; give it to RateLimitedProducer(connection=)"
+            )
+        command = command_of(row, self._connection)
+        if command is not None:
+            self._obey(command)
+
+    def on_connection(self, connection: str | None = None) -> None:
+        """The library has connected again, and writes again by itself what was not acknowledged: request ids start
+        anew, windows run out. connection: the new name, for rows.
+        """
+        self._connection = connection or self._connection
+        self._tell(self._machine.client.renumber)
+        self._outbox.leave()
+
+    def is_throttled(self, partition: int | None = None) -> bool:
+        """Whether a window is active, of that partition or of any."""
+        with self._lock:
+            now_ms = self._clock.now_ms()
+            if partition is None:
+                return self._machine.is_throttled(now_ms)
+            return self._machine.client.is_throttled(partition, now_ms)
+
+    def metrics(self) -> dict[MetricKey, int]:
+        """All totals up to now; a key's text is `name{label=value,...}`. Source: throttle-protocol 14"""
+        self.advance()
+        with self._lock:
+            totals = self._machine.client.metrics()
+            if self._refused:
+                key = MetricKey(FAILED_SENDS, (("error", SendError.CLOSED), ("topic", self._topic)))
+                totals[key] = totals.get(key, 0) + self._refused
+        return totals
+
+    def advance(self) -> None:
+        """What is due by now happens. The timer calls it; so may others."""
+        self._tell(self._machine.client.advance)
+        self._outbox.leave()
+
+    def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
+        """Wait until no message is pending, whatever became of each; false if the time was over before."""
+        deadline = time.monotonic() + timeout_s
+        with self._lock:
+            is_handed_over = self._pending.wait_handed_over(timeout_s)
+        if is_handed_over:
+            self._library.flush(_left(deadline))
+        with self._lock:
+            return self._pending.wait_empty(_left(deadline))
+
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Take no more messages, wait for those that are pending, fail the rest with ProducerClosedError.
+
+        On return all futures have ended and their callbacks have run, unless one of these takes longer than 5 s or is
+        itself what closes. A second call returns at once.
+        """
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        try:
+            self.flush(timeout_s)
+        finally:
+            for producer_id in self._topics:
+                self._tell(partial(self._machine.client.close, producer_id))
+            self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _obey(self, command: ThrottleCommand) -> None:
+        self._tell(partial(self._machine.client.throttle, command))
+        self._outbox.carry_out(wait=False)
+
+    def _tell(self, operation: Operation) -> None:
+        with self._lock:
+            due_ms = self._perform(operation)
+        self._timer.plan(due_ms)
+
+    def _accept(self, message: Message, partition: int | None) -> int | None:
+        if self._is_closed:
+            self._refused += 1
+            message.error = ProducerClosedError(self._topic, "the producer is closed; nothing can be sent any more")
+            return None
+        message_id = self._pending.add(message)
+        return self._perform(lambda now_ms: self._machine.send(message_id, now_ms, partition), sent=message)
+
+    def _perform(self, operation: Operation, sent: Message | None = None) -> int | None:
+        """Under the lock: tell the machine something, and sort what it says. Returns when it wants to act next."""
+        for output in operation(self._clock.now_ms()):
+            match output:
+                case Write() | Receipt():
+                    self._outbox.put(output)
+                case Done():
+                    self._completions.put(self._pending.take(output.message_id))
+                case Failed():
+                    message = self._pending.take(output.message_id)
+                    message.error = error_of(output, self._topics[output.producer_id], message.cause)
+                    if message is not sent:
+                        self._completions.put(message)
+        return self._machine.client.next_due_ms()
+
+    def _carry(self, outgoing: Outgoing) -> None:
+        if isinstance(outgoing, Write):
+            self._write(outgoing)
+            return
+        try:
+            self._receipts(outgoing.request_id)
+        except Exception:
+            LOG.exception("%s: the receipt of command %d was not taken", self._topic, outgoing.request_id)
+
+    def _write(self, write: Write) -> None:
+        with self._lock:
+            message = self._pending.get(write.message_id)
+        if message is None:
+            return  # it has failed since: a failed message is not written
+        completed = partial(self._completed, write.producer_id, write.message_id)
+        try:
+            self._library.write(write.producer_id, message.payload, message.options, completed)
+        except BaseException as error:
+            completed(None, error)
+            if not isinstance(error, Exception):
+                raise
+        with self._lock:
+            self._pending.hand_over(message)
+
+    def _completed(
+        self, producer_id: int, message_id: MessageId, result: object, cause: BaseException | None = None
+    ) -> None:
+        client = self._machine.client
+        with self._lock:
+            message = self._pending.get(message_id)
+            if message is None:
+                return
+            message.result, message.cause = result, cause
+            due_ms = self._perform(partial(client.ack if cause is None else client.nack, producer_id, message_id))
+        self._timer.plan(due_ms)
+        self._outbox.leave()
+
+    def _end(self) -> None:
+        try:
+            self._library.close(THREADS_TIMEOUT_S)
+        finally:
+            for thread in (self._timer, self._outbox, self._completions):
+                thread.stop(THREADS_TIMEOUT_S)
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())

@@ -1,0 +1,101 @@
+"""Producers of Pulsar's own Python client, one for each partition."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Self
+
+from headgate.client.errors import MissingExtraError
+from headgate.client.library import Completed, Settings, topics
+from headgate.errors import InvalidArgument
+
+try:
+    import pulsar
+except ImportError as missing:
+    raise MissingExtraError("pulsar-client") from missing
+
+INT32 = 2**32
+OWN_OPTIONS = {"send_timeout_millis": 0, "max_pending_messages": 0}
+"""Timeout and bound are the wrapper's: there is room for all that a window holds back, and nothing fails by time."""
+
+
+class PulsarLibrary:
+    """A future's result is the message's pulsar.MessageId. Options of a send are those of pulsar.Producer.send_async.
+
+    Arguments: producers: by the ids of the settings, each made with OWN_OPTIONS (see `open`); they are closed with
+    this, their client is not.
+    Raises InvalidArgument if producers are missing, or more than the settings have.
+    """
+
+    def __init__(self, producers: Mapping[int, pulsar.Producer], settings: Settings) -> None:
+        wanted = sorted(topics(settings))
+        if sorted(producers) != wanted:
+            raise InvalidArgument(
+                f"producers: got ids {sorted(producers)}, allowed are those of the settings, {wanted}"
+            )
+        self._producers = dict(producers)
+
+    @classmethod
+    def open(cls, client: pulsar.Client, settings: Settings, **options: Any) -> Self:
+        """New producers of the client on the topics of the settings; options are those of create_producer.
+
+        Raises InvalidArgument for an option of OWN_OPTIONS with another value.
+        """
+        for name, needed in OWN_OPTIONS.items():
+            if options.get(name, needed) != needed:
+                raise InvalidArgument(
+                    f"{name}: got {options[name]}, allowed is {needed}; settings have send_timeout_ms and max_pending"
+                )
+        options |= OWN_OPTIONS
+        opened = {number: client.create_producer(topic, **options) for number, topic in topics(settings).items()}
+        return cls(opened, settings)
+
+    def write(self, producer_id: int, payload: Any, options: Mapping[str, Any], completed: Completed) -> None:
+        """Start to send. Source: headgate.client.library"""
+
+        def answered(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
+            if result == pulsar.Result.Ok:
+                completed(message_id, None)
+            else:
+                kind = getattr(pulsar.exceptions, result.name, pulsar.PulsarException)
+                completed(None, kind(result.name))
+
+        self._producers[producer_id].send_async(payload, answered, **options)
+
+    def partition_of(self, options: Mapping[str, Any]) -> int | None:
+        """Where Pulsar's Java client sends a message with this `partition_key`."""
+        key = options.get("partition_key")
+        return java_hash(key) % len(self._producers) if key else None
+
+    def flush(self, timeout_s: float) -> None:
+        """Send batches that wait for more messages."""
+        _within(timeout_s, [producer.flush for producer in self._producers.values()])
+
+    def close(self, timeout_s: float) -> None:
+        """Close the producers, at once."""
+        _within(timeout_s, [producer.close for producer in self._producers.values()])
+
+
+def java_hash(key: str) -> int:
+    """The hash of Java's String, without its sign: from 0 to 2^31-1."""
+    units = key.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        code = (31 * code + 256 * high + low) % INT32
+    return code & (INT32 // 2 - 1)
+
+
+def _within(timeout_s: float, calls: list[Callable[[], object]]) -> None:
+    """Call what may wait for a broker without bound. What it raises is told by the messages' own results, too."""
+
+    def attempt(call: Callable[[], object]) -> None:
+        with suppress(pulsar.PulsarException):
+            call()
+
+    threads = [threading.Thread(target=attempt, args=(call,), daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + timeout_s
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
