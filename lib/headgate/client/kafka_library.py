@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 from zlib import crc32
 
@@ -43,6 +43,7 @@ class KafkaLibrary:
         )
         self._room = threading.Event()
         self._is_closed = False
+        self._closing = threading.Lock()
         self._thread = started("kafka", self._poll)
 
     @classmethod
@@ -67,16 +68,19 @@ class KafkaLibrary:
             completed(message, None if error is None else confluent_kafka.KafkaException(error))
             self._room.set()
 
-        while True:
-            self._room.clear()
+        while not self._produced(payload, placed, delivered):
+            self._room.wait(_POLL_S)
+
+    def _produced(self, payload: Any, options: Mapping[str, Any], delivered: Callable[..., None]) -> bool:
+        self._room.clear()
+        with self._closing:
+            if self._is_closed:
+                raise RuntimeError("the producer is closed")
             try:
-                self._producer.produce(self._topic, payload, on_delivery=delivered, **placed)
+                self._producer.produce(self._topic, payload, on_delivery=delivered, **options)
             except BufferError:
-                if self._is_closed:
-                    raise
-                self._room.wait(_POLL_S)
-            else:
-                return
+                return False
+        return True
 
     def partition_of(self, options: Mapping[str, Any]) -> int | None:
         """Where the producer's own partitioner, consistent_random, sends a message with this `key`."""
@@ -91,11 +95,13 @@ class KafkaLibrary:
 
     def close(self, timeout_s: float) -> None:
         """Drop what is not acknowledged, end the thread, and close the producer."""
-        self._is_closed = True
+        with self._closing:
+            self._is_closed = True
         self._producer.purge()
-        self._producer.flush(timeout_s)
+        is_empty = not self._producer.flush(timeout_s)
         join(self._thread, timeout_s)
-        self._producer.close()
+        if is_empty:  # it would wait for the rest without bound
+            self._producer.close()
 
     def _poll(self) -> None:
         while not self._is_closed:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from headgate.client.clock import Clock, MonotonicClock
 from headgate.client.errors import ProducerClosedError, error_of
@@ -29,6 +29,13 @@ LOG = logging.getLogger(__name__)
 CLOSE_TIMEOUT_S = 30.0
 THREADS_TIMEOUT_S = 5.0
 """How long `close` waits, when all messages have ended, for the library and for each thread, so for callbacks, too."""
+
+
+class Told(NamedTuple):
+    """What follows from something that the machine was told: when it wants to act next, and whether anything left."""
+
+    due_ms: int | None
+    is_outgoing: bool
 
 
 class RateLimitedProducer:
@@ -88,12 +95,12 @@ class RateLimitedProducer:
             raise InvalidArgument(f"partition of {self._topic}: got {partition!r}, allowed is {allowed}, or None")
         message = Message(payload, options)
         with self._lock:
-            due_ms = self._accept(message, partition)
+            told = self._accept(message, partition)
             is_refused = message.error is not None
         if is_refused:
             message.complete()  # nobody has the future yet: no callback runs in here
-        self._timer.plan(due_ms)
-        self._outbox.carry_out()
+        self._timer.plan(told.due_ms)
+        self._outbox.carry_out(wait=told.is_outgoing)
         return message.future
 
     def on_command(self, request_id: int, producer_id: int, reason: int | None, pause_ms: int) -> None:
@@ -190,23 +197,25 @@ class RateLimitedProducer:
 
     def _tell(self, operation: Operation) -> None:
         with self._lock:
-            due_ms = self._perform(operation)
-        self._timer.plan(due_ms)
+            told = self._perform(operation)
+        self._timer.plan(told.due_ms)
 
-    def _accept(self, message: Message, partition: int | None) -> int | None:
+    def _accept(self, message: Message, partition: int | None) -> Told:
         if self._is_closed:
             self._refused += 1
             message.error = ProducerClosedError(self._topic, "the producer is closed; nothing can be sent any more")
-            return None
+            return Told(None, is_outgoing=False)
         message_id = self._pending.add(message)
         return self._perform(lambda now_ms: self._machine.send(message_id, now_ms, partition), sent=message)
 
-    def _perform(self, operation: Operation, sent: Message | None = None) -> int | None:
-        """Under the lock: tell the machine something, and sort what it says. Returns when it wants to act next."""
+    def _perform(self, operation: Operation, sent: Message | None = None) -> Told:
+        """Under the lock: tell the machine something, and sort what it says."""
+        is_outgoing = False
         for output in operation(self._clock.now_ms()):
             match output:
                 case Write() | Receipt():
                     self._outbox.put(output)
+                    is_outgoing = True
                 case Done():
                     self._completions.put(self._pending.take(output.message_id))
                 case Failed():
@@ -214,7 +223,7 @@ class RateLimitedProducer:
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
                     if message is not sent:
                         self._completions.put(message)
-        return self._machine.client.next_due_ms()
+        return Told(self._machine.client.next_due_ms(), is_outgoing)
 
     def _carry(self, outgoing: Outgoing) -> None:
         if isinstance(outgoing, Write):
@@ -249,8 +258,8 @@ class RateLimitedProducer:
             if message is None:
                 return
             message.result, message.cause = result, cause
-            due_ms = self._perform(partial(client.ack if cause is None else client.nack, producer_id, message_id))
-        self._timer.plan(due_ms)
+            told = self._perform(partial(client.ack if cause is None else client.nack, producer_id, message_id))
+        self._timer.plan(told.due_ms)
         self._outbox.leave()
 
     def _end(self) -> None:

@@ -1,0 +1,109 @@
+"""The end of a producer: nothing is lost, and every future ends."""
+
+import threading
+
+import pytest
+
+from headgate.client import ProducerClosedError
+from unit.client.doubles import SOON_S, Gate, ToldLibrary, elsewhere, scene_of
+
+
+def test_close_waits_for_what_is_pending_and_for_the_callbacks():
+    with scene_of() as scene, elsewhere() as call:
+        gate, ended = Gate(), []
+        scene.producer.on_command(1, 0, 0, 50)
+        future = scene.producer.send("a")
+        future.add_done_callback(lambda done: (gate.stay(), ended.append(done.result())))
+        closing = call(scene.producer.close, SOON_S)
+        scene.at(50)
+        scene.library.ack("a")
+        gate.wait_reached()
+        assert not closing.done()
+
+        gate.let_go()
+        closing.result(SOON_S)
+        assert ended == ["a stored"]
+        assert scene.library.calls == ["flush", "close"]
+
+
+def test_close_fails_what_is_not_acknowledged_in_time_and_nothing_of_it_is_written_later():
+    with scene_of() as scene:
+        written = scene.producer.send("a")
+        scene.producer.on_command(1, 0, 0, 50)
+        blocked = scene.producer.send("b")
+        scene.producer.close(0)
+        scene.at(100)
+
+        assert [type(future.exception(0)) for future in (written, blocked)] == [ProducerClosedError] * 2
+        assert str(blocked.exception()).startswith("t: the producer is closed")
+        assert (scene.library.written, scene.library.calls) == (["a"], ["close"])
+
+
+def test_sends_after_the_beginning_of_close_fail_at_once_and_are_counted():
+    with scene_of() as scene, elsewhere() as call:
+        scene.producer.send("a")
+        closing = call(scene.producer.close, SOON_S)
+        assert scene.library.is_flushed.wait(SOON_S)
+        during = scene.producer.send("b")
+        assert during.done()
+        scene.library.ack("a")
+        closing.result(SOON_S)
+        after = scene.producer.send("c")
+
+        assert [type(future.exception(0)) for future in (during, after)] == [ProducerClosedError] * 2
+        assert scene.library.written == ["a"]
+        key = "headgate.client.producer.send.failed.count{error=ProducerClosedError,topic=t}"
+        assert {str(name): total for name, total in scene.producer.metrics().items()} == {key: 2}
+
+
+def test_closing_twice_is_closing_once():
+    with scene_of() as scene:
+        scene.producer.close()
+        scene.producer.close()
+        assert scene.library.calls == ["flush", "close"]
+
+
+def test_a_callback_may_close_the_producer():
+    with scene_of() as scene:
+        closed = threading.Event()
+        future = scene.producer.send("a")
+        future.add_done_callback(lambda _: (scene.producer.close(SOON_S), closed.set()))
+        scene.library.ack("a")
+        assert closed.wait(SOON_S)
+
+
+def test_close_ends_a_write_that_waits_for_room():
+    gate = Gate()
+    library = ToldLibrary()
+    library.on_write = lambda _: gate.stay()
+    library.close = lambda _: gate.let_go()
+    with scene_of(library) as scene, elsewhere() as call:
+        sending = call(scene.producer.send, "a")
+        gate.wait_reached()
+        scene.producer.close(0)
+        assert type(sending.result(SOON_S).exception(SOON_S)) is ProducerClosedError
+
+
+def test_the_threads_end_though_the_library_does_not_close_well():
+    library = ToldLibrary()
+    library.close = lambda _: 1 / 0
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError), scene_of(library):
+        assert threading.active_count() == before + 3
+    assert threading.active_count() == before
+
+
+def test_flush_says_whether_all_is_done():
+    with scene_of() as scene:
+        scene.producer.send("a")
+        assert not scene.producer.flush(0)
+        scene.library.ack("a")
+        assert scene.producer.flush(0)
+
+
+def test_a_message_in_a_window_is_not_flushed_but_waited_for():
+    with scene_of() as scene:
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.send("a")
+        assert not scene.producer.flush(0)
+        assert scene.library.calls == []

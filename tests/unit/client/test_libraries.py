@@ -1,0 +1,117 @@
+"""The libraries' adapters, as far as that needs no broker; the rest is in tests/integration/test_client.py."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from queue import SimpleQueue
+
+import confluent_kafka
+import pulsar
+import pytest
+
+from headgate.client import ClientSettings, PartitionedSettings
+from headgate.client.kafka_library import KafkaLibrary
+from headgate.client.pulsar_library import PulsarLibrary, java_hash
+from headgate.errors import InvalidArgument
+from unit.client.doubles import SOON_S, elsewhere
+
+LIB = Path(__file__).parents[3] / "lib"
+SINGLE = ClientSettings.of({"producers": {0: "t"}})
+NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+
+
+@pytest.mark.parametrize(
+    ("module", "missing", "package"),
+    [("pulsar_library", "pulsar", "pulsar-client"), ("kafka_library", "confluent_kafka", "confluent-kafka")],
+)
+def test_a_library_that_is_not_installed_names_the_extra(module, missing, package):
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import headgate.client\n"
+        f"try:\n    import headgate.client.{module}\n"
+        "except headgate.client.MissingExtraError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=LIB, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(f"{package} is not installed"), done.stderr
+    assert "pip install 'headgate[client]'" in done.stdout
+
+
+def test_the_wrapper_needs_neither_library():
+    program = "import sys, headgate.client; print({'pulsar', 'confluent_kafka'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", program], cwd=LIB, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+@pytest.mark.parametrize(
+    ("key", "code"),
+    [("", 0), ("hello", 99162322), ("polygenelubricants", 0), ("ключ", 33309882), ("😀 key", 927976994)],
+)
+def test_the_hash_of_a_pulsar_key_is_that_of_java_without_its_sign(key, code):
+    """The hash of "polygenelubricants" is -2^31."""
+    assert java_hash(key) == code
+
+
+@pytest.mark.parametrize("option", ["send_timeout_millis", "max_pending_messages"])
+def test_options_of_pulsar_that_the_wrapper_stands_for_are_refused(option):
+    with pytest.raises(InvalidArgument, match=f"{option}: got 1000, allowed is 0"):
+        PulsarLibrary.open(None, SINGLE, **{option: 1000})
+
+
+def test_producers_of_pulsar_that_are_not_those_of_the_settings_are_refused():
+    with pytest.raises(InvalidArgument, match=r"got ids \[0\], allowed are those of the settings, \[0, 1\]"):
+        PulsarLibrary({0: pulsar.Producer()}, PartitionedSettings.of({"partitions": 2}))
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["message.timeout.ms", "delivery.timeout.ms", "queue.buffering.max.messages", "queue.buffering.max.kbytes"],
+)
+def test_options_of_kafka_that_the_wrapper_stands_for_are_refused(option):
+    with pytest.raises(InvalidArgument, match=f"{option}: got 1000, allowed is"):
+        KafkaLibrary.open({**NOWHERE, option: 1000}, SINGLE)
+
+
+class AwaitedEvent(threading.Event):
+    def __init__(self):
+        super().__init__()
+        self.is_awaited = threading.Event()
+
+    def wait(self, timeout=None):
+        self.is_awaited.set()
+        return super().wait(timeout)
+
+
+def test_a_write_waits_for_room_in_kafkas_queue_until_the_library_is_closed():
+    producer = confluent_kafka.Producer({**NOWHERE, "queue.buffering.max.messages": 1, "message.timeout.ms": 0})
+    library = KafkaLibrary(producer, SINGLE)
+    library._room = AwaitedEvent()
+    completed = SimpleQueue()
+    library.write(0, b"a", {}, lambda *answer: completed.put(answer))
+    with elsewhere() as call:
+        writing = call(library.write, 0, b"b", {}, lambda *answer: completed.put(answer))
+        assert library._room.is_awaited.wait(SOON_S)
+        assert not writing.done()
+        library.close(SOON_S)
+        raised = writing.exception(SOON_S)
+
+    _, error = completed.get(timeout=SOON_S)
+    assert error.args[0].code() == confluent_kafka.KafkaError._PURGE_QUEUE
+    assert str(raised) == "the producer is closed"
+    assert completed.empty()
+
+
+def test_a_callback_of_kafkas_configuration_that_raises_does_not_end_the_polling(caplog):
+    errors = SimpleQueue()
+
+    def fail(error):
+        errors.put(error)
+        raise RuntimeError(error)
+
+    library = KafkaLibrary.open(
+        {**NOWHERE, "error_cb": fail, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50}, SINGLE
+    )
+    for _ in range(2):
+        errors.get(timeout=SOON_S)
+    library.close(SOON_S)
+    assert "a callback of the producer's configuration failed" in caplog.text

@@ -1,0 +1,210 @@
+"""What a wrapped producer does with messages and commands (throttle-protocol 10 to 14)."""
+
+import pickle
+
+import pytest
+
+from headgate.client import (
+    ProducerQueueFullError,
+    ProducerThrottledError,
+    SendRejectedError,
+    SendTimeoutError,
+)
+from headgate.core.protocol.reasons import Reason
+from headgate.errors import InvalidArgument
+from unit.client.doubles import SOON_S, ToldLibrary, scene_of
+
+
+def test_a_message_is_written_at_once_and_its_future_gives_what_the_library_says():
+    with scene_of() as scene:
+        future = scene.producer.send("a")
+        assert (scene.library.written, future.done()) == (["a"], False)
+
+        scene.library.ack("a")
+        assert future.result(SOON_S) == "a stored"
+
+
+def test_options_of_a_send_are_handed_to_the_library():
+    with scene_of(ToldLibrary(acknowledges=True)) as scene:
+        assert scene.producer.send("a", key=b"k").result(SOON_S) == "a stored {'key': b'k'}"
+
+
+def test_in_a_window_messages_wait_and_leave_in_order_at_its_end():
+    with scene_of() as scene:
+        scene.at(100)
+        scene.producer.send("a")
+        scene.producer.on_command(1, 0, Reason.TopicProduceQuotaExceeded, 50)
+        scene.producer.send("b")
+        scene.producer.send("c")
+        assert (scene.receipts, scene.producer.is_throttled(), scene.library.written) == ([1], True, ["a"])
+
+        scene.at(149)
+        assert scene.library.written == ["a"]
+        scene.at(150)
+        assert (scene.producer.is_throttled(), scene.library.written) == (False, ["a", "b", "c"])
+
+
+def test_a_send_after_the_end_writes_what_waits_first():
+    with scene_of(drain_delay_ms=1000) as scene:
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.send("a")
+        scene.at(60)
+        scene.producer.send("b")
+        assert scene.library.written == ["a", "b"]
+
+
+def test_every_copy_of_a_command_is_answered():
+    with scene_of() as scene:
+        for request_id in (1, 1, 2, 2**63):
+            scene.producer.on_command(request_id, 0, 0, 50)
+        assert scene.receipts == [1, 1, 2]
+
+
+def test_a_message_that_would_wait_longer_than_its_send_timeout_has_failed_on_return():
+    with scene_of(send_timeout_ms=100) as scene:
+        scene.producer.on_command(1, 0, Reason.ResourceGroupProduceQuotaExceeded, 101)
+        future = scene.producer.send("a")
+
+        assert future.done()
+        error = future.exception()
+        assert isinstance(error, ProducerThrottledError)
+        assert error.reason is Reason.ResourceGroupProduceQuotaExceeded
+        assert (error.throttled_ms, error.timeout_ms, error.remaining_ms, error.immediate) == (0, 100, 101, True)
+        assert str(error).startswith("t: not written: the producer is throttled for 101 ms more")
+        assert "ResourceGroupProduceQuotaExceeded" in str(error)
+        scene.at(1000)
+        assert scene.library.written == []
+
+
+@pytest.mark.parametrize(("pause_ms", "kind"), [(80, SendTimeoutError), (81, ProducerThrottledError)])
+def test_a_send_timeout_is_blamed_on_the_throttle_above_80_percent(pause_ms, kind):
+    with scene_of(send_timeout_ms=100) as scene:
+        future = scene.producer.send("a")
+        scene.producer.on_command(1, 0, 0, pause_ms)
+        scene.at(100)
+        error = scene.error(future)
+
+        assert type(error) is kind
+        assert (error.throttled_ms, error.timeout_ms, error.remaining_ms, error.immediate) == (pause_ms, 100, 0, False)
+        assert error.reason is Reason.TopicProduceQuotaExceeded
+
+
+def test_a_producer_that_was_never_throttled_times_out_without_a_reason():
+    with scene_of(send_timeout_ms=100) as scene:
+        future = scene.producer.send("a")
+        scene.at(100)
+        assert (type(scene.error(future)), future.exception().reason) == (SendTimeoutError, None)
+
+
+def test_a_message_that_failed_is_not_written_and_a_late_answer_changes_nothing():
+    with scene_of(send_timeout_ms=100) as scene:
+        written = scene.producer.send("a")
+        scene.producer.on_command(1, 0, 0, 60)
+        blocked = scene.producer.send("b")
+        scene.producer.on_command(2, 0, 0, 200)
+        scene.at(100)
+        scene.library.ack("a")
+        scene.at(200)
+
+        assert type(scene.error(written)) is ProducerThrottledError
+        assert type(scene.error(blocked)) is ProducerThrottledError
+        assert scene.library.written == ["a"]
+
+
+def test_a_refusal_carries_what_the_library_said():
+    with scene_of() as scene:
+        future = scene.producer.send("a")
+        scene.library.nack("a", ValueError("too big"))
+
+        assert type(scene.error(future)) is SendRejectedError
+        assert isinstance(future.exception().__cause__, ValueError)
+        assert str(future.exception()) == "t: refused by the library or the broker: too big"
+
+
+def test_a_write_that_raises_is_a_refusal_and_the_next_message_is_written():
+    def refuse(payload):
+        if payload == "a":
+            raise TypeError("no such option")
+
+    library = ToldLibrary()
+    library.on_write = refuse
+    with scene_of(library) as scene:
+        futures = [scene.producer.send(payload) for payload in "ab"]
+        library.ack("b")
+
+        assert type(scene.error(futures[0])) is SendRejectedError
+        assert isinstance(futures[0].exception().__cause__, TypeError)
+        assert futures[1].result(SOON_S) == "b stored"
+
+
+def test_an_answer_within_the_write_is_taken():
+    with scene_of(ToldLibrary(acknowledges=True)) as scene:
+        assert scene.producer.send("a").result(SOON_S) == "a stored"
+        assert scene.producer.flush(0)
+
+
+def test_a_full_queue_refuses():
+    with scene_of(max_pending=1) as scene:
+        scene.producer.send("a")
+        future = scene.producer.send("b")
+        assert (future.done(), type(future.exception())) == (True, ProducerQueueFullError)
+        assert scene.library.written == ["a"]
+
+
+def test_nobody_cancels_a_message():
+    with scene_of() as scene:
+        future = scene.producer.send("a")
+        assert not future.cancel()
+        scene.library.ack("a")
+        assert future.result(SOON_S) == "a stored"
+
+
+def test_a_receipt_that_cannot_be_sent_is_logged_and_the_window_holds(caplog):
+    def fail(request_id):
+        raise ConnectionError(request_id)
+
+    with scene_of() as scene:
+        scene.producer._receipts = fail
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.send("a")
+        assert scene.library.written == []
+    assert "t: the receipt of command 1 was not taken" in caplog.text
+
+
+def test_metrics_are_those_of_the_machine_up_to_now():
+    with scene_of(send_timeout_ms=100) as scene:
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.on_command(2, 0, 0, 500)
+        scene.producer.send("a")
+        scene.clock.ms = 30
+
+        cause = "reason=TopicProduceQuotaExceeded,topic=t}"
+        assert {str(key): total for key, total in scene.producer.metrics().items()} == {
+            f"headgate.client.producer.throttle.command.count{{outcome=applied,{cause}": 2,
+            f"pulsar.client.producer.throttled_times{{{cause}": 550,
+            f"headgate.client.producer.throttled.duration{{{cause}": 30,
+            "headgate.client.producer.send.failed.count{error=ProducerThrottledError,topic=t}": 1,
+        }
+
+
+def test_after_a_new_connection_request_ids_start_anew_and_the_window_runs_out():
+    with scene_of() as scene:
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.on_connection()
+        assert scene.producer.is_throttled()
+        scene.producer.on_command(1, 0, 0, 90)
+        scene.at(60)
+        assert (scene.producer.is_throttled(), scene.receipts) == (True, [1, 1])
+
+
+def test_settings_of_two_producers_are_refused():
+    with pytest.raises(InvalidArgument, match="got 2, allowed is one"), scene_of(producers={0: "t", 1: "u"}):
+        pass
+
+
+def test_errors_survive_a_copy_to_another_process():
+    with scene_of(send_timeout_ms=100) as scene:
+        scene.producer.on_command(1, 0, 0, 101)
+        error = scene.producer.send("a").exception()
+        copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), str(copy), copy.remaining_ms) == (ProducerThrottledError, str(error), 101)
