@@ -161,7 +161,7 @@ class RateLimitedProducer:
         deadline = time.monotonic() + timeout_s
         with self._lock:
             is_handed_over = self._pending.wait_handed_over(timeout_s)
-        if is_handed_over:
+        if is_handed_over and _left(deadline):
             self._library.flush(_left(deadline))
         with self._lock:
             return self._pending.wait_empty(_left(deadline))

@@ -101,6 +101,37 @@ def test_flush_says_whether_all_is_done():
         assert scene.producer.flush(0)
 
 
+def test_without_time_nothing_is_flushed():
+    with scene_of() as scene:
+        scene.producer.send("a")
+        scene.producer.close(0)
+        assert scene.library.calls == ["close"]
+
+
+def test_what_a_window_held_back_is_flushed_when_it_is_written():
+    with scene_of() as scene, elsewhere() as call:
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.send("a")
+        flushing = call(scene.producer.flush, SOON_S)
+        scene.at(50)
+        assert scene.library.is_flushed.wait(SOON_S / 2)
+        scene.library.ack("a")
+        assert flushing.result(SOON_S)
+
+
+def test_what_a_window_held_back_until_it_failed_does_not_hold_up_a_flush():
+    with scene_of(send_timeout_ms=100) as scene, elsewhere() as call:
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.send("a")
+        scene.producer.on_command(2, 0, 0, 150)
+        scene.at(150)
+        scene.producer.send("b")
+        flushing = call(scene.producer.flush, SOON_S)
+        assert scene.library.is_flushed.wait(SOON_S / 2)
+        scene.library.ack("b")
+        assert flushing.result(SOON_S)
+
+
 def test_a_message_in_a_window_is_not_flushed_but_waited_for():
     with scene_of() as scene:
         scene.producer.on_command(1, 0, 0, 50)

@@ -129,6 +129,14 @@ def test_a_receipt_may_be_answered_with_a_send_and_a_write_with_a_command():
         assert library.written == ["a", "b"]
 
 
+def test_a_receipt_may_be_answered_with_a_send_that_is_written():
+    """As a notice does not keep it back."""
+    with scene_of() as scene:
+        scene.producer._receipts = lambda _: scene.producer.send("a")
+        scene.producer.on_command(1, 0, 2, 0)
+        assert scene.library.written == ["a"]
+
+
 def test_what_an_answer_of_the_library_lets_out_is_written_by_another_thread(call):
     """The library's own thread may be the one that makes room."""
     names = []

@@ -60,7 +60,7 @@ def test_every_copy_of_a_command_is_answered():
         assert scene.receipts == [1, 1, 2]
 
 
-def test_a_message_that_would_wait_longer_than_its_send_timeout_has_failed_on_return():
+def test_a_message_that_would_wait_longer_than_its_send_timeout_has_failed_on_return(caplog):
     with scene_of(send_timeout_ms=100) as scene:
         scene.producer.on_command(1, 0, Reason.ResourceGroupProduceQuotaExceeded, 101)
         future = scene.producer.send("a")
@@ -74,6 +74,7 @@ def test_a_message_that_would_wait_longer_than_its_send_timeout_has_failed_on_re
         assert "ResourceGroupProduceQuotaExceeded" in str(error)
         scene.at(1000)
         assert scene.library.written == []
+    assert not caplog.records, "a future ends once"
 
 
 @pytest.mark.parametrize(("pause_ms", "kind"), [(80, SendTimeoutError), (81, ProducerThrottledError)])

@@ -82,7 +82,22 @@ def test_a_producer_lets_messages_out_without_being_asked():
         scene.producer.on_command(1, 0, 0, 50)
         scene.producer.send("a")
         scene.clock.ring(50)
-        scene.producer._timer.plan(50)
+        assert written.get(timeout=SOON_S) == "a"
+
+
+def test_a_producer_whose_window_became_longer_is_let_out_at_its_end():
+    with scene_of() as scene:
+        written, acted = SimpleQueue(), SimpleQueue()
+        scene.library.on_write = written.put
+        advance = scene.producer._timer._act
+        scene.producer._timer._act = lambda: (advance(), acted.put(scene.clock.ms))
+        scene.producer.on_command(1, 0, 0, 50)
+        scene.producer.send("a")
+        scene.producer.on_command(2, 0, 0, 90)
+        scene.clock.ring(50)
+        assert acted.get(timeout=SOON_S) == 50
+        assert written.empty()
+        scene.clock.ring(90)
         assert written.get(timeout=SOON_S) == "a"
 
 

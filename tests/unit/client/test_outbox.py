@@ -1,0 +1,109 @@
+"""What is put into an outbox is carried out once, in order, by one thread at a time."""
+
+import threading
+
+import pytest
+
+from headgate.client.outbox import Outbox
+from headgate.core.protocol.client_outputs import Receipt
+from unit.client.doubles import SOON_S, Gate, elsewhere
+
+ONE, TWO, THREE = (Receipt(0, number) for number in (1, 2, 3))
+
+
+class Carried(list):
+    """What was carried out; the first of them at a gate, if there is one."""
+
+    def __init__(self, gate=None):
+        super().__init__()
+        self.gate = gate
+
+    def carry(self, outgoing):
+        if self.gate is not None and not self:
+            self.append(outgoing)
+            self.gate.stay()
+        else:
+            self.append(outgoing)
+
+
+@pytest.fixture
+def call():
+    with elsewhere() as call:
+        yield call
+
+
+def test_who_carries_out_carries_what_others_put():
+    carried = Carried()
+    outbox = Outbox(carried.carry)
+    for outgoing in (ONE, TWO):
+        outbox.put(outgoing)
+    outbox.carry_out()
+    outbox.stop(SOON_S)
+    assert carried == [ONE, TWO]
+
+
+def test_one_thread_carries_at_a_time_and_takes_what_comes_meanwhile(call):
+    carried = Carried(Gate())
+    outbox = Outbox(carried.carry)
+    outbox.put(ONE)
+    first = call(outbox.carry_out)
+    carried.gate.wait_reached()
+    outbox.put(TWO)
+    outbox.carry_out(wait=False)
+    outbox.put(THREE)
+    outbox.leave()
+    assert carried == [ONE]
+
+    carried.gate.let_go()
+    first.result(SOON_S)
+    outbox.stop(SOON_S)
+    assert carried == [ONE, TWO, THREE]
+
+
+def test_what_is_put_at_the_end_of_a_turn_is_not_left_behind(call):
+    """Who finds the turn taken goes away, though nobody looks into the outbox any more."""
+
+    class Turn:
+        def __init__(self):
+            self.lock = threading.Lock()
+            self.acquire = self.lock.acquire
+
+        def release(self):
+            if carried == [ONE]:
+                outbox.put(TWO)
+                call(outbox.carry_out, wait=False).result(SOON_S)
+            self.lock.release()
+
+    carried = Carried()
+    outbox = Outbox(carried.carry)
+    outbox._turn = Turn()
+    outbox.put(ONE)
+    outbox.carry_out()
+    assert carried == [ONE, TWO]
+    outbox.stop(SOON_S)
+
+
+def test_what_is_left_is_carried_by_the_outboxs_own_thread_also_at_its_end():
+    names = []
+    outbox = Outbox(lambda _: names.append(threading.current_thread().name))
+    outbox.put(ONE)
+    outbox.leave()
+    outbox.put(TWO)
+    outbox.stop(SOON_S)
+    assert names == ["headgate-client-writer"] * 2
+
+
+def test_an_interrupt_ends_the_turn_and_leaves_the_rest():
+    def interrupt(outgoing):
+        carried.append(outgoing)
+        if outgoing == ONE:
+            raise KeyboardInterrupt
+
+    carried = []
+    outbox = Outbox(interrupt)
+    outbox.put(ONE)
+    outbox.put(TWO)
+    with pytest.raises(KeyboardInterrupt):
+        outbox.carry_out()
+    outbox.stop(SOON_S)
+    assert carried == [ONE, TWO]
