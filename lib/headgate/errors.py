@@ -30,6 +30,14 @@ class BadAllocation(InvalidArgument):
         super().__init__(f"{code}: {message}")
 
 
+class WireError(CoreError):
+    """Bytes that are no message of the protocol, or not all of one. `code` is the spec's name (throttle-protocol 5)."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(f"{code}: {message}")
+
+
 class Closed(CoreError):
     """An operation on a classic window that was closed (rate-limiters.md 7)."""
 

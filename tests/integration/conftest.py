@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 from headgate.spark.session import local_builder
 from kafka_broker import kafka_broker
+from pulsar_standalone import pulsar_standalone
 
-__all__ = ["kafka_broker"]
+__all__ = ["kafka_broker", "pulsar_standalone"]
 
 TESTS = Path(__file__).parents[1]
 
@@ -18,7 +19,7 @@ TESTS = Path(__file__).parents[1]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say."""
     for item in items:
-        for fixture, marker in (("spark", "spark"), ("kafka_broker", "kafka")):
+        for fixture, marker in (("spark", "spark"), ("kafka_broker", "kafka"), ("pulsar_standalone", "pulsar")):
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(marker)
 

@@ -20,6 +20,7 @@ from headgate.conf.limits import (
 )
 from headgate.conf.load import Conf, load_conf, load_resource_groups
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
+from headgate.conf.protocol import protocol_settings
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
 from headgate.conf.settings import (
     InputSettings,
@@ -27,6 +28,7 @@ from headgate.conf.settings import (
     LiveSettings,
     MetricsSettings,
     OperatorSettings,
+    ProtocolSettings,
     Settings,
     TriggerSettings,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "MetricsSettings",
     "OperatorSettings",
     "Policies",
+    "ProtocolSettings",
     "PublishRate",
     "RatePolicies",
     "ResourceGroup",
@@ -63,6 +66,7 @@ __all__ = [
     "level_limits",
     "load_conf",
     "load_resource_groups",
+    "protocol_settings",
     "publish_limits",
     "subscribe_limits",
     "unload_limits",

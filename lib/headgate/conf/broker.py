@@ -134,6 +134,7 @@ class BrokerConf:
     write_buffer_low_water_mark_bytes: int = _integer("pulsarChannelWriteBufferLowWaterMark", 32_768, 0)
 
     bundle_unloading_timeout_ms: int = _integer("namespaceBundleUnloadingTimeoutMs", 60_000, 1, MAX_MS)
+    throttle_receipt_wait_ms: int = _integer("throttleProducerReceiptWaitTimeMillis", 100, INT32_MIN)
 
     # Pulsar's keys of earlier rate limiters: read, checked, without effect.
     topic_publisher_tick_ms: int = _integer("topicPublisherThrottlingTickTimeMillis", 10, INT32_MIN)

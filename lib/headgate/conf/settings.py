@@ -163,6 +163,30 @@ class MetricsSettings(Section):
     topics: Annotated[int, Field(ge=0, le=10_000, description="an integer from 0 to 10000")] = 0
 
 
+class ProtocolSettings(Section):
+    """[protocol]: how the throttle protocol's job waits for rows, and what its broker side decides by.
+
+    What is None is the profile's. The wait for receipts is Pulsar's key, in broker.conf.
+    """
+
+    watermark_delay_ms: Annotated[int, Field(ge=1, le=MAX_MS, description=f"an integer from 1 to {MAX_MS}")] = 1
+    profile: Annotated[Literal["default", "literal"], Field(description="default or literal")] = "default"
+    pause_mode: Annotated[
+        Literal["bucket_refill", "second_boundary"] | None, Field(description="bucket_refill or second_boundary")
+    ] = None
+    phase_ms: Annotated[int | None, Field(ge=0, le=999, description="an integer from 0 to 999")] = None
+    freeze_deadlines: Annotated[bool | None, Field(description="true or false")] = None
+    violation_policy: Annotated[Literal["pause", "off"] | None, Field(description="pause or off")] = None
+    violation_slack_ms: Annotated[int | None, Field(ge=0, le=MAX_MS, description=_DURATION)] = None
+    idle_extension_ms: Annotated[int | None, Field(ge=1, le=MAX_MS, description=f"an integer from 1 to {MAX_MS}")] = (
+        None
+    )
+    extension_step_ms: Annotated[int | None, Field(ge=1, le=MAX_MS, description=f"an integer from 1 to {MAX_MS}")] = (
+        None
+    )
+    hard_floor_pause_ms: Annotated[int | None, Field(ge=0, le=MAX_MS, description=_DURATION)] = None
+
+
 class Settings(Section):
     """The whole of headgate.toml."""
 
@@ -171,6 +195,7 @@ class Settings(Section):
     trigger: Annotated[TriggerSettings, Field(description="a table, [trigger]")] = TriggerSettings()
     live: Annotated[LiveSettings, Field(description="a table, [live]")] = LiveSettings()
     metrics: Annotated[MetricsSettings, Field(description="a table, [metrics]")] = MetricsSettings()
+    protocol: Annotated[ProtocolSettings, Field(description="a table, [protocol]")] = ProtocolSettings()
 
 
 def model_of(path: tuple[Any, ...]) -> type[Section] | None:

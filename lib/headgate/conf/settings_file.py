@@ -58,7 +58,9 @@ def _report(detail: ErrorDetails, path: tuple[Any, ...], got: str, place: Place,
         info = section.model_fields[path[-1]]
         default = info.get_default()
         remedy = "correct it"
-        if not isinstance(default, Section | dict):
+        if default is None:
+            remedy += ", or remove the line for what the profile says"
+        elif not isinstance(default, Section | dict):
             remedy += f", or remove the line for the default ({_written(default)})"
         findings.mistake(place, got, str(info.description), remedy)
 

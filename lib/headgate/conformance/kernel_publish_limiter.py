@@ -156,7 +156,8 @@ class ArrayLimiters(PublishLimiters):
     def _take_marks(self) -> list[str]:
         """Move the trackers by the kernel's marks, log its releases, and return who was released."""
         domain, released = self._domain, []
-        for at_ns, i, producer, _, _, action in domain.marks[: domain.used[MARKS]].tolist():
+        names = ["at_ns", "limiter", "producer", "action"]
+        for at_ns, i, producer, action in domain.marks[: domain.used[MARKS]][names].tolist():
             limiter, name = self._names[i], self._producer_names[producer]
             connection, kind = self._producers[name].connection, SCOPE_TYPES[self._limiters[limiter].scope]
             if action == MARK:

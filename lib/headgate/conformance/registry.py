@@ -11,6 +11,7 @@ from headgate.conformance.adapters import (
     buckets,
     connections,
     dispatch,
+    protocol_broker,
     protocol_client,
     protocol_formulas,
     publishing,
@@ -53,6 +54,7 @@ KINDS: dict[str, Kind] = {
     "admin": Kind(replay_call, quota_admin.admin),
     **_emitting(
         {
+            "broker": protocol_broker.BrokerAdapter,
             "client": protocol_client.client,
             "partitioned": protocol_client.partitioned,
             "formula": protocol_formulas.FormulaOperations,

@@ -48,7 +48,10 @@ class Publish(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A connection is marked (seq: of the publish) or unmarked (seq None) on behalf of a producer by a limiter."""
+    """A connection is marked (seq: of the publish) or unmarked (seq None) on behalf of a producer by a limiter.
+
+    Of a mark there are the limiter's balances and rates, messages and bytes, 0 where it has none.
+    """
 
     at_ns: int
     limiter: int
@@ -56,6 +59,8 @@ class Mark(NamedTuple):
     topic: int
     seq: int | None
     marked: bool
+    balances: tuple[int, int] = (0, 0)
+    rates: tuple[int, int] = (0, 0)
 
 
 class SecondOfUsage(NamedTuple):
@@ -222,7 +227,9 @@ class PublishDomain:
     def _enqueue(self, position: int, limiter: PublishLimiter, event: Publish, causes: int, now_ns: int) -> None:
         if self.tells and limiter.scope is Scope.GROUP:
             self.group_waits.note(position, causes, now_ns)
-        self.marks.append(Mark(now_ns, position, event.producer, event.topic, event.seq, marked=True))
+        messages, bytes_ = (0 if bucket is None else bucket.balance for bucket in limiter.buckets)
+        mark = Mark(now_ns, position, event.producer, event.topic, event.seq, True, (messages, bytes_), limiter.rates)
+        self.marks.append(mark)
         self.waits[event.producer] = self.waits.get(event.producer, 0) + 1
         usage = self.usage[event.topic]
         if usage.waiting == 0:

@@ -66,10 +66,7 @@ class TimedEngine:
 def _without_marks(result: Result) -> Result:
     if not len(result.mark_at_ns):
         return result
-    none = result.mark_at_ns[:0]
-    return result._replace(
-        mark_at_ns=none, mark_limiter=none, mark_producer=none, mark_topic=none, mark_seq=none, mark_action=none
-    )
+    return result._replace(**{name: getattr(result, name)[:0] for name in result._fields if name.startswith("mark_")})
 
 
 def _joined(withheld: Arrivals, step: Step) -> Arrivals:

@@ -52,6 +52,10 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     _take_back(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
+    columns += [
+        np.stack([marks[f"{dimension}_{what}"] for dimension in ("messages", "bytes")], axis=1)
+        for what in ("balance", "rate")
+    ]
     columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
     result = Result._make([*columns, waits_of(arrays), admissions_of(arrays), None])
     if step.dispatch is None:

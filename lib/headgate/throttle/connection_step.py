@@ -21,6 +21,7 @@ from headgate.throttle.ordering import order
 from headgate.throttle.schemas import CONNECTION_EVENTS, DEAD_LETTERS, MARKS
 from headgate.throttle.state import DomainState
 
+_NO_BUCKETS = (None,) * 4
 OPEN, CLOSE, MARK, UNMARK = "open", "close", "mark", "unmark"
 CONNECTION_SCOPE, THREAD_SCOPE = "connection", "io_thread"
 
@@ -186,7 +187,7 @@ class _Step:
     ) -> None:
         broker = self._domain.broker
         row = (at_ns, at_ns // 1000, broker, None, None, connection, scope, limiter, type_, action, self._seq)
-        self._told.append(row)
+        self._told.append(row + _NO_BUCKETS)
 
     def marks(self) -> pa.Table:
         """MARKS, after which the state is as it was left."""

@@ -1,5 +1,6 @@
 """Rows of `marks` and `topic_usage` from what an engine returned."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,9 +42,18 @@ def marks_table(
             _TYPES.take(pc.index_in(scopes, value_set=_SCOPES)),
             np.where(result.mark_action == MARK, "mark", "unmark"),
             pa.array(result.mark_seq, mask=result.mark_action != MARK),
+            *_balances_and_rates(result),
         ],
         MARKS,
     )
+
+
+def _balances_and_rates(result: "Result") -> Iterator[pa.Int64Array]:
+    """By dimension; null where it is not limited, and on unmarks. A rate of 0 is a group that lets nothing pass."""
+    for balance, rate in zip(result.mark_balance.T, result.mark_rate.T, strict=True):
+        is_unlimited = rate == 0
+        yield pa.array(balance, mask=is_unlimited)
+        yield pa.array(np.maximum(rate, 0), mask=is_unlimited)
 
 
 def usage_table(domain: "DomainState", result: "Result", *, offered: bool) -> pa.Table:

@@ -121,8 +121,14 @@ def _result(objects: PublishDomain) -> Result:
     marks = [
         (*mark[:4], NONE if mark.seq is None else mark.seq, MARK if mark.marked else UNMARK) for mark in objects.marks
     ]
+    balances, rates = (
+        np.array([getattr(mark, name) for mark in objects.marks], np.int64).reshape(-1, 2)
+        for name in ("balances", "rates")
+    )
     closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
     topic, second, *counts = columns(closed, 2 + USAGE_COLUMNS)
     waits = Waits._make(columns(objects.group_waits.told, 4))
     admissions = Admissions._make(columns(objects.admissions, 4))
-    return Result._make([*columns(marks, 6), topic, second, np.stack(counts, axis=1), waits, admissions, None])
+    return Result._make(
+        [*columns(marks, 6), balances, rates, topic, second, np.stack(counts, axis=1), waits, admissions, None]
+    )

@@ -128,6 +128,10 @@ MARKS = pa.schema(
         ("type", pa.string()),
         ("action", pa.string()),
         ("seq", pa.int64()),
+        ("messages_balance", pa.int64()),
+        ("messages_per_s", pa.int64()),
+        ("bytes_balance", pa.int64()),
+        ("bytes_per_s", pa.int64()),
     ]
 )
 

@@ -130,6 +130,7 @@ class DispatchResult(NamedTuple):
 class Result(NamedTuple):
     """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types).
 
+    mark_balance, mark_rate: by mark and dimension, messages and bytes; zeros of unmarks.
     waits, admissions: empty unless Rules.slot_ms is set.
     """
 
@@ -139,6 +140,8 @@ class Result(NamedTuple):
     mark_topic: Ints
     mark_seq: Ints
     mark_action: Ints
+    mark_balance: Ints
+    mark_rate: Ints
     closed_topic: Ints
     closed_second: Ints
     closed_counts: Ints

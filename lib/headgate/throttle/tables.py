@@ -89,6 +89,17 @@ class Tables:
         )
         return True
 
+    def extend(self, name: str, rows: pa.Table) -> None:
+        """Append `rows` whatever was appended before. Raises TableError."""
+        table = self._tables[name]
+        try:
+            write_deltalake(table, rows.cast(self._schemas[name]), mode="append")
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"rows cannot be appended to the table {table.table_uri}: {str(error).splitlines()[0]}; see to it that "
+                "it can be written, and restart on the same checkpoint, which goes on where it stopped"
+            ) from error
+
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
         """Append rows to `control`, once under a transaction; others may append, too. Raises TableError."""
         if not rows:

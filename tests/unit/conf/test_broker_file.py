@@ -59,6 +59,7 @@ def test_defaults_are_those_of_the_specification() -> None:
         "pulsarChannelWriteBufferHighWaterMark": "65536",
         "pulsarChannelWriteBufferLowWaterMark": "32768",
         "namespaceBundleUnloadingTimeoutMs": "60000",
+        "throttleProducerReceiptWaitTimeMillis": "100",
         "topicPublisherThrottlingTickTimeMillis": "10",
         "brokerPublisherThrottlingTickTimeMillis": "50",
         "preciseTopicPublishRateLimiterEnable": "false",

@@ -12,6 +12,12 @@ from headgate.conf import Settings
 from headgate.conf.findings import MAX_MS, Findings
 from headgate.conf.settings_file import read_settings
 
+OF_PROFILE = (
+    *("pause_mode", "phase_ms", "freeze_deadlines", "violation_policy", "violation_slack_ms"),
+    *("idle_extension_ms", "extension_step_ms", "hard_floor_pause_ms"),
+)
+"""Keys of [protocol] that the profile decides where they are left out."""
+SECTIONS = "input, live, metrics, operator, protocol, trigger"
 MS = f"an integer from 0 to {MAX_MS}"
 INSTANT = "an ISO 8601 time with its zone, from 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z"
 
@@ -50,6 +56,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "trigger": {"interval_ms": 1000},
         "live": {"live_within_ms": 60_000, "live_lag_ms": 2000},
         "metrics": {"port": 0, "address": "127.0.0.1", "topics": 0},
+        "protocol": {"watermark_delay_ms": 1, "profile": "default", **dict.fromkeys(OF_PROFILE)},
     } == Settings().model_dump()
 
 
@@ -165,6 +172,11 @@ def remove(default: object) -> str:
         ),
         ("metrics", "topics = 10001", f"got 10001; allowed: an integer from 0 to 10000; {remove(0)}"),
         (
+            "protocol",
+            "phase_ms = 1000",
+            "got 1000; allowed: an integer from 0 to 999; correct it, or remove the line for what the profile says",
+        ),
+        (
             "live",
             "live_lags_ms = 1",
             "got an unknown key; allowed: live_lag_ms, live_within_ms; did you mean live_lag_ms?",
@@ -197,14 +209,11 @@ def test_a_wrong_value_names_line_key_value_range_and_default(section: str, line
         ),
         (
             "[triger]",
-            (
-                "headgate.toml line 1: triger: got an unknown key; allowed: input, live, metrics, operator, trigger; "
-                "did you mean trigger?"
-            ),
+            (f"headgate.toml line 1: triger: got an unknown key; allowed: {SECTIONS}; did you mean trigger?"),
         ),
         (
             "x = 1",
-            "headgate.toml line 1: x: got an unknown key; allowed: input, live, metrics, operator, trigger; delete it",
+            f"headgate.toml line 1: x: got an unknown key; allowed: {SECTIONS}; delete it",
         ),
         (
             '[input]\nevent_time_from = "2100-01-01T00:00:00Z"',

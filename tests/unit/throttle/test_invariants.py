@@ -100,6 +100,17 @@ def test_marks_are_in_the_order_of_time_and_name_the_publish_that_caused_them(ro
 
 @thorough
 @given(traffic(), limit_changes(moves=4), all_rules())
+def test_a_mark_tells_of_a_bucket_that_is_used_up_or_a_group_that_lets_nothing_pass(rows, changes, rules):
+    for mark in step_through(whole(rows, changes), rules).marks:
+        buckets = [(mark[f"{of}_balance"], mark[f"{of}_per_s"]) for of in ("messages", "bytes")]
+
+        assert all((balance is None) is (per_s is None) for balance, per_s in buckets)
+        held = [per_s == 0 or balance <= 0 for balance, per_s in buckets if per_s is not None]
+        assert any(held) is (mark["action"] == "mark")
+
+
+@thorough
+@given(traffic(), limit_changes(moves=4), all_rules())
 def test_usage_counts_the_marks_of_each_scope(rows, changes, rules):
     outcome = step_through(whole(rows, changes), rules)
     marks = Counter((mark["topic"], mark["scope"]) for mark in outcome.marks if mark["action"] == "mark")

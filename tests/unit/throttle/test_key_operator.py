@@ -47,6 +47,16 @@ def test_a_late_event_acts_at_the_highest_time_reached(engine):
 
 
 @both_engines
+def test_a_mark_tells_what_its_publish_left_in_the_limiters_buckets(engine):
+    batches = [[TEN_A_SECOND, events_block([event(0, messages=15)]), tick_block(SECOND_US)]]
+    mark, unmark = step_through(batches, Rules(), engine).marks
+    buckets = ("messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s")
+
+    assert [-5, 10, None, None] == [mark[name] for name in buckets]
+    assert [None] * 4 == [unmark[name] for name in buckets]
+
+
+@both_engines
 def test_late_events_of_one_batch_keep_the_order_of_their_times_and_then_of_their_seq(engine):
     late = [event(2000, seq=4, messages=9), event(1000, seq=6, messages=5), event(1000, seq=5, messages=5)]
     batches = [[TEN_A_SECOND, events_block([event(SECOND_US, seq=1, messages=0)])], [events_block(late)]]

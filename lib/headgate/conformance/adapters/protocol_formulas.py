@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from headgate.conformance.adapters.protocol_wire import decode_of, encode_of
 from headgate.core.protocol.pause import Bucket, until_refilled, until_second
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.send_errors import classify
@@ -41,6 +42,8 @@ FORMULAS: dict[str, Formula] = {
     "pause": pause_of,
     "classify": class_of,
     "merge": merge_of,
+    "encode": encode_of,
+    "decode": decode_of,
 }
 
 

@@ -52,8 +52,11 @@ ENTRY = _of_ints("next", "producer", "topic")
 WITHHELD = _of_ints("next", "at_ns", "topic", "messages", "bytes", "seq")
 """An arrival withheld in offered traffic, linked per producer."""
 QUEUE = _of_ints("head", "tail")
-MARKED = _of_ints("at_ns", "limiter", "producer", "topic", "seq", "action")
-"""A mark or unmark; seq is NONE on unmarks."""
+MARKED = _of_ints(
+    *("at_ns", "limiter", "producer", "topic", "seq", "action"),
+    *("messages_balance", "messages_rate", "bytes_balance", "bytes_rate"),
+)
+"""A mark or unmark; on unmarks seq is NONE, and of a mark alone there are the limiter's balances and rates."""
 DUE = _of_ints("due_ns", "owner")
 """Due work: a drain, whose owner is the limiter, or above those a time-out of a producer."""
 WAIT = _of_ints("limiter", "from_ns", "until_ns", "causes")

@@ -63,6 +63,11 @@ def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: 
     mark = domain.marks[n]
     mark.at_ns, mark.limiter, mark.producer, mark.topic = now_ns, i, producer, topic
     mark.seq, mark.action = seq, action
+    mark.messages_balance, mark.messages_rate, mark.bytes_balance, mark.bytes_rate = 0, 0, 0, 0
+    if action == MARK:
+        messages, in_bytes = domain.buckets[i, 0], domain.buckets[i, 1]
+        mark.messages_balance, mark.messages_rate = messages.balance, messages.rate
+        mark.bytes_balance, mark.bytes_rate = in_bytes.balance, in_bytes.rate
     domain.used[MARKS] = n + 1
 
 

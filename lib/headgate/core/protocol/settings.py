@@ -80,6 +80,10 @@ class _Settings:
         column = cls.LITERAL if values.get(PROFILE) == Profile.LITERAL else {}
         return cls(**{**column, **given})
 
+    def values(self) -> dict[str, Any]:
+        """The settings by key, as `of` reads them."""
+        return {setting.key: getattr(self, name) for name, setting in self._keys()}
+
     @classmethod
     def _mistakes(cls, values: Mapping[str, object]) -> Iterator[Mistake]:
         settings = {setting.key: setting for _, setting in cls._keys()}

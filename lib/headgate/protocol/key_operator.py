@@ -1,0 +1,44 @@
+"""What the stateful operator does with one key: its blocks and its state in, blocks for the tables out. No engine."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.numbers import MAX
+from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
+from headgate.protocol.state import NEVER, SlotState
+from headgate.protocol.step import Arrived, ProtocolRules, Told, advance
+from headgate.throttle.blocks import encode, gather
+from headgate.throttle.key_operator import Block
+from headgate.throttle.schemas import MARKS
+
+
+def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: ProtocolRules) -> list[Block]:
+    """Blocks of inputs, marks, time and dead letters in; of decisions, counts, dead letters and progress out."""
+    by_kind: dict[str, list[bytes]] = defaultdict(list)
+    for block in blocks:
+        by_kind[block.kind].append(block.block)
+    inputs, marks = gather(INPUTS, by_kind["inputs"]), gather(MARKS, by_kind["marks"])
+    told = advance(state, _arrived(inputs, marks, gather(TIME, by_kind["time"])), rules)
+    out = list(_blocks(key, state, told, len(inputs) + len(marks)))
+    return out + [Block("dead_letters", 0, block) for block in by_kind["dead_letters"]]
+
+
+def _arrived(inputs: pa.Table, marks: pa.Table, time: pa.Table) -> Arrived:
+    """A finish counts where nothing is above its time."""
+    high_ms = pc.max(time["at_ms"]).as_py()
+    finished_ms = pc.max(time.filter(time["finish"])["at_ms"]).as_py()
+    is_finished = finished_ms is not None and finished_ms == high_ms
+    return Arrived(inputs, marks, NEVER if high_ms is None else high_ms, is_finished)
+
+
+def _blocks(key: str, state: SlotState, told: Told, rows: int) -> Iterator[Block]:
+    for kind in ("decisions", "counts", "dead_letters"):
+        table = getattr(told, kind)
+        if len(table):
+            yield Block(kind, len(table), encode(table))
+    due_ms = min(state.due_ms.tolist(), default=MAX)
+    row = (key, rows, told.late, state.high_ms, len(state.kept), None if due_ms == MAX else due_ms)
+    yield Block("progress", 1, encode(pa.Table.from_pylist([dict(zip(PROGRESS.names, row, strict=True))], PROGRESS)))

@@ -1,0 +1,116 @@
+"""The machines behind one key as objects, those alone to which something happens."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.core.numbers import MAX
+from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker_step import step
+from headgate.core.protocol.connection import Connection
+from headgate.core.protocol.inputs import Input, Open, Receipt
+from headgate.core.protocol.outputs import Command, CommandKind, Output
+from headgate.core.protocol.settings import BrokerSettings
+from headgate.protocol.numbering import Numbering
+from headgate.protocol.state import SlotState
+from headgate.throttle.columns import places
+
+
+class Machine:
+    """A connection by its name: its machine while it is open, and the number of its last decision.
+
+    Decisions are numbered from 1 on, and go on where a name connects again. `metrics` are those since it was loaded.
+    """
+
+    __slots__ = ("connection", "metrics", "numbering", "seq")
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+        self.metrics = BrokerMetrics()
+        self.numbering = Numbering()
+        self.seq = 0
+
+    def feed(self, given: Input, settings: BrokerSettings) -> list[Output]:
+        """What the input, and the timers before it, emit. A closed connection begins with new numbers."""
+        self.connection, emitted = step(self.connection, given, settings, self.metrics)
+        if self.connection is None:
+            self.numbering = Numbering()
+        return emitted
+
+    def advance(self, at_ms: int) -> list[Output]:
+        """What is emitted up to the end of millisecond `at_ms`."""
+        return [] if self.connection is None else self.connection.advance(at_ms)
+
+    @property
+    def due_ms(self) -> int:
+        """When it acts next by itself; numbers.MAX: never."""
+        due_ms = None if self.connection is None else self.connection.next_due_ms()
+        return MAX if due_ms is None else due_ms
+
+    def written(self) -> str:
+        """As JSON."""
+        state = None if self.connection is None else self.connection.state()
+        return json.dumps([self.seq, self.numbering.state(), state], separators=(",", ":"))
+
+    @classmethod
+    def read(cls, written: str) -> "Machine":
+        """What `written` was taken from."""
+        machine = cls()
+        machine.seq, numbering, state = json.loads(written)
+        machine.numbering = Numbering.from_state(numbering)
+        machine.connection = None if state is None else Connection.from_state(state, machine.metrics)
+        return machine
+
+
+class Machines:
+    """A view of a SlotState for what happens in one step; `stored` puts back what was changed."""
+
+    def __init__(self, state: SlotState) -> None:
+        self._state = state
+        self._loaded: dict[str, Machine] = {}
+
+    def load(self, names: list[str]) -> Iterator[tuple[str, Machine]]:
+        """The machines of these connections, new ones where there are none."""
+        found = places(self._state.connection, pa.array(names, pa.string())).tolist()
+        for name, place in zip(names, found, strict=True):
+            if name not in self._loaded:
+                self._loaded[name] = Machine() if place < 0 else Machine.read(self._state.machine[place].as_py())
+            yield name, self._loaded[name]
+
+    def due(self, until_ms: int) -> list[str]:
+        """The connections that act by themselves by then, and are not loaded."""
+        rows = np.flatnonzero(self._state.due_ms <= until_ms)
+        return [name for name in self._state.connection.take(pa.array(rows)).to_pylist() if name not in self._loaded]
+
+    def store(self) -> None:
+        """Put what was loaded into the state. A closed connection leaves the number of its last decision."""
+        state, names = self._state, list(self._loaded)
+        found = places(state.connection, pa.array(names, pa.string()))
+        stay = np.ones(len(state.connection), np.bool_)
+        stay[found[found >= 0]] = False
+        machines = list(self._loaded.values())
+        kept = pa.array(stay)
+        state.connection = pa.concat_arrays([state.connection.filter(kept), pa.array(names, pa.string())])
+        state.machine = pa.concat_arrays(
+            [state.machine.filter(kept), pa.array([machine.written() for machine in machines], pa.string())]
+        )
+        due_ms = np.array([machine.due_ms for machine in machines], np.int64)
+        state.due_ms = np.concatenate([state.due_ms[stay], due_ms])
+
+
+def answers(emitted: list[Output]) -> list[Input]:
+    """What an obedient client does: a receipt for each command that asks it to stop, in the same millisecond."""
+    return [
+        Receipt(output.at_ms, output.request_id)
+        for output in emitted
+        if isinstance(output, Command) and output.kind is not CommandKind.NOTICE
+    ]
+
+
+def opening(row: Any, machine: Machine) -> Iterator[Input]:
+    """What makes a producer of `marks` known where nobody says what producers there are."""
+    if row["producer"] is not None and machine.numbering.id_of(row["topic"], row["producer"]) is None:
+        yield Open(row["at_ms"], machine.numbering.add(row["topic"], row["producer"]), row["topic"])

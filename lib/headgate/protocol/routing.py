@@ -1,0 +1,89 @@
+"""Which key a connection belongs to: slots, so that many connections are one call. No engine: Arrow in, Arrow out."""
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.kernels.domain_types import Ints
+from headgate.protocol.marks import COLUMNS, connection_name
+from headgate.protocol.schemas import INPUTS, TIME
+from headgate.throttle.blocks import encode
+from headgate.throttle.columns import distinct, encoded
+from headgate.throttle.routing import PACKED
+from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.slots import slot_keys
+
+SLOTS = 32
+"""The same for every job: what a checkpoint has in one slot stays there."""
+UNPARSED = "the value is no JSON object of the protocol's inputs"
+
+
+def pack_inputs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        is_good = rows["raw"].is_null()
+        bad = rows.filter(pc.invert(is_good))["raw"].to_pylist()
+        good = rows.filter(is_good).select(INPUTS.names).cast(INPUTS)
+        slots = _slots(good["connection"].fill_null(""))
+        yield _packed([*_letters(bad), *_time(good["at_ms"]), *_by_slot(good, slots, "inputs")])
+
+
+def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Columns of MARKS: blocks of `marks` and `time` by slot."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch]).select(COLUMNS)
+        at_ms = pc.divide(rows["at_ns"], 1_000_000)
+        yield _packed([*_time(at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
+
+
+def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """TIME: to every slot."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch]).cast(TIME)
+        yield _packed([(key, "time", encode(rows)) for key in slot_keys(SLOTS)])
+
+
+def _packed(blocks: list[tuple[str, str, bytes]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(zip(PACKED.names, block, strict=True)) for block in blocks], PACKED)
+
+
+def _letters(raw: list[str]) -> Iterator[tuple[str, str, bytes]]:
+    if raw:
+        rows = [{"reason": UNPARSED, "raw": text, "source": "inputs"} for text in raw]
+        yield slot_keys(SLOTS)[0], "dead_letters", encode(pa.Table.from_pylist(rows, DEAD_LETTERS))
+
+
+def _time(at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:
+    """The highest time goes to every slot."""
+    highest = pc.max(at_ms).as_py()
+    if highest is not None:
+        block = encode(pa.table([[highest], [False]], TIME))
+        yield from ((key, "time", block) for key in slot_keys(SLOTS))
+
+
+def _by_slot(rows: pa.Table, slots: Ints, kind: str) -> Iterator[tuple[str, str, bytes]]:
+    keys, order = slot_keys(SLOTS), np.argsort(slots, kind="stable")
+    chosen = rows.take(pa.array(order)).combine_chunks()
+    present, starts = np.unique(slots[order], return_index=True)
+    for slot, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
+        yield keys[slot], kind, encode(chosen.slice(start, end - start))
+
+
+def _slots(connections: pa.ChunkedArray) -> Ints:
+    names, codes = encoded(connections)
+    return _hashes(names.to_pylist())[codes]
+
+
+def _slots_of_marks(rows: pa.Table) -> Ints:
+    (brokers, of_broker), (names, of_name) = encoded(rows["broker"]), encoded(rows["connection"])
+    first, codes = distinct(of_broker, of_name)
+    pairs = zip(of_broker[first].tolist(), of_name[first].tolist(), strict=True)
+    return _hashes([connection_name(brokers[broker].as_py(), names[name].as_py()) for broker, name in pairs])[codes]
+
+
+def _hashes(names: list[str]) -> Ints:
+    return np.array([zlib.crc32(name.encode()) % SLOTS for name in names], np.int64)

@@ -1,0 +1,63 @@
+"""The life of a streaming query that writes tables: what may begin, and an end between two batches."""
+
+import threading
+from collections.abc import Callable
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.errors import StateError
+from headgate.spark.ending import POLL_S, end_query, is_committed
+from headgate.spark.sources import path_exists
+from headgate.throttle.tables import Tables
+
+
+class QueryLife:
+    """A query runs until it ends by itself, or `stop` is set: then to the end of the batch under way.
+
+    broken_off: a batch took too long for that; the next start runs it again.
+    """
+
+    def __init__(self, stop: threading.Event) -> None:
+        self.stop = stop
+        self.broken_off = False
+        self._batch_ended = threading.Event()
+        self._ended_batch = -1
+
+    def run(
+        self, start: Callable[[], StreamingQuery], wait: Callable[[StreamingQuery], None] | None = None
+    ) -> StreamingQueryException | None:
+        """Why the query failed; None if it ended or a stop was asked for. wait: returns when it is to end."""
+        query = start()
+        try:
+            (wait or self.until_ended)(query)
+        finally:
+            self._batch_ended.clear()
+            if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
+                self.broken_off = True
+        return None if self.stop.is_set() else query.exception()
+
+    def until_ended(self, query: StreamingQuery) -> None:
+        """Wait for the query's own end, or a stop."""
+        while query.isActive and not self.stop.wait(POLL_S):
+            pass
+
+    def heard(self, batch_id: int) -> None:
+        """A batch is in its tables."""
+        self._ended_batch = batch_id
+        self._batch_ended.set()
+
+
+def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:
+    """Raise StateError for a new checkpoint where tables have rows: it takes the input in from its start, and they
+    would have it twice.
+    """
+    if path_exists(spark, f"{checkpoint}/offsets"):
+        return
+    held = [name for name in names if not tables.is_empty(name)]
+    if held:
+        raise StateError(
+            f"the tables {', '.join(held)} under {output} are of another checkpoint than {checkpoint}, which is new: "
+            "give the --checkpoint that they were written with, or move them away"
+        )

@@ -1,0 +1,225 @@
+"""The throttle protocol's query: inputs and marks to the tables of what brokers tell clients (PIP-385)."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState
+
+from headgate.conf import Conf, protocol_settings
+from headgate.errors import InputError
+from headgate.protocol.clock import Clock
+from headgate.protocol.key_operator import step_key
+from headgate.protocol.marks import COLUMNS
+from headgate.protocol.routing import pack_inputs, pack_marks, pack_ticks
+from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS, TIME
+from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
+from headgate.protocol.step import ProtocolRules
+from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
+from headgate.spark.ending import POLL_S
+from headgate.spark.idle import idle_of
+from headgate.spark.life import QueryLife, refuse_another_checkpoint
+from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
+from headgate.spark.protocol_inputs import read_inputs
+from headgate.spark.sink import query_id_of, rows_by_kind
+from headgate.spark.sources import path_exists
+from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.tables import PatientAppend, Tables
+
+PACKED = "key string, kind string, block binary"
+KINDS = {"decisions": DECISIONS, "counts": COUNTS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
+CLOSING_BATCHES = 5
+
+
+@dataclass(frozen=True)
+class ProtocolJob:
+    """What the command line says. marks: whether those of a throttle job with the same output are followed.
+
+    input: what clients and their connections do, None: nobody says, and clients are taken for obedient.
+    commands_topic: the Kafka topic that decisions are sent to as well, None: nowhere.
+    """
+
+    output: str
+    checkpoint: str
+    input: str | None = None
+    format: str = "delta"
+    commands_topic: str | None = None
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class ProtocolResult:
+    """What one batch brought."""
+
+    batch_id: int
+    rows: int
+    late: int
+    commands: int
+    pauses: int
+    dead_letters: int
+
+
+@dataclass(frozen=True)
+class ProtocolOperator:
+    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
+
+    rules: ProtocolRules
+
+    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        kept = decode_state(*state.get) if state.exists else SlotState()
+        out = step_key(key[0], kept, blocks_in(frames), self.rules)
+        keep(state, VERSION, encode_state(kept))
+        yield frame_of(out)
+
+
+class ProtocolRun:
+    """One start of the protocol's job. on_batch hears of each batch once it is in its tables.
+
+    `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
+    start.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: ProtocolJob,
+        conf: Conf,
+        on_batch: Callable[[ProtocolResult], None],
+        stop: threading.Event,
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._conf = conf
+        self._on_batch = on_batch
+        self._life = QueryLife(stop)
+        self._clock = Clock()
+        self._taken_at = datetime.now(UTC)
+        self._taken = 0
+        self._follows_marks = path_exists(spark, f"{job.output}/marks/_delta_log")
+        if job.input is None and not self._follows_marks:
+            raise InputError(
+                f"--output: no table marks is under {job.output}; give the --output of a throttle job, or --input"
+            )
+        if job.input is not None:
+            read_inputs(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
+        self.tables = Tables(job.output, OF_PROTOCOL)
+        refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a batch took too long to wait for its end."""
+        return self._life.broken_off
+
+    def run(self) -> bool:
+        """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
+        self._tick(NEVER)  # every key tells how far it is
+        if not self._job.once:
+            self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
+        else:
+            self._to_the_end(None, availableNow=True)
+            self._close()
+        return not self._life.stop.is_set()
+
+    def dataframe(self) -> DataFrame:
+        """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
+        packed = self._delta("protocol_ticks", *TIME.names).mapInArrow(pack_ticks, PACKED)
+        if self._follows_marks:
+            packed = packed.unionByName(self._delta("marks", *COLUMNS).mapInArrow(pack_marks, PACKED))
+        if self._job.input is not None:
+            inputs = read_inputs(self._spark, self._conf.settings.input, self._job.input, self._job.format)
+            packed = packed.unionByName(inputs.mapInArrow(pack_inputs, PACKED))
+        settings, delay_ms = protocol_settings(self._conf), self._conf.settings.protocol.watermark_delay_ms
+        rules = ProtocolRules(settings, delay_ms, obedient=self._job.input is None)
+        return packed.transform(apply_operator, ProtocolOperator(rules))
+
+    def _delta(self, name: str, *columns: str) -> DataFrame:
+        """Commits that delete or join rows bring nothing."""
+        stream = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
+        return stream.load(f"{self._job.output}/{name}").select(*columns)
+
+    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
+        failure = self._life.run(
+            lambda: (
+                self.dataframe()
+                .writeStream.foreachBatch(self._take)
+                .option("checkpointLocation", self._job.checkpoint)
+                .queryName("protocol")
+                .trigger(**trigger)
+                .start()
+            ),
+            wait,
+        )
+        if failure is not None:
+            raise failure
+
+    def _close(self) -> None:
+        """Let the last millisecond end, again as long as rows come in with the batch that does it."""
+        for _ in range(CLOSING_BATCHES):
+            taken = self._taken
+            if self._life.stop.is_set() or self._clock.high_ms == NEVER:
+                return
+            self._tick(self._clock.high_ms, finish=True)
+            self._to_the_end(None, once=True)
+            if self._taken == taken:
+                return
+
+    def _take(self, output: DataFrame, batch_id: int) -> None:
+        """Exactly once in the tables: each takes a batch in one transaction (query id, batch id). At least once in
+        Kafka, where a batch that is run again sends the same rows, told apart by (connection, seq).
+        """
+        query_id = query_id_of(output)
+        rows = rows_by_kind(output.toArrow(), KINDS)
+        counts = rows["counts"].add_column(0, METRICS.field("batch_id"), pa.repeat(batch_id, len(rows["counts"])))
+        of_tables = (rows["decisions"], counts, rows["dead_letters"])
+        for name, of_table in zip(WRITTEN, of_tables, strict=True):
+            self.tables.append(name, of_table, query_id, batch_id)
+        if self._job.commands_topic is not None and len(rows["decisions"]):
+            self._send(output.sparkSession, rows["decisions"], self._job.commands_topic)
+        self._clock.take(rows["progress"])
+        result = _result(batch_id, rows)
+        if result.rows:
+            self._taken_at = datetime.now(UTC)
+        self._taken += result.rows
+        self._on_batch(result)
+        self._life.heard(batch_id)
+
+    def _send(self, spark: SparkSession, decisions: pa.Table, topic: str) -> None:
+        """One JSON object a decision, nulls left out, in the order of a connection's `seq`. throttle-protocol 6"""
+        kafka = self._conf.settings.input.kafka
+        frame = spark.createDataFrame(decisions).coalesce(1).sort("connection", "seq")
+        values = frame.select(F.col("connection").alias("key"), F.to_json(F.struct(*DECISIONS.names)).alias("value"))
+        servers = {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+        values.write.format("kafka").options(**kafka.spark_options(), **servers, topic=topic).save()
+
+    def _follow(self, query: StreamingQuery) -> None:
+        """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it."""
+        live, append = self._conf.settings.live, PatientAppend(lambda rows: self._tick(**rows[0]))
+        interval_s = max(live.live_lag_ms / 1000, POLL_S)
+        due_s = time.monotonic() + interval_s
+        with idle_of(self._spark, query) as idle:
+            while query.isActive and not self._life.stop.wait(POLL_S):
+                if time.monotonic() < due_s:
+                    continue
+                due_s = time.monotonic() + interval_s
+                at_ms = self._clock.due_tick(live, time.time_ns() // 1_000_000, is_idle=idle.since(self._taken_at))
+                append([] if at_ms is None else [{"at_ms": at_ms}])
+
+    def _tick(self, at_ms: int, *, finish: bool = False) -> None:
+        row = {"at_ms": at_ms, "finish": finish, "written_at": datetime.now(UTC)}
+        self.tables.extend("protocol_ticks", pa.Table.from_pylist([row], TICKS))
+
+
+def _result(batch_id: int, rows: dict[str, pa.Table]) -> ProtocolResult:
+    kinds = rows["decisions"]["kind"]
+    taken, late = (pc.sum(rows["progress"][name]).as_py() or 0 for name in ("rows", "late"))
+    commands, pauses = (pc.sum(pc.equal(kinds, kind)).as_py() or 0 for kind in ("command", "pause"))
+    return ProtocolResult(batch_id, taken, late, commands, pauses, len(rows["dead_letters"]))

@@ -1,0 +1,63 @@
+"""Streams of the protocol's inputs: Delta tables with the columns of docs/tables.md, or JSON objects from Kafka."""
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from headgate.conf import InputSettings
+from headgate.errors import InputError
+from headgate.protocol.schemas import INPUTS
+from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.sources import path_exists
+
+FORMATS = ("delta", "kafka")
+_COLUMNS: T.StructType = from_arrow_schema(INPUTS)
+_CORRUPT = "_corrupt"
+
+
+def read_inputs(spark: SparkSession, settings: InputSettings, place: str, format_: str) -> DataFrame:
+    """INPUTS and `raw`, the text of a row that is no JSON object; a column that the input lacks is null.
+
+    Raises InputError for an input that is not there, that Spark cannot open, or whose columns have other types.
+    """
+    try:
+        return _kafka(spark, settings, place) if format_ == "kafka" else _delta(spark, settings, place)
+    except SPARK_ERRORS as error:
+        raise InputError(f"--input: {place} cannot be read as {format_}: {first_line(error)}") from error
+
+
+def _delta(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame:
+    if not path_exists(spark, f"{path}/_delta_log"):
+        raise InputError(f"--input: no Delta table is at {path}; give the folder of one, or --format kafka")
+    rows = spark.readStream.format("delta").option("maxFilesPerTrigger", settings.max_files_per_trigger).load(path)
+    return rows.select(*(_column(rows, field) for field in _COLUMNS), F.lit(None).cast("string").alias("raw"))
+
+
+def _column(rows: DataFrame, field: T.StructField) -> Column:
+    if field.name not in rows.columns:
+        return F.lit(None).cast(field.dataType).alias(field.name)
+    return F.col(field.name).cast(field.dataType).alias(field.name)
+
+
+def _kafka(spark: SparkSession, settings: InputSettings, topic: str) -> DataFrame:
+    kafka = settings.kafka
+    schema = T.StructType([*_COLUMNS, T.StructField(_CORRUPT, T.StringType())])
+    options = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
+    value = F.make_valid_utf8("value")
+    parsed = F.from_json(value, schema, options)
+    rows = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", kafka.starting_offsets)
+        .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+        .options(**kafka.spark_options())
+        .load()
+        .select(value.alias("value"), parsed.alias("parsed"))
+    )
+    is_bad = F.col("parsed").isNull() | F.col(f"parsed.{_CORRUPT}").isNotNull()
+    return rows.select(
+        *(F.col(f"parsed.{name}").alias(name) for name in INPUTS.names),
+        F.when(is_bad, F.coalesce("value", F.lit(""))).alias("raw"),
+    )

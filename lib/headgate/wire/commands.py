@@ -1,0 +1,57 @@
+"""Commands: the messages that frames carry, each in a BaseCommand beside its type (throttle-protocol 5)."""
+
+from typing import NamedTuple
+
+from headgate.core.numbers import MAX
+from headgate.core.protocol.wire_format import WireType, bytes_field, integer_field, last_values
+from headgate.core.protocol.wire_numbers import THROTTLE_PRODUCER, THROTTLE_PRODUCER_RECEIPT
+from headgate.errors import WireError
+from headgate.wire.messages import Receipt, ThrottleProducer, decode_feature_flags
+from headgate.wire.throttle_pb2 import BaseCommand, CommandConnect
+
+TYPE = BaseCommand.TYPE_FIELD_NUMBER
+FEATURE_FLAGS = CommandConnect.FEATURE_FLAGS_FIELD_NUMBER
+
+
+class Command(NamedTuple):
+    """What a frame says: the number of its type, known here or not, and its message as bytes, not read yet."""
+
+    type: int
+    message: bytes
+
+    def encode(self) -> bytes:
+        """The bytes of a BaseCommand with this one message."""
+        return integer_field(TYPE, self.type) + bytes_field(self.type, self.message)
+
+
+def decode_command(command: bytes) -> Command:
+    """The last type and the last message of that type; a message that is not there reads as one without fields.
+
+    To pass a command on keep its bytes: the rest of a BaseCommand is not in the result.
+    Raises WireError: `malformed`, `missing_type`, or `out_of_range` for a type that no field can have the number of.
+    """
+    command_type = last_values(command, {TYPE: WireType.VARINT}).get(TYPE)
+    if command_type is None:
+        raise WireError("missing_type", "BaseCommand without type, which is required")
+    if not TYPE < int(command_type) <= MAX:
+        raise WireError("out_of_range", f"BaseCommand: type is {command_type!r}, allowed is from {TYPE + 1} to {MAX}")
+    message = last_values(command, {int(command_type): WireType.BYTES}).get(int(command_type), b"")
+    return Command(int(command_type), bytes(message))
+
+
+def throttle_producer(command: ThrottleProducer) -> bytes:
+    """The BaseCommand that asks a producer to stop. Raises InvalidArgument as ThrottleProducer.encode."""
+    return Command(THROTTLE_PRODUCER, command.encode()).encode()
+
+
+def throttle_producer_receipt(receipt: Receipt) -> bytes:
+    """The BaseCommand that answers it. Raises InvalidArgument as Receipt.encode."""
+    return Command(THROTTLE_PRODUCER_RECEIPT, receipt.encode()).encode()
+
+
+def supports_throttle_producer(connect: bytes) -> bool:
+    """Whether a client that sent this CONNECT message has the feature. Without feature flags it has not.
+
+    Raises WireError, code `malformed`. Source: throttle-protocol 5, 16
+    """
+    return decode_feature_flags(bytes(last_values(connect, {FEATURE_FLAGS: WireType.BYTES}).get(FEATURE_FLAGS, b"")))

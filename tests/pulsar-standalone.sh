@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# A real Apache Pulsar broker (standalone: RocksDB metadata, one bookie, no ZooKeeper) on loopback, for tests.
+#   tests/pulsar-standalone.sh start | stop | status
+# Needs Java 17 or newer, Maven, curl, tar; 260 MB of disk, 1.3 GB of memory. start fetches the server distribution once through Maven, starts an
+# empty broker in the background and waits until it is healthy.
+# Environment (all optional):
+#   PULSAR_RUN            folder for data, logs and pid         .cache/pulsar-run
+#   PULSAR_PORT, PULSAR_WEB_PORT                                16650, 18080
+#   PULSAR_EXTRA_CONF     lines "key=value" for the configuration
+#   PULSAR_START_TIMEOUT  seconds to wait                       180
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+version=4.0.8
+run=${PULSAR_RUN:-$root/.cache/pulsar-run}
+port=${PULSAR_PORT:-16650}
+web=${PULSAR_WEB_PORT:-18080}
+timeout=${PULSAR_START_TIMEOUT:-180}
+cache=$root/.cache/pulsar
+dist=$cache/apache-pulsar-$version
+pidfile=$run/pid
+url=http://127.0.0.1:$web
+
+running() { [[ -s $pidfile ]] && kill -0 "$(<"$pidfile")" 2>/dev/null; }
+healthy() { [[ $(curl --noproxy '*' -s -m 5 "$url/admin/v2/brokers/health" 2>/dev/null) == ok ]]; }
+
+fetch() {
+  [[ ! -x $dist/bin/pulsar ]] || return 0
+  local tool part=$cache/part.$$
+  for tool in mvn curl tar; do
+    command -v $tool >/dev/null || { echo "no $tool on the PATH, which Pulsar's distribution is fetched with" >&2; exit 69; }
+  done
+  mkdir -p "$part"
+  mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy -DoutputDirectory="$part" \
+    -Dartifact="org.apache.pulsar:pulsar-server-distribution:$version:tar.gz:bin" >"$part/log" 2>&1 ||
+    { echo "could not fetch Pulsar $version:" >&2; head -n 5 "$part/log" >&2; rm -rf "$part"; exit 69; }
+  tar -xzf "$part/pulsar-server-distribution-$version-bin.tar.gz" -C "$part"
+  # Unpacked beside its place and renamed: it is whole or not there. Another start may have been faster.
+  [[ -d $dist ]] || mv "$part/apache-pulsar-$version" "$dist"
+  rm -rf "$part"
+}
+
+configure() {
+  rm -rf "$run"
+  mkdir -p "$run"
+  # Later lines win. listeningInterface keeps the bookie on loopback, too; resource groups act only with a transport of their usage.
+  cp "$dist/conf/standalone.conf" "$run/standalone.conf"
+  cat >>"$run/standalone.conf" <<EOF
+
+bindAddress=127.0.0.1
+advertisedAddress=127.0.0.1
+listeningInterface=lo
+brokerServicePort=$port
+webServicePort=$web
+brokerDeleteInactiveTopicsEnabled=false
+resourceUsageTransportClassName=org.apache.pulsar.broker.resourcegroup.ResourceUsageTopicTransportManager
+resourceUsageTransportPublishIntervalInSecs=5
+${PULSAR_EXTRA_CONF:-}
+EOF
+  # The transport wants the cluster before standalone has made it on an empty store, and the broker gives up. So make the cluster first.
+  bin/pulsar initialize-cluster-metadata --cluster standalone \
+    --metadata-store "rocksdb://$run/metadata" --configuration-metadata-store "rocksdb://$run/metadata" \
+    --web-service-url "$url" --broker-service-url "pulsar://127.0.0.1:$port" >"$run/prepare.log" 2>&1 ||
+    { echo "could not make the cluster; last lines of $run/prepare.log:" >&2; tail -n 15 "$run/prepare.log" >&2; exit 1; }
+}
+
+start() {
+  if running; then echo "already running, pid $(<"$pidfile")"; return; fi
+  fetch
+  export PULSAR_STANDALONE_CONF=$run/standalone.conf PULSAR_LOG_DIR=$run/logs PULSAR_GC_LOG=" "
+  export PULSAR_MEM=${PULSAR_MEM:-"-Xms256m -Xmx1g -XX:MaxDirectMemorySize=512m"}
+  cd "$dist"
+  configure
+  # bin/pulsar becomes the JVM, so $! is the JVM's pid.
+  nohup bin/pulsar standalone -nfw -nss -a 127.0.0.1 --metadata-dir "$run/metadata" --bookkeeper-dir "$run/bookkeeper" \
+    >"$run/out.log" 2>&1 </dev/null &
+  echo $! >"$pidfile"
+  local end=$((SECONDS + timeout))
+  until healthy; do
+    running || { echo "the broker ended; last lines of $run/out.log:" >&2; tail -n 15 "$run/out.log" >&2; rm -f "$pidfile"; exit 1; }
+    ((SECONDS < end)) || { echo "not healthy after $timeout s, see $run/out.log" >&2; stop; exit 1; }
+    sleep 0.5
+  done
+  echo "ready: pulsar://127.0.0.1:$port $url (pid $(<"$pidfile"))"
+}
+
+stop() {
+  if ! running; then rm -f "$pidfile"; echo "not running"; return; fi
+  local pid
+  pid=$(<"$pidfile")
+  kill "$pid"
+  for _ in {1..120}; do kill -0 "$pid" 2>/dev/null || break; sleep 0.25; done
+  if kill -0 "$pid" 2>/dev/null; then kill -9 "$pid"; fi
+  rm -f "$pidfile"
+  echo "stopped"
+}
+
+status() {
+  if running && healthy; then echo "healthy, pid $(<"$pidfile"), pulsar://127.0.0.1:$port $url"
+  elif running; then echo "starting or sick, pid $(<"$pidfile")"; exit 2
+  else echo "not running"; exit 1
+  fi
+}
+
+case ${1:-} in
+  start | stop | status) "$1" ;;
+  *) echo "usage: $0 start|stop|status" >&2; exit 64 ;;
+esac
