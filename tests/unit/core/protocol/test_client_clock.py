@@ -4,12 +4,13 @@ import sys
 
 import pytest
 
+from headgate.core.numbers import MAX
 from headgate.core.protocol.client import ClientMachine
 from headgate.core.protocol.settings import ClientSettings
 from unit.core.protocol.client_steps import counted, frame, machine_of, play, said
 
 
-@pytest.mark.parametrize("at_ms", [-1, True, 1.0, "1", None])
+@pytest.mark.parametrize("at_ms", [-1, MAX + 1, True, 1.0, "1", None])
 def test_a_time_that_is_none_is_rejected_as_it_came_and_the_clock_stays(at_ms):
     machine = machine_of()
     machine.advance(7)
@@ -150,6 +151,7 @@ def test_a_window_counts_up_to_the_clock_and_not_to_its_end():
     machine.throttle(frame(1, 1, 500), 100)
     machine.advance(140)
 
+    assert 40 == counted(machine)["throttled.duration{reason=TopicProduceQuotaExceeded,topic=t1}"]
     assert 40 == counted(machine)["throttled.duration{reason=TopicProduceQuotaExceeded,topic=t1}"]
     assert 500 == counted(machine)["throttled_times{reason=TopicProduceQuotaExceeded,topic=t1}"]
 
