@@ -29,7 +29,7 @@ def pack_inputs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bad = rows.filter(pc.invert(is_good))["raw"].to_pylist()
         good = rows.filter(is_good).select(INPUTS.names).cast(INPUTS)
         slots = _slots(good["connection"].fill_null(""))
-        yield _packed([*_letters(bad), *_time(good["at_ms"]), *_by_slot(good, slots, "inputs")])
+        yield _packed([*_letters(bad), *_time("inputs", good["at_ms"]), *_by_slot(good, slots, "inputs")])
 
 
 def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -37,14 +37,15 @@ def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch]).select(COLUMNS)
         at_ms = pc.divide(rows["at_ns"], 1_000_000)
-        yield _packed([*_time(at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
+        yield _packed([*_time("marks", at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
 
 
 def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """TIME: to every slot."""
+    """Rows of TICKS: their time for every slot."""
     for batch in batches:
-        rows = pa.Table.from_batches([batch]).cast(TIME)
-        yield _packed([(key, "time", encode(rows)) for key in slot_keys(SLOTS)])
+        rows = pa.Table.from_batches([batch])
+        time = encode(pa.table([pa.nulls(len(rows), pa.string()), rows["at_ms"], rows["finish"]], TIME))
+        yield _packed([(key, "time", time) for key in slot_keys(SLOTS)])
 
 
 def _packed(blocks: list[tuple[str, str, bytes]]) -> pa.RecordBatch:
@@ -57,11 +58,11 @@ def _letters(raw: list[str]) -> Iterator[tuple[str, str, bytes]]:
         yield slot_keys(SLOTS)[0], "dead_letters", encode(pa.Table.from_pylist(rows, DEAD_LETTERS))
 
 
-def _time(at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:
-    """The highest time goes to every slot."""
+def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:
+    """The highest time of a source goes to every slot."""
     highest = pc.max(at_ms).as_py()
     if highest is not None:
-        block = encode(pa.table([[highest], [False]], TIME))
+        block = encode(pa.table([[source], [highest], [False]], TIME))
         yield from ((key, "time", block) for key in slot_keys(SLOTS))
 
 
