@@ -30,7 +30,7 @@ def _arrived(inputs: pa.Table, marks: pa.Table, time: pa.Table) -> Arrived:
     """A finish counts where nothing is above its time."""
     everywhere = time["source"].is_null()
     inputs_ms, marks_ms = (
-        _highest(time.filter(pc.or_(everywhere, pc.equal(time["source"], source).fill_null(False))))  # noqa: FBT003
+        _highest(time.filter(pc.or_(everywhere, pc.equal(time["source"], source).fill_null(False))))
         for source in ("inputs", "marks")
     )
     finish = _highest(time.filter(time["finish"])) == max(inputs_ms, marks_ms) != NEVER
