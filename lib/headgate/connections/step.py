@@ -73,9 +73,9 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
             counts[_second_us(followed.reads.high_ns), name, topic][2] += 1
         if transition is None:
             continue
-        cause = type_ or next(iter(followed.reads.tracker.counts()))
+        cause = _cause(followed, action, type_)
         transitions.append(_row(broker, name, transition, (cause, scope, limiter)))
-        if not transition.auto_read:
+        if transition.auto_read is False:
             for paused in followed.topics:
                 count = counts[_second_us(transition.at_ns), name, paused]
                 count[0] += 1
@@ -104,8 +104,15 @@ def _acted(followed: Followed, action: str, type_: str, at_ns: int) -> Transitio
         case "open":
             return followed.reads.open(at_ns)
         case "close":
-            followed.reads.close(at_ns)
+            return followed.reads.close(at_ns)
     return None
+
+
+def _cause(followed: Followed, action: str, type_: str | None) -> str:
+    """The type of a mark or unmark; of an open the first that is marked; `close` is its own."""
+    if action == "close":
+        return action
+    return type_ or next(iter(followed.reads.tracker.counts()))
 
 
 def _second_us(at_ns: int) -> int:
