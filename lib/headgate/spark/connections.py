@@ -41,7 +41,7 @@ class ConnectionsJob:
 
 @dataclass(frozen=True)
 class ConnectionsResult:
-    """What one batch brought: how often reads were switched off and on."""
+    """What one batch brought: how often reads were switched off, and on. Some that were off end with a close."""
 
     batch_id: int
     paused: int
@@ -132,8 +132,9 @@ class ConnectionsRun:
             self.tables.append(name, rows[name], query_id, batch_id)
         if self._metrics is not None:
             self._metrics.take(batch_id, rows)
-        resumed = pc.sum(rows["connections"]["auto_read"]).as_py() or 0
-        self._on_batch(ConnectionsResult(batch_id, len(rows["connections"]) - resumed, resumed))
+        auto_read = rows["connections"]["auto_read"]
+        paused, resumed = (pc.sum(switch).as_py() or 0 for switch in (pc.invert(auto_read), auto_read))
+        self._on_batch(ConnectionsResult(batch_id, paused, resumed))
         self._ended_batch = batch_id
         self._batch_ended.set()
 
