@@ -2,7 +2,7 @@
 
     python tests/benchmarks/protocol_job.py [--connections 1000 100000] [--repetitions 3] [--save]
 
-Every operation is a row of the job's input: marks, receipts, publishes and unmarks in turn, spread over all connections.
+Every operation is a row of the job's input: marks, receipts, publishes and unmarks in turn, over all connections.
 The engine's own share is what the same rows cost through an operator that keeps as many bytes and does nothing.
 """
 
