@@ -24,6 +24,7 @@ from _jobs import Ends, measured
 from deltalake import write_deltalake
 
 from headgate.conf import load_conf
+from headgate.core.numbers import MAX
 from headgate.core.protocol import inputs
 from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.connection import Connection
@@ -104,7 +105,7 @@ def run_headgate(source: Path, work: Path, connections: int) -> list[float]:
 def run_no_operator(source: Path, work: Path, connections: int) -> list[float]:
     spark, ends = spark_session("benchmark"), Ends()
     rows = read_inputs(spark, load_conf(source / "conf").settings.input, f"{source}/inputs", "delta")
-    packed = rows.mapInArrow(pack_inputs, PACKED).transform(apply_operator, NoOperator(connections))
+    packed = rows.mapInArrow(partial(pack_inputs, MAX), PACKED).transform(apply_operator, NoOperator(connections))
 
     def sink(batch: Any, _batch_id: int) -> None:
         batch.toArrow()

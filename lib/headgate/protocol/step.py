@@ -1,6 +1,5 @@
 """One step of a key: inputs, marks and time in; decisions, counts and dead letters out. No clock, no engine."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.feeding import KINDS, Row, in_order, input_of, together
 from headgate.protocol.machines import Machine, Machines, answers, opening
 from headgate.protocol.marks import rows_of_marks
+from headgate.protocol.routing import written
 from headgate.protocol.schemas import COUNTS, DECISIONS, ROWS
 from headgate.protocol.state import NEVER, SlotState
 from headgate.throttle.schemas import DEAD_LETTERS
@@ -165,9 +165,8 @@ class _Step:
                 self._decisions.append((name, machine.seq, *_decision(output)))
 
     def _refuse(self, row: Row, reason: str) -> None:
-        said = {key: value for key, value in row.items() if value is not None and key != "by_marks"}
         source = "marks" if row["by_marks"] else "inputs"
-        self._letters.append({"reason": reason, "raw": json.dumps(said), "source": source})
+        self._letters.append({"reason": reason, "raw": written(row), "source": source})
 
 
 def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
@@ -175,19 +174,8 @@ def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
     match output:
         case Command(at_ms, request_id, producer, topic, reason, pause_ms, kind):
             until_ms = min(at_ms + pause_ms, MAX) if pause_ms else None
-            return (
-                "command",
-                at_ms,
-                request_id,
-                producer,
-                topic,
-                int(reason),
-                pause_ms,
-                until_ms,
-                str(kind),
-                None,
-                None,
-            )
+            said = (at_ms, request_id, producer, topic, int(reason), pause_ms, until_ms, str(kind))
+            return ("command", *said, None, None)
         case ReadsPaused(at_ms, cause, reason, producer, topic):
             return ("pause", at_ms, None, producer, topic, int(reason), None, None, None, str(cause), None)
         case ReadsResumed(at_ms, off_ms):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -136,7 +137,8 @@ class ProtocolRun:
             packed = packed.unionByName(self._delta("marks", *COLUMNS).mapInArrow(pack_marks, PACKED))
         if self._job.input is not None:
             inputs = read_inputs(self._spark, self._conf.settings.input, self._job.input, self._job.format)
-            packed = packed.unionByName(inputs.mapInArrow(pack_inputs, PACKED))
+            until_ms = int(self._conf.settings.input.event_time_until.timestamp() * 1000)
+            packed = packed.unionByName(inputs.mapInArrow(partial(pack_inputs, until_ms), PACKED))
         settings, delay_ms = protocol_settings(self._conf), self._conf.settings.protocol.watermark_delay_ms
         has = {"inputs": self._job.input is not None, "marks": self._follows_marks}
         sources = frozenset(source for source, is_there in has.items() if is_there)
