@@ -18,7 +18,7 @@ from headgate.wire.throttle_pb2 import (
 
 PROTOCOL_VERSION = 21
 """The newest that Pulsar 4 speaks."""
-TOKEN_METHOD = "token"
+AUTH_METHOD = "token"
 """The method of Pulsar's clients that show a token: its bytes are the authentication data."""
 NO_REQUEST_ID = 2**64 - 1
 """What an error has that answers no request: Pulsar's -1."""
@@ -45,7 +45,7 @@ def connect(
         protocol_version=PROTOCOL_VERSION,
         feature_flags=FeatureFlags(supports_throttle_producer_commands=True) if supports_throttle_producer else None,
         connection=connection,
-        auth_method_name=None if token is None else TOKEN_METHOD,
+        auth_method_name=None if token is None else AUTH_METHOD,
         auth_data=None if token is None else token.encode(),
     )
     return _bytes(BaseCommand(type=BaseCommand.CONNECT, connect=message))
