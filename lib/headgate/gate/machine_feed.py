@@ -95,7 +95,7 @@ class MachineFeed:
 class _MachineSeat:
     """A connection's machine, with its link and the one timer that it needs."""
 
-    __slots__ = ("_clock", "_emitted", "_link", "_machine", "_on_leave", "_timer", "_timer_ms")
+    __slots__ = ("_clock", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timer", "_timer_ms")
 
     def __init__(
         self,
@@ -110,31 +110,47 @@ class _MachineSeat:
         self._clock = clock
         self._emitted = emitted
         self._on_leave = on_leave
+        self._late_ms = 0
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
 
     def tell(self, make: Making) -> BadInput | None:
-        return self._act(self._machine.feed(make(self._clock.now_ms())))
+        return self._feed(make, self._clock.now_ms())
 
     def answered(self, request_id: int, read_ms: int) -> None:
-        """A receipt that is read before a deadline was told is in time, as it is in a broker that stops a timer.
-
-        So where the gate itself is late, which no client can help, the receipt acts at the deadline.
-        """
-        due_ms = self._machine.next_due_ms()
-        at_ms = read_ms if due_ms is None else min(read_ms, due_ms)
-        self._act(self._machine.feed(inputs.Receipt(at_ms, request_id)))
+        self._feed(lambda at_ms: inputs.Receipt(at_ms, request_id), read_ms)
 
     def leave(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._act(self._machine.feed(inputs.Close(self._clock.now_ms())), is_there=False)
+        self._feed(inputs.Close, self._clock.now_ms())
         self._on_leave()
 
     def view(self) -> PlainData:
         return self._machine.view()
 
-    def _act(self, outputs: list[Output], *, is_there: bool = True) -> BadInput | None:
+    def _feed(self, make: Making, now_ms: int) -> BadInput | None:
+        refused = self._act(self._machine.feed(make(self._time_at(now_ms))))
+        if self._machine.is_open:
+            self._arm()
+        return refused
+
+    def _time_at(self, now_ms: int) -> int:
+        """The machine's time stands still before a timer that is due until it is called: the gate is late, which no
+        client can help.
+
+        What sockets hold is read before the timer is called, and a receipt among it is in time, as it is in a broker
+        that stops its timer. What is sent meanwhile has its whole wait. Once no receipt is awaited the machine's time
+        is that of the clock again.
+        """
+        if not self._machine.awaits_receipts:
+            self._late_ms = 0
+        due_ms = self._machine.next_due_ms()
+        if due_ms is not None:
+            self._late_ms = max(self._late_ms, now_ms - due_ms)
+        return now_ms - self._late_ms
+
+    def _act(self, outputs: list[Output]) -> BadInput | None:
         refused = None
         for output in outputs:
             match output:
@@ -150,8 +166,6 @@ class _MachineSeat:
                     refused = error
             if self._emitted is not None:
                 self._emitted(output)
-        if is_there:
-            self._arm()
         return refused
 
     def _arm(self) -> None:
@@ -159,7 +173,7 @@ class _MachineSeat:
         due_ms = self._machine.next_due_ms()
         if due_ms is None:
             return
-        over_ms = due_ms + 1
+        over_ms = due_ms + 1 + self._late_ms
         if self._timer_ms is None or over_ms < self._timer_ms:
             if self._timer is not None:
                 self._timer.cancel()
@@ -167,4 +181,7 @@ class _MachineSeat:
 
     def _fire(self) -> None:
         self._timer_ms = None
-        self._act(self._machine.advance(max(self._clock.now_ms() - 1, 0)))
+        at_ms, due_ms = self._time_at(self._clock.now_ms() - 1), self._machine.next_due_ms()
+        if due_ms is not None and due_ms <= at_ms:  # an earlier timer was settled meanwhile
+            self._act(self._machine.advance(at_ms))
+        self._arm()
