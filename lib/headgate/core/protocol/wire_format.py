@@ -93,6 +93,8 @@ def bytes_field(number: int, value: bytes) -> bytes:
 
 def _varint_at(message: bytes, start: int) -> tuple[int, int]:
     """The varint that starts there, which need not be the shortest, and where the next byte is."""
+    if start < len(message) and message[start] < MORE:  # most are
+        return message[start], start + 1
     value = 0
     for place, byte in enumerate(message[start : start + MAX_VARINT_BYTES]):
         value |= (byte & GROUP_OF_7) << 7 * place
