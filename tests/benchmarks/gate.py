@@ -5,7 +5,7 @@
 The gate is a process of one thread, as `headgate gate machine` is; marks come from within, evenly spread over time and
 connections, and each brings a command. The clients are a second process, which reads each command as headgate's own
 would and answers it at once. A round trip is from when the gate has written a command until it has read its receipt.
-The wait for receipts is so long here that reads never go off: what took more than the usual 100 ms is counted.
+Settings are the defaults: a receipt that takes more than 100 ms turns reads off. Then its limiter lets go at once.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from _bench import Results, parser
 from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.inputs import Trip
-from headgate.core.protocol.outputs import Command, Output
+from headgate.core.protocol.outputs import Command, Output, ReadsPaused
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.clock import LoopClock
 from headgate.gate.command import allow_descriptors
@@ -44,11 +44,9 @@ from headgate.wire import (
 from headgate.wire.throttle_pb2 import BaseCommand
 
 RATES_PER_S = (1_000, 5_000, 10_000)
-TURN_S = 0.005
+TURN_S = 0.002
 SETTLE_S = 1.0
 MS = 1000.0
-WAIT_MS = 100
-PATIENT = BrokerSettings.of({"throttleProducerReceiptWaitTimeMillis": 60_000})
 TEN_SECONDS = [(-999, 100)]
 
 
@@ -72,12 +70,15 @@ class Timed:
 
     sent_s: dict[tuple[str, int], float] = field(default_factory=dict)
     round_trips_s: list[float] = field(default_factory=list)
+    off: list[str] = field(default_factory=list)
     commands: int = 0
 
     def heard(self, connection: str, output: Output) -> None:
         if isinstance(output, Command):
             self.commands += 1
             self.sent_s[connection, output.request_id] = time.perf_counter()
+        elif isinstance(output, ReadsPaused):
+            self.off.append(connection)
 
     def answered(self, connection: str, request_id: int) -> None:
         self.round_trips_s.append(time.perf_counter() - self.sent_s.pop((connection, request_id)))
@@ -106,8 +107,9 @@ class TimedFeed(MachineFeed):
 class Limiters:
     """A publish of each producer in turn trips its limiter, so often that `per_s` commands leave."""
 
-    def __init__(self, feed: MachineFeed, names: list[str]) -> None:
+    def __init__(self, feed: MachineFeed, names: list[str], off: list[str]) -> None:
         self._feed = feed
+        self._off = off
         self._names = names
         self._marked = 0
 
@@ -118,28 +120,30 @@ class Limiters:
             for _ in range(min(due - done, per_s)):
                 self._one()
             done = due
+            while self._off:
+                self._feed.unmark(self._off.pop(), 1, 0, self._marked)
             await asyncio.sleep(TURN_S)
 
     def _one(self) -> None:
-        round_, place = divmod(self._marked, len(self._names))
+        place = self._marked % len(self._names)
         self._marked += 1
-        self._feed.mark(self._names[place], 1, [Trip(0, round_ + 1, TEN_SECONDS)])
+        self._feed.mark(self._names[place], 1, [Trip(0, self._marked, TEN_SECONDS)])
 
 
 async def gate_of(connections: int, seconds: float, out: Pipe) -> None:
     """The gate's process: as long as the clients are there, every rate."""
     clock, counters, metrics, timed = LoopClock(asyncio.get_running_loop()), Counters(), BrokerMetrics(), Timed()
-    feed = TimedFeed(PATIENT, clock, metrics, timed.heard)
+    feed = TimedFeed(BrokerSettings(), clock, metrics, timed.heard)
     feed.timed = timed
     settings = GateSettings.of({"--port": 0, "--max-connections": connections})
     gate, stop = Gate(settings, feed, clock, counters), asyncio.Event()
     serving = asyncio.ensure_future(gate.serve(stop))
     out.send(gate.address[1])
     while len(feed.names()) < connections:
-        await asyncio.sleep(TURN_S)
+        await asyncio.sleep(TURN_S)  # noqa: ASYNC110  nothing says when the last one has joined
     for name in feed.names():
         feed.open(name, 1, "t")
-    limiters = Limiters(feed, feed.names())
+    limiters = Limiters(feed, feed.names(), timed.off)
     for per_s in RATES_PER_S:
         await limiters.mark(per_s, SETTLE_S)
         out.send(await measured(limiters, per_s, seconds, feed, timed))
@@ -228,10 +232,8 @@ def report(results: Results, per_s: int, found: Measured, connections: int) -> l
         results.measure("memory of the gate", "MiB", [found.memory_mb])
         results.target("commands sent", "1/s", [sent], at_least=0.99 * per_s)
     results.check(f"at {per_s:,} a second no connection was lost", passed=found.connections == connections)
-    results.check(f"at {per_s:,} a second reads were always on", passed=found.fallbacks == 0)
-    late = sum(trip_ms > WAIT_MS for trip_ms in trips_ms)
     cells = [f"{per_s:,}", f"{sent:,.0f}", f"{read:,.0f}", f"{half:.2f}", f"{most:.2f}", f"{max(trips_ms):.1f}"]
-    return [*cells, f"{late:,}", f"{found.cpu_s / found.seconds:.2f}"]
+    return [*cells, f"{found.fallbacks:,}", f"{found.cpu_s / found.seconds:.2f}"]
 
 
 def main() -> int:
@@ -253,9 +255,22 @@ def main() -> int:
         clients = context.Process(target=client_process, args=(arguments.connections, mine.recv()))
         clients.start()
         rows = [report(results, per_s, mine.recv(), arguments.connections) for per_s in RATES_PER_S]
-        columns = ("marks a second", "commands/s", "receipts/s", "p50 ms", "p99 ms", "longest ms", "above 100 ms", "gate, of one core")
+        columns = (
+            "marks a second",
+            "commands/s",
+            "receipts/s",
+            "p50 ms",
+            "p99 ms",
+            "longest ms",
+            "reads off",
+            "gate, of one core",
+        )
         results.table("By the rate of marks:", columns, rows)
-        results.note("Gate and clients are Python, a thread each. Marks are made in the gate's thread and are in its time.")
+        results.note(
+            "Gate and clients are Python, a thread each, and need both cores at the highest rate: what else runs then "
+            "shows in the longest round trips. Marks are made in the gate's thread and are in its time. `reads off` "
+            "counts receipts that took more than 100 ms."
+        )
         gate.join()
         clients.join()
     return 0

@@ -23,7 +23,7 @@ class MachineFeed:
     Everything acts at the gate's clock, and timers fire once their millisecond is over. All methods are to be called
     from the gate's event loop.
 
-    Arguments: `on_output`, hears of everything that a machine emits, by its connection's name.
+    Arguments: `on_output`, hears of everything that a machine emits, by its connection's name; it must not call back.
     Attributes: `metrics`, of all connections.
     Source: PIP-385, throttle-protocol 7
     """
@@ -95,7 +95,7 @@ class MachineFeed:
 class _MachineSeat:
     """A connection's machine, with its link and the one timer that it needs."""
 
-    __slots__ = ("_clock", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timer", "_timer_ms")
+    __slots__ = ("_clock", "_due_ms", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timer", "_timer_ms")
 
     def __init__(
         self,
@@ -110,6 +110,7 @@ class _MachineSeat:
         self._clock = clock
         self._emitted = emitted
         self._on_leave = on_leave
+        self._due_ms: int | None = None
         self._late_ms = 0
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
@@ -145,9 +146,8 @@ class _MachineSeat:
         """
         if not self._machine.awaits_receipts:
             self._late_ms = 0
-        due_ms = self._machine.next_due_ms()
-        if due_ms is not None:
-            self._late_ms = max(self._late_ms, now_ms - due_ms)
+        if self._due_ms is not None:
+            self._late_ms = max(self._late_ms, now_ms - self._due_ms)
         return now_ms - self._late_ms
 
     def _act(self, outputs: list[Output]) -> BadInput | None:
@@ -170,10 +170,10 @@ class _MachineSeat:
 
     def _arm(self) -> None:
         """A timer that comes too early, since what it was for is settled, sets the next one."""
-        due_ms = self._machine.next_due_ms()
-        if due_ms is None:
+        self._due_ms = self._machine.next_due_ms()
+        if self._due_ms is None:
             return
-        over_ms = due_ms + 1 + self._late_ms
+        over_ms = self._due_ms + 1 + self._late_ms
         if self._timer_ms is None or over_ms < self._timer_ms:
             if self._timer is not None:
                 self._timer.cancel()
@@ -181,7 +181,7 @@ class _MachineSeat:
 
     def _fire(self) -> None:
         self._timer_ms = None
-        at_ms, due_ms = self._time_at(self._clock.now_ms() - 1), self._machine.next_due_ms()
-        if due_ms is not None and due_ms <= at_ms:  # an earlier timer was settled meanwhile
+        at_ms = self._time_at(self._clock.now_ms() - 1)
+        if self._due_ms is not None and self._due_ms <= at_ms:  # an earlier timer was settled meanwhile
             self._act(self._machine.advance(at_ms))
         self._arm()

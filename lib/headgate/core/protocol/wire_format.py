@@ -73,6 +73,8 @@ def last_values(message: bytes, wire_types: dict[int, WireType]) -> dict[int, in
 
 def varint(value: int) -> bytes:
     """The shortest varint of an integer >= 0; those below 2^64 have at most ten bytes."""
+    if value <= GROUP_OF_7:
+        return bytes((value,))
     written = bytearray()
     while value > GROUP_OF_7:
         written.append(value & GROUP_OF_7 | MORE)
