@@ -71,6 +71,11 @@ class Connection:
         due = [timer[0] for timer in (told.deadline(), told.end()) if timer is not None and timer[0] <= MAX]
         return min(due, default=None)
 
+    @property
+    def awaits_receipts(self) -> bool:
+        """Whether an id is open, its deadline frozen or not."""
+        return bool(self._throttling.told.open_ids)
+
     def view(self) -> PlainData:
         """Reads, holds, queued receipts and producers as a probe shows them. Source: throttle-protocol 19"""
         return {
