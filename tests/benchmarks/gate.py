@@ -139,8 +139,8 @@ async def gate_of(connections: int, seconds: float, out: Pipe) -> None:
     gate, stop = Gate(settings, feed, clock, counters), asyncio.Event()
     serving = asyncio.ensure_future(gate.serve(stop))
     out.send(gate.address[1])
-    while len(feed.names()) < connections:
-        await asyncio.sleep(TURN_S)  # noqa: ASYNC110  nothing says when the last one has joined
+    while len(feed.names()) < connections:  # noqa: ASYNC110  nothing says when the last one has joined
+        await asyncio.sleep(TURN_S)
     for name in feed.names():
         feed.open(name, 1, "t")
     limiters = Limiters(feed, feed.names(), timed.off)
