@@ -64,12 +64,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help="of the throttle job; its tables, too")
     parser.add_argument("--broker", metavar="NAME", help="follow the throttle job of this broker under the output")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: connections-checkpoint under the output")
-    parser.add_argument(
-        "--conf-dir",
-        default="conf",
-        metavar="DIR",
-        help="[trigger] and [metrics] address of headgate.toml; default conf",
-    )
+    conf_help = "[trigger] and [metrics] address of headgate.toml; default conf"
+    parser.add_argument("--conf-dir", default="conf", metavar="DIR", help=conf_help)
     parser.add_argument(
         "--metrics-port", type=port, default=0, metavar="PORT", help="where Prometheus finds metrics; default nowhere"
     )

@@ -1,4 +1,7 @@
-"""What the throttle job's state holds: one row a topic, broker or group with a limiter, as of the last complete batch.
+"""Limiters in the throttle job's state, as of the last complete batch: of publishes, of dispatches and of consumers.
+
+One row a topic, broker or group with a limiter of publishes, a level of dispatches, a consumer that subscribes. Of
+unloads, connections and IO threads, which are in the state, too, nothing is told.
 
 ./spark-submit.sh jobs/state.py --checkpoint output/demo/checkpoint
 """

@@ -62,6 +62,8 @@ def set_up() -> None:
     wanted, state = wanted_state(), read_state()
     if not PYTHON.exists() or state.get("root") != wanted["root"] or INTERRUPTED in state.values():
         state = {"root": wanted["root"], "packages": INTERRUPTED, "project": INTERRUPTED}
+        if VENV.is_symlink():
+            VENV.unlink()  # another checkout's is not emptied
         with steps.step(f"making {VENV.name} with Python {sys.version.split()[0]}"):
             steps.run([sys.executable, "-m", "venv", "--clear", VENV], "Is Python's venv module complete?")
     if state.get("packages") != wanted["packages"]:

@@ -27,8 +27,9 @@ class CommandLine:
 
     @property
     def wants_kafka(self) -> bool:
-        """Whether to load Spark's Kafka connector: asked for before the job, or the job's own --format kafka."""
-        asked = "--with-kafka" in self.own or "--format=kafka" in self.job_arguments
+        """Whether to load Spark's Kafka connector: asked for before the job, or by the job's own options."""
+        options = {argument.partition("=")[0] for argument in self.job_arguments}
+        asked = "--with-kafka" in self.own or "--format=kafka" in self.job_arguments or "--commands-topic" in options
         return asked or ("--format", "kafka") in pairwise(self.job_arguments)
 
     def master(self, defaults: Mapping[str, str]) -> str:

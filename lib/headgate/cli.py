@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headgate import __version__
 from headgate.errors import HeadgateError
+from headgate.gate.arguments import add_gate_arguments
 from headgate.quota.groups_parser import add_groups_actions
 from headgate.quota.usage_parser import add_usage_arguments
 
@@ -104,4 +105,19 @@ def run_usage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_conformance, add_sql, add_groups, add_usage)
+def add_gate(subcommands: "Subcommands") -> None:
+    """`headgate gate machine|table ...`: a service that speaks the throttle protocol with clients."""
+    parser = subcommands.add_parser("gate", help="speak the throttle protocol with clients, over TCP")
+    add_gate_arguments(parser)
+    parser.set_defaults(run=run_gate)
+
+
+def run_gate(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    from headgate.gate.command import run  # noqa: PLC0415  other subcommands need no network
+
+    run(arguments, lambda text: print(text, flush=True))
+    return 0
+
+
+SUBCOMMANDS = (add_conformance, add_sql, add_groups, add_usage, add_gate)

@@ -70,7 +70,7 @@ class TableError(HeadgateError):
 
 
 class EndpointError(HeadgateError):
-    """The endpoint of a job's metrics cannot be opened where it should be."""
+    """The endpoint of a job's metrics, or the port of the gate, cannot be opened where it should be."""
 
 
 class AdminError(HeadgateError):

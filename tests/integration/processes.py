@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from integration.runs import await_that
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +50,13 @@ def run_job(job: str, *arguments: str, **environment: str) -> subprocess.Complet
         timeout=TIMEOUT_S,
         check=False,
     )
+
+
+def connected(done: subprocess.CompletedProcess[str]) -> None:
+    """The job has ended well; skip where Spark's Kafka connector cannot be had."""
+    if done.returncode == UNAVAILABLE:
+        pytest.skip(f"no Kafka connector for Spark: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
 
 
 @contextmanager

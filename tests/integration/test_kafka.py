@@ -3,7 +3,6 @@
 Real processes throughout: the connector has to be loaded when a Java process starts, and only such jobs load it.
 """
 
-import subprocess
 from dataclasses import fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.trace import TraceSpec, write_trace
-from integration.processes import UNAVAILABLE, commits, kill_at_commits, options, run_job
+from integration.processes import commits, connected, kill_at_commits, options, run_job
 from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, run_once, write_conf
 
 TOPIC = "publishes"
@@ -57,12 +56,6 @@ def taken(kafka_broker: str, spark_of_all_tests: SparkSession, tmp_path_factory:
 def spelled(spec: TraceSpec) -> list[str]:
     """The options of jobs/generate.py for this trace."""
     return options(**{field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "start"})
-
-
-def connected(done: subprocess.CompletedProcess[str]) -> None:
-    if done.returncode == UNAVAILABLE:
-        pytest.skip(f"no Kafka connector for Spark: {done.stderr.strip()}")
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_topic_gives_the_rows_of_the_same_traffic_in_files(taken: Taken) -> None:

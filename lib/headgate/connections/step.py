@@ -1,6 +1,5 @@
 """One step of a key: marks of its connections in, what became of their reads out. No clock, no engine."""
 
-from collections import defaultdict
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -9,6 +8,7 @@ import pyarrow.compute as pc
 from headgate.arrow import table_of
 from headgate.connections.kept import Followed, Kept
 from headgate.connections.state import BrokerConnections, Brokers
+from headgate.connections.topic_counts import Place, TopicCounts
 from headgate.core.connection_reads import TYPES, Transition
 from headgate.core.connection_rules import CONDITIONS
 from headgate.core.numbers import MIN
@@ -17,7 +17,7 @@ from headgate.core.publish_limiters import SCOPE_TYPES
 from headgate.core.throttle_tracker import ThrottleType
 from headgate.throttle.columns import encoded
 from headgate.throttle.ordering import by_broker
-from headgate.throttle.schemas import CONNECTION_TOPICS, CONNECTIONS
+from headgate.throttle.schemas import CONNECTIONS
 
 _RANKS = {
     "action": pa.array(["close", "open", "attach", "unmark", "mark"]),
@@ -26,7 +26,6 @@ _RANKS = {
 """Rows of one instant and `seq` in the order in which they act; limiters as they are evaluated (rate-limiters 4)."""
 _ORDER = ("at_ns", "seq", "action", "type", "connection", "topic", "producer", "limiter")
 _READ = ("at_ns", "action", "type", "topic", "scope", "limiter")
-_SECOND_US = 1_000_000
 _NOTHING_HELD = (None,) * len(TYPES)
 
 
@@ -49,17 +48,17 @@ def follow(brokers: Brokers, marks: pa.Table) -> Told:
     Rows act in the order of their time, those of one instant in that of `seq`, after those that time alone did; a row
     that is late acts at the highest time that its connection has seen.
     """
-    nothing = Told(CONNECTIONS.empty_table(), CONNECTION_TOPICS.empty_table())
-    told = [nothing, *(_of_broker(brokers, broker, rows) for broker, rows in by_broker(marks))]
-    return Told(*(pa.concat_tables(tables) for tables in zip(*told, strict=True)))
+    counts = TopicCounts()
+    told = [_of_broker(brokers, broker, rows, counts) for broker, rows in by_broker(marks)]
+    return Told(pa.concat_tables([CONNECTIONS.empty_table(), *told]), counts.table())
 
 
-def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
+def _of_broker(brokers: Brokers, broker: str, rows: pa.Table, counts: TopicCounts) -> pa.Table:
+    """CONNECTIONS of one broker; what it brings for topics is counted in `counts`."""
     rows = _in_order(rows)
     names, codes = encoded(rows["connection"])
     kept = Kept(brokers.get(broker, BrokerConnections()), names)
     transitions: list[tuple[object, ...]] = []
-    counts: dict[tuple[int, str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     known_names = names.to_pylist()
     columns = (rows[name].to_pylist() for name in _READ)
     for code, at_ns, action, type_, topic, scope, limiter in zip(codes.tolist(), *columns, strict=True):
@@ -70,21 +69,17 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table) -> Told:
         if followed.reads.is_over:
             kept.forget(code)
         if action == "mark" and topic is not None:
-            counts[_second_us(followed.reads.high_ns), name, topic][2] += 1
+            counts.mark(Place.of(followed.reads.high_ns, broker, name), topic)
         if transition is None:
             continue
-        cause = type_ or next(iter(followed.reads.tracker.counts()))
+        cause = _cause(followed, action, type_)
         transitions.append(_row(broker, name, transition, (cause, scope, limiter)))
-        if not transition.auto_read:
-            for paused in followed.topics:
-                count = counts[_second_us(transition.at_ns), name, paused]
-                count[0] += 1
-                count[1] += cause in OF_QUOTAS
+        if transition.auto_read is False:
+            counts.pause(Place.of(transition.at_ns, broker, name), followed, by_quotas=cause in OF_QUOTAS)
     brokers[broker] = kept.stored()
     if not len(brokers[broker].name):
         del brokers[broker]
-    counted = sorted((second_us, broker, *place, *count) for (second_us, *place), count in counts.items())
-    return Told(table_of(transitions, CONNECTIONS), table_of(counted, CONNECTION_TOPICS))
+    return table_of(transitions, CONNECTIONS)
 
 
 def _in_order(rows: pa.Table) -> pa.Table:
@@ -104,12 +99,15 @@ def _acted(followed: Followed, action: str, type_: str, at_ns: int) -> Transitio
         case "open":
             return followed.reads.open(at_ns)
         case "close":
-            followed.reads.close(at_ns)
+            return followed.reads.close(at_ns)
     return None
 
 
-def _second_us(at_ns: int) -> int:
-    return at_ns // 1000 // _SECOND_US * _SECOND_US
+def _cause(followed: Followed, action: str, type_: str | None) -> str:
+    """The type of a mark or unmark; of an open the first that is marked; `close` is its own."""
+    if action == "close":
+        return action
+    return type_ or next(iter(followed.reads.tracker.counts()))
 
 
 def _row(broker: str, name: str, transition: Transition, cause: tuple[str | None, ...]) -> tuple[object, ...]:

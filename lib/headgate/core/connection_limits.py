@@ -56,6 +56,11 @@ class ConditionLimits:
         return self.pause_if_unwritable and self.cooldown_ms > 0
 
     @property
+    def cooldown_window(self) -> tuple[int, int]:
+        """So many commands during a cooldown in a period of so many ms."""
+        return self.cooldown_permits, self.cooldown_period_ms
+
+    @property
     def thread_limit_bytes(self) -> int | None:
         """Bytes in flight per IO thread above which its connections are held, None when off. rate-limiters 10.2"""
         if self.max_publish_buffer_mib <= 0 or self.io_threads is None:

@@ -20,14 +20,15 @@ _NEVER = MIN
 
 
 class Transition(NamedTuple):
-    """Reads were switched off or on at `at_ns`; the tracker's metrics after it.
+    """Reads were switched off or on at `at_ns`, or ended while they were off; the tracker's metrics after it.
 
-    held_ns: when they were switched on, for how long each type had held them since they were switched off; these times
-    overlap. Empty when they were switched off.
+    Each pause has one Transition that begins it and, but for one that goes on, one that ends it. auto_read: None when
+    the connection was closed before reads were on again. paused_ns, held_ns: of one that ends a pause, how long reads
+    were off, and for how long each type held them in it; these times overlap. None and empty when it begins.
     """
 
     at_ns: int
-    auto_read: bool
+    auto_read: bool | None
     paused: int
     resumed: int
     throttled_connections: int
@@ -89,8 +90,7 @@ class ConnectionReads:
             self.since_ns[place] = _NEVER
         if result is not MarkResult.CONNECTION_STATE_CHANGED or not self.tracker.active:
             return None
-        held_ns, self.held_ns = tuple(self.held_ns), [0] * len(TYPES)
-        return self._transition(at_ns)._replace(paused_ns=at_ns - self.paused_at_ns, held_ns=held_ns)
+        return self._end_of_pause(at_ns)
 
     def open(self, at_ns: int) -> Transition | None:
         """The connection is there. One that was closed begins anew, but what is still marked goes on holding it."""
@@ -109,10 +109,17 @@ class ConnectionReads:
         self.paused_at_ns = at_ns
         return self._transition(at_ns)
 
-    def close(self, at_ns: int) -> None:
-        """The connection is gone: from here on only counts move."""
-        self._come_to(at_ns)
+    def close(self, at_ns: int) -> Transition | None:
+        """The connection is gone, and a pause with it: from here on only counts move."""
+        at_ns = self._come_to(at_ns)
+        ends_pause = self.tracker.active and not self.tracker.auto_read
         self.tracker.close()
+        if not ends_pause:
+            return None
+        for place, since_ns in enumerate(self.since_ns):
+            if since_ns != _NEVER:
+                self.held_ns[place] += at_ns - since_ns
+        return self._end_of_pause(at_ns)._replace(auto_read=None)
 
     @property
     def is_over(self) -> bool:
@@ -149,6 +156,10 @@ class ConnectionReads:
         if self.owed_at_ns != _NEVER and self.owed_at_ns != self.high_ns:  # noqa: PLR1714  once a mark
             self.owed, self.owed_at_ns = [0] * len(TYPES), _NEVER
         return self.high_ns
+
+    def _end_of_pause(self, at_ns: int) -> Transition:
+        held_ns, self.held_ns = tuple(self.held_ns), [0] * len(TYPES)
+        return self._transition(at_ns)._replace(paused_ns=at_ns - self.paused_at_ns, held_ns=held_ns)
 
     def _transition(self, at_ns: int) -> Transition:
         tracker = self.tracker

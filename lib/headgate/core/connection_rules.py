@@ -159,8 +159,10 @@ class ConnectionRules:
         """Other limits hold from here on, of all connections and threads that are given.
 
         Nothing is marked by that. What a limit that is off now has marked is unmarked, and what stands at half of the
-        new limit or below: no crossing would come there. All else waits for its next crossing.
+        new limit or below: no crossing would come there. All else waits for its next crossing. Other permits or another
+        period of a cooldown begin a window anew, with all of its permits; a hold that goes on ends when it was due.
         """
+        begins_window = limits.cooldown_window != self.limits.cooldown_window
         self._limit(limits)
         half_bytes = -1 if self._thread_limit_bytes is None else self._thread_limit_bytes // 2
         for thread in threads:
@@ -174,6 +176,8 @@ class ConnectionRules:
                 self._unmark(connection, BUFFER, at_ns)
             if not limits.cools_down:
                 self.release(connection, (COOLDOWN,), at_ns)
+            if begins_window:
+                connection.window_start_ns, connection.remaining = at_ns, limits.cooldown_permits
 
     def _clear(self, thread: IoThread, at_ns: int) -> None:
         thread.flagged = False

@@ -46,11 +46,14 @@ def _with_reason_class(letters: pa.Table) -> pa.Table:
 
 
 def _with_switches(transitions: pa.Table) -> pa.Table:
-    """1 where reads were switched off or on: the table's own counts go on from transition to transition."""
+    """1 where reads were switched off or on, 0 in both where a connection was closed while they were off.
+
+    The table's own counts go on from transition to transition.
+    """
     resumed = transitions["auto_read"]
     here = {"paused_here": pc.invert(resumed), "resumed_here": resumed}
     for name, column in here.items():
-        transitions = transitions.append_column(name, pc.cast(column, pa.int64()))
+        transitions = transitions.append_column(name, pc.cast(column.fill_null(fill_value=False), pa.int64()))
     return transitions
 
 
@@ -173,7 +176,7 @@ TABLES = {
             ),
             counter(
                 "headgate_connections_paused_seconds_total",
-                "Lengths of the pauses that have ended.",
+                "Lengths of the pauses that have ended, also by a close.",
                 "broker",
                 column="paused_ns",
                 per=NS_PER_S,

@@ -28,10 +28,18 @@ def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: Protoco
 
 def _arrived(inputs: pa.Table, marks: pa.Table, time: pa.Table) -> Arrived:
     """A finish counts where nothing is above its time."""
-    high_ms = pc.max(time["at_ms"]).as_py()
-    finished_ms = pc.max(time.filter(time["finish"])["at_ms"]).as_py()
-    is_finished = finished_ms is not None and finished_ms == high_ms
-    return Arrived(inputs, marks, NEVER if high_ms is None else high_ms, is_finished)
+    everywhere = time["source"].is_null()
+    inputs_ms, marks_ms = (
+        _highest(time.filter(pc.or_(everywhere, pc.equal(time["source"], source).fill_null(False))))
+        for source in ("inputs", "marks")
+    )
+    finish = _highest(time.filter(time["finish"])) == max(inputs_ms, marks_ms) != NEVER
+    return Arrived(inputs, marks, inputs_ms, marks_ms, finish)
+
+
+def _highest(time: pa.Table) -> int:
+    highest = pc.max(time["at_ms"]).as_py()
+    return NEVER if highest is None else highest
 
 
 def _blocks(key: str, state: SlotState, told: Told, rows: int) -> Iterator[Block]:
@@ -40,5 +48,6 @@ def _blocks(key: str, state: SlotState, told: Told, rows: int) -> Iterator[Block
         if len(table):
             yield Block(kind, len(table), encode(table))
     due_ms = min(state.due_ms.tolist(), default=MAX)
-    row = (key, rows, told.late, state.high_ms, len(state.kept), None if due_ms == MAX else due_ms)
+    waits = (len(state.kept), None if due_ms == MAX else due_ms)
+    row = (key, rows, told.late, state.high_ms, state.done_ms, *waits)
     yield Block("progress", 1, encode(pa.Table.from_pylist([dict(zip(PROGRESS.names, row, strict=True))], PROGRESS)))

@@ -1,7 +1,9 @@
 """Which key a connection belongs to: slots, so that many connections are one call. No engine: Arrow in, Arrow out."""
 
+import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,15 +23,26 @@ SLOTS = 32
 UNPARSED = "the value is no JSON object of the protocol's inputs"
 
 
-def pack_inputs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot."""
+def pack_inputs(until_ms: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot.
+
+    Rows from `until_ms` on are dead letters: one that is dated ahead would make all that follow late.
+    """
     for batch in batches:
         rows = pa.Table.from_batches([batch])
-        is_good = rows["raw"].is_null()
-        bad = rows.filter(pc.invert(is_good))["raw"].to_pylist()
-        good = rows.filter(is_good).select(INPUTS.names).cast(INPUTS)
+        is_text = rows["raw"].is_valid()
+        is_ahead = pc.greater_equal(rows["at_ms"], until_ms).fill_null(False)
+        letters = [(UNPARSED, raw) for raw in rows.filter(is_text)["raw"].to_pylist()]
+        ahead = rows.filter(pc.and_not(is_ahead, is_text)).select(INPUTS.names).to_pylist()
+        letters += [(f"bad_time: got {row['at_ms']}, allowed is up to {until_ms - 1}", written(row)) for row in ahead]
+        good = rows.filter(pc.invert(pc.or_(is_text, is_ahead))).select(INPUTS.names).cast(INPUTS)
         slots = _slots(good["connection"].fill_null(""))
-        yield _packed([*_letters(bad), *_time(good["at_ms"]), *_by_slot(good, slots, "inputs")])
+        yield _packed([*_letters(letters), *_time("inputs", good["at_ms"]), *_by_slot(good, slots, "inputs")])
+
+
+def written(row: Mapping[str, Any]) -> str:
+    """A row as a dead letter shows it: what it has, as JSON."""
+    return json.dumps({name: value for name, value in row.items() if value is not None and name != "by_marks"})
 
 
 def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -37,31 +50,32 @@ def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch]).select(COLUMNS)
         at_ms = pc.divide(rows["at_ns"], 1_000_000)
-        yield _packed([*_time(at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
+        yield _packed([*_time("marks", at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
 
 
 def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """TIME: to every slot."""
+    """Rows of TICKS: their time for every slot."""
     for batch in batches:
-        rows = pa.Table.from_batches([batch]).cast(TIME)
-        yield _packed([(key, "time", encode(rows)) for key in slot_keys(SLOTS)])
+        rows = pa.Table.from_batches([batch])
+        time = encode(pa.table([pa.nulls(len(rows), pa.string()), rows["at_ms"], rows["finish"]], TIME))
+        yield _packed([(key, "time", time) for key in slot_keys(SLOTS)])
 
 
 def _packed(blocks: list[tuple[str, str, bytes]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([dict(zip(PACKED.names, block, strict=True)) for block in blocks], PACKED)
 
 
-def _letters(raw: list[str]) -> Iterator[tuple[str, str, bytes]]:
-    if raw:
-        rows = [{"reason": UNPARSED, "raw": text, "source": "inputs"} for text in raw]
+def _letters(letters: list[tuple[str, str]]) -> Iterator[tuple[str, str, bytes]]:
+    if letters:
+        rows = [{"reason": reason, "raw": raw, "source": "inputs"} for reason, raw in letters]
         yield slot_keys(SLOTS)[0], "dead_letters", encode(pa.Table.from_pylist(rows, DEAD_LETTERS))
 
 
-def _time(at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:
-    """The highest time goes to every slot."""
+def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:
+    """The highest time of a source goes to every slot."""
     highest = pc.max(at_ms).as_py()
     if highest is not None:
-        block = encode(pa.table([[highest], [False]], TIME))
+        block = encode(pa.table([[source], [highest], [False]], TIME))
         yield from ((key, "time", block) for key in slot_keys(SLOTS))
 
 

@@ -61,21 +61,22 @@ COUNTS = pa.schema(
 METRICS = pa.schema([("batch_id", pa.int64()), *COUNTS])
 """The table `throttle_metrics` (throttle-protocol 6); all but `value` is its key."""
 
-TIME = pa.schema([("at_ms", pa.int64()), ("finish", pa.bool_())])
-"""Time has come to `at_ms`. finish: nothing more comes of that millisecond."""
-TICKS = TIME.append(pa.field("written_at", TIMESTAMP))
-"""The table `protocol_ticks`."""
+TIME = pa.schema([("source", pa.string()), ("at_ms", pa.int64()), ("finish", pa.bool_())])
+"""A source has come to `at_ms`; null: all have. finish: nothing more comes of that millisecond."""
+TICKS = pa.schema([("at_ms", pa.int64()), ("finish", pa.bool_()), ("written_at", TIMESTAMP)])
+"""The table `protocol_ticks`: the time to which all sources have come."""
 
 PROGRESS = pa.schema(
     [
         ("key", pa.string()),
         ("rows", pa.int64()),
         ("late", pa.int64()),
-        ("at_ms", pa.int64()),
+        ("high_ms", pa.int64()),
+        ("done_ms", pa.int64()),
         ("kept", pa.int64()),
         ("due_ms", pa.int64()),
     ]
 )
-"""How far a key is: rows of this batch, those of them behind the watermark, the highest time, rows that wait for the
-watermark, and when a machine acts next by itself (null: never).
+"""How far a key is: rows of this batch, those of them behind the watermark, the highest time, the watermark, rows that
+wait for it, and when a machine acts next by itself (null: never).
 """

@@ -14,28 +14,36 @@ from headgate.throttle.columns import no_ints, no_strings, numbers, strings
 
 VERSION = 1
 NEVER = MIN
+_CLOCK = ("inputs_ms", "marks_ms", "done_ms")
 
 
 @dataclass
 class SlotState:
     """The state behind one key.
 
-    high_ms: the highest time heard of; done_ms: the watermark, up to which all was fed. NEVER: nothing yet.
+    inputs_ms, marks_ms: the highest times heard of from each source; done_ms: the watermark, up to which all was fed.
+    NEVER: nothing yet.
     connection, due_ms, machine: names, when each acts next by itself (numbers.MAX: never), and itself as JSON.
     kept: ROWS above the watermark.
     """
 
-    high_ms: int = NEVER
+    inputs_ms: int = NEVER
+    marks_ms: int = NEVER
     done_ms: int = NEVER
     connection: pa.StringArray = field(default_factory=no_strings)
     due_ms: Ints = field(default_factory=no_ints)
     machine: pa.StringArray = field(default_factory=no_strings)
     kept: pa.Table = field(default_factory=ROWS.empty_table)
 
+    @property
+    def high_ms(self) -> int:
+        """The highest time of all sources."""
+        return max(self.inputs_ms, self.marks_ms)
+
 
 def encode_state(state: SlotState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back."""
-    clock = pa.table({"high_ms": [state.high_ms], "done_ms": [state.done_ms]})
+    clock = pa.table({name: [getattr(state, name)] for name in _CLOCK})
     machines = pa.table({"connection": state.connection, "due_ms": state.due_ms, "machine": state.machine})
     return encode_all([clock, machines, state.kept])
 
@@ -50,6 +58,5 @@ def decode_state(version: int, blocks: bytes) -> SlotState:
     clock, machines, kept = decode_all(blocks)
     (row,) = clock.to_pylist()
     due_ms = np.array(numbers(machines["due_ms"]), np.int64)
-    return SlotState(
-        row["high_ms"], row["done_ms"], strings(machines["connection"]), due_ms, strings(machines["machine"]), kept
-    )
+    columns = (strings(machines["connection"]), due_ms, strings(machines["machine"]))
+    return SlotState(row["inputs_ms"], row["marks_ms"], row["done_ms"], *columns, kept)

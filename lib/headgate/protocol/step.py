@@ -1,6 +1,5 @@
 """One step of a key: inputs, marks and time in; decisions, counts and dead letters out. No clock, no engine."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.feeding import KINDS, Row, in_order, input_of, together
 from headgate.protocol.machines import Machine, Machines, answers, opening
 from headgate.protocol.marks import rows_of_marks
+from headgate.protocol.routing import written
 from headgate.protocol.schemas import COUNTS, DECISIONS, ROWS
 from headgate.protocol.state import NEVER, SlotState
 from headgate.throttle.schemas import DEAD_LETTERS
@@ -26,22 +26,28 @@ from headgate.throttle.schemas import DEAD_LETTERS
 class ProtocolRules:
     """What every key goes by.
 
-    settings: of connections that open from now on. delay_ms: how far rows may be behind the highest time, from 1.
+    settings: of connections that open from now on. delay_ms: how far rows of a source may be behind its highest time,
+    from 1. sources: inputs, marks or both; each holds the others back until it has come as far.
     obedient: nobody says what clients there are or do: each connection of `marks` opens with its first row, and its
     client sends a receipt for every command at once.
     """
 
     settings: BrokerSettings = field(default_factory=BrokerSettings)
     delay_ms: int = 1
+    sources: frozenset[str] = frozenset({"inputs", "marks"})
     obedient: bool = False
 
 
 class Arrived(NamedTuple):
-    """What came for a key in a batch. finish: nothing more comes up to the highest time."""
+    """What came for a key in a batch, with the highest times of each source (state.NEVER: none).
+
+    finish: nothing more comes up to the highest time.
+    """
 
     inputs: pa.Table
     marks: pa.Table
-    high_ms: int
+    inputs_ms: int
+    marks_ms: int
     finish: bool = False
 
 
@@ -57,14 +63,17 @@ class Told(NamedTuple):
 def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules) -> Told:
     """Feed every connection what the watermark has reached, in order, and let its time come there.
 
-    The watermark is `delay_ms` below the highest time, or with a finish at it, and never goes back. What is above it
-    waits in the state; what comes behind it is late, and acts at its machine's clock. `state` is changed in place.
+    The watermark is `delay_ms` below the highest time of the source that is least far, or with a finish at it, and
+    never goes back. What is above it waits in the state; what comes behind it is late, and acts at its machine's
+    clock. `state` is changed in place.
     Source: throttle-protocol 7.1
     """
     rows = pa.concat_tables([state.kept, _inputs(arrived.inputs), rows_of_marks(arrived.marks)])
-    before_ms, state.high_ms = state.done_ms, max(state.high_ms, arrived.high_ms)
-    if state.high_ms != NEVER:
-        state.done_ms = max(before_ms, state.high_ms - (0 if arrived.finish else rules.delay_ms))
+    before_ms = state.done_ms
+    state.inputs_ms, state.marks_ms = max(state.inputs_ms, arrived.inputs_ms), max(state.marks_ms, arrived.marks_ms)
+    reached_ms = min({"inputs": state.inputs_ms, "marks": state.marks_ms}[source] for source in rules.sources)
+    if reached_ms != NEVER:
+        state.done_ms = max(before_ms, reached_ms - (0 if arrived.finish else rules.delay_ms))
     waits = pc.fill_null(pc.greater(rows["at_ms"], state.done_ms), False)
     state.kept = rows.filter(waits).combine_chunks()
     fed = rows.filter(pc.invert(waits))
@@ -110,15 +119,14 @@ class _Step:
         row = rows[0]
         if row["by_marks"] and not self._rules.obedient and row["kind"] in {"connect", "close"}:
             return  # the inputs say when connections open and close
-        if self._rules.obedient and row["at_ms"] is not None:
+        if self._rules.obedient:
+            self._emit(name, machine, self._waited(machine, row["at_ms"] - 1))
             for given in self._made_up(machine, row):
-                self._emit(name, machine, self._answered(machine, machine.feed(given, self._rules.settings)))
+                self._emit(name, machine, machine.feed(given, self._rules.settings))
         made = input_of(rows, machine.numbering)
         if made is None:
             self._refuse(row, f"unknown_kind: got {row['kind']!r}, allowed are {', '.join(KINDS)}")
             return
-        if self._rules.obedient and made.at_ms > 0:
-            self._emit(name, machine, self._waited(machine, made.at_ms - 1))
         emitted = self._answered(machine, machine.feed(made, self._rules.settings))
         for output in emitted:
             if isinstance(output, Rejected):
@@ -132,13 +140,14 @@ class _Step:
         yield from opening(row, machine)
 
     def _wait(self, name: str, machine: Machine) -> None:
-        if self._until_ms != NEVER:
-            self._emit(name, machine, self._waited(machine, self._until_ms))
+        self._emit(name, machine, self._waited(machine, self._until_ms))
         self._counts += [(name, made.name, made.labels, made.value) for made in machine.metrics.taken()]
 
     def _waited(self, machine: Machine, until_ms: int) -> list[Output]:
         """What is emitted up to the end of `until_ms`; an obedient client answers in between."""
-        emitted = []
+        emitted: list[Output] = []
+        if until_ms < 0:
+            return emitted
         while self._rules.obedient and machine.due_ms <= until_ms:
             emitted += self._answered(machine, machine.advance(machine.due_ms))
         return emitted + machine.advance(until_ms)
@@ -156,9 +165,8 @@ class _Step:
                 self._decisions.append((name, machine.seq, *_decision(output)))
 
     def _refuse(self, row: Row, reason: str) -> None:
-        said = {key: value for key, value in row.items() if value is not None and key != "by_marks"}
         source = "marks" if row["by_marks"] else "inputs"
-        self._letters.append({"reason": reason, "raw": json.dumps(said), "source": source})
+        self._letters.append({"reason": reason, "raw": written(row), "source": source})
 
 
 def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
@@ -166,19 +174,8 @@ def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
     match output:
         case Command(at_ms, request_id, producer, topic, reason, pause_ms, kind):
             until_ms = min(at_ms + pause_ms, MAX) if pause_ms else None
-            return (
-                "command",
-                at_ms,
-                request_id,
-                producer,
-                topic,
-                int(reason),
-                pause_ms,
-                until_ms,
-                str(kind),
-                None,
-                None,
-            )
+            said = (at_ms, request_id, producer, topic, int(reason), pause_ms, until_ms, str(kind))
+            return ("command", *said, None, None)
         case ReadsPaused(at_ms, cause, reason, producer, topic):
             return ("pause", at_ms, None, producer, topic, int(reason), None, None, None, str(cause), None)
         case ReadsResumed(at_ms, off_ms):

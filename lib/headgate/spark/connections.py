@@ -3,19 +3,19 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState
 
 from headgate.connections.routing import pack_marks
 from headgate.connections.state import VERSION, decode_state, encode_state
 from headgate.connections.step import follow
-from headgate.errors import InputError, StateError
+from headgate.errors import InputError
 from headgate.metrics import Metrics
-from headgate.spark.ending import POLL_S, end_query, is_committed
+from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
 from headgate.spark.sink import query_id_of, rows_by_kind
 from headgate.spark.sources import path_exists
@@ -41,7 +41,7 @@ class ConnectionsJob:
 
 @dataclass(frozen=True)
 class ConnectionsResult:
-    """What one batch brought: how often reads were switched off and on."""
+    """What one batch brought: how often reads were switched off, and on. Some that were off end with a close."""
 
     batch_id: int
     paused: int
@@ -81,38 +81,34 @@ class ConnectionsRun:
         self._spark = spark
         self._job = job
         self._on_batch = on_batch
-        self._stop = stop
-        self._batch_ended = threading.Event()
-        self._ended_batch = -1
-        self.broken_off = False
+        self._life = QueryLife(stop)
         if not path_exists(spark, f"{job.output}/marks/_delta_log"):
             raise InputError(f"--output: no table marks is under {job.output}; give the --output of a throttle job")
         self.tables = Tables(job.output, OF_CONNECTIONS)
-        self._refuse_another_checkpoint()
+        refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *OF_CONNECTIONS)
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a batch took too long to wait for its end."""
+        return self._life.broken_off
 
     def run(self) -> bool:
         """Return True when the marks are used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
-        query = (
-            self.dataframe()
-            .writeStream.foreachBatch(self._take)
-            .option("checkpointLocation", self._job.checkpoint)
-            .queryName("connections")
-            .trigger(
-                **{"availableNow": True}
-                if self._job.once
-                else {"processingTime": f"{self._job.interval_ms} milliseconds"}
+        interval = {"processingTime": f"{self._job.interval_ms} milliseconds"}
+        trigger: dict[str, Any] = {"availableNow": True} if self._job.once else interval
+        failure = self._life.run(
+            lambda: (
+                self.dataframe()
+                .writeStream.foreachBatch(self._take)
+                .option("checkpointLocation", self._job.checkpoint)
+                .queryName("connections")
+                .trigger(**trigger)
+                .start()
             )
-            .start()
         )
-        try:
-            while query.isActive and not self._stop.wait(POLL_S):
-                pass
-        finally:
-            self._end(query)
-        failure = None if self._stop.is_set() else query.exception()
         if failure is not None:
             raise failure
-        return not self._stop.is_set()
+        return not self._life.stop.is_set()
 
     def dataframe(self) -> DataFrame:
         """A row's way: marks -> packed by slot -> operator. Commits that delete or join rows of marks bring nothing."""
@@ -132,25 +128,7 @@ class ConnectionsRun:
             self.tables.append(name, rows[name], query_id, batch_id)
         if self._metrics is not None:
             self._metrics.take(batch_id, rows)
-        resumed = pc.sum(rows["connections"]["auto_read"]).as_py() or 0
-        self._on_batch(ConnectionsResult(batch_id, len(rows["connections"]) - resumed, resumed))
-        self._ended_batch = batch_id
-        self._batch_ended.set()
-
-    def _end(self, query: StreamingQuery) -> None:
-        self._batch_ended.clear()
-        self.broken_off = end_query(
-            query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)
-        )
-
-    def _refuse_another_checkpoint(self) -> None:
-        """A new checkpoint takes marks in from their start, and tables that have them already would have them twice."""
-        if path_exists(self._spark, f"{self._job.checkpoint}/offsets"):
-            return
-        held = [name for name in OF_CONNECTIONS if not self.tables.is_empty(name)]
-        if held:
-            raise StateError(
-                f"the tables {', '.join(held)} under {self._job.output} are of another checkpoint than "
-                f"{self._job.checkpoint}, which is new: give the --checkpoint that they were written with, or move "
-                "them away"
-            )
+        auto_read = rows["connections"]["auto_read"]
+        paused, resumed = (pc.sum(switch).as_py() or 0 for switch in (pc.invert(auto_read), auto_read))
+        self._on_batch(ConnectionsResult(batch_id, paused, resumed))
+        self._life.heard(batch_id)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -21,7 +22,7 @@ from headgate.protocol.clock import Clock
 from headgate.protocol.key_operator import step_key
 from headgate.protocol.marks import COLUMNS
 from headgate.protocol.routing import pack_inputs, pack_marks, pack_ticks
-from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS, TIME
+from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS
 from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
@@ -131,14 +132,17 @@ class ProtocolRun:
 
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
-        packed = self._delta("protocol_ticks", *TIME.names).mapInArrow(pack_ticks, PACKED)
+        packed = self._delta("protocol_ticks", "at_ms", "finish").mapInArrow(pack_ticks, PACKED)
         if self._follows_marks:
             packed = packed.unionByName(self._delta("marks", *COLUMNS).mapInArrow(pack_marks, PACKED))
         if self._job.input is not None:
             inputs = read_inputs(self._spark, self._conf.settings.input, self._job.input, self._job.format)
-            packed = packed.unionByName(inputs.mapInArrow(pack_inputs, PACKED))
+            until_ms = int(self._conf.settings.input.event_time_until.timestamp() * 1000)
+            packed = packed.unionByName(inputs.mapInArrow(partial(pack_inputs, until_ms), PACKED))
         settings, delay_ms = protocol_settings(self._conf), self._conf.settings.protocol.watermark_delay_ms
-        rules = ProtocolRules(settings, delay_ms, obedient=self._job.input is None)
+        has = {"inputs": self._job.input is not None, "marks": self._follows_marks}
+        sources = frozenset(source for source, is_there in has.items() if is_there)
+        rules = ProtocolRules(settings, delay_ms, sources, obedient=self._job.input is None)
         return packed.transform(apply_operator, ProtocolOperator(rules))
 
     def _delta(self, name: str, *columns: str) -> DataFrame:

@@ -233,7 +233,7 @@ class ThrottleRun:
         rows = (
             self._spark.readStream.format("delta")
             .load(f"{self._job.output}/control")
-            .where("kind is null or kind != 'layout'")
+            .where("not (kind <=> 'layout' and source <=> 'job')")
         )
         return rows.mapInArrow(partial(pack_control, self._routing), PACKED)
 

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headgate.arrow import TIMESTAMP
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.domain_types import Flags, Ints
 from headgate.throttle.columns import encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.schemas import MARKS
 
@@ -38,13 +37,21 @@ def first_publishes(domain: "DomainState", events: pa.Table, order: Ints, topic:
     if (indices < 0).any():
         _add(known, names, of_event[order], indices)
     pairs = topic * _CONNECTIONS + indices[of_event]
-    is_new = pc.invert(pc.is_in(pa.array(pairs), value_set=pa.array(known.pairs))).to_numpy(zero_copy_only=False)
+    is_new = ~_are_among(known.pairs, pairs)
     if not is_new.any():
         return MARKS.empty_table()
     new = order[is_new[order]]
     first = new[np.sort(np.unique(pairs[new], return_index=True)[1])]
     known.pairs = np.sort(np.concatenate([known.pairs, pairs[first]]))
     return _rows(domain, events.take(pa.array(first)))
+
+
+def _are_among(pairs: Ints, wanted: Ints) -> Flags:
+    """Whether each is there. pairs: sorted; a search costs what is wanted, not what there is."""
+    place = np.searchsorted(pairs, wanted)
+    is_within = place < len(pairs)
+    is_within[is_within] = pairs[place[is_within]] == wanted[is_within]
+    return is_within
 
 
 def _add(known: ConnectionTopics, names: pa.StringArray, acting: Ints, indices: Ints) -> None:

@@ -49,7 +49,7 @@ CONF, JOB, QUOTA = "conf", "job", "quota"
 FROM_THE_START = datetime(1970, 1, 1, tzinfo=UTC)
 NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
-MOST_PERIOD_S = 2**31 - 1
+MOST_PERIOD_S = MOST_OF_CONDITIONS = 2**31 - 1
 _NAMESPACE = re.compile("[^/]+/[^/]+")
 ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | ConnectionLimitRow | AttachmentRow
 KINDS_OF_LEVELS = {
@@ -267,9 +267,11 @@ def _fault(routing: Routing, row: dict[str, Any]) -> str | None:
 
 
 def _fault_of_limit(routing: Routing, row: dict[str, Any]) -> str | None:
-    for rate in ("messages_per_s", "bytes_per_s", "subscribes_per_period", "period_s"):
+    for rate in ("messages_per_s", "bytes_per_s", "subscribes_per_period"):
         if row[rate] is not None and row[rate] < 0:
             return f"{rate}: got {row[rate]}, allowed is a whole number from 0, which is off (of a group it blocks)"
+    if not 0 <= (row["period_s"] or 0) <= MOST_PERIOD_S:
+        return f"period_s: got {row['period_s']}, allowed is null or a whole number from 0 to {MOST_PERIOD_S}"
     if row["kind"] == SUBSCRIBE_LIMIT and (row["subscribes_per_period"] is None) != (row["period_s"] is None):
         return "subscribes_per_period, period_s: got one of them, allowed are both, or neither: the policy is gone then"
     if row["kind"] in OF_DISPATCH and (fault := _fault_of_period(row)):
@@ -293,8 +295,6 @@ def _fault_of_period(row: dict[str, Any]) -> str | None:
     scope, period_s = row["scope"], row["period_s"]
     if scope == "group" and period_s not in {None, 1}:
         return f"period_s: got {period_s}, allowed is null or 1 with scope group: rates of groups are per second"
-    if (period_s or 1) > MOST_PERIOD_S:
-        return f"period_s: got {period_s}, allowed is null, which is 1, or up to {MOST_PERIOD_S}"
     if scope in {"group", "broker"} and row["relative_to_publish_rate"]:
         return f"relative_to_publish_rate: got true, allowed is null or false with scope {scope}"
     return None
@@ -313,8 +313,8 @@ def _fault_of_unload_limit(row: dict[str, Any]) -> str | None:
 
 def _fault_of_conditions(row: dict[str, Any]) -> str | None:
     for name in CONDITIONS:
-        if (row[name] or 0) < 0:
-            return f"{name}: got {row[name]}, allowed is a whole number from 0, which is off"
+        if not 0 <= (row[name] or 0) <= MOST_OF_CONDITIONS:
+            return f"{name}: got {row[name]}, allowed is a whole number from 0, which is off, to {MOST_OF_CONDITIONS}"
     needed = ["io_threads"] if row["max_publish_buffer_mib"] else []
     if row["pause_if_unwritable"] and row["cooldown_ms"]:
         needed += ["cooldown_permits", "cooldown_period_ms"]

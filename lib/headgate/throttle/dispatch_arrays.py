@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from headgate.core.kernels.dispatch import line_of, run
+from headgate.core.kernels.dispatch import DONE, TOLD_AT_ONCE, begin, line_of, run
 from headgate.core.kernels.dispatch_levels import settle_levels
 from headgate.core.kernels.dispatch_types import (
     GROUP,
@@ -13,7 +13,16 @@ from headgate.core.kernels.dispatch_types import (
     WITHHELD_READ,
     DispatchArrays,
 )
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, POOLS, WAIT, WITHHELD_ROWS, Ints, Records
+from headgate.core.kernels.domain_types import (
+    ADMISSION_ROWS,
+    NONE,
+    POOLS,
+    WAIT,
+    WAIT_ROWS,
+    WITHHELD_ROWS,
+    Ints,
+    Records,
+)
 from headgate.core.kernels.links import chain, positions
 from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
@@ -23,8 +32,10 @@ from headgate.throttle.step import DispatchResult, Rules, Starts
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:
-    arrays = _laid_out(state, step, rules)
-    run(arrays, step.operations, step.begin_ns, until_ns)
+    arrays, place = _laid_out(state, step, rules), 0
+    begin(arrays, step.begin_ns)
+    while (place := run(arrays, step.operations, place, until_ns)) != DONE:
+        arrays = _with_room(arrays)
     line = line_of(arrays)
     _take_back(state, arrays, line)
     started = arrays.starts[: arrays.used[ADMISSION_ROWS]]
@@ -33,10 +44,10 @@ def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules:
 
 
 def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> DispatchArrays:
-    """Pools are as large as the step can need.
+    """Pools but for waits are as large as the step can need: a read starts once.
 
-    A read starts once. A wait is told as it ends or as its causes grow, at most twice an operation or a withheld read,
-    each of which can begin one; or it was on as the step began.
+    A wait is told as it ends or as its causes grow, at each retry anew, of which a step over a long gap has many: there
+    is room for those of a short one.
     """
     withheld, operations = len(state.reads["at_ns"]), len(step.operations.at_ns)
     levels, kept = len(state.keys), len(state.subscription_due_ns)
@@ -56,7 +67,7 @@ def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatc
         chains=step.chains,
         subscriptions=subscriptions,
         reads=reads,
-        group_waits=np.empty(2 * (operations + withheld + levels) if tells else 0, WAIT),
+        group_waits=np.empty(TOLD_AT_ONCE * (operations + withheld + levels) if tells else 0, WAIT),
         held_by=np.zeros(operations, np.int64),
         starts=np.empty(operations + withheld if rules.offered else 0, START),
         line=ints(0, kept - 1, kept),
@@ -68,6 +79,14 @@ def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatc
     )
     settle_levels(arrays)
     return arrays
+
+
+def _with_room(arrays: DispatchArrays) -> DispatchArrays:
+    """With twice the room for waits."""
+    told = arrays.used[WAIT_ROWS]
+    waits = np.empty(2 * len(arrays.group_waits), WAIT)
+    waits[:told] = arrays.group_waits[:told]
+    return arrays._replace(group_waits=waits)
 
 
 def _subscriptions(state: DispatchState, step: DispatchStep) -> Records:

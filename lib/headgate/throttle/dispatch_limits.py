@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.throttle.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT, UNLIMITED, Change
-from headgate.throttle.keys import BROKER_KEY, group_key, place_of_level
+from headgate.throttle.keys import BROKER_KEY, are_groups, group_key, place_of_level
 from headgate.throttle.limits import Book
 from headgate.throttle.names import namespace_of, without_partition
 
@@ -17,17 +19,16 @@ KIND_OF = {"topic": DISPATCH_LIMIT, "subscription": SUBSCRIPTION_LIMIT, "replica
 
 
 class LevelIndex:
-    """Levels by what limits them: built once for all changes of a step, as there may be many of both."""
+    """Levels by what limits them: built once for all changes of a step, as there may be many of both.
+
+    Which levels are under a default, a namespace or a topic is worked out for the first change of such a scope: groups'
+    limits, which come all the time where quotas are shared, do not need it.
+    """
 
     def __init__(self, keys: pa.StringArray) -> None:
-        self._keys = keys.to_pylist()
-        self._by_key = {key: position for position, key in enumerate(self._keys)}
-        self._under: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-        for position, (scope, topic, _) in enumerate(map(place_of_level, self._keys)):
-            if kind := KIND_OF.get(scope):
-                name = without_partition(topic)
-                for place in (("default", ""), ("namespace", namespace_of(name)), ("topic", name)):
-                    self._under[kind, *place].append(position)
+        self._keys = keys
+        shared = pc.indices_nonzero(pc.or_(are_groups(keys), pc.equal(keys, BROKER_KEY)))
+        self._by_key = dict(zip(keys.take(shared).to_pylist(), shared.to_pylist(), strict=True))
 
     def concerned(self, change: Change) -> list[int]:
         """Positions of the levels whose rates a change can move."""
@@ -36,9 +37,20 @@ class LevelIndex:
             return [self._by_key[key]] if key in self._by_key else []
         return self._under.get((change.kind, change.scope, change.name), [])
 
+    @cached_property
+    def _under(self) -> dict[tuple[str, str, str], list[int]]:
+        under: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+        for position, (scope, topic, _) in enumerate(map(place_of_level, self._keys.to_pylist())):
+            if kind := KIND_OF.get(scope):
+                name = without_partition(topic)
+                for place in (("default", ""), ("namespace", namespace_of(name)), ("topic", name)):
+                    under[kind, *place].append(position)
+        return under
+
     def keys_at(self, positions: Sequence[int]) -> list[str]:
         """Keys of the levels at these positions."""
-        return [self._keys[position] for position in positions]
+        keys: list[str] = self._keys.take(pa.array(positions, pa.int64())).to_pylist()
+        return keys
 
 
 def rates_of(book: Book, keys: Sequence[str]) -> Ints:

@@ -83,19 +83,19 @@ def _levels(state: DispatchState, rules: Rules) -> list[Level]:
             if born:
                 level.missing(0)
         for kind, meter in enumerate(level.made.meters if level.made else ()):
-            _read_meter(meter, state.levels, (position, kind))
+            _read_meter(meter, state.levels, (position, kind), is_group=bool(is_group))
         levels.append(level)
     return levels
 
 
-def _read_meter(meter: Meter | None, levels: dict[str, Ints], place: tuple[int, int]) -> None:
-    """Set a meter to what the columns hold at `place`: position and dimension."""
+def _read_meter(meter: Meter | None, levels: dict[str, Ints], place: tuple[int, int], *, is_group: bool) -> None:
+    """Set a meter to what the columns hold at `place`: position and dimension. Groups keep no floor: it follows."""
     if isinstance(meter, BucketMeter):
         read_bucket(meter.bucket, levels, place)
         if meter.bucket.dynamic:
             meter.bucket.rate = meter.bucket.capacity = int(levels["rate"][place])
-        floor = int(levels["floor"][place])
-        if floor:
+        if not is_group:
+            floor = int(levels["floor"][place])
             meter.bucket.max_debt = None if floor == MIN else -floor
     elif isinstance(meter, WindowMeter):
         window, next_ns = meter.window, int(levels["last_ns"][place])

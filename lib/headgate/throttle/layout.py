@@ -99,7 +99,9 @@ def kept_checkpoint(control: pa.Table) -> str | None:
 
 
 def _newest_row(control: pa.Table) -> dict[str, Any] | None:
-    rows = control.filter(pc.equal(control["kind"], LAYOUT)).select(["seq", "name", "key"]).to_pylist()
+    """Of those that a job wrote: what others append under that name is a dead letter."""
+    is_layout = pc.and_(pc.equal(control["kind"], LAYOUT), pc.equal(control["source"], JOB))
+    rows = control.filter(is_layout).select(["seq", "name", "key"]).to_pylist()
     return max(rows, key=lambda row: row["seq"], default=None)
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint's state holds, as a table: one row a topic, broker or group that has a limiter. No engine."""
+"""Limiters in a checkpoint's state, as a table: of publishes, levels of dispatches, consumers' buckets. No engine."""
 
 from collections.abc import Iterable
 

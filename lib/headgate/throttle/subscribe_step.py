@@ -3,22 +3,24 @@
 The rule of an attempt is the core's (`subscribe_limiter`); here is only whose bucket it is (rate-limiters 8).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.arrow import TIMESTAMP
-from headgate.core.kernels.domain_types import Flags, Ints
+from headgate.core.kernels.domain_types import NONE, Flags, Ints
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.changes import OFF, Change, Rates
-from headgate.throttle.columns import distinct, encoded, numbers, strings
+from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import order
 from headgate.throttle.schemas import SUBSCRIBE_DECISIONS
 from headgate.throttle.state import DomainState
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.topic_index import TopicIndex
 
 UNLIMITED = -1
 """What is left to a consumer that nothing limits."""
@@ -30,21 +32,30 @@ def decide_subscribes(domain: DomainState, rows: pa.Table, changes: Sequence[Cha
     rows: SUBSCRIBES that are due. changes: of limits of subscribes, in their order; at one instant they come before
     attempts. Nothing acts before the domain's clock.
     """
-    state, book, done_ns = domain.subscribes, domain.book, domain.clock.done_ns
+    index = _topics(domain.subscribes, rows, changes)
     if not len(rows):
-        _follow(state, book, changes, done_ns)
+        _follow(domain, index, changes)
         return SUBSCRIBE_DECISIONS.empty_table()
+    done_ns = domain.clock.done_ns
     rows = rows.take(pa.array(order(rows)))
     at_ns = np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns)
     ends_ns = np.array([max(change.effective_us * 1000, done_ns) for change in changes], np.int64)
     decided = []
-    start = 0
+    start = followed = 0
     for number, end in enumerate([*np.searchsorted(at_ns, ends_ns, side="left").tolist(), len(rows)]):
         if end > start:
+            _follow(domain, index, changes[followed:number])
             decided.append(_attempts(domain, rows.slice(start, end - start), at_ns[start:end]))
-            start = end
-        _follow(state, book, changes[number : number + 1], done_ns)
+            start, followed = end, number
+    _follow(domain, index, changes[followed:])
     return pa.concat_tables(decided)
+
+
+def _topics(state: SubscribeState, rows: pa.Table, changes: Sequence[Change]) -> TopicIndex:
+    """Every topic of the step, for changes alone."""
+    if not changes:
+        return TopicIndex(no_strings())
+    return TopicIndex(pc.unique(pa.concat_arrays([state.topic, strings(rows["topic"])])))
 
 
 def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
@@ -98,20 +109,31 @@ def _register(state: SubscribeState, rows: pa.Table) -> Ints:
     return position[kept:]
 
 
-def _follow(state: SubscribeState, book: Book, changes: Iterable[Change], done_ns: int) -> None:
-    """Carry out changes of limits: whose rate is another one than before begins with a full bucket, or has none."""
+def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -> None:
+    """Carry out changes of limits: whose rate is another one than before begins with a full bucket, or has none.
+
+    A bucket that one of them took away does not come back with a later one.
+    """
+    state, book = domain.subscribes, domain.book
+    topic = places(index.names, state.topic) if changes else no_ints()
+    has_bucket = np.ones(len(topic), np.bool_)
     for change in changes:
         book.apply(change)
-        if not len(state.topic):
-            continue
-        topics, codes = encoded(state.topic)
-        rates = np.array([book.subscribe_rate_of(topic) for topic in topics.to_pylist()], np.int64)[codes]
-        moved = (rates[:, 0] != state.buckets["rate"]) | (rates[:, 1] != state.buckets["period_s"])
-        at_ns = max(change.effective_us * 1000, done_ns)
-        full = (*rates.T, rates[:, 0], at_ns, 0)
-        for name, values in zip(SUBSCRIBE_FIELDS, full, strict=True):
-            state.buckets[name] = np.where(moved, values, state.buckets[name])
-        _forget(state, rates[:, 0] > 0)
+        concerned = index.concerned(change) if len(topic) else no_ints()
+        rates = np.full((len(index.names), len(OFF)), NONE)
+        rates[concerned] = _rates(book, index.names_at(concerned))
+        new = rates[topic]
+        differ = (new[:, 0] != state.buckets["rate"]) | (new[:, 1] != state.buckets["period_s"])
+        moved = np.flatnonzero(has_bucket & differ & (new[:, 0] != NONE))
+        at_ns = max(change.effective_us * 1000, domain.clock.done_ns)
+        for name, values in zip(SUBSCRIBE_FIELDS, (*new[moved].T, new[moved, 0], at_ns, 0), strict=True):
+            state.buckets[name][moved] = values
+        has_bucket[moved] = new[moved, 0] > 0
+    _forget(state, has_bucket)
+
+
+def _rates(book: Book, topics: Sequence[str]) -> Ints:
+    return np.array([book.subscribe_rate_of(topic) for topic in topics], np.int64).reshape(-1, len(OFF))
 
 
 def _forget(state: SubscribeState, stay: Flags) -> None:

@@ -10,6 +10,7 @@ from headgate.wire.commands import (
     throttle_producer,
     throttle_producer_receipt,
 )
+from headgate.wire.connect import Connect
 from headgate.wire.frames import MAX_FRAME_SIZE, BadFrame, Frame, FrameReader
 from headgate.wire.messages import Receipt, ThrottleProducer
 
@@ -17,6 +18,7 @@ __all__ = [
     "MAX_FRAME_SIZE",
     "BadFrame",
     "Command",
+    "Connect",
     "Frame",
     "FrameReader",
     "Receipt",

@@ -12,6 +12,14 @@ from headgate.wire.throttle_pb2 import BaseCommand, CommandConnect
 TYPE = BaseCommand.TYPE_FIELD_NUMBER
 FEATURE_FLAGS = CommandConnect.FEATURE_FLAGS_FIELD_NUMBER
 
+_OWN = {
+    integer_field(TYPE, number) + bytes_field(number, b"")[:-1]: number
+    for number in (THROTTLE_PRODUCER, THROTTLE_PRODUCER_RECEIPT)
+}
+"""How a command of the protocol begins as it is always written: all before the size of its message."""
+_BEGINS = 6
+_MOST_IN_A_BYTE = 127
+
 
 class Command(NamedTuple):
     """What a frame says: the number of its type, known here or not, and its message as bytes, not read yet."""
@@ -30,6 +38,9 @@ def decode_command(command: bytes) -> Command:
     To pass a command on keep its bytes: the rest of a BaseCommand is not in the result.
     Raises WireError: `malformed`, `missing_type`, or `out_of_range` for a type that no field can have the number of.
     """
+    own = _OWN.get(command[:_BEGINS])
+    if own is not None and len(command) > _BEGINS and command[_BEGINS] == len(command) - _BEGINS - 1 <= _MOST_IN_A_BYTE:
+        return Command(own, command[_BEGINS + 1 :])  # the message is all that follows: no need to look at each field
     command_type = last_values(command, {TYPE: WireType.VARINT}).get(TYPE)
     if command_type is None:
         raise WireError("missing_type", "BaseCommand without type, which is required")

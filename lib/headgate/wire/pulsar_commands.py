@@ -1,8 +1,10 @@
 """Pulsar's own commands, as far as a conversation needs them to begin, to live and to end: BaseCommands as bytes.
 
-Written by the protobuf runtime, fields that are not named here aside. Reading is the caller's, with the classes of
-throttle_pb2.
+Written by the protobuf runtime, fields that are not named here aside. A CONNECT is read by wire.connect; reading others
+is the caller's, with the classes of throttle_pb2.
 """
+
+from enum import IntEnum
 
 from headgate.wire.throttle_pb2 import (
     BaseCommand,
@@ -16,12 +18,36 @@ from headgate.wire.throttle_pb2 import (
 
 PROTOCOL_VERSION = 21
 """The newest that Pulsar 4 speaks."""
+AUTH_METHOD = "token"
+"""The method of Pulsar's clients that show a token: its bytes are the authentication data."""
+NO_REQUEST_ID = 2**64 - 1
+"""What an error has that answers no request: Pulsar's -1."""
 
 
-def connect(client_version: str, *, supports_throttle_producer: bool) -> bytes:
-    """The client's first command."""
-    flags = FeatureFlags(supports_throttle_producer_commands=True) if supports_throttle_producer else None
-    message = CommandConnect(client_version=client_version, protocol_version=PROTOCOL_VERSION, feature_flags=flags)
+class ServerError(IntEnum):
+    """The codes of Pulsar's ServerError that are used here."""
+
+    AUTHENTICATION_ERROR = 3
+    TOO_MANY_REQUESTS = 14
+    NOT_ALLOWED = 22
+
+
+def connect(
+    client_version: str,
+    *,
+    supports_throttle_producer: bool,
+    connection: str | None = None,
+    token: str | None = None,
+) -> bytes:
+    """The client's first command. connection: its name, for `headgate gate`; brokers skip it as an unknown field."""
+    message = CommandConnect(
+        client_version=client_version,
+        protocol_version=PROTOCOL_VERSION,
+        feature_flags=FeatureFlags(supports_throttle_producer_commands=True) if supports_throttle_producer else None,
+        connection=connection,
+        auth_method_name=None if token is None else AUTH_METHOD,
+        auth_data=None if token is None else token.encode(),
+    )
     return _bytes(BaseCommand(type=BaseCommand.CONNECT, connect=message))
 
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cheadgate/wire/throttle.proto\x12\rheadgate.wire\"\xed\x02\n\x17\x43ommandThrottleProducer\x12\x12\n\nrequest_id\x18\x01 \x02(\x04\x12\x13\n\x0bproducer_id\x18\x02 \x02(\x04\x12R\n\x11throttling_reason\x18\x04 \x01(\x0e\x32\x37.headgate.wire.CommandThrottleProducer.ThrottlingReason\x12\x18\n\x10pause_for_millis\x18\x05 \x02(\x04\"\xba\x01\n\x10ThrottlingReason\x12\x1d\n\x19TopicProduceQuotaExceeded\x10\x00\x12%\n!ResourceGroupProduceQuotaExceeded\x10\x01\x12#\n\x1f\x43onnectionPendingMessagesBreach\x10\x02\x12\x1b\n\x17MessageBufferSizeBreach\x10\x03\x12\x1e\n\x1a\x42rokerProduceQuotaExceeded\x10\x04\"4\n\x1e\x43ommandThrottleProducerReceipt\x12\x12\n\nrequest_id\x18\x01 \x02(\x04\"C\n\x0c\x46\x65\x61tureFlags\x12\x33\n#supports_throttle_producer_commands\x18\x81\x03 \x01(\x08:\x05\x66\x61lse\"y\n\x0e\x43ommandConnect\x12\x16\n\x0e\x63lient_version\x18\x01 \x02(\t\x12\x1b\n\x10protocol_version\x18\x04 \x01(\x05:\x01\x30\x12\x32\n\rfeature_flags\x18\n \x01(\x0b\x32\x1b.headgate.wire.FeatureFlags\"\x95\x01\n\x10\x43ommandConnected\x12\x16\n\x0eserver_version\x18\x01 \x02(\t\x12\x1b\n\x10protocol_version\x18\x02 \x01(\x05:\x01\x30\x12\x18\n\x10max_message_size\x18\x03 \x01(\x05\x12\x32\n\rfeature_flags\x18\x04 \x01(\x0b\x32\x1b.headgate.wire.FeatureFlags\"\r\n\x0b\x43ommandPing\"\r\n\x0b\x43ommandPong\"B\n\x0c\x43ommandError\x12\x12\n\nrequest_id\x18\x01 \x02(\x04\x12\r\n\x05\x65rror\x18\x02 \x02(\x05\x12\x0f\n\x07message\x18\x03 \x02(\t\"\xaf\x04\n\x0b\x42\x61seCommand\x12-\n\x04type\x18\x01 \x02(\x0e\x32\x1f.headgate.wire.BaseCommand.Type\x12.\n\x07\x63onnect\x18\x02 \x01(\x0b\x32\x1d.headgate.wire.CommandConnect\x12\x32\n\tconnected\x18\x03 \x01(\x0b\x32\x1f.headgate.wire.CommandConnected\x12*\n\x05\x65rror\x18\x0e \x01(\x0b\x32\x1b.headgate.wire.CommandError\x12(\n\x04ping\x18\x12 \x01(\x0b\x32\x1a.headgate.wire.CommandPing\x12(\n\x04pong\x18\x13 \x01(\x0b\x32\x1a.headgate.wire.CommandPong\x12\x41\n\x10throttleProducer\x18\x8a\x1e \x01(\x0b\x32&.headgate.wire.CommandThrottleProducer\x12O\n\x17throttleProducerReceipt\x18\x8b\x1e \x01(\x0b\x32-.headgate.wire.CommandThrottleProducerReceipt\"y\n\x04Type\x12\x0b\n\x07\x43ONNECT\x10\x02\x12\r\n\tCONNECTED\x10\x03\x12\t\n\x05\x45RROR\x10\x0e\x12\x08\n\x04PING\x10\x12\x12\x08\n\x04PONG\x10\x13\x12\x16\n\x11THROTTLE_PRODUCER\x10\x8a\x1e\x12\x1e\n\x19THROTTLE_PRODUCER_RECEIPT\x10\x8b\x1e')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cheadgate/wire/throttle.proto\x12\rheadgate.wire\"\xed\x02\n\x17\x43ommandThrottleProducer\x12\x12\n\nrequest_id\x18\x01 \x02(\x04\x12\x13\n\x0bproducer_id\x18\x02 \x02(\x04\x12R\n\x11throttling_reason\x18\x04 \x01(\x0e\x32\x37.headgate.wire.CommandThrottleProducer.ThrottlingReason\x12\x18\n\x10pause_for_millis\x18\x05 \x02(\x04\"\xba\x01\n\x10ThrottlingReason\x12\x1d\n\x19TopicProduceQuotaExceeded\x10\x00\x12%\n!ResourceGroupProduceQuotaExceeded\x10\x01\x12#\n\x1f\x43onnectionPendingMessagesBreach\x10\x02\x12\x1b\n\x17MessageBufferSizeBreach\x10\x03\x12\x1e\n\x1a\x42rokerProduceQuotaExceeded\x10\x04\"4\n\x1e\x43ommandThrottleProducerReceipt\x12\x12\n\nrequest_id\x18\x01 \x02(\x04\"C\n\x0c\x46\x65\x61tureFlags\x12\x33\n#supports_throttle_producer_commands\x18\x81\x03 \x01(\x08:\x05\x66\x61lse\"\xbb\x01\n\x0e\x43ommandConnect\x12\x16\n\x0e\x63lient_version\x18\x01 \x02(\t\x12\x11\n\tauth_data\x18\x03 \x01(\x0c\x12\x1b\n\x10protocol_version\x18\x04 \x01(\x05:\x01\x30\x12\x18\n\x10\x61uth_method_name\x18\x05 \x01(\t\x12\x32\n\rfeature_flags\x18\n \x01(\x0b\x32\x1b.headgate.wire.FeatureFlags\x12\x13\n\nconnection\x18\x81\x03 \x01(\t\"\x95\x01\n\x10\x43ommandConnected\x12\x16\n\x0eserver_version\x18\x01 \x02(\t\x12\x1b\n\x10protocol_version\x18\x02 \x01(\x05:\x01\x30\x12\x18\n\x10max_message_size\x18\x03 \x01(\x05\x12\x32\n\rfeature_flags\x18\x04 \x01(\x0b\x32\x1b.headgate.wire.FeatureFlags\"\r\n\x0b\x43ommandPing\"\r\n\x0b\x43ommandPong\"B\n\x0c\x43ommandError\x12\x12\n\nrequest_id\x18\x01 \x02(\x04\x12\r\n\x05\x65rror\x18\x02 \x02(\x05\x12\x0f\n\x07message\x18\x03 \x02(\t\"\xaf\x04\n\x0b\x42\x61seCommand\x12-\n\x04type\x18\x01 \x02(\x0e\x32\x1f.headgate.wire.BaseCommand.Type\x12.\n\x07\x63onnect\x18\x02 \x01(\x0b\x32\x1d.headgate.wire.CommandConnect\x12\x32\n\tconnected\x18\x03 \x01(\x0b\x32\x1f.headgate.wire.CommandConnected\x12*\n\x05\x65rror\x18\x0e \x01(\x0b\x32\x1b.headgate.wire.CommandError\x12(\n\x04ping\x18\x12 \x01(\x0b\x32\x1a.headgate.wire.CommandPing\x12(\n\x04pong\x18\x13 \x01(\x0b\x32\x1a.headgate.wire.CommandPong\x12\x41\n\x10throttleProducer\x18\x8a\x1e \x01(\x0b\x32&.headgate.wire.CommandThrottleProducer\x12O\n\x17throttleProducerReceipt\x18\x8b\x1e \x01(\x0b\x32-.headgate.wire.CommandThrottleProducerReceipt\"y\n\x04Type\x12\x0b\n\x07\x43ONNECT\x10\x02\x12\r\n\tCONNECTED\x10\x03\x12\t\n\x05\x45RROR\x10\x0e\x12\x08\n\x04PING\x10\x12\x12\x08\n\x04PONG\x10\x13\x12\x16\n\x11THROTTLE_PRODUCER\x10\x8a\x1e\x12\x1e\n\x19THROTTLE_PRODUCER_RECEIPT\x10\x8b\x1e')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,18 +39,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMANDTHROTTLEPRODUCERRECEIPT']._serialized_end=467
   _globals['_FEATUREFLAGS']._serialized_start=469
   _globals['_FEATUREFLAGS']._serialized_end=536
-  _globals['_COMMANDCONNECT']._serialized_start=538
-  _globals['_COMMANDCONNECT']._serialized_end=659
-  _globals['_COMMANDCONNECTED']._serialized_start=662
-  _globals['_COMMANDCONNECTED']._serialized_end=811
-  _globals['_COMMANDPING']._serialized_start=813
-  _globals['_COMMANDPING']._serialized_end=826
-  _globals['_COMMANDPONG']._serialized_start=828
-  _globals['_COMMANDPONG']._serialized_end=841
-  _globals['_COMMANDERROR']._serialized_start=843
-  _globals['_COMMANDERROR']._serialized_end=909
-  _globals['_BASECOMMAND']._serialized_start=912
-  _globals['_BASECOMMAND']._serialized_end=1471
-  _globals['_BASECOMMAND_TYPE']._serialized_start=1350
-  _globals['_BASECOMMAND_TYPE']._serialized_end=1471
+  _globals['_COMMANDCONNECT']._serialized_start=539
+  _globals['_COMMANDCONNECT']._serialized_end=726
+  _globals['_COMMANDCONNECTED']._serialized_start=729
+  _globals['_COMMANDCONNECTED']._serialized_end=878
+  _globals['_COMMANDPING']._serialized_start=880
+  _globals['_COMMANDPING']._serialized_end=893
+  _globals['_COMMANDPONG']._serialized_start=895
+  _globals['_COMMANDPONG']._serialized_end=908
+  _globals['_COMMANDERROR']._serialized_start=910
+  _globals['_COMMANDERROR']._serialized_end=976
+  _globals['_BASECOMMAND']._serialized_start=979
+  _globals['_BASECOMMAND']._serialized_end=1538
+  _globals['_BASECOMMAND_TYPE']._serialized_start=1417
+  _globals['_BASECOMMAND_TYPE']._serialized_end=1538
 # @@protoc_insertion_point(module_scope)

@@ -143,7 +143,9 @@ def test_a_connection_that_is_closed_is_forgotten_when_nothing_marks_it():
     first = [row(10, "mark", TOPIC, topic=T0), row(11, "close", seq=1), row(11, "mark", BUFFER, connection="d")]
     connections, _, state = followed(first, [row(20, "unmark", TOPIC, topic=T0), row(21, "close", connection="e")])
 
-    assert [(10, "c"), (11, "d")] == [entry[:2] for entry in brief(connections)]
+    assert [(10, "c", False, TOPIC, None), (11, "d", False, BUFFER, None), (11, "c", None, "close", 1)] == brief(
+        connections
+    )
     assert (["d"], 0) == (state["b"].name.to_pylist(), len(state["b"].topic))
     assert (
         {}
@@ -175,6 +177,20 @@ def test_topics_of_those_that_stay_stay_theirs():
     )
 
     assert [("c", T1), ("d", T0), ("d", T1)] == [(row["connection"], row["topic"]) for row in topics]
+
+
+def test_a_connection_that_is_closed_while_paused_tells_how_long_it_was_not_read():
+    rows = [
+        *(row(SECOND, "mark", TOPIC, topic=T0, seq=1, scope="topic", limiter=T0), row(20 * SECOND, "close", seq=2)),
+        *(row(22 * SECOND, "open", seq=3), row(25 * SECOND, "unmark", TOPIC, topic=T0)),
+    ]
+    connections, topics, _ = followed(rows)
+
+    assert [None, 19 * SECOND, None, 3 * SECOND] == [entry["paused_ns"] for entry in connections]
+    closed = connections[1]
+    names = ("auto_read", "cause", "scope", "limiter", "paused", "resumed", "topic_rate_ns", "cooldown_ns")
+    assert (None, "close", None, None, 1, 0, 19 * SECOND, 0) == tuple(closed[name] for name in names)
+    assert [1, 22] == [counted["event_time"].timestamp() for counted in topics if counted["rate_limited"]]
 
 
 def test_a_connection_that_opens_again_while_marked_is_paused_by_what_marks_it():

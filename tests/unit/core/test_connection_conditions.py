@@ -231,6 +231,28 @@ def test_other_limits_unmark_what_is_off_or_has_no_crossing_left_and_mark_nothin
     assert ["c"] * ("c" not in unmarked) == [name for _, name, _, _ in told[3 + len(unmarked) :]]
 
 
+@pytest.mark.parametrize(
+    ("limits", "let_in"),
+    [
+        pytest.param({"cooldown_permits": 3}, 3, id="other permits"),
+        pytest.param({"cooldown_period_ms": 50}, 2, id="another period"),
+        pytest.param({"max_pending_publish_requests": 9, "cooldown_ms": 100}, 1, id="neither: the window goes on"),
+    ],
+)
+def test_another_window_of_cooldowns_begins_with_all_of_its_permits(limits, let_in):
+    (a,) = connections = connections_of(IoThread(0), "a")
+    rules, told = rules_of(ConditionLimits(**COOLING), connections)
+    rules.writable(a, True, 0)
+    rules.command(a, "SEND", 1)
+    rules.update(ConditionLimits(**COOLING | limits), connections, [a.thread], 2)
+    for _ in range(let_in):
+        rules.command(a, "SEND", 3)
+
+    assert [] == told
+    rules.command(a, "SEND", 4)
+    assert [(4, "a", COOLDOWN, True)] == told
+
+
 @pytest.mark.parametrize(("mib", "cleared"), [(0, True), (3, True), (2, False)])
 def test_a_thread_limit_that_is_off_or_twice_what_is_in_flight_clears_the_thread(mib, cleared):
     a, b = connections = connections_of(IoThread(0), "a", "b")

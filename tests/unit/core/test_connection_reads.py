@@ -67,9 +67,20 @@ def test_what_comes_late_acts_at_the_highest_time_seen():
 def test_a_closed_connection_is_not_read_again_and_over_when_nothing_is_marked():
     told, reads = run((10, "mark", TOPIC), (11, "mark", BROKER), (12, "close"), (13, "unmark", TOPIC))
 
-    assert (told, reads.is_over) == ([(10, False, None, {})], False)
+    assert (told[1:], reads.is_over) == ([(12, None, 2, {TOPIC: 2, BROKER: 1})], False)
     assert reads.unmark(BROKER, 14) is None
     assert (reads.is_over, reads.tracker.auto_read) == (True, False)
+
+
+def test_a_close_ends_a_pause_without_switching_reads_on_and_once():
+    told, reads = run(
+        *((10, "mark", BUFFER), (13, "unmark", BUFFER), (20, "mark", TOPIC), (24, "mark", BUFFER)),
+        *((25, "unmark", TOPIC), (26, "close"), (30, "close")),
+    )
+
+    assert told[2:] == [(20, False, None, {}), (26, None, 6, {TOPIC: 5, BUFFER: 2})]
+    assert reads.tracker.metrics() == {"paused": 2, "resumed": 1, "throttled_connections": 0}
+    assert run((10, "mark", TOPIC), (12, "unmark", TOPIC), (13, "close"))[0][2:] == []
 
 
 def test_a_connection_that_opens_again_is_held_by_what_is_still_marked():
@@ -78,7 +89,9 @@ def test_a_connection_that_opens_again_is_held_by_what_is_still_marked():
         *((30, "unmark", TOPIC), (31, "open")),
     )
 
-    assert told == [(10, False, None, {}), (20, False, None, {}), (30, True, 10, {TOPIC: 10})]
+    assert told[1:] == [
+        *((12, None, 2, {TOPIC: 2, BUFFER: 1}), (20, False, None, {}), (30, True, 10, {TOPIC: 10})),
+    ]
 
 
 types = st.sampled_from(TYPES)
@@ -101,6 +114,22 @@ def test_numbers_are_the_whole_state(steps):
         stored = ConnectionReads.from_numbers(stored.numbers())
         assert carried_out(reads, at_ns, operation, type_) == carried_out(stored, at_ns, operation, type_)
     assert (reads.numbers(), len(NUMBERS)) == (stored.numbers(), len(reads.numbers()))
+
+
+@given(operations)
+def test_pauses_that_were_told_are_all_of_the_time_that_it_was_open_and_not_read(steps):
+    reads, at_ns, told_ns, unread_ns = ConnectionReads(), 0, 0, 0
+    for step_ns, operation, type_ in steps:
+        at_ns += step_ns
+        is_paused = reads.tracker.active and not reads.tracker.auto_read
+        unread_ns += step_ns * is_paused
+        transition = carried_out(reads, at_ns, operation, type_)
+        if transition is not None and transition.auto_read is not False:
+            assert is_paused
+            assert max(transition.held_ns) <= transition.paused_ns <= sum(transition.held_ns)
+            told_ns += transition.paused_ns
+    goes_on = reads.tracker.active and not reads.tracker.auto_read
+    assert unread_ns == told_ns + (at_ns - reads.paused_at_ns if goes_on else 0)
 
 
 @given(operations)

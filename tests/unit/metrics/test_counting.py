@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.conf import InputSettings
@@ -19,6 +19,10 @@ READS = {"broker": "b1", "topic": "t", "subscription": "s", "reads": 9, "allowed
 READS |= {"held_by_broker": 1, "held_by_topic": 0, "held_by_subscription": 2, "held_by_group": 0}
 UNLOAD = {"broker": "b1", "outcome": "done", "waited_ns": 500_000_000}
 ATTEMPT = {"broker": "b1", "topic": "t", "allowed": True}
+PAUSED, RESUMED, CLOSED = (
+    {"broker": "b1", "auto_read": auto_read, "paused_ns": paused_ns}
+    for auto_read, paused_ns in ((False, None), (True, 1_500_000_000), (None, 250_000_000))
+)
 
 
 def taken(*batches, **options):
@@ -102,6 +106,15 @@ def taken(*batches, **options):
             "headgate_unload_wait_seconds_total",
             {("b1",): 0.5, ("b2",): 0.5},
         ),
+        *(
+            (
+                {"connections": [PAUSED, RESUMED, PAUSED, CLOSED]},
+                f"headgate_connections_{name}_total",
+                {("b1",): number},
+            )
+            for name, number in (("paused", 2), ("resumed", 1), ("paused_seconds", 1.75))
+        ),
+        ({"connections": [CLOSED]}, "headgate_connections_paused_total", {("b1",): 0}),
         (
             {"group_usage": [{"group": "gold", "class": 1, "admitted_msgs": 4, "offered_msgs": 6}]},
             "pulsar_resource_group_messages_used_total",
@@ -146,6 +159,7 @@ def test_a_batch_that_cannot_be_counted_counts_when_it_is_run_again():
 PARTS = st.lists(st.lists(st.sampled_from([MARK, UNMARK, MARK | {"broker": "b2"}]), max_size=4), max_size=5)
 
 
+@settings(deadline=None)
 @given(PARTS)
 def test_totals_do_not_depend_on_how_rows_are_cut_into_batches(parts):
     cut = told(taken(*(batch(marks=rows) for rows in parts)))

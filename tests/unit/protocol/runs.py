@@ -15,8 +15,9 @@ from headgate.throttle.schemas import DEAD_LETTERS, MARKS
 
 A = "broker-1/a"
 TOPIC = "persistent://acme/ns/t"
-RULES = ProtocolRules()
-OBEDIENT = ProtocolRules(obedient=True)
+RULES = ProtocolRules(sources=frozenset({"inputs"}))
+OBEDIENT = ProtocolRules(sources=frozenset({"marks"}), obedient=True)
+BOTH = ProtocolRules()
 
 
 class Outcome(NamedTuple):
@@ -66,18 +67,19 @@ def marks_block(rows):
     return Block("marks", len(rows), encode(pa.Table.from_pylist(rows, MARKS)))
 
 
-def time_block(at_ms, *, finish=False):
-    return Block("time", 1, encode(pa.table([[at_ms], [finish]], TIME)))
+def time_block(at_ms, source=None, *, finish=False):
+    return Block("time", 1, encode(pa.table([[source], [at_ms], [finish]], TIME)))
 
 
 def batch(inputs=(), marks=(), finish_ms=None):
     """The blocks of a batch, with the highest time in it, as every slot hears of it."""
-    times = [row["at_ms"] for row in inputs if row.get("at_ms") is not None]
-    times += [row["at_ns"] // 1_000_000 for row in marks]
+    times = {
+        "inputs": [row["at_ms"] for row in inputs if row.get("at_ms") is not None],
+        "marks": [row["at_ns"] // 1_000_000 for row in marks],
+    }
     blocks = [inputs_block(list(inputs)), marks_block(list(marks))]
-    if finish_ms is not None:
-        return [*blocks, time_block(finish_ms, finish=True)]
-    return [*blocks, time_block(max(times))] if times else blocks
+    blocks += [time_block(max(of_source), source) for source, of_source in times.items() if of_source]
+    return blocks if finish_ms is None else [*blocks, time_block(finish_ms, finish=True)]
 
 
 def run(batches, rules=RULES, state=None):

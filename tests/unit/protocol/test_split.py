@@ -1,13 +1,13 @@
 """How inputs and marks are cut into batches does not show (throttle-protocol 9, 18.7)."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.protocol.step import ProtocolRules
 from unit.protocol import runs
-from unit.protocol.runs import TOPIC, batch, mark_row, run, trip
+from unit.protocol.runs import BOTH, OBEDIENT, TOPIC, batch, mark_row, run, trip
 
 quick = settings(max_examples=60, deadline=None)
 CONNECTIONS = ("broker-1/a", "b")
@@ -82,7 +82,7 @@ def test_batches_change_nothing(rows, cuts, obedient, random):
         return
     whole = [*inputs, *marks]
     shuffled = random.sample(whole, len(whole))
-    rules = ProtocolRules(obedient=obedient)
+    rules = OBEDIENT if obedient else BOTH
     expected = run(batches_of(sorted(whole, key=time_of), []), rules)
     actual = run(batches_of(sorted(shuffled, key=time_of), cuts), rules)
 
@@ -94,7 +94,7 @@ def test_batches_change_nothing(rows, cuts, obedient, random):
 def test_rows_that_are_out_of_order_by_less_than_the_delay_act_in_theirs(rows, cuts, random):
     whole = [*rows[0], *rows[1]]
     late = sorted(whole, key=lambda row: time_of(row) + random.uniform(0, 150))
-    expected = run(batches_of(sorted(whole, key=time_of), []))
-    actual = run(batches_of(late, cuts), ProtocolRules(delay_ms=151))
+    expected = run(batches_of(sorted(whole, key=time_of), []), BOTH)
+    actual = run(batches_of(late, cuts), replace(BOTH, delay_ms=151))
 
     assert results(expected) == results(actual)

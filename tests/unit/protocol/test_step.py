@@ -1,14 +1,14 @@
 """One key of the protocol's operator: order, watermark, marks and bad rows (throttle-protocol 6, 7.1, 15)."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import StateError
 from headgate.protocol.state import VERSION, SlotState, decode_state, encode_state
-from headgate.protocol.step import ProtocolRules
-from unit.protocol.runs import OBEDIENT, RULES, TOPIC, A, batch, given, mark_row, run, time_block, told, trip
+from unit.protocol.runs import BOTH, OBEDIENT, RULES, TOPIC, A, batch, given, mark_row, run, time_block, told, trip
 
 MS = 1_000_000
 OPENED = [given("connect", 0, supports_throttle=True), given("open", 0, producer_id=7, topic=TOPIC, producer="p")]
@@ -59,15 +59,24 @@ def test_rows_that_come_late_act_at_the_clock_and_are_counted():
 
 
 def test_rows_within_the_delay_are_put_in_their_place():
-    rules = ProtocolRules(delay_ms=1000)
+    rules = replace(RULES, delay_ms=1000)
     outcome = run([batch([*OPENED, given("publish", 900, producer_id=7)]), batch([MARKED], finish_ms=900)], rules)
 
     assert ("command", 5) == told(outcome, "kind", "at_ms")[0]
     assert [0, 0] == [row["late"] for row in outcome.progress]
 
 
+def test_each_source_holds_the_other_back_until_it_has_come_as_far():
+    marks = [mark_row(5 * MS), mark_row(900 * MS, "unmark")]
+    batches = [batch((), marks), batch(OPENED), batch([given("publish", 6, producer_id=7)])]
+    outcomes = [run(batches[:n], BOTH) for n in (1, 2, 3)]
+
+    assert [[], [], ["command"]] == [[row["kind"] for row in outcome.decisions] for outcome in outcomes]
+    assert [0, 0, 0] == [row["late"] for row in outcomes[-1].progress]
+
+
 def test_settings_of_a_connection_are_those_in_force_as_it_opened():
-    later = ProtocolRules(BrokerSettings(receipt_wait_ms=0))
+    later = replace(RULES, settings=BrokerSettings(receipt_wait_ms=0))
     marked = batch([MARKED], finish_ms=5)
     kept = run([batch(OPENED, finish_ms=0)]).state
 
@@ -115,7 +124,7 @@ def test_decisions_of_a_name_that_connects_again_are_numbered_on():
 def test_marks_get_the_ids_of_the_producers_that_inputs_name_and_are_numbered():
     marks = [mark_row(5 * MS), mark_row(6 * MS, seq=1), mark_row(300 * MS, "unmark"), mark_row(301 * MS, "unmark")]
     receipts = [given("receipt", 20, request_id=1), given("receipt", 20, request_id=2)]
-    outcome = run([batch([*OPENED, *receipts], marks, finish_ms=400)])
+    outcome = run([batch([*OPENED, *receipts], marks, finish_ms=400)], BOTH)
 
     assert [("start", 5, 7, 600), ("extend", 6, 7, 600)] == told(
         outcome, "command_kind", "at_ms", "producer_id", "pause_for_millis"
@@ -128,7 +137,7 @@ def test_marks_of_one_publish_are_one_input_with_the_longest_pause():
         mark_row(5 * MS, type_="ResourceGroupPublishRate", balance=-50, per_s=100),
         mark_row(5 * MS, balance=-20),
     ]
-    outcome = run([batch(OPENED, marks, finish_ms=5)])
+    outcome = run([batch(OPENED, marks, finish_ms=5)], BOTH)
 
     assert [(0, 2100, 1)] == told(outcome, "reason", "pause_for_millis", "request_id")
 
@@ -142,7 +151,7 @@ def test_conditions_of_marks_stop_reads_without_asking():
         mark_row(30 * MS, "unmark", "BrokerPublishRate"),
         mark_row(31 * MS, "unmark", "BrokerPublishRate"),
     ]
-    outcome = run([batch(OPENED, marks, finish_ms=40)])
+    outcome = run([batch(OPENED, marks, finish_ms=40)], BOTH)
 
     assert [
         ("pause", 5, 5, None),
@@ -155,7 +164,7 @@ def test_conditions_of_marks_stop_reads_without_asking():
 
 
 def test_a_mark_of_a_producer_that_nobody_named_is_a_dead_letter():
-    (letter,) = run([batch(OPENED, [mark_row(5 * MS, producer="q")], finish_ms=5)]).dead_letters
+    (letter,) = run([batch(OPENED, [mark_row(5 * MS, producer="q")], finish_ms=5)], BOTH).dead_letters
 
     assert ("unknown_producer", "marks") == (letter["reason"], letter["source"])
 
@@ -170,6 +179,13 @@ def test_obedient_clients_answer_at_once_and_need_no_inputs():
     assert {"in_time": 4} == {
         labels[0][1]: count for (_, name, labels), count in outcome.counts.items() if name.endswith("receipt.count")
     }
+
+
+def test_an_obedient_client_answers_what_time_alone_brought_before_a_producer_came():
+    marks = [mark_row(5 * MS), mark_row(1500 * MS, producer="q"), mark_row(1900 * MS, "unmark")]
+    outcome = run([batch((), marks, finish_ms=1900)], OBEDIENT)
+
+    assert {"command"} == {row["kind"] for row in outcome.decisions}
 
 
 def test_a_group_that_lets_nothing_pass_is_asked_for_a_second_and_then_extended():

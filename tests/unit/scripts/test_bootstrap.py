@@ -114,3 +114,15 @@ def test_a_venv_of_unknown_making_is_not_trusted(checkout, ran) -> None:
     bootstrap.PYTHON.touch()
     bootstrap.set_up()
     assert from_scratch == ran()
+
+
+def test_a_link_to_the_venv_of_another_checkout_is_replaced_and_leaves_that_alone(checkout, ran, tmp_path) -> None:
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin" / "python").touch()
+    bootstrap.VENV.symlink_to(other)
+    bootstrap.set_up()
+
+    assert from_scratch == ran()
+    assert not bootstrap.VENV.is_symlink()
+    assert (other / "bin" / "python").exists()

@@ -47,6 +47,8 @@ def test_an_option_without_its_value_stays_with_spark_which_says_so() -> None:
         (["--with-kafka", JOB], True),
         ([JOB, "--format", "kafka"], True),
         ([JOB, "--format=kafka", "--once"], True),
+        ([JOB, "--commands-topic", "commands"], True),
+        ([JOB, "--commands-topic=commands"], True),
         ([JOB, "--format", "delta", "--table", "kafka"], False),
         ([JOB, "--format"], False),
     ],

@@ -222,6 +222,21 @@ def test_another_limit_marks_at_its_next_crossing():
     ]
 
 
+@pytest.mark.parametrize(
+    "before",
+    [{}, LIMITS | {"cooldown_permits": 1}, LIMITS | {"cooldown_ms": 0}],
+    ids=["none", "one permit", "no cooldown"],
+)
+def test_a_cooldown_that_comes_into_force_gives_its_own_permits_also_to_connections_that_were_open(before):
+    rows = [acts(0, "open", A, io_thread=0), acts(2, "writable", A)]
+    rows += [acts(3, "command", A, seq=seq, command="SEND") for seq in range(3)]
+    outcome = did(rows, connection_limit(**before), connection_limit(**LIMITS, at_us=1))
+
+    assert [(3, 2, COOLDOWN)] == [
+        (row["at_ns"] // 1000 - START_US, row["seq"], row["type"]) for row in outcome.marks if row["action"] == "mark"
+    ]
+
+
 def test_conditions_and_publishes_do_not_know_each_other_and_their_marks_are_in_the_order_of_time():
     changes = [ALL, limit("default", messages=1)]
     publishes = [event(at, TOPICS[0], seq=at) for at in range(4)]

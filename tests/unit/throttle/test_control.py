@@ -22,6 +22,7 @@ from headgate.throttle.routing import DEAD_LETTER_KEY, Routing
 from headgate.throttle.schemas import CONTROL
 from unit.throttle.rows import TOPICS
 
+TO_INT32_MAX = "allowed is a whole number from 0, which is off, to 2147483647"
 AT = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 AT_US = 1_767_268_800_250_000
 YEAR_10000_US = 253_402_300_800_000_000
@@ -264,7 +265,8 @@ def test_limits_of_connections_change_at_a_restart_and_concern_keys_of_brokers_a
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ({"cooldown_ms": -1}, "cooldown_ms: got -1, allowed is a whole number from 0, which is off"),
+        ({"cooldown_ms": -1}, f"cooldown_ms: got -1, {TO_INT32_MAX}"),
+        ({"cooldown_permits": 2**31}, f"cooldown_permits: got {2**31}, {TO_INT32_MAX}"),
         ({"io_threads": 0}, "io_threads: got 0, allowed is a whole number from 1 with a max_publish_buffer_mib"),
         ({"cooldown_permits": None}, "cooldown_permits: got None, allowed is a whole number from 1 with a cooldown_ms"),
         ({"scope": "topic"}, "scope: got topic, allowed are broker"),
@@ -276,6 +278,7 @@ def test_limits_of_connections_that_cannot_be_are_dead_letters(wrong, reason):
     assert ({"dead_letters"}, [reason]) == (set(keys), blocks["dead_letters"]["reason"].to_pylist())
 
 
+TO_INT32_MAX = "allowed is a whole number from 0, which is off, to 2147483647"
 KINDS = ", ".join(
     (
         *("limit", "attachment", "dispatch_limit", "subscription_dispatch_limit", "replicator_dispatch_limit"),
@@ -297,6 +300,7 @@ PARTITION = f"{TOPICS[0]}-partition-7"
     [
         (TOPIC_ROW | {"kind": "limits"}, f"kind: got limits, allowed are {KINDS}"),
         (TOPIC_ROW | {"kind": None}, f"kind: got None, allowed are {KINDS}"),
+        (TOPIC_ROW | {"kind": "layout", "name": None}, f"kind: got layout, allowed are {KINDS}"),
         (TOPIC_ROW | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (tick_row(AT) | {"effective_time": None}, "effective_time: got null, allowed is a timestamp"),
         (

@@ -113,6 +113,12 @@ def test_the_kept_layout_comes_back_from_the_control_table():
     assert kept_layout(control(tick_row(AT))) is None
 
 
+def test_a_row_that_somebody_else_appended_under_its_name_is_no_layout():
+    other = layout_row(LAYOUT) | {"source": "me", "name": None, "seq": 9}
+
+    assert LAYOUT == kept_layout(control(layout_row(LAYOUT), other))
+
+
 def test_a_layout_with_other_fields_is_of_another_version():
     fields = asdict(LAYOUT) | {"version": VERSION + 1, "shards": 4}
     row = layout_row(LAYOUT) | {"name": json.dumps(fields)}

@@ -7,12 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.subscribe_limiter import SubscribeLimiter
+from headgate.throttle.limits import Book
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
+    KeyState,
     changes_block,
     events_block,
     limit,
     picture,
+    run_arrays,
+    step_key,
     step_through,
     subscribe_limit,
     subscribes_block,
@@ -107,6 +111,35 @@ def test_a_limit_that_changes_for_a_namespace_leaves_the_buckets_of_others():
     assert [(T0, 1), (T1, 1), (T0, 4), (T1, 0)] == [
         (row["topic"], row["left"]) for row in decided(rows, *changes).subscribe_decisions
     ]
+
+
+def test_a_limit_that_goes_and_comes_back_between_two_attempts_leaves_no_bucket():
+    """The one that comes then begins at the attempt, not at the change."""
+    changes = [
+        subscribe_limit("default", "", rate, 10, at_us=SECOND_US, seq=seq) for seq, rate in enumerate((0, 2, 3, 2))
+    ]
+    rows = [subscribe(at * SECOND_US, seq=at) for at in (0, 3, 4, 7, 9)]
+
+    assert [(0, True, 1), (3, True, 1), (4, True, 0), (7, False, 0), (9, True, 0)] == said(
+        decided(rows, TWO_IN_TEN, *changes)
+    )
+
+
+def test_a_change_looks_at_the_topics_under_it_alone(monkeypatch):
+    asked = []
+    rate_of = Book.subscribe_rate_of
+    monkeypatch.setattr(Book, "subscribe_rate_of", lambda book, topic: asked.append(topic) or rate_of(book, topic))
+    partition = f"{T0}-partition-1"
+    state, rows = KeyState(), [subscribe(0, topic) for topic in (*TOPICS, partition)]
+    step_key("key", state, [changes_block([TWO_IN_TEN]), subscribes_block(rows)], Rules(), run_arrays)
+    asked.clear()
+    changes = [
+        subscribe_limit(scope, name, 5, 10, at_us=SECOND_US)
+        for scope, name in (("topic", T0), ("namespace", "acme/ns1"), ("topic", "persistent://acme/ns0/other"))
+    ]
+    step_key("key", state, [changes_block(changes), tick_block(2 * SECOND_US)], Rules(), run_arrays)
+
+    assert sorted([T0, partition, T1, TOPICS[3]]) == sorted(asked)
 
 
 def test_a_late_attempt_acts_at_the_domains_clock_and_is_written_with_its_time():

@@ -5,7 +5,6 @@ from typing import Any
 
 from headgate.conformance.emitted import EmittingAdapter
 from headgate.core.protocol.client import ClientMachine
-from headgate.core.protocol.client_metrics import MetricKey
 from headgate.core.protocol.client_outputs import (
     Done,
     Failed,
@@ -76,7 +75,7 @@ class ClientOperations:
     def perform(self, op: str, arguments: Mapping[str, Any]) -> list[Any]:
         """Run `op`. Raises InvalidArgument for one that the kind does not have."""
         if op == "metrics":
-            return [_metrics(self._machine.metrics())]
+            return [{"out": "metrics", "values": self._machine.metrics()}]
         if op not in self._operations:
             raise InvalidArgument(f"op: got {op!r}, allowed are {', '.join(self._operations)}, metrics")
         return [_json(output) for output in self._operations[op](Arguments(arguments))]
@@ -90,10 +89,6 @@ def _command(given: Arguments) -> ThrottleCommand:
         pause_ms=given["pause_ms"],
         issued_at_ms=given["issued_at"],
     )
-
-
-def _metrics(totals: Mapping[MetricKey, int]) -> dict[str, Any]:
-    return {"out": "metrics", "values": {str(key): total for key, total in sorted(totals.items())}}
 
 
 def _json(output: Output) -> dict[str, Any]:

@@ -34,10 +34,14 @@ from headgate.core.kernels.dispatch_types import (
     DispatchArrays,
     DispatchOperations,
 )
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, WITHHELD_ROWS, Ints
+from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, WAIT_ROWS, WITHHELD_ROWS, Ints
 from headgate.core.kernels.int128 import sat_add
 from headgate.core.kernels.limiter import blocking
 from headgate.core.kernels.queues import end_wait, note_cause
+
+TOLD_AT_ONCE = 2
+"""How many waits an operation or a retry tells at most: one for more causes, one that ends."""
+DONE = -1
 
 
 @kernel
@@ -179,11 +183,22 @@ def is_stuck(domain: DispatchArrays, s: int64) -> bool:
     return True
 
 
+@inlined
+def has_room(domain: DispatchArrays, waits: int) -> bool:
+    """Whether so many waits can be told."""
+    return not domain.tells or domain.group_waits.size - domain.used[WAIT_ROWS] >= waits
+
+
 @kernel
-def run_due(domain: DispatchArrays, until_ns: int64) -> None:
-    """All retries due by `until_ns`. Where all in line wait for blocked levels, whole seconds are passed over."""
+def run_due(domain: DispatchArrays, until_ns: int64) -> bool:
+    """All retries due by `until_ns`, False: up to the one for which there is no room.
+
+    Where all in line wait for blocked levels, whole seconds are passed over.
+    """
     line, idle = domain.line, 0
     while line[COUNT] > 0 and domain.subscriptions[line[FIRST]].due_ns <= until_ns:
+        if not has_room(domain, TOLD_AT_ONCE):
+            return False
         s = line[FIRST]
         line[FIRST] = domain.subscriptions[s].next
         line[COUNT] -= 1
@@ -194,6 +209,7 @@ def run_due(domain: DispatchArrays, until_ns: int64) -> None:
         if idle > 0 and idle == line[COUNT]:
             idle = 0
             pass_over(domain, until_ns)
+    return True
 
 
 @kernel
@@ -258,18 +274,24 @@ def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
 
 
 @kernel
-def run(domain: DispatchArrays, ops: DispatchOperations, begin_ns: int64, until_ns: int64) -> None:
-    """Carry out `ops` in order, then all retries due by `until_ns`.
-
-    begin_ns: when the run begins: waits of groups that nobody waits at any longer end then. Capacities of the pools are
-    the caller's business.
-    """
+def begin(domain: DispatchArrays, begin_ns: int64) -> None:
+    """A run begins: waits of groups that nobody waits at any longer end, at most one a level."""
     for i in range(domain.limiters.size):
         if domain.offered and domain.limiters[i].waiting == 0:
             end_wait(domain, int64(i), begin_ns)
-    for e in range(ops.at_ns.size):
-        if domain.line[COUNT] > 0 and domain.subscriptions[domain.line[FIRST]].due_ns <= ops.at_ns[e]:
-            run_due(domain, ops.at_ns[e])
+
+
+@kernel
+def run(domain: DispatchArrays, ops: DispatchOperations, first: int64, until_ns: int64) -> int:
+    """Carry out `ops` from the place `first` on, in order, then all retries due by `until_ns`.
+
+    Returns the place at which to go on when there is more room for waits, DONE: there is nothing more to do. How many
+    waits are told follows from the length of a gap, so no bound is known beforehand; capacities of the other pools are
+    the caller's business.
+    """
+    for e in range(first, ops.at_ns.size):
+        if not run_due(domain, ops.at_ns[e]) or not has_room(domain, TOLD_AT_ONCE):
+            return e
         if ops.kind[e] == SET_RATE:
             set_limit(domain, ops, int64(e))
         elif ops.kind[e] == FOLLOW:
@@ -278,9 +300,11 @@ def run(domain: DispatchArrays, ops: DispatchOperations, begin_ns: int64, until_
             want(domain, ops, int64(e))
         else:
             deliver(domain, ops, int64(e))
-    run_due(domain, until_ns)
+    if not run_due(domain, until_ns) or not has_room(domain, domain.limiters.size):
+        return ops.at_ns.size
     for i in range(domain.limiters.size):
         end_if_refilled(domain, int64(i), until_ns)
+    return DONE
 
 
 @kernel

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from headgate.core.protocol.client_metrics import ClientMetrics, MetricKey
+from headgate.core.numbers import MAX
+from headgate.core.protocol.client_metrics import ClientMetrics
 from headgate.core.protocol.client_outputs import (
     Failed,
     MessageId,
@@ -108,17 +109,17 @@ class ClientMachine:
         window = None if producer is None else producer.throttle.window
         return window is not None and max(at_ms, self.now_ms) < window.end_ms
 
-    def metrics(self) -> dict[MetricKey, int]:
-        """All totals so far, Θ up to the machine's clock. Fires nothing. Source: throttle-protocol 14"""
+    def metrics(self) -> dict[str, int]:
+        """All totals so far by written name, Θ up to the machine's clock. Fires nothing. Source: 14"""
         for producer in self._producers.values():
             producer.throttle.settle(self.now_ms)
-        return self._metrics.totals(
-            (producer.topic, producer.throttle.by_reason_ms) for producer in self._producers.values()
-        )
+            for reason, passed_ms in producer.throttle.taken_ms().items():
+                self._metrics.throttled(passed_ms, reason, producer.topic)
+        return self._metrics.values()
 
     def perform(self, at_ms: int, operation: Operation) -> list[Output]:
         """Fire what is due before `at_ms`, move the clock, then run `operation` with the time. Source: 1, Ties"""
-        if type(at_ms) is not int or at_ms < 0:
+        if type(at_ms) is not int or not 0 <= at_ms <= MAX:
             return self._counted([Rejected(at_ms, Rejection.BAD_TIME)])
         now_ms = max(self.now_ms, at_ms)
         fired = self._fired(now_ms - 1)

@@ -1,6 +1,7 @@
 """The broker's machine of one connection: when it asks producers to stop, and when it stops reading (PIP-385)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self
 
 from headgate.core.numbers import MAX, at_least
@@ -70,6 +71,11 @@ class Connection:
         due = [timer[0] for timer in (told.deadline(), told.end()) if timer is not None and timer[0] <= MAX]
         return min(due, default=None)
 
+    @property
+    def awaits_receipts(self) -> bool:
+        """Whether an id is open, its deadline frozen or not."""
+        return bool(self._throttling.told.open_ids)
+
     def view(self) -> PlainData:
         """Reads, holds, queued receipts and producers as a probe shows them. Source: throttle-protocol 19"""
         return {
@@ -98,7 +104,7 @@ class Connection:
         connection = cls.__new__(cls)
         connection.now_ms = state["now_ms"]
         connection._assemble(
-            BrokerSettings.of(state["settings"]),
+            _settings(tuple(state["settings"].items())),
             Gate.from_state(state["gate"]),
             Outbox(metrics, state["issued"]),
             supports=state["supports"],
@@ -188,6 +194,12 @@ class Connection:
 
     def _producer(self, given: OfProducer) -> Producer:
         return self._throttling.producers[given.producer]
+
+
+@lru_cache(maxsize=64)
+def _settings(values: tuple[tuple[str, Any], ...]) -> BrokerSettings:
+    """Settings are few, and connections that were stored with them many."""
+    return BrokerSettings.of(dict(values))
 
 
 _ACTIONS: dict[type, Callable[[Connection, Any], None]] = {

@@ -36,19 +36,18 @@ class Throttle:
     never goes back; then `window` is None where no window is active. Times are not bounded: a window may end after
     2^63-1.
 
-    Attributes: `window`; `notice`; `last_reason`, that of the last command which was obeyed; `theta_ms`, Θ;
-    `by_reason_ms`, Θ by what was the reason at the time.
+    Attributes: `window`; `notice`; `last_reason`, that of the last command which was obeyed; `theta_ms`, Θ.
     Source: PIP-385; throttle-protocol 10.1
     """
 
-    __slots__ = ("_settled_ms", "by_reason_ms", "last_reason", "notice", "theta_ms", "window")
+    __slots__ = ("_by_reason_ms", "_settled_ms", "last_reason", "notice", "theta_ms", "window")
 
     def __init__(self) -> None:
         self.window: Window | None = None
         self.notice: Notice | None = None
         self.last_reason: Reason | None = None
         self.theta_ms = 0
-        self.by_reason_ms: Counter[Reason] = Counter()
+        self._by_reason_ms: Counter[Reason] = Counter()
         self._settled_ms = 0
 
     @property
@@ -93,9 +92,14 @@ class Throttle:
         """End the window and the notice now."""
         self.window = self.notice = None
 
+    def taken_ms(self) -> dict[Reason, int]:
+        """What Θ grew by since the last call, by what was the reason at the time."""
+        taken, self._by_reason_ms = self._by_reason_ms, Counter()
+        return taken
+
     def _account(self, reason: Reason, until_ms: int) -> None:
         passed_ms = until_ms - self._settled_ms
         if passed_ms > 0:
             self.theta_ms += passed_ms
-            self.by_reason_ms[reason] += passed_ms
+            self._by_reason_ms[reason] += passed_ms
             self._settled_ms = until_ms

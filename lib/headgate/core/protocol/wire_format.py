@@ -73,6 +73,8 @@ def last_values(message: bytes, wire_types: dict[int, WireType]) -> dict[int, in
 
 def varint(value: int) -> bytes:
     """The shortest varint of an integer >= 0; those below 2^64 have at most ten bytes."""
+    if value <= GROUP_OF_7:
+        return bytes((value,))
     written = bytearray()
     while value > GROUP_OF_7:
         written.append(value & GROUP_OF_7 | MORE)
@@ -93,6 +95,8 @@ def bytes_field(number: int, value: bytes) -> bytes:
 
 def _varint_at(message: bytes, start: int) -> tuple[int, int]:
     """The varint that starts there, which need not be the shortest, and where the next byte is."""
+    if start < len(message) and message[start] < MORE:  # most are
+        return message[start], start + 1
     value = 0
     for place, byte in enumerate(message[start : start + MAX_VARINT_BYTES]):
         value |= (byte & GROUP_OF_7) << 7 * place

@@ -1,10 +1,13 @@
 """Step tables of client machines: inputs with their time, and what they emit, written as short texts."""
 
+import re
+
 from headgate.core.protocol.client import ClientMachine
 from headgate.core.protocol.client_outputs import Done, Failed, PartitionsProbe, Probe, Receipt, Rejected, Write
 from headgate.core.protocol.commands import ThrottleCommand
 from headgate.core.protocol.settings import ClientSettings
 
+COMMAND_COUNT = re.compile(r"throttle\.command\.count\{outcome=(.*),reason=(.*),topic=(.*)\}")
 TWO = {1: "t1", 2: "t2"}
 
 
@@ -34,17 +37,14 @@ def said(outputs):
 
 
 def counted(machine):
-    """Totals by key; without names' prefixes."""
-    return {str(key).rpartition(".client.producer.")[2]: total for key, total in machine.metrics().items()}
+    """Totals by written name, without the prefixes of names."""
+    return {name.rpartition(".client.producer.")[2]: total for name, total in machine.metrics().items()}
 
 
 def outcomes(machine):
     """How often each outcome of a command was counted, by (outcome, reason, topic)."""
-    return {
-        tuple(value for _, value in key.labels): total
-        for key, total in machine.metrics().items()
-        if key.name.endswith("command.count")
-    }
+    found = {COMMAND_COUNT.search(name): total for name, total in machine.metrics().items()}
+    return {match.groups(): total for match, total in found.items() if match}
 
 
 def _text(output):

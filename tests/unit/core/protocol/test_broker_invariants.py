@@ -12,16 +12,14 @@ from unit.core.protocol.broker import WAIT, metrics, opened, perform
 from unit.core.protocol.broker_oracle import Oracle
 from unit.core.protocol.broker_traces import (
     KEYS,
-    MARKS,
+    LIMITERS,
     PRODUCERS,
-    QUOTES,
     START,
-    TRACES,
-    UNMARKS,
     WITHOUT_CLOSES,
     made,
     on_time,
     thorough,
+    traces,
 )
 
 
@@ -48,7 +46,7 @@ def phases(connection):
 
 
 @thorough
-@given(KEYS, st.booleans() | st.just(True), TRACES)
+@given(KEYS, st.booleans() | st.just(True), traces())
 def test_outputs_states_and_counters_are_those_of_the_oracle(keys, supports, trace):
     connection, oracle = fresh(keys, supports=supports), Oracle(keys, supports=supports, at=START)
     for id_ in PRODUCERS:
@@ -69,7 +67,7 @@ def test_outputs_states_and_counters_are_those_of_the_oracle(keys, supports, tra
 
 
 @thorough
-@given(KEYS, st.booleans(), TRACES)
+@given(KEYS, st.booleans(), traces())
 def test_1_reads_are_off_exactly_while_a_producer_holds_or_a_condition_is_active(keys, supports, trace):
     connection, marked, cleared, reads = fresh(keys, supports=supports), {}, {}, "on"
     for event in made(trace, keys):
@@ -87,7 +85,7 @@ def test_1_reads_are_off_exactly_while_a_producer_holds_or_a_condition_is_active
 
 
 @thorough
-@given(KEYS, TRACES)
+@given(KEYS, traces())
 def test_2_no_id_stays_open_longer_than_the_wait(keys, trace):
     connection, age, wait = fresh(keys), {}, keys[WAIT]
     for event in made(trace, keys):
@@ -101,7 +99,7 @@ def test_2_no_id_stays_open_longer_than_the_wait(keys, trace):
 
 
 @thorough
-@given(KEYS, TRACES)
+@given(KEYS, traces())
 def test_3_a_connection_that_is_not_cooperative_gets_no_command(keys, trace):
     for connection in (fresh(keys, supports=False), fresh(keys | {WAIT: 0})):
         assert not [output for output in played(connection, whole(made(trace, keys))) if output[0] == "command"]
@@ -110,7 +108,7 @@ def test_3_a_connection_that_is_not_cooperative_gets_no_command(keys, trace):
 @thorough
 @given(
     KEYS.map(lambda keys: keys | {WAIT: 30, "hard_floor_pause_ms": 0}),
-    st.lists(st.one_of(MARKS, UNMARKS, QUOTES), max_size=40),
+    traces(LIMITERS),
     st.lists(st.integers(0, 30), min_size=1, max_size=7),
 )
 def test_4_if_every_command_is_answered_and_obeyed_reads_never_go_off(keys, trace, answer_ms):
@@ -133,7 +131,7 @@ def test_4_if_every_command_is_answered_and_obeyed_reads_never_go_off(keys, trac
 
 
 @thorough
-@given(KEYS, TRACES)
+@given(KEYS, traces())
 def test_5_request_ids_count_commands_and_an_announced_end_only_grows(keys, trace):
     connection, end = fresh(keys), {}
     commands = [output for output in played(connection, whole(made(trace, keys))) if output[0] == "command"]
@@ -147,7 +145,7 @@ def test_5_request_ids_count_commands_and_an_announced_end_only_grows(keys, trac
 
 
 @thorough
-@given(KEYS, WITHOUT_CLOSES, st.data())
+@given(KEYS, traces(WITHOUT_CLOSES), st.data())
 def test_6_repeating_what_was_accepted_changes_no_output(keys, trace, data):
     events, issued, connection, repeatable = made(trace, keys), 0, fresh(keys), []
     for place, event in enumerate(events):
@@ -168,7 +166,7 @@ def test_6_repeating_what_was_accepted_changes_no_output(keys, trace, data):
 
 
 @thorough
-@given(KEYS, TRACES, st.lists(st.integers(0, 400), max_size=12))
+@given(KEYS, traces(), st.lists(st.integers(0, 400), max_size=12))
 def test_7_outputs_do_not_depend_on_how_inputs_are_cut_into_batches(keys, trace, batches):
     events = on_time(trace, keys)
     connection, kept, outputs = fresh(keys), list(events), []
@@ -184,7 +182,7 @@ def test_7_outputs_do_not_depend_on_how_inputs_are_cut_into_batches(keys, trace,
 
 
 @thorough
-@given(KEYS, st.booleans(), TRACES)
+@given(KEYS, st.booleans(), traces())
 def test_8_a_hold_of_a_producer_ends_by_unmark_or_close_and_by_nothing_else(keys, supports, trace):
     connection = fresh(keys, supports=supports)
     for event in made(trace, keys):

@@ -1,0 +1,129 @@
+"""`headgate gate`: a gate from its arguments to a signal."""
+
+import argparse
+import asyncio
+import resource
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import fields
+from pathlib import Path
+
+from headgate.conf import load_conf, protocol_settings
+from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.counters import Counters
+from headgate.core.protocol.settings import BrokerSettings
+from headgate.errors import ConfError
+from headgate.gate.clock import LoopClock
+from headgate.gate.control import control_on
+from headgate.gate.decisions import DecisionReader
+from headgate.gate.machine_feed import MachineFeed
+from headgate.gate.receipts import ReceiptLog
+from headgate.gate.sent import Sent
+from headgate.gate.server import Gate, listening
+from headgate.gate.settings import GateSettings
+from headgate.gate.table_feed import TableFeed
+from headgate.throttle.places import sole_use
+
+Say = Callable[[str], None]
+LOOPBACK = "127.0.0.1"
+OTHER_DESCRIPTORS = 64
+MAX_PORT = 65_535
+MAX_POLL_MS = 3_600_000
+
+
+def run(arguments: argparse.Namespace, say: Say) -> None:
+    """Serve until SIGTERM or SIGINT. `say` hears where the gate listens, what fails, and at the end what was counted.
+
+    Raises ConfError, EndpointError, TableError or StateError for what keeps it from that.
+    """
+    settings = GateSettings.of(_said(arguments))
+    allow_descriptors(settings.max_connections)
+    if arguments.mode == "machine":
+        _in_range("--control-port", arguments.control_port, 0, MAX_PORT)
+        broker = BrokerSettings() if arguments.conf_dir is None else protocol_settings(load_conf(arguments.conf_dir))
+        asyncio.run(_machine(settings, broker, arguments.control_port, say))
+        return
+    _in_range("--poll-ms", arguments.poll_ms, 1, MAX_POLL_MS)
+    state = _state_of(arguments)
+    with ExitStack() as stack:
+        stack.enter_context(sole_use(str(state)))
+        asyncio.run(_table(settings, arguments, state, say))
+
+
+async def _machine(settings: GateSettings, broker: BrokerSettings, control_port: int, say: Say) -> None:
+    clock, metrics, counters = LoopClock(asyncio.get_running_loop()), BrokerMetrics(), Counters()
+    feed = MachineFeed(broker, clock, metrics)
+    gate = Gate(settings, feed, clock, counters)
+    listener = listening(LOOPBACK, control_port, option="--control-port")
+    async with control_on(listener, feed, counters, settings.token()):
+        say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
+        await gate.serve(_stop_asked())
+    _say_counts(say, metrics, counters)
+
+
+async def _table(settings: GateSettings, arguments: argparse.Namespace, state: Path, say: Say) -> None:
+    clock, counters = LoopClock(asyncio.get_running_loop()), Counters()
+    location = f"{arguments.output}/throttle_decisions"
+    reader = DecisionReader(location)
+    feed = TableFeed(
+        reader,
+        Sent(state, reader.table_id),
+        clock,
+        counters,
+        poll_ms=arguments.poll_ms,
+        say=lambda text: say(f"gate: {text}"),
+        receipts=None if arguments.receipts is None else ReceiptLog(arguments.receipts, say),
+    )
+    gate = Gate(settings, feed, clock, counters)
+    say(f"gate: clients on {_place(gate.address)}, commands of {location}")
+    await gate.serve(_stop_asked())
+    _say_counts(say, counters)
+
+
+def allow_descriptors(connections: int) -> None:
+    """See to it that so many sockets can be open. Raises ConfError where the system does not allow it."""
+    wanted = connections + OTHER_DESCRIPTORS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and wanted > hard:
+        got = f"--max-connections: got {connections}; this process may have {hard} files open"
+        allowed = f"allowed: up to {hard - OTHER_DESCRIPTORS}; give fewer, or raise the limit (ulimit -n)"
+        raise ConfError([f"{got}; {allowed}"])
+    if soft != resource.RLIM_INFINITY and wanted > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _said(arguments: argparse.Namespace) -> dict[str, object]:
+    keys = (one.metadata["setting"].key for one in fields(GateSettings))
+    return {key: getattr(arguments, key.removeprefix("--").replace("-", "_")) for key in keys}
+
+
+def _in_range(option: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise ConfError([f"{option}: got {value}; allowed: an integer from {low} to {high}; correct it"])
+
+
+def _state_of(arguments: argparse.Namespace) -> Path:
+    if arguments.state is not None:
+        return Path(arguments.state)
+    if "://" in arguments.output:
+        raise ConfError([f"--state: got none with the output {arguments.output}; allowed: a local file; give one"])
+    return Path(arguments.output) / "gate-state.json"
+
+
+def _stop_asked() -> asyncio.Event:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+def _place(address: tuple[str, int]) -> str:
+    return f"{address[0]} port {address[1]}"
+
+
+def _say_counts(say: Say, *counted: Counters) -> None:
+    say("gate: stopped")
+    for counters in counted:
+        for name, count in sorted(counters.values().items()):
+            say(f"  {name} {count}")

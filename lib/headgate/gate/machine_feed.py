@@ -1,0 +1,187 @@
+"""Commands as the broker's machine of each connection decides them, while limiters say what happens."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from headgate.core.protocol import inputs
+from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.connection import Connection
+from headgate.core.protocol.inputs import Input, Trip
+from headgate.core.protocol.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
+from headgate.core.protocol.settings import BrokerSettings
+from headgate.core.state import PlainData
+from headgate.gate.feed import Clock, Link, NameTaken, Seat, Timer
+from headgate.wire import ThrottleProducer
+
+Making = Callable[[int], Input]
+"""An input, made of the time at which it acts."""
+
+
+class MachineFeed:
+    """What machines emit is done at once: commands go to the client, and its reads go off and on.
+
+    Everything acts at the gate's clock, and timers fire once their millisecond is over. All methods are to be called
+    from the gate's event loop.
+
+    Arguments: `on_output`, hears of everything that a machine emits, by its connection's name; it must not call back.
+    Attributes: `metrics`, of all connections.
+    Source: PIP-385, throttle-protocol 7
+    """
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        metrics: BrokerMetrics,
+        on_output: Callable[[str, Output], None] | None = None,
+    ) -> None:
+        self.metrics = metrics
+        self._settings = settings
+        self._clock = clock
+        self._on_output = on_output
+        self._seats: dict[str, _MachineSeat] = {}
+
+    def join(self, connection: str, link: Link, *, supports: bool) -> Seat:
+        """Open a machine. Raises NameTaken."""
+        if connection in self._seats:
+            raise NameTaken
+        machine = Connection(self._settings, self.metrics, supports=supports, at_ms=self._clock.now_ms())
+        seat = _MachineSeat(machine, link, self._clock, self._emitted(connection), lambda: self._gone(connection))
+        self._seats[connection] = seat
+        return seat
+
+    async def run(self) -> None:
+        """Nothing but to be there: limiters and sockets drive the machines."""
+        await asyncio.Event().wait()
+
+    def tell(self, connection: str, make: Making) -> BadInput | None:
+        """An input to a connection, now; why it was refused, None where it was not."""
+        seat = self._seats.get(connection)
+        if seat is None:
+            self.metrics.rejected(BadInput.UNKNOWN_CONNECTION)
+            return BadInput.UNKNOWN_CONNECTION
+        return seat.tell(make)
+
+    def open(self, connection: str, producer: int, topic: str) -> BadInput | None:
+        """A producer opened."""
+        return self.tell(connection, lambda at_ms: inputs.Open(at_ms, producer, topic))
+
+    def mark(self, connection: str, producer: int, trips: Sequence[Trip]) -> BadInput | None:
+        """A publish of the producer tripped limiters."""
+        return self.tell(connection, lambda at_ms: inputs.Mark(at_ms, producer, trips))
+
+    def unmark(self, connection: str, producer: int, reason: int, ordinal: int) -> BadInput | None:
+        """A limiter released the producer from its marks up to `ordinal`."""
+        return self.tell(connection, lambda at_ms: inputs.Unmark(at_ms, producer, reason, ordinal))
+
+    def view(self, connection: str) -> PlainData | None:
+        """Reads, holds and producers of a connection now, None where it is not there. throttle-protocol 19, probe"""
+        if self.tell(connection, inputs.Probe) is not None:
+            return None
+        return self._seats[connection].view()
+
+    def names(self) -> list[str]:
+        """The connections that are there, in the order of their names."""
+        return sorted(self._seats)
+
+    def _emitted(self, connection: str) -> Callable[[Output], None] | None:
+        heard = self._on_output
+        return None if heard is None else lambda output: heard(connection, output)
+
+    def _gone(self, connection: str) -> None:
+        del self._seats[connection]
+
+
+class _MachineSeat:
+    """A connection's machine, with its link and the one timer that it needs."""
+
+    __slots__ = ("_clock", "_due_ms", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timer", "_timer_ms")
+
+    def __init__(
+        self,
+        machine: Connection,
+        link: Link,
+        clock: Clock,
+        emitted: Callable[[Output], None] | None,
+        on_leave: Callable[[], None],
+    ) -> None:
+        self._machine = machine
+        self._link = link
+        self._clock = clock
+        self._emitted = emitted
+        self._on_leave = on_leave
+        self._due_ms: int | None = None
+        self._late_ms = 0
+        self._timer: Timer | None = None
+        self._timer_ms: int | None = None
+
+    def tell(self, make: Making) -> BadInput | None:
+        return self._feed(make, self._clock.now_ms())
+
+    def answered(self, request_id: int, read_ms: int) -> None:
+        self._feed(lambda at_ms: inputs.Receipt(at_ms, request_id), read_ms)
+
+    def leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._feed(inputs.Close, self._clock.now_ms())
+        self._on_leave()
+
+    def view(self) -> PlainData:
+        return self._machine.view()
+
+    def _feed(self, make: Making, now_ms: int) -> BadInput | None:
+        refused = self._act(self._machine.feed(make(self._time_at(now_ms))))
+        if self._machine.is_open:
+            self._arm()
+        return refused
+
+    def _time_at(self, now_ms: int) -> int:
+        """The machine's time stands still before a timer that is due until it is called: the gate is late, which no
+        client can help.
+
+        What sockets hold is read before the timer is called, and a receipt among it is in time, as it is in a broker
+        that stops its timer. What is sent meanwhile has its whole wait. Once no receipt is awaited the machine's time
+        is that of the clock again.
+        """
+        if not self._machine.awaits_receipts:
+            self._late_ms = 0
+        if self._due_ms is not None:
+            self._late_ms = max(self._late_ms, now_ms - self._due_ms)
+        return now_ms - self._late_ms
+
+    def _act(self, outputs: list[Output]) -> BadInput | None:
+        refused = None
+        for output in outputs:
+            match output:
+                case Command():
+                    self._link.send(
+                        ThrottleProducer(output.request_id, output.producer, output.reason, output.pause_ms)
+                    )
+                case ReadsPaused():
+                    self._link.stop_reading()
+                case ReadsResumed():
+                    self._link.resume_reading()
+                case Rejected(_, error):
+                    refused = error
+            if self._emitted is not None:
+                self._emitted(output)
+        return refused
+
+    def _arm(self) -> None:
+        """A timer that comes too early, since what it was for is settled, sets the next one."""
+        self._due_ms = self._machine.next_due_ms()
+        if self._due_ms is None:
+            return
+        over_ms = self._due_ms + 1 + self._late_ms
+        if self._timer_ms is None or over_ms < self._timer_ms:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer, self._timer_ms = self._clock.call_at(over_ms, self._fire), over_ms
+
+    def _fire(self) -> None:
+        self._timer_ms = None
+        at_ms = self._time_at(self._clock.now_ms() - 1)
+        if self._due_ms is not None and self._due_ms <= at_ms:  # an earlier timer was settled meanwhile
+            self._act(self._machine.advance(at_ms))
+        self._arm()

@@ -1,0 +1,90 @@
+"""Receipts as rows of the protocol job's input, so that its machines hear of them."""
+
+import threading
+from collections.abc import Callable
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from headgate.errors import TableError
+from headgate.protocol.schemas import INPUTS
+
+MOST_WAITING = 100_000
+RETRIES = 50
+
+
+class ReceiptLog:
+    """Receipts are appended to a Delta table in the order in which they were read, each once.
+
+    While the table cannot be written up to MOST_WAITING wait in memory; after that the oldest go, for which a broker
+    that waits turns reads off: that is what its deadline is for. A table that is not there is created.
+
+    Arguments: `say`, hears when it cannot be written and when it can again.
+    Raises TableError if no table can be there.
+    """
+
+    def __init__(self, location: str, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._waiting: list[tuple[str, int, int]] = []
+        self._is_failing = False
+        self.dropped = 0
+        try:
+            self._table = DeltaTable.create(location, schema=INPUTS, mode="ignore")
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"--receipts: the table {location} cannot be opened: {str(error).splitlines()[0]}; give the --input of "
+                "a job jobs/protocol.py, or a new folder"
+            ) from error
+        self._columns = [name for name in pa.schema(self._table.schema().to_arrow()).names if name in INPUTS.names]
+
+    def add(self, connection: str, request_id: int, read_ms: int) -> None:
+        """A receipt was read."""
+        with self._lock:
+            self._waiting.append((connection, request_id, read_ms))
+            too_many = len(self._waiting) - MOST_WAITING
+            if too_many > 0:
+                del self._waiting[:too_many]
+                self.dropped += too_many
+
+    def flush(self) -> None:
+        """Append what waits, in one commit. What cannot be written waits on."""
+        with self._writing:
+            self._append_waiting()
+
+    def _append_waiting(self) -> None:
+        with self._lock:
+            taken, self._waiting = self._waiting, []
+        if not taken:
+            return
+        rows = [
+            {
+                "event_id": f"receipt {read_ms:020} {place:06}",
+                "kind": "receipt",
+                "at_ms": read_ms,
+                "connection": connection,
+                "request_id": request_id,
+            }
+            for place, (connection, request_id, read_ms) in enumerate(taken)
+        ]
+        try:
+            self._table.update_incremental()
+            write_deltalake(
+                self._table,
+                pa.Table.from_pylist(rows, INPUTS).select(self._columns),
+                mode="append",
+                commit_properties=CommitProperties(max_commit_retries=RETRIES),
+            )
+        except (DeltaError, OSError) as error:
+            with self._lock:
+                self._waiting = taken + self._waiting
+            self._tell(f"receipts cannot be written: {str(error).splitlines()[0]}; trying again", is_failing=True)
+        else:
+            self._tell("receipts can be written again", is_failing=False)
+
+    def _tell(self, text: str, *, is_failing: bool) -> None:
+        if self._is_failing != is_failing:
+            self._say(text)
+        self._is_failing = is_failing

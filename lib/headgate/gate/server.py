@@ -1,0 +1,156 @@
+"""The gate's socket: it takes in as many clients as it may, and ends with all of them."""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Any
+
+from headgate.core.protocol.counters import Counters
+from headgate.errors import EndpointError
+from headgate.gate.connection import LINGER_MS, ClientConnection, Host
+from headgate.gate.feed import Clock, Feed
+from headgate.gate.session import Rules, refusal
+from headgate.gate.settings import GateSettings, addresses
+from headgate.wire.pulsar_commands import ServerError
+
+BACKLOG = 512
+SOCKET_BUFFER_BYTES = 65_536
+"""What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
+SECOND_MS = 1000
+BREATH_S = 0.1
+REFUSED = "headgate.gate.connection.refused.count"
+
+
+class Gate:
+    """Clients have nothing in common but the event loop: at most `max_connections` of them, those in TLS's handshake
+    included, and none of them waits for another.
+
+    Files of certificate and token are read, and the port is bound, when it is made: `address` is where it listens.
+    Raises EndpointError if nothing can listen there, ConfError for files that cannot be used.
+    """
+
+    def __init__(self, settings: GateSettings, feed: Feed, clock: Clock, counters: Counters) -> None:
+        self._settings = settings
+        self._tls = settings.tls()
+        rules = Rules(
+            max_frame_bytes=settings.max_frame_bytes,
+            handshake_timeout_ms=settings.handshake_timeout_ms,
+            idle_timeout_ms=settings.idle_timeout_ms,
+            token=settings.token(),
+        )
+        self._host = Host(rules, feed, clock, counters, settings.write_buffer_bytes)
+        self._listener = listening(settings.host, settings.port)
+        self.address: tuple[str, int] = self._listener.getsockname()[:2]
+        self._connections: set[ClientConnection] = set()
+        self._arriving: set[asyncio.Task[None]] = set()
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return len(self._connections)
+
+    async def serve(self, stop: asyncio.Event) -> None:
+        """Take clients in until `stop` is set; then end all of them, each having LINGER_MS to read what it was sent.
+
+        Raises what the feed raises.
+        """
+        accepting, fed, stopped = (
+            asyncio.ensure_future(one) for one in (self._accept(), self._host.feed.run(), stop.wait())
+        )
+        try:
+            done, _ = await asyncio.wait((accepting, fed, stopped), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancelled(accepting, stopped)
+            self._listener.close()
+            await self._end_all()
+            await _cancelled(fed)
+        for task in done:
+            task.result()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(self._listener)
+            except OSError:  # no descriptor is left, or the client has gone again
+                await asyncio.sleep(BREATH_S)
+                continue
+            if len(self._connections) >= self._settings.max_connections:
+                self._refuse(client)
+            else:
+                self._take_in(client)
+
+    def _refuse(self, client: socket.socket) -> None:
+        self._host.counters.add(REFUSED)
+        with client, suppress(OSError):
+            client.setblocking(False)
+            if self._tls is None:
+                most = self._settings.max_connections
+                client.send(refusal(ServerError.TOO_MANY_REQUESTS, f"{most} connections are all that are allowed"))
+
+    def _take_in(self, client: socket.socket) -> None:
+        connection = ClientConnection(self._host, self._connections.discard)
+        self._connections.add(connection)
+        arriving = asyncio.ensure_future(self._shake_hands(client, connection))
+        self._arriving.add(arriving)
+        arriving.add_done_callback(self._arriving.discard)
+
+    async def _shake_hands(self, client: socket.socket, connection: ClientConnection) -> None:
+        timeout_s = self._settings.handshake_timeout_ms / SECOND_MS if self._tls is not None else None
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                client,
+                ssl=self._tls,
+                ssl_handshake_timeout=timeout_s,
+                ssl_shutdown_timeout=None if self._tls is None else LINGER_MS / SECOND_MS,
+            )
+        except OSError:  # of TLS, too, and of its timeout
+            self._connections.discard(connection)
+            client.close()
+        except asyncio.CancelledError:
+            self._connections.discard(connection)
+            client.close()
+            raise
+
+    async def _end_all(self) -> None:
+        for arriving in self._arriving:
+            arriving.cancel()
+        for connection in list(self._connections):
+            connection.end("the gate stopped")
+        for _ in range(2 * LINGER_MS // 100):
+            if not self._connections:
+                return
+            await asyncio.sleep(BREATH_S)
+        for connection in list(self._connections):
+            connection.abort()
+        await asyncio.sleep(0)
+
+
+async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def listening(host: str, port: int, option: str = "--host and --port") -> socket.socket:
+    """A socket that listens there, on any free port where `port` is 0. Raises EndpointError if none can.
+
+    option: where the place was given.
+    """
+    family, address = addresses(host, port)[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            listener.setsockopt(socket.SOL_SOCKET, buffer, SOCKET_BUFFER_BYTES)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise EndpointError(
+            f"{option}: nothing can listen on {host} port {port}: {error.strerror or error}; allowed is an address "
+            "of this machine with a port that is free: give another one, or end what uses it"
+        ) from error
+    return listener

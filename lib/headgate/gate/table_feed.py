@@ -1,0 +1,155 @@
+"""Commands as the protocol's job wrote them to the table `throttle_decisions`, each to the client that it names."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headgate.core.numbers import MAX
+from headgate.core.protocol.counters import Counters
+from headgate.core.protocol.reasons import received
+from headgate.errors import TableError
+from headgate.gate.decisions import NOTICE_TTL_MS, DecisionReader
+from headgate.gate.feed import Clock, Link, NameTaken, Seat
+from headgate.gate.receipts import ReceiptLog
+from headgate.gate.sent import Sent
+from headgate.wire import ThrottleProducer
+
+SECOND_MS = 1000
+COMMANDS = "headgate.gate.command.count"
+RECEIPTS = "headgate.gate.receipt.count"
+_NEEDED = ("seq", "at_ms", "request_id", "producer_id", "pause_for_millis")
+
+
+@dataclass(eq=False)
+class _TableSeat:
+    """A client that is there. is_new: what is in force was not looked for yet."""
+
+    feed: "TableFeed"
+    connection: str
+    link: Link
+    supports: bool
+    is_new: bool = field(default=True)
+
+    def answered(self, request_id: int, read_ms: int) -> None:
+        self.feed.answered(self.connection, request_id, read_ms)
+
+    def leave(self) -> None:
+        self.feed.left(self.connection)
+
+
+class TableFeed:
+    """Every command of a connection is sent once to its client while it is there, in the order of `seq`; to one that
+    comes later those that are in force then.
+
+    A row has an absolute end, a frame a pause from its arrival: what is sent is what is left of the pause, and nothing
+    where nothing is left, since a pause of 0 would be a notice. Pauses and resumes of reads are the broker's own, and
+    sent to nobody, nor is anything to clients that do not support it.
+
+    Arguments: `say`, hears when the table cannot be read and when it can again; `receipts`, where they go, None:
+    nowhere.
+    Source: throttle-protocol 6, 9
+    """
+
+    def __init__(
+        self,
+        reader: DecisionReader,
+        sent: Sent,
+        clock: Clock,
+        counters: Counters,
+        *,
+        poll_ms: int,
+        say: Callable[[str], None],
+        receipts: ReceiptLog | None = None,
+    ) -> None:
+        self._reader = reader
+        self._sent = sent
+        self._clock = clock
+        self._counters = counters
+        self._poll_ms = poll_ms
+        self._say = say
+        self._receipts = receipts
+        self._seats: dict[str, _TableSeat] = {}
+        self._is_failing = False
+
+    def join(self, connection: str, link: Link, *, supports: bool) -> Seat:
+        """Take a client in; its commands come with the next look at the table. Raises NameTaken."""
+        if connection in self._seats:
+            raise NameTaken
+        seat = self._seats[connection] = _TableSeat(self, connection, link, supports)
+        return seat
+
+    def left(self, connection: str) -> None:
+        """A client has gone."""
+        del self._seats[connection]
+
+    def answered(self, connection: str, request_id: int, read_ms: int) -> None:
+        """A client has sent a receipt."""
+        self._counters.add(RECEIPTS)
+        if self._receipts is not None:
+            self._receipts.add(connection, request_id, read_ms)
+
+    async def run(self) -> None:
+        """Look at the table every `poll_ms`, until cancelled; then keep what was sent. Raises StateError where it
+        cannot be kept.
+        """
+        try:
+            while True:
+                await self._look()
+                await asyncio.sleep(self._poll_ms / SECOND_MS)
+        finally:
+            await self._keep()
+
+    async def _look(self) -> None:
+        """One look; what fails of the table is tried again with the next."""
+        asked = [seat for seat in self._seats.values() if seat.supports]
+        known = {seat.connection for seat in asked if not seat.is_new}
+        new = {seat.connection for seat in asked if seat.is_new}
+        try:
+            rows = await asyncio.to_thread(self._reader.read, known, new, self._clock.now_ms())
+        except TableError as error:
+            if not self._is_failing:
+                self._say(f"{error}; trying again every {self._poll_ms} ms")
+            self._is_failing = True
+            return
+        if self._is_failing:
+            self._say("the table can be read again")
+            self._is_failing = False
+        for seat in asked:
+            seat.is_new = False
+        for row in rows.to_pylist():
+            self._tell(row)
+        await self._keep()
+
+    def _tell(self, row: Mapping[str, Any]) -> None:
+        """Send a row, unless its client has it, or has left meanwhile and perhaps come again."""
+        connection, seq = row["connection"], row["seq"]
+        seat = self._seats.get(connection)
+        if seat is None or seat.is_new:
+            return
+        if any(row[name] is None for name in _NEEDED):
+            self._count("bad")
+        elif seq > self._sent.last_seq(connection):
+            is_notice = row["pause_for_millis"] == 0
+            stale_ms = row["at_ms"] + (NOTICE_TTL_MS if is_notice else row["pause_for_millis"])
+            left_ms = stale_ms - self._clock.now_ms()
+            self._sent.note(connection, seq, stale_ms)
+            if left_ms > 0:
+                seat.link.send(_command(row, 0 if is_notice else left_ms))
+            self._count("sent" if left_ms > 0 else "stale")
+
+    def _count(self, outcome: str) -> None:
+        self._counters.add(COMMANDS, (("outcome", outcome),))
+
+    async def _keep(self) -> None:
+        self._sent.forget(self._clock.now_ms(), set(self._seats))
+        written = self._sent.written()
+        if written is not None:
+            await asyncio.to_thread(self._sent.save, written)
+            self._sent.saved()
+        if self._receipts is not None:
+            await asyncio.to_thread(self._receipts.flush)
+
+
+def _command(row: Mapping[str, Any], pause_ms: int) -> ThrottleProducer:
+    return ThrottleProducer(row["request_id"], row["producer_id"], received(row["reason"]), min(pause_ms, MAX))

@@ -1,0 +1,304 @@
+"""The gate with real sockets on loopback: commands and receipts in frames, and clients that do what they should not."""
+
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from gate_clients import Client, MachineGate, running, words_of
+from headgate.core.protocol.reasons import Reason
+from headgate.core.protocol.settings import BrokerSettings
+from headgate.gate.connection import HANG_UP_CHECK_MS
+from headgate.gate.settings import GateSettings
+from headgate.wire import Command, Frame, ThrottleProducer, pulsar_commands
+from headgate.wire.throttle_pb2 import BaseCommand
+
+WAIT_S = 0.1
+IN_TIME = "headgate.broker.throttle.receipt.count{outcome=in_time}"
+FALLBACKS = "headgate.broker.throttle.fallback.count{cause=no_receipt}"
+QUICK = {"--port": 0, "--handshake-timeout-ms": 200, "--idle-timeout-ms": 400, "--write-buffer-bytes": 2048}
+
+
+def gate_of(**settings: object) -> MachineGate:
+    options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+    return MachineGate(GateSettings.of({"--port": 0} | options), BrokerSettings())
+
+
+@pytest.fixture
+def gate() -> Iterator[MachineGate]:
+    with running(gate_of()) as gate:
+        yield gate
+
+
+@pytest.fixture
+def quick_gate() -> Iterator[MachineGate]:
+    """One whose patience ends after 200 ms, or 400 ms of an open connection."""
+    with running(MachineGate(GateSettings.of(QUICK), BrokerSettings())) as gate:
+        yield gate
+
+
+def test_a_command_and_its_receipt_travel_as_frames_within_the_wait(gate: MachineGate) -> None:
+    with gate.client("c") as client:
+        gate.mark("c")
+        assert client.told() == ThrottleProducer(1, 1, Reason.TopicProduceQuotaExceeded, 10_000)
+        client.answer(1)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+
+        assert (gate.phase("c"), gate.reads("c")) == ("C", "on")
+
+
+def test_without_a_receipt_reads_go_off_after_the_wait_and_not_before(gate: MachineGate) -> None:
+    with gate.client("c") as client:
+        gate.mark("c")
+        marked_s = time.monotonic()
+        gate.await_that(lambda: gate.feed.view("c")["reads"] == "off", "the end of reads")
+
+        assert time.monotonic() - marked_s >= WAIT_S - 0.002  # the mark came a little before
+        client.send(pulsar_commands.ping())
+        assert client.told().request_id == 1
+        assert client.hears_nothing_for(2 * WAIT_S)
+        gate.unmark("c")
+        heard = client.heard()
+        assert heard is not None
+        assert heard.type == BaseCommand.PONG
+
+
+def test_a_client_without_the_flag_is_never_told_and_is_not_read_until_it_is_released(gate: MachineGate) -> None:
+    with gate.client("c", supports=False) as client:
+        gate.mark("c")
+        client.send(pulsar_commands.ping())
+        assert client.hears_nothing_for(WAIT_S)
+        gate.unmark("c")
+        heard = client.heard()
+
+        assert heard is not None
+        assert heard.type == BaseCommand.PONG
+
+
+def test_a_receipt_that_lies_in_the_socket_while_reads_are_off_is_in_time(gate: MachineGate) -> None:
+    """Reads are off for twice the wait; what other commands the client sent meanwhile is in its way, too."""
+    with gate.client("c") as client:
+        gate.mark("c")
+        gate.condition("c", is_set=True)
+        assert client.told().request_id == 1
+        for _ in range(2000):
+            client.send(pulsar_commands.pong())
+        client.answer(1)
+        assert client.hears_nothing_for(2 * WAIT_S)
+        assert gate.phase("c") == "W"
+        gate.condition("c", is_set=False)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+
+        assert (gate.count(FALLBACKS), gate.phase("c")) == (0, "C")
+
+
+def test_the_connections_of_a_gate_are_throttled_apart(gate: MachineGate) -> None:
+    with gate.client("a") as noisy, gate.client("b") as neighbour:
+        gate.mark("a")
+        gate.await_that(lambda: gate.feed.view("a")["reads"] == "off", "the end of reads")
+        neighbour.round_trip()
+
+        assert noisy.told().request_id == 1
+
+
+def test_a_name_is_one_clients_at_a_time(gate: MachineGate) -> None:
+    with gate.client("c") as client, Client(gate.port) as second:
+        assert "another client" in words_of(second.greet("c"))
+        assert second.heard() is None
+        client.round_trip()
+        client.socket.close()
+        gate.await_that(lambda: gate.gate.connections == 0, "the end of the connection")
+        with gate.client("c") as third:
+            third.round_trip()
+
+
+def test_a_client_that_hung_up_while_reads_were_off_lets_its_name_go(gate: MachineGate) -> None:
+    with gate.client("c", supports=False) as client:
+        gate.mark("c")
+        client.socket.close()
+        gate.await_that(lambda: gate.gate.connections == 0, f"the check that comes every {HANG_UP_CHECK_MS} ms")
+
+        assert gate.ended() == {"the client hung up": 1}
+
+
+def talks(gate: MachineGate, client: Client) -> None:
+    """Speaks well at first."""
+    gate.mark("good", ordinal=1)
+    assert client.told().request_id == 1
+    client.answer(1)
+    gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+
+
+def nothing(client: Client) -> None:
+    """Connects and sends no byte."""
+
+
+def half_a_greeting(client: Client) -> None:
+    client.socket.sendall(Frame(pulsar_commands.connect("c", supports_throttle_producer=True)).encode()[:9])
+
+
+def garbage(client: Client) -> None:
+    client.socket.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+
+def oversized(client: Client) -> None:
+    client.greet("bad")
+    client.socket.sendall((2**31).to_bytes(4) + b"x" * 1000)
+
+
+def bad_commands(client: Client) -> None:
+    client.greet("bad")
+    client.socket.sendall(Frame(b"\xff").encode() * 100)
+
+
+def silence(client: Client) -> None:
+    client.greet("bad")
+
+
+@pytest.mark.parametrize("misbehave", [nothing, half_a_greeting, garbage, oversized, bad_commands, silence])
+def test_a_client_that_misbehaves_loses_its_connection_and_disturbs_nobody(
+    misbehave: Callable[[Client], None], quick_gate: MachineGate
+) -> None:
+    with Client(quick_gate.port) as bad:
+        misbehave(bad)
+        with quick_gate.client("good") as good:
+            talks(quick_gate, good)
+            while bad.heard() is not None:
+                good.round_trip()
+            good.round_trip()
+
+            assert quick_gate.count(FALLBACKS) == 0
+            assert quick_gate.do(lambda: quick_gate.gate.connections) == 1
+
+
+def test_a_client_that_sends_byte_by_byte_has_no_more_time_than_others(quick_gate: MachineGate) -> None:
+    """Bytes that make no frame keep nothing alive; the gate closes while they still come."""
+    with Client(quick_gate.port) as slow, quick_gate.client("good") as good:
+        slow.greet("bad")
+        started_s, sent = time.monotonic(), 0
+        while not quick_gate.ended():
+            with suppress(ConnectionError):
+                slow.socket.sendall(b"\x00\x00\x0f\xff"[sent : sent + 1] or b"x")
+            sent += 1
+            good.round_trip()
+
+        assert time.monotonic() - started_s < 5
+        assert quick_gate.ended() == {"idle": 1}
+
+
+def test_a_client_that_never_reads_loses_its_connection_at_the_bound(quick_gate: MachineGate) -> None:
+    with Client(quick_gate.port, receive_buffer=2048) as deaf, quick_gate.client("good") as good:
+        deaf.greet("bad")
+        while not quick_gate.ended():
+            with suppress(ConnectionError):
+                deaf.socket.sendall(Frame(pulsar_commands.ping()).encode() * 500)
+            good.round_trip()
+
+        assert quick_gate.ended() == {"the client does not read": 1}
+        talks(quick_gate, good)
+
+
+def test_a_flood_of_one_client_does_not_make_the_receipts_of_others_late(gate: MachineGate) -> None:
+    with gate.client("flood") as flood, gate.client("good") as good:
+        pongs = Frame(pulsar_commands.pong()).encode() * 20_000
+        for ordinal in range(1, 11):
+            flood.socket.sendall(pongs)
+            gate.mark("good", ordinal=ordinal, balance=-1000 * ordinal)
+            good.answer(good.told().request_id)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 10, "ten receipts")
+
+        assert gate.count(FALLBACKS) == 0
+
+
+def test_a_gate_that_is_full_says_so_and_has_room_again() -> None:
+    with running(gate_of(max_connections=2)) as gate, ExitStack() as stack:
+        first, _ = (stack.enter_context(gate.client(name)) for name in "ab")
+        with Client(gate.port) as third:
+            assert "2 connections" in words_of(third.heard())
+            assert third.heard() is None
+        first.socket.close()
+        gate.await_that(lambda: gate.gate.connections == 1, "the end of the connection")
+        with gate.client("c") as fourth:
+            fourth.round_trip()
+
+
+def test_clients_that_are_there_at_the_stop_are_told_nothing_more_and_closed() -> None:
+    gate = gate_of()
+    with running(gate):
+        client = gate.client("c")
+        gate.mark("c")
+    with client:
+        assert client.told().request_id == 1
+        assert client.heard() is None
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run([*made, *subject, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return cert, key
+
+
+def test_frames_and_pauses_of_reads_go_through_tls(certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    trust = ssl.create_default_context(cafile=cert)
+    with (
+        running(gate_of(tls_cert=cert, tls_key=key, write_buffer_bytes=2048)) as gate,
+        Client(gate.port, trust) as client,
+    ):
+        welcome = client.greet("c")
+        assert isinstance(welcome, Command)
+        gate.do(lambda: gate.feed.open("c", 1, "t"))
+        gate.mark("c")
+        gate.condition("c", is_set=True)
+        client.answer(client.told().request_id)
+        assert client.hears_nothing_for(2 * WAIT_S)
+        assert gate.phase("c") == "W"
+        gate.condition("c", is_set=False)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+
+        assert gate.count(FALLBACKS) == 0
+
+
+def test_who_does_not_speak_tls_disturbs_nobody_who_does(certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    trust = ssl.create_default_context(cafile=cert)
+    settings = {"--tls-cert": cert, "--tls-key": key} | QUICK
+    gate = MachineGate(GateSettings.of(settings), BrokerSettings())
+    with running(gate), Client(gate.port) as mute, Client(gate.port) as plain:
+        plain.send(pulsar_commands.connect("c", supports_throttle_producer=True, connection="c"))
+        with Client(gate.port, trust) as client:
+            client.greet("c")
+            client.round_trip()
+            for bad in (mute, plain):
+                assert_closed(bad.socket)
+            gate.await_that(lambda: gate.gate.connections <= 1, "the end of the others")
+
+
+def assert_closed(bad: socket.socket) -> None:
+    """At its end, whatever TLS sent before."""
+    try:
+        while bad.recv(1000):
+            pass
+    except ConnectionResetError:
+        pass
+
+
+@pytest.mark.parametrize("shown", [None, "wrong", "s3cret "])
+def test_a_wrong_token_is_refused_and_the_right_one_is_not(shown: str | None, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret\n")
+    with running(gate_of(token_file=token)) as gate, Client(gate.port) as stranger:
+        assert "token" in words_of(stranger.greet("c", token=shown))
+        assert stranger.heard() is None
+        with gate.client("c", token="s3cret") as client:
+            client.round_trip()

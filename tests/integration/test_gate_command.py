@@ -1,0 +1,200 @@
+"""`headgate gate` as a process: its first line, its control port, its refusals and its end."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gate_clients import TIMEOUT_S, Client
+from headgate.protocol.schemas import DECISIONS
+from headgate.wire.throttle_pb2 import BaseCommand
+
+LIB = Path(__file__).parents[2] / "lib"
+COMMAND = [sys.executable, "-m", "headgate", "gate"]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(LIB)}
+MARK = {
+    "kind": "mark",
+    "producer_id": 1,
+    "trips": [{"reason": 0, "ordinal": 1, "buckets": [{"balance": 0, "rate": 1}]}],
+}
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """The process, and the ports of its first line."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield process, [int(port) for port in re.findall(r"port (\d+)", line)]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def machine(*arguments: str) -> Any:
+    return started("machine", "--port", "0", "--control-port", "0", *arguments)
+
+
+class Limiter:
+    """A connection to the control port, a line and its answer at a time."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+        self._lines = self._socket.makefile("rb")
+
+    def say(self, **row: Any) -> dict[str, Any]:
+        return self.say_line(json.dumps(row).encode() + b"\n")
+
+    def say_line(self, line: bytes) -> dict[str, Any]:
+        self._socket.sendall(line)
+        return dict(json.loads(self._lines.readline()))
+
+    def is_closed(self) -> bool:
+        return self._lines.readline() == b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+        self._socket.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
+    with machine() as (process, (port, control)), Client(port) as client, Limiter(control) as limiter:
+        client.greet("c")
+        assert limiter.say(kind="connections") == {"connections": ["c"]}
+        process.send_signal(number)
+        said, errors = process.communicate(timeout=TIMEOUT_S)
+
+        assert (process.returncode, errors) == (0, "")
+        assert "gate: stopped" in said
+        assert "headgate.gate.connection.ended.count{why=the gate stopped} 1" in said
+        assert client.heard() is None
+
+
+def test_limiters_drive_it_line_by_line() -> None:
+    with machine() as (_, (port, control)), Client(port) as client, Limiter(control) as limiter:
+        client.greet("c")
+        assert limiter.say(kind="open", connection="c", producer_id=1, topic="t") == {"ok": True}
+        assert limiter.say(connection="c", **MARK) == {"ok": True}
+        assert client.told().pause_ms == 1000
+        client.answer(1)
+        client.round_trip()
+        view = limiter.say(kind="probe", connection="c")
+
+        assert (view["reads"], view["producers"]["1"]["state"]) == ("on", "C")
+        assert limiter.say(kind="counts")["headgate.broker.throttle.receipt.count{outcome=in_time}"] == 1
+        assert limiter.say(connection="c", kind="unmark", producer_id=9, reason=0, ordinal=1) == {
+            "error": "unknown_producer"
+        }
+        assert limiter.say(connection="x", **MARK) == {"error": "unknown_connection"}
+        assert limiter.say(kind="probe", connection="x") == {"error": "unknown_connection"}
+        assert "did you mean" in limiter.say(connection="c", kind="unmark", producer=1)["error"]
+        assert "no JSON" in limiter.say_line(b"{\n")["error"]
+        assert "65536 bytes" in limiter.say_line(b"x" * 70_000)["error"]
+        assert limiter.is_closed()
+        client.round_trip()
+
+
+def test_limiters_show_the_token_as_well(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("s3cret")
+    with machine("--token-file", str(token)) as (_, (_, control)), Limiter(control) as limiter:
+        assert "token" in limiter.say(kind="connections")["error"]
+        assert "token" in limiter.say(token="wrong")["error"]
+        assert limiter.say(token="s3cret") == {"ok": True}
+        assert limiter.say(kind="connections") == {"connections": []}
+
+
+def test_the_conf_says_by_what_it_decides(tmp_path: Path) -> None:
+    (tmp_path / "broker.conf").write_text("throttleProducerReceiptWaitTimeMillis=0\n")
+    conf = ("--conf-dir", str(tmp_path))
+    with machine(*conf) as (_, (port, control)), Client(port) as client, Limiter(control) as limiter:
+        client.greet("c")
+        limiter.say(kind="open", connection="c", producer_id=1, topic="t")
+        limiter.say(connection="c", **MARK)
+
+        assert limiter.say(kind="probe", connection="c")["reads"] == "off"
+
+
+def refused(*arguments: str) -> str:
+    """What it says on its way out with status 2."""
+    done = subprocess.run(
+        [*COMMAND, *arguments], env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 2, done
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("option", ["--port", "--control-port"])
+def test_a_port_in_use_is_said(option: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ports = {"--port": "0", "--control-port": "0"} | {option: port}
+        said = refused("machine", *(part for pair in ports.items() for part in pair))
+
+    assert option in said
+    assert f"127.0.0.1 port {port}" in said
+    assert "in use" in said
+
+
+def test_any_address_without_tls_and_token_is_refused() -> None:
+    said = refused("machine", "--host", "0.0.0.0")
+    assert "--tls-cert and --tls-key: got none with --host 0.0.0.0" in said
+    assert "--token-file: got none" in said
+
+
+def test_more_connections_than_the_system_allows_are_refused() -> None:
+    command = f"ulimit -n 200; exec {' '.join(COMMAND)} machine --port 0 --control-port 0 --max-connections 500"
+    done = subprocess.run(
+        ["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert done.returncode == 2
+    assert "--max-connections: got 500" in done.stderr
+
+
+def test_an_output_without_the_table_is_refused(tmp_path: Path) -> None:
+    assert "jobs/protocol.py" in refused("table", str(tmp_path))
+
+
+def test_it_sends_what_a_job_decided_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+    location = str(tmp_path / "throttle_decisions")
+    DeltaTable.create(location, schema=DECISIONS)
+    command = {"connection": "c", "kind": "command", "producer_id": 1, "reason": 0, "at_ms": 0}
+    for seq in (1, 2):
+        row = command | {"seq": seq, "request_id": seq, "pause_for_millis": 2**62, "until_ms": 2**62}
+        write_deltalake(location, pa.Table.from_pylist([row], DECISIONS), mode="append")
+        with (
+            started("table", str(tmp_path), "--port", "0", "--poll-ms", "10") as (process, (port,)),
+            Client(port) as client,
+        ):
+            welcome = client.greet("c")
+            assert welcome is not None
+            assert welcome.type == BaseCommand.CONNECTED
+            assert client.told().request_id == seq
+            process.terminate()
+            said, _ = process.communicate(timeout=TIMEOUT_S)
+            assert "headgate.gate.command.count{outcome=sent} 1" in said
+
+
+def test_two_gates_of_one_state_are_refused(tmp_path: Path) -> None:
+    DeltaTable.create(str(tmp_path / "throttle_decisions"), schema=DECISIONS)
+    with started("table", str(tmp_path), "--port", "0"):
+        assert "another job is running" in refused("table", str(tmp_path), "--port", "0")

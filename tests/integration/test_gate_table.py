@@ -1,0 +1,214 @@
+"""The gate over a real table of decisions that grows while it runs."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from gate_clients import Client, RunningGate, running
+from headgate.core.protocol.reasons import Reason
+from headgate.delta_query import query
+from headgate.errors import StateError, TableError
+from headgate.gate.decisions import DecisionReader
+from headgate.gate.receipts import ReceiptLog
+from headgate.gate.sent import Sent
+from headgate.gate.settings import GateSettings
+from headgate.gate.table_feed import TableFeed
+from headgate.protocol.schemas import DECISIONS, INPUTS
+from headgate.wire import ThrottleProducer
+
+LONG_MS = 600_000
+COMMANDS = "headgate.gate.command.count{outcome=%s}"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def command(
+    connection: str, seq: int, pause_ms: int = LONG_MS, *, at_ms: int | None = None, **other: Any
+) -> dict[str, Any]:
+    at_ms = now_ms() if at_ms is None else at_ms
+    row = {"connection": connection, "seq": seq, "kind": "command", "at_ms": at_ms, "request_id": seq, "producer_id": 7}
+    until_ms = at_ms + pause_ms if pause_ms else None
+    return row | {"topic": "t", "reason": 1, "pause_for_millis": pause_ms, "until_ms": until_ms} | other
+
+
+def append(location: str, *rows: dict[str, Any]) -> None:
+    write_deltalake(location, pa.Table.from_pylist(list(rows), DECISIONS), mode="append")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    location = str(tmp_path / "throttle_decisions")
+    DeltaTable.create(location, schema=DECISIONS)
+    return location
+
+
+def gate_of(table: str, state: Path | None = None, receipts: str | None = None) -> RunningGate:
+    reader = DecisionReader(table)
+
+    def feed(clock: Any, counters: Any) -> TableFeed:
+        log = None if receipts is None else ReceiptLog(receipts, print)
+        sent = Sent(state, reader.table_id)
+        return TableFeed(reader, sent, clock, counters, poll_ms=10, say=print, receipts=log)
+
+    return RunningGate(GateSettings.of({"--port": 0}), feed)
+
+
+@pytest.fixture
+def gate(table: str) -> Iterator[RunningGate]:
+    with running(gate_of(table)) as gate:
+        yield gate
+
+
+def ids(client: Client, count: int) -> list[int]:
+    return [client.told().request_id for _ in range(count)]
+
+
+def counted(gate: RunningGate, outcome: str) -> int:
+    return gate.do(gate.counters.values).get(COMMANDS % outcome, 0)
+
+
+def test_what_is_left_of_a_pause_is_sent_when_its_row_is_committed(table: str, gate: RunningGate) -> None:
+    with gate.client("c") as client:
+        append(table, command("c", 1, at_ms=now_ms() - 1000))
+        told = client.told()
+
+        assert told == ThrottleProducer(1, 7, Reason.ResourceGroupProduceQuotaExceeded, told.pause_ms)
+        assert LONG_MS - 11_000 < told.pause_ms <= LONG_MS - 1000
+
+
+def test_each_client_hears_its_own_commands_in_their_order(table: str, gate: RunningGate) -> None:
+    with gate.client("a") as first, gate.client("b") as second:
+        append(table, command("b", 2), command("a", 1), command("b", 1), command("nobody", 1))
+        append(table, command("a", 2), command("b", 3))
+
+        assert (ids(first, 2), ids(second, 3)) == ([1, 2], [1, 2, 3])
+
+
+def test_pauses_resumes_and_stale_commands_are_sent_to_nobody(table: str, gate: RunningGate) -> None:
+    long_ago_ms = now_ms() - LONG_MS
+    with gate.client("c") as client:
+        append(table, command("c", 1))
+        assert ids(client, 1) == [1]  # from here on it is told of every commit
+        append(
+            table,
+            {"connection": "c", "seq": 2, "kind": "pause", "at_ms": now_ms(), "reason": 5, "cause": "condition"},
+            {"connection": "c", "seq": 3, "kind": "resume", "at_ms": now_ms(), "off_ms": 5},
+            command("c", 4, 1000, at_ms=long_ago_ms),
+            command("c", 5, 0, at_ms=long_ago_ms),
+            command("c", 6, producer_id=None),
+            command("c", 7),
+        )
+
+        assert ids(client, 1) == [7]
+        assert [counted(gate, outcome) for outcome in ("sent", "stale", "bad")] == [2, 2, 1]
+
+
+def test_a_notice_is_sent_as_one(table: str, gate: RunningGate) -> None:
+    with gate.client("c") as client:
+        append(table, command("c", 1, 0, reason=2))
+        assert client.told() == ThrottleProducer(1, 7, Reason.ConnectionPendingMessagesBreach, 0)
+
+
+def test_a_client_that_comes_later_is_told_what_is_in_force(table: str) -> None:
+    append(table, command("c", 1, 10, at_ms=now_ms() - 5000), command("c", 2), command("other", 1), command("c", 3))
+    with running(gate_of(table)) as gate, gate.client("c") as client:
+        assert ids(client, 2) == [2, 3]
+        append(table, command("c", 4))
+        assert ids(client, 1) == [4]
+
+
+def test_a_client_without_the_flag_is_told_nothing(table: str, gate: RunningGate) -> None:
+    with gate.client("old", supports=False) as old, gate.client("new") as new:
+        append(table, command("old", 1), command("new", 1))
+        assert ids(new, 1) == [1]
+        old.round_trip()
+
+
+def test_rows_that_are_written_again_are_sent_once(table: str, gate: RunningGate) -> None:
+    """As a compaction writes them, and as another engine might that does not say so."""
+    with gate.client("c") as client:
+        append(table, command("c", 1))
+        append(table, command("c", 2))
+        assert ids(client, 2) == [1, 2]
+        DeltaTable(table).optimize.compact()
+        append(table, command("c", 1), command("c", 2), command("c", 3))
+        assert ids(client, 1) == [3]
+
+
+def test_a_gate_that_starts_again_goes_on_where_it_stopped(table: str, tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    with running(gate_of(table, state)) as gate, gate.client("c") as client:
+        append(table, command("c", 1), command("c", 2))
+        assert ids(client, 2) == [1, 2]
+    append(table, command("c", 3))
+    with running(gate_of(table, state)) as gate, gate.client("c") as client:
+        append(table, command("c", 4))
+        assert ids(client, 2) == [3, 4]
+
+
+def test_receipts_become_rows_of_the_jobs_input(table: str, tmp_path: Path) -> None:
+    inputs = str(tmp_path / "inputs")
+    with running(gate_of(table, receipts=inputs)) as gate, gate.client("c") as client:
+        append(table, command("c", 1), command("c", 2))
+        for request_id in ids(client, 2):
+            client.answer(request_id)
+        client.round_trip()
+    written = DeltaTable(inputs)
+    rows = query("SELECT * FROM t ORDER BY event_id", {"t": written}).to_pylist()
+
+    assert pa.schema(written.schema().to_arrow()) == INPUTS
+    assert [(row["kind"], row["connection"], row["request_id"]) for row in rows] == [
+        ("receipt", "c", 1),
+        ("receipt", "c", 2),
+    ]
+    assert all(abs(row["at_ms"] - now_ms()) < 60_000 for row in rows)
+
+
+def test_a_table_that_cannot_be_read_for_a_while_costs_no_client_its_connection(table: str, tmp_path: Path) -> None:
+    away = tmp_path / "away"
+    with running(gate_of(table)) as gate, gate.client("c") as client:
+        Path(table).rename(away)
+        gate.await_that(lambda: gate.feed._is_failing, "the failure")
+        client.round_trip()
+        away.rename(table)
+        append(table, command("c", 1))
+
+        assert ids(client, 1) == [1]
+
+
+@pytest.mark.parametrize("columns", [None, ["connection", "seq"]])
+def test_a_place_without_the_table_is_refused(columns: list[str] | None, tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    if columns:
+        DeltaTable.create(location, schema=pa.schema([DECISIONS.field(name) for name in columns]))
+    with pytest.raises(TableError, match=r"jobs/protocol\.py"):
+        DecisionReader(location)
+
+
+def test_columns_of_later_days_are_not_looked_at(tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    DeltaTable.create(location, schema=DECISIONS.append(pa.field("later", pa.string())))
+    with running(gate_of(location)) as gate, gate.client("c") as client:
+        rows = pa.Table.from_pylist(
+            [command("c", 1) | {"later": "x"}], DECISIONS.append(pa.field("later", pa.string()))
+        )
+        write_deltalake(location, rows, mode="append")
+        assert ids(client, 1) == [1]
+
+
+def test_a_state_of_another_table_is_refused(table: str, tmp_path: Path) -> None:
+    state, other = tmp_path / "state.json", str(tmp_path / "other")
+    sent = Sent(state, DecisionReader(table).table_id)
+    sent.note("c", 1, 1)
+    sent.save(sent.written() or "")
+    DeltaTable.create(other, schema=DECISIONS)
+
+    with pytest.raises(StateError, match="another table"):
+        Sent(state, DecisionReader(other).table_id)

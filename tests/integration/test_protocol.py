@@ -1,0 +1,194 @@
+"""The throttle protocol's job on real tables and processes: cut, stopped and killed, its decisions are the same."""
+
+import random
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
+
+from headgate.errors import InputError, StateError
+from headgate.protocol.schemas import INPUTS
+from headgate.protocol.tables import OF_PROTOCOL
+from headgate.report.sql import query
+from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
+from headgate.throttle.schemas import MARKS
+from headgate.throttle.tables import Tables
+from integration.processes import commits, kill_at_commits, options, run_job
+from integration.runs import conf_in, write_conf
+from unit.protocol import traffic
+from unit.protocol.runs import TOPIC, A, given, mark_row, trip
+
+ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
+CONNECTIONS, SPAN_MS, FILES = 12, 6000, 6
+DECISIONS = "SELECT * FROM throttle_decisions ORDER BY connection, seq"
+COUNTS = "SELECT connection, name, labels, value FROM throttle_metrics"
+BATCHES_OF_COUNTS = "SELECT count(*) AS n FROM throttle_metrics GROUP BY batch_id, connection, name"
+LETTERS = "SELECT reason, raw FROM protocol_dead_letters ORDER BY raw"
+
+
+def write_inputs(folder: Path, rows: list[dict[str, Any]], files: int) -> Path:
+    """A Delta table of inputs, a commit a file."""
+    for some in parts(rows, files):
+        write_deltalake(str(folder), pa.Table.from_pylist(some, INPUTS), mode="append")
+    return folder
+
+
+def write_marks(output: Path, rows: list[dict[str, Any]], files: int) -> Path:
+    """The output of a throttle job, a commit a batch."""
+    tables = Tables(output)
+    for version, some in enumerate(parts(rows, files)):
+        tables.append("marks", pa.Table.from_pylist(some, MARKS), "test", version)
+    return output
+
+
+def parts(rows: list[dict[str, Any]], n: int) -> Iterable[list[dict[str, Any]]]:
+    places = [len(rows) * part // n for part in range(n + 1)]
+    return (rows[begin:end] for begin, end in pairwise(places))
+
+
+def run(spark: SparkSession, conf: Any, job: ProtocolJob) -> list[ProtocolResult]:
+    heard: list[ProtocolResult] = []
+    assert ProtocolRun(spark, job, conf, heard.append, Event()).run()
+    return heard
+
+
+def job_in(output: Path, inputs: Path | None = None, **more: Any) -> ProtocolJob:
+    input_ = None if inputs is None else str(inputs)
+    return ProtocolJob(str(output), str(output / "protocol-checkpoint"), input_, once=True, **more)
+
+
+def results_of(output: Path) -> tuple[Any, ...]:
+    """Decisions, counts summed over batches, and dead letters."""
+    counts: dict[Any, int] = {}
+    for row in query(str(output), COUNTS).to_pylist():
+        place = row["connection"], row["name"], tuple(sorted(row["labels"]))
+        counts[place] = counts.get(place, 0) + row["value"]
+    return query(str(output), DECISIONS).to_pylist(), counts, query(str(output), LETTERS).to_pylist()
+
+
+def test_what_clients_do_and_marks_become_commands_pauses_and_resumes(spark: SparkSession, tmp_path: Path) -> None:
+    opened = [
+        given("connect", 1000, supports_throttle=True),
+        given("open", 1000, producer_id=7, topic=TOPIC, producer="p"),
+        given("open", 1000, producer_id=8, topic=TOPIC),
+    ]
+    marked = given("mark", 2000, producer_id=8, trips=[trip(1, 1, (-90, 100))])
+    rows = [*opened, given("receipt", 1600, request_id=1), marked, given("sneeze", 2000)]
+    inputs = write_inputs(tmp_path / "inputs", rows, 3)
+    ms = 1_000_000
+    output = write_marks(tmp_path / "out", [mark_row(1500 * ms), mark_row(1900 * ms, "unmark"), mark_row(2300 * ms)], 1)
+    run(spark, conf_in(tmp_path / "conf"), job_in(output, inputs))
+
+    names = ("kind", "at_ms", "producer_id", "reason", "pause_for_millis", "command_kind", "cause", "off_ms")
+    assert [
+        ("command", 1500, 7, 0, 600, "start", None, None),
+        ("command", 2000, 8, 1, 910, "start", None, None),
+        ("pause", 2100, 8, 1, None, None, "no_receipt", None),
+        ("command", 2300, 7, 0, 600, "start", None, None),
+    ] == [tuple(row[name] for name in names) for row in query(str(output), DECISIONS).to_pylist()]
+    assert [{A}, {1, 2, 3, 4}] == [
+        {row[name] for row in query(str(output), DECISIONS).to_pylist()} for name in ("connection", "seq")
+    ]
+    assert ["unknown_kind: got 'sneeze'"] == [
+        row["reason"].split(",")[0] for row in query(str(output), LETTERS).to_pylist()
+    ]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("protocol")
+    write_inputs(folder / "inputs", traffic.inputs(1, CONNECTIONS, 900, SPAN_MS), FILES)
+    write_conf(folder / "conf", ONE_FILE)
+    return folder
+
+
+def output_of(scene: Path, name: str) -> Path:
+    return write_marks(scene / name, traffic.marks(2, CONNECTIONS, 150, SPAN_MS), FILES)
+
+
+def calm(scene: Path) -> Path:
+    """The tables of an undisturbed process."""
+    if not (scene / "calm").exists():
+        output = output_of(scene, "calm")
+        done = run_job("protocol", *arguments(scene, output))
+        assert (0, "") == (done.returncode, done.stderr)
+    return scene / "calm"
+
+
+def arguments(scene: Path, output: Path) -> list[str]:
+    return ["--once", *options(output=output, input=scene / "inputs", conf_dir=scene / "conf")]
+
+
+def test_batches_and_restarts_change_nothing(spark: SparkSession, scene: Path, tmp_path: Path) -> None:
+    """One batch of all; a batch a file; and a run that is stopped after its first batch, then goes on."""
+    whole, by_file, stopped = (output_of(tmp_path, name) for name in ("whole", "by_file", "stopped"))
+    conf = conf_in(tmp_path / "conf")
+    slow = conf_in(tmp_path / "slow", ONE_FILE)
+    assert 3 > len(run(spark, conf, job_in(whole, scene / "inputs")))
+    assert FILES < len(run(spark, slow, job_in(by_file, scene / "inputs")))
+    stop = Event()
+    assert not ProtocolRun(spark, job_in(stopped, scene / "inputs"), slow, lambda _: stop.set(), stop).run()
+    run(spark, slow, job_in(stopped, scene / "inputs"))
+
+    decisions, counts, letters = expected = results_of(whole)
+    assert decisions
+    assert counts
+    assert letters == []
+    assert expected == results_of(by_file)
+    assert expected == results_of(stopped)
+
+
+def test_without_inputs_clients_are_obedient(spark: SparkSession, tmp_path: Path) -> None:
+    output = output_of(tmp_path, "out")
+    run(spark, conf_in(tmp_path / "conf"), job_in(output))
+    decisions, _, letters = results_of(output)
+
+    assert {0, 1, 4} == {row["reason"] for row in decisions if row["kind"] == "command"}
+    assert {("condition", 4)} == {(row["cause"], row["reason"]) for row in decisions if row["kind"] == "pause"}
+    assert letters == []
+
+
+def test_places_that_cannot_be_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    conf = conf_in(tmp_path / "conf")
+    with pytest.raises(InputError, match="no table marks is under"):
+        run(spark, conf, job_in(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="no Delta table is at"):
+        run(spark, conf, job_in(tmp_path / "nothing", tmp_path / "nowhere"))
+    assert not (tmp_path / "nothing").exists()
+    output = output_of(tmp_path, "out")
+    run(spark, conf, job_in(output))
+    with pytest.raises(StateError, match="throttle_decisions, throttle_metrics under"):
+        run(spark, conf, ProtocolJob(str(output), str(tmp_path / "another"), once=True))
+
+
+def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) -> None:
+    output = output_of(scene, name)
+    begun = commits(output)
+    for after, delay_s in kills:
+        log = scene / f"{name}.log"
+        kill_at_commits(output, begun + after, "protocol", *arguments(scene, output), log=log, delay_s=delay_s)
+    done = run_job("protocol", *arguments(scene, output))
+    assert (0, "") == (done.returncode, done.stderr)
+    assert results_of(calm(scene)) == results_of(output)
+
+
+def test_a_kill_doubles_and_loses_nothing(scene: Path) -> None:
+    compare_after_kills(scene, "one", [(len(OF_PROTOCOL) + 4, 0.0)])
+
+
+@pytest.mark.long
+def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path) -> None:
+    """Commands keep their request ids, which are among what is compared."""
+    seed = random.randrange(2**32)
+    draw = random.Random(seed)
+    calm(scene)
+    last = commits(scene / "calm") - commits(output_of(scene, f"untouched-{seed}"))
+    for n in range(5):
+        kills = sorted((draw.randrange(len(OF_PROTOCOL), last - 2), draw.uniform(0, 1.5)) for _ in range(4))
+        compare_after_kills(scene, f"random-{seed}-{n}", kills)
