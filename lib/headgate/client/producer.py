@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -19,7 +20,7 @@ from headgate.client.pending import Pending
 from headgate.client.rows import command_of
 from headgate.client.timer import Timer
 from headgate.core.protocol.client import Operation
-from headgate.core.protocol.client_metrics import FAILED_SENDS, MetricKey
+from headgate.core.protocol.client_metrics import ClientMetrics
 from headgate.core.protocol.client_outputs import Done, Failed, MessageId, Receipt, Write
 from headgate.core.protocol.commands import ThrottleCommand
 from headgate.core.protocol.send_errors import SendError
@@ -72,7 +73,7 @@ class RateLimitedProducer:
         self._clock = clock or MonotonicClock()
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
-        self._refused = 0
+        self._refused = ClientMetrics()
         self._is_closed = False
         self._completions = Completions()
         self._outbox = Outbox(self._carry)
@@ -141,15 +142,11 @@ class RateLimitedProducer:
                 return self._machine.is_throttled(now_ms)
             return self._machine.client.is_throttled(partition, now_ms)
 
-    def metrics(self) -> dict[MetricKey, int]:
-        """All totals up to now; a key's text is `name{label=value,...}`. Source: throttle-protocol 14"""
+    def metrics(self) -> dict[str, int]:
+        """All totals up to now, by `name{label=value,...}`. Source: throttle-protocol 14"""
         self.advance()
         with self._lock:
-            totals = self._machine.client.metrics()
-            if self._refused:
-                key = MetricKey(FAILED_SENDS, (("error", SendError.CLOSED), ("topic", self._topic)))
-                totals[key] = totals.get(key, 0) + self._refused
-        return totals
+            return dict(Counter(self._machine.client.metrics()) + Counter(self._refused.values()))
 
     def advance(self) -> None:
         """What is due by now happens. The timer calls it; so may others."""
@@ -202,7 +199,7 @@ class RateLimitedProducer:
 
     def _accept(self, message: Message, partition: int | None) -> Told:
         if self._is_closed:
-            self._refused += 1
+            self._refused.failed(SendError.CLOSED, self._topic)
             message.error = ProducerClosedError(self._topic, "the producer is closed; nothing can be sent any more")
             return Told(None, is_outgoing=False)
         message_id = self._pending.add(message)

@@ -330,3 +330,21 @@ def test_a_command_reaches_its_own_producer_alone():
     machine.throttle(ThrottleCommand(1, 2, 0, 100), 0)
 
     assert [False, True] == [machine.is_throttled(producer, 50) for producer in (1, 2)]
+
+
+def test_after_a_new_connection_ids_are_new_while_windows_and_what_waits_stay():
+    """A library that connects again by itself has written again what was pending."""
+    machine = machine_of()
+    play(
+        machine,
+        (0, "send", 1, "a", ["0 write 1 a"]),
+        (1, "throttle", frame(1, 1, 100), ["1 receipt 1"]),
+        (2, "send", 1, "b", []),
+        (3, "renumber", []),
+        (4, "throttle", frame(1, 1, 197), ["4 receipt 1"]),
+        (200, "send", 1, "c", []),
+        (201, "renumber", []),
+        (202, "ack", 1, "a", ["201 write 1 b", "201 write 1 c", "202 done 1 a"]),
+    )
+
+    assert {("applied", TOPIC, "t1"): 2} == outcomes(machine)
