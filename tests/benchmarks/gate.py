@@ -27,7 +27,7 @@ from headgate.core.protocol.inputs import Trip
 from headgate.core.protocol.outputs import Command, Output, ReadsPaused
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.clock import LoopClock
-from headgate.gate.command import allow_descriptors
+from headgate.gate.command import allow_descriptors, leave_start_to_itself
 from headgate.gate.feed import Link, Seat
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate
@@ -175,6 +175,7 @@ def fallbacks_of(feed: MachineFeed) -> int:
 
 def gate_process(connections: int, seconds: float, out: Pipe) -> None:
     allow_descriptors(connections)
+    leave_start_to_itself()
     asyncio.run(gate_of(connections, seconds, out))
 
 
@@ -190,7 +191,10 @@ class Answering:
 
     def answer(self) -> bool:
         """Whether the connection goes on."""
-        received = self.socket.recv(65536)
+        try:
+            received = self.socket.recv(65536)
+        except ConnectionResetError:
+            return False
         for frame in self._frames.feed(received):
             command = decode_command(frame.command)  # type: ignore[union-attr]
             if command.type == BaseCommand.THROTTLE_PRODUCER:

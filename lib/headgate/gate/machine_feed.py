@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from headgate.core.protocol import inputs
 from headgate.core.protocol.broker_metrics import BrokerMetrics
@@ -93,9 +94,13 @@ class MachineFeed:
 
 
 class _MachineSeat:
-    """A connection's machine, with its link and the one timer that it needs."""
+    """A connection's machine, with its link and its timers.
 
-    __slots__ = ("_clock", "_due_ms", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timer", "_timer_ms")
+    Each timer is earlier than the one that was set before it, so there are hardly more than two: for a deadline, and
+    behind it for the end of a window. None is taken back: one that comes too early does nothing but set the next.
+    """
+
+    __slots__ = ("_clock", "_due_ms", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timers")
 
     def __init__(
         self,
@@ -112,8 +117,7 @@ class _MachineSeat:
         self._on_leave = on_leave
         self._due_ms: int | None = None
         self._late_ms = 0
-        self._timer: Timer | None = None
-        self._timer_ms: int | None = None
+        self._timers: dict[int, Timer] = {}
 
     def tell(self, make: Making) -> BadInput | None:
         return self._feed(make, self._clock.now_ms())
@@ -122,8 +126,8 @@ class _MachineSeat:
         self._feed(lambda at_ms: inputs.Receipt(at_ms, request_id), read_ms)
 
     def leave(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
         self._feed(inputs.Close, self._clock.now_ms())
         self._on_leave()
 
@@ -169,19 +173,18 @@ class _MachineSeat:
         return refused
 
     def _arm(self) -> None:
-        """A timer that comes too early, since what it was for is settled, sets the next one."""
+        """See to it that the machine is called once the millisecond in which it is due is over."""
         self._due_ms = self._machine.next_due_ms()
         if self._due_ms is None:
             return
         over_ms = self._due_ms + 1 + self._late_ms
-        if self._timer_ms is None or over_ms < self._timer_ms:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._timer, self._timer_ms = self._clock.call_at(over_ms, self._fire), over_ms
+        if not self._timers or over_ms < min(self._timers):
+            self._timers[over_ms] = self._clock.call_at(over_ms, partial(self._fire, over_ms))
 
-    def _fire(self) -> None:
-        self._timer_ms = None
+    def _fire(self, over_ms: int) -> None:
+        """A timer: what it was for may be settled, or put off."""
+        del self._timers[over_ms]
         at_ms = self._time_at(self._clock.now_ms() - 1)
-        if self._due_ms is not None and self._due_ms <= at_ms:  # an earlier timer was settled meanwhile
+        if self._due_ms is not None and self._due_ms <= at_ms:
             self._act(self._machine.advance(at_ms))
         self._arm()
