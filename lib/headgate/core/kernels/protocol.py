@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import borrowing
 from headgate.core.kernels.protocol_links import (
     add_named,
     add_producer,
@@ -89,7 +89,7 @@ _ROOM = 4
 """Decisions of one operation, beside a notice for each producer."""
 
 
-@kernel
+@borrowing
 def link(m: Machines) -> None:
     """Link the records of all pools, which are in order: producers by id, ids by due time, producer and number."""
     producers, ids = m.used[PRODUCERS], m.used[IDS]
@@ -122,7 +122,7 @@ def link(m: Machines) -> None:
         m.connections[c].holds += marked > released
 
 
-@kernel
+@borrowing
 def run(m: Machines, until_ms: int64) -> bool:
     """Take the operations of each turn, then let its time come to `until_ms` (NONE: it stays where it is).
 
@@ -146,7 +146,7 @@ def run(m: Machines, until_ms: int64) -> bool:
     return True
 
 
-@kernel
+@borrowing
 def _begin(m: Machines, c: int64) -> None:
     m.used[ENDS] = 0
     p = m.connections[c].first_producer
@@ -156,7 +156,7 @@ def _begin(m: Machines, c: int64) -> None:
         p = m.producers[p].next
 
 
-@kernel
+@borrowing
 def _end(m: Machines, c: int64) -> None:
     due_ms = _due_ms(m, c) if m.connections[c].is_open else NEVER
     m.connections[c].due_ms = int64(min(due_ms, uint64(_MAX)))
@@ -171,17 +171,17 @@ def _end(m: Machines, c: int64) -> None:
             m.counters[counter] = 0
 
 
-@kernel
+@borrowing
 def _next_end(m: Machines) -> uint64:
     return m.producers[m.ends[0]].end_ms if m.used[ENDS] else NEVER
 
 
-@kernel
+@borrowing
 def _due_ms(m: Machines, c: int64) -> uint64:
     return min(next_deadline(m, c), _next_end(m))
 
 
-@kernel
+@borrowing
 def _has_room(m: Machines, c: int64) -> bool:
     """Whether the pools that time fills have room for one more operation or timer."""
     return (
@@ -191,7 +191,7 @@ def _has_room(m: Machines, c: int64) -> bool:
     )
 
 
-@kernel
+@borrowing
 def _fire_until(m: Machines, c: int64, last_ms: int64) -> bool:
     """Fire timers due up to `last_ms`, each at its time: in one millisecond deadlines, then ends of windows."""
     while True:
@@ -208,7 +208,7 @@ def _fire_until(m: Machines, c: int64, last_ms: int64) -> bool:
             end_window(m, c, int64(due_ms))
 
 
-@kernel
+@borrowing
 def _reach(m: Machines, c: int64, at_ms: int64) -> bool:
     if at_ms > m.connections[c].now_ms:
         if not _fire_until(m, c, at_ms - 1):
@@ -217,7 +217,7 @@ def _reach(m: Machines, c: int64, at_ms: int64) -> bool:
     return True
 
 
-@kernel
+@borrowing
 def _wait(m: Machines, c: int64, until_ms: int64) -> bool:
     """Millisecond `until_ms` is over; an obedient client answers in between."""
     if not m.connections[c].is_open:
@@ -235,12 +235,12 @@ def _wait(m: Machines, c: int64, until_ms: int64) -> bool:
     return _advance(m, c, until_ms)
 
 
-@kernel
+@borrowing
 def _advance(m: Machines, c: int64, at_ms: int64) -> bool:
     return _reach(m, c, at_ms) and _fire_until(m, c, m.connections[c].now_ms)
 
 
-@kernel
+@borrowing
 def _answer_all(m: Machines, c: int64) -> bool:
     """What an obedient client does: a receipt for each command that asks it to stop, in the same millisecond."""
     while m.used[ANSWERED] < m.used[DECISIONS]:
@@ -253,7 +253,7 @@ def _answer_all(m: Machines, c: int64) -> bool:
     return True
 
 
-@kernel
+@borrowing
 def _operate(m: Machines, c: int64, operation: Any) -> bool:
     """Take one operation, after the timers before it; False where there is no room for what comes of it."""
     connection, at_ms = m.connections[c], operation.at_ms
@@ -284,7 +284,7 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
     return not m.obedient or _answer_all(m, c)
 
 
-@kernel
+@borrowing
 def _make_up(m: Machines, c: int64, operation: Any) -> None:
     """What comes before a row where nobody says what clients there are."""
     connection, at_ms = m.connections[c], operation.at_ms
@@ -310,7 +310,7 @@ def _make_up(m: Machines, c: int64, operation: Any) -> None:
             m.counters[REJECTED + error] += 1
 
 
-@kernel
+@borrowing
 def _producer_of(m: Machines, c: int64, operation: Any) -> int64:
     """The record of an operation's producer; what its row says of numbers is noted."""
     connection = m.connections[c]
@@ -334,7 +334,7 @@ def _producer_of(m: Machines, c: int64, operation: Any) -> int64:
     return p
 
 
-@kernel
+@borrowing
 def _number(m: Machines, c: int64, p: int64, operation: Any) -> None:
     """Ordinals of rows of `marks`, counted in their order."""
     if operation.kind == MARK:
@@ -352,7 +352,7 @@ def _number(m: Machines, c: int64, p: int64, operation: Any) -> None:
         operation.number = condition.begun
 
 
-@kernel
+@borrowing
 def _error_in_open(m: Machines, p: int64, has_producer: int64, id_: int64, topic: int64) -> int64:
     if not has_producer or id_ < 0 or topic == NONE:
         return int64(BAD_PRODUCER)
@@ -361,7 +361,7 @@ def _error_in_open(m: Machines, p: int64, has_producer: int64, id_: int64, topic
     return int64(NONE)
 
 
-@kernel
+@borrowing
 def _error_in(m: Machines, c: int64, p: int64, operation: Any) -> int64:
     """Why an operation of an open connection is refused, NONE where it is not: the first match, in the spec's order."""
     kind = operation.kind
@@ -389,7 +389,7 @@ def _error_in(m: Machines, c: int64, p: int64, operation: Any) -> int64:
     return int64(NONE)
 
 
-@kernel
+@borrowing
 def _error_in_mark(m: Machines, c: int64, operation: Any) -> int64:
     if not 1 <= operation.trips <= LIMITERS:
         return int64(BAD_REASON)
@@ -408,12 +408,12 @@ def _error_in_mark(m: Machines, c: int64, operation: Any) -> int64:
     return int64(NONE)
 
 
-@kernel
+@borrowing
 def _are_buckets(m: Machines, first: int64, buckets: int64) -> Any:
     return 1 <= buckets <= 2 and m.buckets[first].rate >= 1 and m.buckets[first + buckets - 1].rate >= 1
 
 
-@kernel
+@borrowing
 def _act(m: Machines, c: int64, p: int64, operation: Any) -> None:
     kind, now_ms = operation.kind, m.connections[c].now_ms
     if kind == CONNECT:
@@ -442,7 +442,7 @@ def _act(m: Machines, c: int64, p: int64, operation: Any) -> None:
         _close(m, c)
 
 
-@kernel
+@borrowing
 def _connect(m: Machines, c: int64, at_ms: int64, supports: int64) -> None:
     """A new life, with the settings of those that open from now on: the last ones."""
     connection = m.connections[c]
@@ -452,12 +452,12 @@ def _connect(m: Machines, c: int64, at_ms: int64, supports: int64) -> None:
     connection.settings = m.settings.size - 1
 
 
-@kernel
+@borrowing
 def _open(m: Machines, p: int64, topic: int64) -> None:
     m.producers[p].is_open, m.producers[p].topic = 1, topic
 
 
-@kernel
+@borrowing
 def _close(m: Machines, c: int64) -> None:
     """Forget everything but the number of the last decision."""
     connection = m.connections[c]
@@ -467,7 +467,7 @@ def _close(m: Machines, c: int64) -> None:
     m.used[ENDS] = 0
 
 
-@kernel
+@borrowing
 def forget(connection: Any) -> None:
     """Be no connection."""
     connection.now_ms = connection.stood_ms = connection.issued = 0

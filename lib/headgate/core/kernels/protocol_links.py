@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import borrowing
 from headgate.core.kernels.domain_types import Ints
 from headgate.core.kernels.protocol_types import (
     ENDS,
@@ -23,14 +23,14 @@ _SHIFT = uint64(33)
 _NAMES = int64(1_000_003)
 
 
-@kernel
+@borrowing
 def _chain(heads: Ints, life: int64, number: int64) -> int64:
     """The chain of a pair; the number of chains is a power of two."""
     mixed = (uint64(life) * _FIRST + uint64(number)) * _SECOND
     return int64((mixed ^ (mixed >> _SHIFT)) & uint64(heads.size - 1))
 
 
-@kernel
+@borrowing
 def find_producer(m: Machines, life: int64, id_: int64) -> int64:
     p = m.producers_by[_chain(m.producers_by, life, id_)]
     while p != NONE and (m.producers[p].life != life or m.producers[p].id != id_):
@@ -38,7 +38,7 @@ def find_producer(m: Machines, life: int64, id_: int64) -> int64:
     return p
 
 
-@kernel
+@borrowing
 def add_producer(m: Machines, c: int64, id_: int64) -> int64:
     """A record for a producer that has none: not open, in its place by id among those of the connection."""
     p = m.used[PRODUCERS]
@@ -68,7 +68,7 @@ def add_producer(m: Machines, c: int64, id_: int64) -> int64:
     return p
 
 
-@kernel
+@borrowing
 def find_named(m: Machines, life: int64, topic: int64, name: int64) -> int64:
     named = m.named
     i = m.named_by[_chain(m.named_by, life, topic * _NAMES + name)]
@@ -77,7 +77,7 @@ def find_named(m: Machines, life: int64, topic: int64, name: int64) -> int64:
     return i
 
 
-@kernel
+@borrowing
 def add_named(m: Machines, c: int64, topic: int64, name: int64, p: int64) -> None:
     i = m.used[NAMES]
     m.used[NAMES] += 1
@@ -90,7 +90,7 @@ def add_named(m: Machines, c: int64, topic: int64, name: int64, p: int64) -> Non
     m.connections[c].names += 1
 
 
-@kernel
+@borrowing
 def find_id(m: Machines, life: int64, request_id: int64) -> int64:
     i = m.ids_by[_chain(m.ids_by, life, request_id)]
     while i != NONE and (m.ids[i].life != life or m.ids[i].request_id != request_id):
@@ -98,7 +98,7 @@ def find_id(m: Machines, life: int64, request_id: int64) -> int64:
     return i
 
 
-@kernel
+@borrowing
 def open_id(m: Machines, c: int64, p: int64, request_id: int64, due_ms: uint64) -> None:
     """An id whose receipt is waited for, in its place by due time, then producer."""
     i = m.used[FREE_ID]
@@ -113,7 +113,7 @@ def open_id(m: Machines, c: int64, p: int64, request_id: int64, due_ms: uint64) 
     watch_id(m, c, i)
 
 
-@kernel
+@borrowing
 def watch_id(m: Machines, c: int64, i: int64) -> None:
     """Link an id whose fields are set."""
     entry, connection, ids = m.ids[i], m.connections[c], m.ids
@@ -143,7 +143,7 @@ def watch_id(m: Machines, c: int64, i: int64) -> None:
         ids[after].before = i
 
 
-@kernel
+@borrowing
 def close_id(m: Machines, c: int64, i: int64) -> None:
     """Forget an id, but for its place among those of its producer."""
     entry, connection, ids = m.ids[i], m.connections[c], m.ids
@@ -169,12 +169,12 @@ def close_id(m: Machines, c: int64, i: int64) -> None:
     m.used[IDS_IN_USE] -= 1
 
 
-@kernel
+@borrowing
 def _is_before(one: Any, other: Any) -> bool:
     return one.end_ms < other.end_ms or (one.end_ms == other.end_ms and one.id < other.id)
 
 
-@kernel
+@borrowing
 def _sift(m: Machines, p: int64, i: int64) -> None:
     """Put `p` into the heap, from the free place `i`."""
     ends, producers, size = m.ends, m.producers, m.used[ENDS]
@@ -198,7 +198,7 @@ def _sift(m: Machines, p: int64, i: int64) -> None:
     producers[p].place = i
 
 
-@kernel
+@borrowing
 def watch_end(m: Machines, p: int64) -> None:
     """A window was announced, or another one."""
     if m.producers[p].place == NONE:
@@ -208,7 +208,7 @@ def watch_end(m: Machines, p: int64) -> None:
         _sift(m, p, m.producers[p].place)
 
 
-@kernel
+@borrowing
 def drop_end(m: Machines, p: int64) -> None:
     """A window is void."""
     i = m.producers[p].place
@@ -220,7 +220,7 @@ def drop_end(m: Machines, p: int64) -> None:
             _sift(m, last, i)
 
 
-@kernel
+@borrowing
 def link_ids(m: Machines) -> None:
     """Begin the chains of ids anew, as the pool has grown."""
     m.ids_by[:] = NONE

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import borrowing
 from headgate.core.kernels.protocol_links import close_id, drop_end, find_id, open_id, watch_end
 from headgate.core.kernels.protocol_pauses import extension, in_ms, longest_ns, until_second
 from headgate.core.kernels.protocol_types import (
@@ -56,7 +56,7 @@ _PENDING, _BROKER = 2, 4
 _REASONS = 5
 
 
-@kernel
+@borrowing
 def _decision(m: Machines, c: int64, kind: int64, now_ms: int64, reason: int64) -> Any:
     """A new row; what it does not say is NONE."""
     row = m.decisions[m.used[DECISIONS]]
@@ -68,7 +68,7 @@ def _decision(m: Machines, c: int64, kind: int64, now_ms: int64, reason: int64) 
     return row
 
 
-@kernel
+@borrowing
 def _command(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason: int64, now_ms: int64) -> int64:
     """Tell the client of `p`; the request id."""
     row = _decision(m, c, COMMAND, now_ms, reason)
@@ -79,14 +79,14 @@ def _command(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reas
     return row.request_id
 
 
-@kernel
+@borrowing
 def _breach(m: Machines, c: int64, reason: int64, topic: int64) -> None:
     row = m.breaches[m.used[BREACHES]]
     m.used[BREACHES] += 1
     row.connection, row.reason, row.topic = c, reason, topic
 
 
-@kernel
+@borrowing
 def _send(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason: int64, now_ms: int64) -> None:
     """Tell a producer to stop; it has the wait of reading to answer."""
     connection, producer = m.connections[c], m.producers[p]
@@ -100,7 +100,7 @@ def _send(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason:
     watch_end(m, p)
 
 
-@kernel
+@borrowing
 def next_deadline(m: Machines, c: int64) -> uint64:
     """When the earliest open id has to be answered; NEVER also while it is frozen."""
     connection = m.connections[c]
@@ -114,7 +114,7 @@ def next_deadline(m: Machines, c: int64) -> uint64:
     return NEVER if freezes and due_ms > uint64(connection.off_at_ms) else due_ms
 
 
-@kernel
+@borrowing
 def _settle(m: Machines, c: int64, p: int64, phase: int64) -> None:
     """What the producer was told is void."""
     producer = m.producers[p]
@@ -127,7 +127,7 @@ def _settle(m: Machines, c: int64, p: int64, phase: int64) -> None:
     producer.phase, producer.end_ms, producer.reason = phase, uint64(0), 0
 
 
-@kernel
+@borrowing
 def _hold(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: int64) -> None:
     connection = m.connections[c]
     connection.holds += 1
@@ -140,7 +140,7 @@ def _hold(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: 
         m.counters[READS_PAUSED] += 1
 
 
-@kernel
+@borrowing
 def _let_go(m: Machines, c: int64, now_ms: int64) -> None:
     """Remove a hold; the last one turns reads on, and what waited in the socket is read."""
     connection = m.connections[c]
@@ -166,13 +166,13 @@ def _let_go(m: Machines, c: int64, now_ms: int64) -> None:
         i = after
 
 
-@kernel
+@borrowing
 def count_off(m: Machines, off_ms: int64) -> None:
     """Time for which reads were off; a sum stops at 2^63-1."""
     m.counters[READS_OFF_MS] += min(off_ms, _MAX - m.counters[READS_OFF_MS])
 
 
-@kernel
+@borrowing
 def _fall_back(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: int64) -> None:
     """Enter P."""
     _settle(m, c, p, HOLDING)
@@ -180,7 +180,7 @@ def _fall_back(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now
     _hold(m, c, p, cause, reason, now_ms)
 
 
-@kernel
+@borrowing
 def receipt(m: Machines, c: int64, request_id: int64) -> None:
     """A receipt arrived. While reads are off that of an open id waits for them, but no copy of it and no other."""
     connection = m.connections[c]
@@ -196,7 +196,7 @@ def receipt(m: Machines, c: int64, request_id: int64) -> None:
         queue_receipt(m, c, request_id)
 
 
-@kernel
+@borrowing
 def _answer(m: Machines, c: int64, i: int64) -> None:
     p = m.ids[i].producer
     producer = m.producers[p]
@@ -213,7 +213,7 @@ def _answer(m: Machines, c: int64, i: int64) -> None:
         producer.phase = TRUSTED
 
 
-@kernel
+@borrowing
 def queue_receipt(m: Machines, c: int64, request_id: int64) -> None:
     """Keep a receipt until reads are on."""
     awaited = find_id(m, m.connections[c].life, request_id)
@@ -235,7 +235,7 @@ def queue_receipt(m: Machines, c: int64, request_id: int64) -> None:
     connection.last_queued = i
 
 
-@kernel
+@borrowing
 def _note(limiter: Any, m: Machines, first: int64, buckets: int64, now_ms: int64) -> None:
     """Keep a limiter's balances."""
     limiter.quoted_ms, limiter.buckets = now_ms, buckets
@@ -244,7 +244,7 @@ def _note(limiter: Any, m: Machines, first: int64, buckets: int64, now_ms: int64
     limiter.rate_1 = m.buckets[first + 1].rate if buckets > 1 else 0
 
 
-@kernel
+@borrowing
 def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None:
     """One publish tripped limiters; the pause is decided by those trips that are news."""
     connection, producer = m.connections[c], m.producers[p]
@@ -285,7 +285,7 @@ def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None
             _send(m, c, p, EXTEND, pause_ms, reason, now_ms)
 
 
-@kernel
+@borrowing
 def quote(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None:
     """Newer balances of a limiter; nothing where it does not hold the producer."""
     limiter = m.limiters[p, operation.reason]
@@ -293,14 +293,14 @@ def quote(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> Non
         _note(limiter, m, operation.first_bucket, operation.buckets, now_ms)
 
 
-@kernel
+@borrowing
 def miss_deadline(m: Machines, c: int64, now_ms: int64) -> None:
     """The earliest open id was not answered in time."""
     p = m.ids[m.connections[c].first_id].producer
     _fall_back(m, c, p, NO_RECEIPT, m.producers[p].reason, now_ms)  # 11
 
 
-@kernel
+@borrowing
 def end_window(m: Machines, c: int64, now_ms: int64) -> None:
     """The earliest announced end came, and a limiter still holds."""
     p = m.ends[0]
@@ -312,7 +312,7 @@ def end_window(m: Machines, c: int64, now_ms: int64) -> None:
         _send(m, c, p, EXTEND, pause_ms, reason, now_ms)
 
 
-@kernel
+@borrowing
 def publish(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
     """A message was read; from a client that promised not to write it turns reads off."""
     producer, settings = m.producers[p], m.settings[m.connections[c].settings]
@@ -321,7 +321,7 @@ def publish(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
         _fall_back(m, c, p, VIOLATION, producer.reason, now_ms)
 
 
-@kernel
+@borrowing
 def unmark(m: Machines, c: int64, p: int64, reason: int64, ordinal: int64, now_ms: int64) -> None:
     """A limiter released marks; the producer is free once none holds it, and only then."""
     limiter = m.limiters[p, reason]
@@ -333,7 +333,7 @@ def unmark(m: Machines, c: int64, p: int64, reason: int64, ordinal: int64, now_m
         _leave(m, c, p, now_ms)
 
 
-@kernel
+@borrowing
 def _leave(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
     held = m.producers[p].phase == HOLDING
     _settle(m, c, p, FREE)
@@ -341,7 +341,7 @@ def _leave(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
         _let_go(m, c, now_ms)
 
 
-@kernel
+@borrowing
 def close_producer(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
     """The producer is gone, and its hold with it."""
     _leave(m, c, p, now_ms)  # 19
@@ -352,7 +352,7 @@ def close_producer(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
         limiter.balance_0 = limiter.rate_0 = limiter.balance_1 = limiter.rate_1 = 0
 
 
-@kernel
+@borrowing
 def condition_of(m: Machines, c: int64, reason: int64) -> Any:
     """The condition's record, a new one where there is none."""
     connection = m.connections[c]
@@ -369,7 +369,7 @@ def condition_of(m: Machines, c: int64, reason: int64) -> Any:
     return m.conditions[i]
 
 
-@kernel
+@borrowing
 def set_condition(m: Machines, c: int64, tripped_by: int64, reason: int64, ordinal: int64, now_ms: int64) -> None:
     """The cause is there; nothing more if it was before, or is over already."""
     condition, connection = condition_of(m, c, reason), m.connections[c]
@@ -392,7 +392,7 @@ def set_condition(m: Machines, c: int64, tripped_by: int64, reason: int64, ordin
     _hold(m, c, NONE, CONDITION_CAUSE, reason, now_ms)
 
 
-@kernel
+@borrowing
 def clear_condition(m: Machines, c: int64, reason: int64, ordinal: int64, now_ms: int64) -> None:
     """The cause is over, up to a setting. Nobody is told."""
     condition = condition_of(m, c, reason)
