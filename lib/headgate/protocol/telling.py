@@ -73,7 +73,7 @@ def _taken(values: pa.StringArray, places: Ints) -> pa.StringArray:
     return values.take(_or_null(places))
 
 
-def counters_of(result: Result, fed: Operations) -> tuple[pa.Array, Ints, pa.Array, pa.Array]:
+def counters_of(result: Result, fed: Operations) -> tuple[Ints, pa.Array, pa.Array, pa.Array]:
     """What counters rose by: connection's place, name, labels, value; each once a connection."""
     counts, breaches = result.counts, result.breaches
     keys, sums = np.unique(_breach_codes(breaches, len(fed.names)), return_counts=True)

@@ -15,7 +15,7 @@ from unit.protocol import traffic
 from unit.protocol.runs import BOTH, OBEDIENT, RULES, run
 from unit.protocol.test_split import batches_of, both, time_of
 
-quick = settings(max_examples=150, deadline=None)
+quick = settings(max_examples=80, deadline=None)
 cuts_of = st.lists(st.integers(0, 99), max_size=6)
 
 

@@ -89,7 +89,7 @@ def borrowing(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, forceinline=False, _nrt=False)
 
 
-def _compiled(function: Callable[..., Any], *, forceinline: bool, **options: bool) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], *, forceinline: bool, **options: Any) -> Callable[..., Any]:
     compiled: Any = njit(error_model="numpy", forceinline=forceinline, **options)(function)
     try:
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
