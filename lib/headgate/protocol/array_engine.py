@@ -8,7 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.core.kernels.domain_types import Ints, Records
-from headgate.core.kernels.protocol import link, run
+from headgate.core.kernels.protocol import run
+from headgate.core.kernels.protocol_layout import link
 from headgate.core.kernels.protocol_links import link_ids
 from headgate.core.kernels.protocol_order import order
 from headgate.core.kernels.protocol_types import (

@@ -8,25 +8,24 @@ from typing import Any
 from numpy import int64, uint64
 
 from headgate.core.kernels.compiled import borrowing
+from headgate.core.kernels.protocol_checks import error_in, error_in_open
 from headgate.core.kernels.protocol_links import (
     add_named,
     add_producer,
     find_named,
     find_producer,
     watch_end,
-    watch_id,
 )
+from headgate.core.kernels.protocol_outbox import count_off
 from headgate.core.kernels.protocol_table import (
     clear_condition,
     close_producer,
     condition_of,
-    count_off,
     end_window,
     mark,
     miss_deadline,
     next_deadline,
     publish,
-    queue_receipt,
     quote,
     receipt,
     set_condition,
@@ -34,42 +33,27 @@ from headgate.core.kernels.protocol_table import (
 )
 from headgate.core.kernels.protocol_types import (
     ANSWERED,
-    BAD_BUCKET,
-    BAD_ORDINAL,
-    BAD_PRODUCER,
-    BAD_REASON,
-    BAD_REQUEST_ID,
     BAD_TIME,
     CLOSE,
     CLOSE_PRODUCER,
     COMMAND,
     CONDITION_CLEAR,
-    CONDITION_CODES,
     CONDITION_SET,
-    CONDITIONS,
     CONNECT,
     COUNTS,
     DECISIONS,
-    DUPLICATE_CONNECTION,
-    DUPLICATE_PRODUCER,
     ENDS,
     HAS_BEGUN,
-    HOLDING,
-    IDS,
     IDS_IN_USE,
     LETTERS,
-    LIMITERS,
     LIVES,
     MARK,
-    NAMES,
     NEVER,
     NONE,
     NOTICE,
     OPEN,
     OPERATION_NOW,
-    PRODUCERS,
     PUBLISH,
-    QUEUE,
     QUEUE_IN_USE,
     QUOTE,
     READS_ON,
@@ -79,7 +63,6 @@ from headgate.core.kernels.protocol_types import (
     TRUSTED,
     TURN_NOW,
     UNKNOWN_CONNECTION,
-    UNKNOWN_PRODUCER,
     UNMARK,
     Machines,
 )
@@ -87,39 +70,6 @@ from headgate.core.kernels.protocol_types import (
 _MAX = int64(2**63 - 1)
 _ROOM = 4
 """Decisions of one operation, beside a notice for each producer."""
-
-
-@borrowing
-def link(m: Machines) -> None:
-    """Link the records of all pools, which are in order: producers by id, ids by due time, producer and number."""
-    producers, ids = m.used[PRODUCERS], m.used[IDS]
-    m.used[PRODUCERS] = 0
-    for p in range(producers):
-        stored = m.producers[p]
-        topic, is_open, phase = stored.topic, stored.is_open, stored.phase
-        end_ms, reason = stored.end_ms, stored.reason
-        c = stored.life  # of a connection whose life is its place
-        producer = m.producers[add_producer(m, c, stored.id)]
-        producer.topic, producer.is_open, producer.phase = topic, is_open, phase
-        producer.end_ms, producer.reason = end_ms, reason
-        m.connections[c].holds += phase == HOLDING
-    for i in range(ids):
-        watch_id(m, m.producers[m.ids[i].producer].life, i)
-    m.used[IDS_IN_USE] = ids
-    queued, names, conditions = m.used[QUEUE], m.used[NAMES], m.used[CONDITIONS]
-    m.used[QUEUE] = m.used[NAMES] = m.used[CONDITIONS] = 0
-    for i in range(queued):
-        queue_receipt(m, m.queued[i].life, m.queued[i].request_id)
-    for i in range(names):
-        named = m.named[i]
-        add_named(m, named.life, named.topic, named.name, named.producer)
-    for i in range(conditions):
-        stored = m.conditions[i]
-        c, reason, marked, released = stored.life, stored.reason, stored.marked, stored.released
-        begun, is_set = stored.begun, stored.is_set
-        condition = condition_of(m, c, reason)
-        condition.marked, condition.released, condition.begun, condition.is_set = marked, released, begun, is_set
-        m.connections[c].holds += marked > released
 
 
 @borrowing
@@ -270,7 +220,7 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
     if at_ms < 0:
         error = int64(BAD_TIME)
     elif connection.is_open:
-        error = _error_in(m, c, p, operation)
+        error = error_in(m, c, p, operation)
     elif operation.kind != CONNECT:
         error = int64(UNKNOWN_CONNECTION)
     if error != NONE:
@@ -303,7 +253,7 @@ def _make_up(m: Machines, c: int64, operation: Any) -> None:
         if p == NONE:
             p = add_producer(m, c, id_)
         add_named(m, c, operation.topic, operation.name, p)
-        error = int64(BAD_TIME) if at_ms < 0 else _error_in_open(m, p, int64(1), id_, operation.topic)
+        error = int64(BAD_TIME) if at_ms < 0 else error_in_open(m, p, int64(1), id_, operation.topic)
         if error == NONE:
             _open(m, p, operation.topic)
         else:
@@ -350,67 +300,6 @@ def _number(m: Machines, c: int64, p: int64, operation: Any) -> None:
             condition.begun += 1
         condition.is_set = 1 if operation.kind == CONDITION_SET else 0
         operation.number = condition.begun
-
-
-@borrowing
-def _error_in_open(m: Machines, p: int64, has_producer: int64, id_: int64, topic: int64) -> int64:
-    if not has_producer or id_ < 0 or topic == NONE:
-        return int64(BAD_PRODUCER)
-    if m.producers[p].is_open and m.producers[p].topic != topic:
-        return int64(DUPLICATE_PRODUCER)
-    return int64(NONE)
-
-
-@borrowing
-def _error_in(m: Machines, c: int64, p: int64, operation: Any) -> int64:
-    """Why an operation of an open connection is refused, NONE where it is not: the first match, in the spec's order."""
-    kind = operation.kind
-    is_unknown = p == NONE or not m.producers[p].is_open
-    if kind == CONNECT:
-        is_same = operation.flag == m.connections[c].supports
-        return int64(NONE) if is_same else int64(DUPLICATE_CONNECTION)
-    if kind == OPEN:
-        return _error_in_open(m, p, operation.has_producer, operation.producer, operation.topic)
-    if kind in (PUBLISH, MARK, QUOTE, UNMARK, CLOSE_PRODUCER) and is_unknown:
-        return int64(UNKNOWN_PRODUCER)
-    if kind == MARK:
-        return _error_in_mark(m, c, operation)
-    if kind == RECEIPT:
-        return int64(NONE) if operation.number >= 0 else int64(BAD_REQUEST_ID)
-    if kind in (QUOTE, UNMARK) and not 0 <= operation.reason < LIMITERS:
-        return int64(BAD_REASON)
-    is_condition = kind in (CONDITION_SET, CONDITION_CLEAR)
-    if is_condition and not CONDITION_CODES[0] <= operation.reason <= CONDITION_CODES[1]:
-        return int64(BAD_REASON)
-    if kind in (UNMARK, CONDITION_SET, CONDITION_CLEAR) and operation.number < 1:
-        return int64(BAD_ORDINAL)
-    if kind == QUOTE and not _are_buckets(m, operation.first_bucket, operation.buckets):
-        return int64(BAD_BUCKET)
-    return int64(NONE)
-
-
-@borrowing
-def _error_in_mark(m: Machines, c: int64, operation: Any) -> int64:
-    if not 1 <= operation.trips <= LIMITERS:
-        return int64(BAD_REASON)
-    first = m.trips[operation.first_trip]
-    last = m.trips[operation.second_trip] if operation.trips > 1 else first
-    if not (0 <= first.reason < LIMITERS and 0 <= last.reason < LIMITERS):
-        return int64(BAD_REASON)
-    if operation.trips > 1 and first.reason == last.reason:
-        return int64(BAD_REASON)
-    if not operation.by_marks and (first.ordinal < 1 or last.ordinal < 1):
-        return int64(BAD_ORDINAL)
-    if m.settings[m.connections[c].settings].looks_at_buckets and not (
-        _are_buckets(m, first.first_bucket, first.buckets) and _are_buckets(m, last.first_bucket, last.buckets)
-    ):
-        return int64(BAD_BUCKET)
-    return int64(NONE)
-
-
-@borrowing
-def _are_buckets(m: Machines, first: int64, buckets: int64) -> Any:
-    return 1 <= buckets <= 2 and m.buckets[first].rate >= 1 and m.buckets[first + buckets - 1].rate >= 1
 
 
 @borrowing

@@ -10,14 +10,11 @@ from numpy import int64, uint64
 
 from headgate.core.kernels.compiled import borrowing
 from headgate.core.kernels.protocol_links import close_id, drop_end, find_id, open_id, watch_end
+from headgate.core.kernels.protocol_outbox import breach, command, count_off, decision
 from headgate.core.kernels.protocol_pauses import extension, in_ms, longest_ns, until_second
 from headgate.core.kernels.protocol_types import (
-    BREACHES,
-    COMMAND,
-    COMMANDS,
     CONDITION_CAUSE,
     CONDITIONS,
-    DECISIONS,
     EXTEND,
     FALLBACKS,
     FREE,
@@ -35,7 +32,6 @@ from headgate.core.kernels.protocol_types import (
     PAUSE,
     QUEUE,
     QUEUE_IN_USE,
-    READS_OFF_MS,
     READS_ON,
     READS_PAUSED,
     READS_RESUMED,
@@ -50,40 +46,8 @@ from headgate.core.kernels.protocol_types import (
     Machines,
 )
 
-_MAX = int64(2**63 - 1)
 _PENDING, _BROKER = 2, 4
 """The conditions that count more than the others."""
-_REASONS = 5
-
-
-@borrowing
-def _decision(m: Machines, c: int64, kind: int64, now_ms: int64, reason: int64) -> Any:
-    """A new row; what it does not say is NONE."""
-    row = m.decisions[m.used[DECISIONS]]
-    m.used[DECISIONS] += 1
-    m.connections[c].seq += 1
-    row.connection, row.seq, row.kind, row.at_ms, row.reason = c, m.connections[c].seq, kind, now_ms, reason
-    row.request_id, row.producer, row.topic, row.pause_ms = NONE, NONE, NONE, NONE
-    row.command, row.cause, row.off_ms = NONE, NONE, NONE
-    return row
-
-
-@borrowing
-def _command(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason: int64, now_ms: int64) -> int64:
-    """Tell the client of `p`; the request id."""
-    row = _decision(m, c, COMMAND, now_ms, reason)
-    m.connections[c].issued += 1
-    row.request_id, row.producer, row.topic = m.connections[c].issued, m.producers[p].id, m.producers[p].topic
-    row.pause_ms, row.command = pause_ms, kind
-    m.counters[COMMANDS + kind * _REASONS + reason] += 1
-    return row.request_id
-
-
-@borrowing
-def _breach(m: Machines, c: int64, reason: int64, topic: int64) -> None:
-    row = m.breaches[m.used[BREACHES]]
-    m.used[BREACHES] += 1
-    row.connection, row.reason, row.topic = c, reason, topic
 
 
 @borrowing
@@ -91,7 +55,7 @@ def _send(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason:
     """Tell a producer to stop; it has the wait of reading to answer."""
     connection, producer = m.connections[c], m.producers[p]
     settings = m.settings[connection.settings]
-    request_id = _command(m, c, p, kind, pause_ms, reason, now_ms)
+    request_id = command(m, c, p, kind, pause_ms, reason, now_ms)
     stands = settings.freezes != 0 and connection.off_at_ms != READS_ON
     reading_ms = (connection.off_at_ms if stands else now_ms) - connection.stood_ms
     producer.phase, producer.reason = TOLD, reason
@@ -133,7 +97,7 @@ def _hold(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: 
     connection.holds += 1
     if connection.off_at_ms == READS_ON:
         connection.off_at_ms = now_ms
-        row = _decision(m, c, PAUSE, now_ms, reason)
+        row = decision(m, c, PAUSE, now_ms, reason)
         row.cause = cause
         if p != NONE:
             row.producer, row.topic = m.producers[p].id, m.producers[p].topic
@@ -151,7 +115,7 @@ def _let_go(m: Machines, c: int64, now_ms: int64) -> None:
     connection.off_at_ms = READS_ON
     if m.settings[connection.settings].freezes:
         connection.stood_ms += off_ms
-    row = _decision(m, c, RESUME, now_ms, NONE)
+    row = decision(m, c, RESUME, now_ms, NONE)
     row.off_ms = off_ms
     m.counters[READS_RESUMED] += 1
     count_off(m, off_ms)
@@ -164,12 +128,6 @@ def _let_go(m: Machines, c: int64, now_ms: int64) -> None:
         m.used[FREE_QUEUED] = i
         m.used[QUEUE_IN_USE] -= 1
         i = after
-
-
-@borrowing
-def count_off(m: Machines, off_ms: int64) -> None:
-    """Time for which reads were off; a sum stops at 2^63-1."""
-    m.counters[READS_OFF_MS] += min(off_ms, _MAX - m.counters[READS_OFF_MS])
 
 
 @borrowing
@@ -265,7 +223,7 @@ def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None
             _note(limiter, m, trip.first_bucket, trip.buckets, now_ms)
             duration_ns = longest_ns(limiter, now_ms)
         if operation.flag and not was_held:
-            _breach(m, c, trip.reason, producer.topic)
+            breach(m, c, trip.reason, producer.topic)
         if duration_ns > longest or (duration_ns == longest and trip.reason < reason):
             longest, reason = duration_ns, trip.reason
     if longest < 0 or producer.phase == HOLDING:  # 6
@@ -382,12 +340,12 @@ def set_condition(m: Machines, c: int64, tripped_by: int64, reason: int64, ordin
     if reason == _PENDING:
         m.counters[THROTTLED] += 1
     if reason == _BROKER and tripped_by != NONE:
-        _breach(m, c, reason, m.producers[tripped_by].topic)
+        breach(m, c, reason, m.producers[tripped_by].topic)
     if connection.supports and m.settings[connection.settings].wait_ms > 0 and reason <= _BROKER:
         p = connection.first_producer
         while p != NONE:
             if m.producers[p].is_open:
-                _command(m, c, p, NOTICE, int64(0), reason, now_ms)
+                command(m, c, p, NOTICE, int64(0), reason, now_ms)
             p = m.producers[p].next
     _hold(m, c, NONE, CONDITION_CAUSE, reason, now_ms)
 
