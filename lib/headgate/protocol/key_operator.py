@@ -9,20 +9,20 @@ import pyarrow.compute as pc
 from headgate.core.numbers import MAX
 from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
 from headgate.protocol.state import NEVER, SlotState
-from headgate.protocol.step import Arrived, ProtocolRules, Told, advance
+from headgate.protocol.step import Arrived, Engine, ProtocolRules, Told, advance
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.key_operator import Block
 from headgate.throttle.schemas import MARKS
 
 
-def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: ProtocolRules) -> list[Block]:
+def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: ProtocolRules, engine: Engine) -> list[Block]:
     """Blocks of inputs, marks, time and dead letters in; of decisions, counts, dead letters and progress out."""
     by_kind: dict[str, list[bytes]] = defaultdict(list)
     for block in blocks:
         by_kind[block.kind].append(block.block)
     inputs, marks = gather(INPUTS, by_kind["inputs"]), gather(MARKS, by_kind["marks"])
-    told = advance(state, _arrived(inputs, marks, gather(TIME, by_kind["time"])), rules)
-    out = list(_blocks(key, state, told, len(inputs) + len(marks)))
+    told, late = advance(state, _arrived(inputs, marks, gather(TIME, by_kind["time"])), rules, engine)
+    out = list(_blocks(key, state, told, len(inputs) + len(marks), late))
     return out + [Block("dead_letters", 0, block) for block in by_kind["dead_letters"]]
 
 
@@ -42,12 +42,12 @@ def _highest(time: pa.Table) -> int:
     return NEVER if highest is None else highest
 
 
-def _blocks(key: str, state: SlotState, told: Told, rows: int) -> Iterator[Block]:
+def _blocks(key: str, state: SlotState, told: Told, rows: int, late: int) -> Iterator[Block]:
     for kind in ("decisions", "counts", "dead_letters"):
         table = getattr(told, kind)
         if len(table):
             yield Block(kind, len(table), encode(table))
-    due_ms = min(state.due_ms.tolist(), default=MAX)
+    due_ms = int(state.due_ms.min(initial=MAX))
     waits = (len(state.kept), None if due_ms == MAX else due_ms)
-    row = (key, rows, told.late, state.high_ms, state.done_ms, *waits)
+    row = (key, rows, late, state.high_ms, state.done_ms, *waits)
     yield Block("progress", 1, encode(pa.Table.from_pylist([dict(zip(PROGRESS.names, row, strict=True))], PROGRESS)))

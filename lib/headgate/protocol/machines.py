@@ -1,6 +1,5 @@
 """The machines behind one key as objects, those alone to which something happens."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from headgate.core.protocol.inputs import Input, Open, Receipt
 from headgate.core.protocol.outputs import Command, CommandKind, Output
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.numbering import Numbering
+from headgate.protocol.plain import Writing, read
 from headgate.protocol.state import SlotState
 from headgate.throttle.columns import places
 
@@ -50,23 +50,14 @@ class Machine:
         due_ms = None if self.connection is None else self.connection.next_due_ms()
         return MAX if due_ms is None else due_ms
 
-    def written(self) -> str:
-        """As JSON."""
-        state = None if self.connection is None else self.connection.state()
-        return json.dumps([self.seq, self.numbering.state(), state], separators=(",", ":"))
-
-    @classmethod
-    def read(cls, written: str) -> "Machine":
-        """What `written` was taken from."""
-        machine = cls()
-        machine.seq, numbering, state = json.loads(written)
-        machine.numbering = Numbering.from_state(numbering)
-        machine.connection = None if state is None else Connection.from_state(state, machine.metrics)
-        return machine
+    @property
+    def now_ms(self) -> int:
+        """Its clock; 0 while it is closed."""
+        return 0 if self.connection is None else self.connection.now_ms
 
 
 class Machines:
-    """A view of a SlotState for what happens in one step; `stored` puts back what was changed."""
+    """A view of a SlotState for what happens in one step; `store` puts back what was changed."""
 
     def __init__(self, state: SlotState) -> None:
         self._state = state
@@ -77,7 +68,7 @@ class Machines:
         found = places(self._state.connection, pa.array(names, pa.string())).tolist()
         for name, place in zip(names, found, strict=True):
             if name not in self._loaded:
-                self._loaded[name] = Machine() if place < 0 else Machine.read(self._state.machine[place].as_py())
+                self._loaded[name] = Machine() if place < 0 else self._read(place)
             yield name, self._loaded[name]
 
     def due(self, until_ms: int) -> list[str]:
@@ -85,20 +76,23 @@ class Machines:
         rows = np.flatnonzero(self._state.due_ms <= until_ms)
         return [name for name in self._state.connection.take(pa.array(rows)).to_pylist() if name not in self._loaded]
 
+    def _read(self, place: int) -> Machine:
+        machine = Machine()
+        seq, numbering, connection = read(self._state, place)
+        machine.seq, machine.numbering = seq, Numbering.from_state(numbering)
+        if connection is not None:
+            machine.connection = Connection.from_state(connection, machine.metrics)
+        return machine
+
     def store(self) -> None:
-        """Put what was loaded into the state. A closed connection leaves the number of its last decision."""
-        state, names = self._state, list(self._loaded)
-        found = places(state.connection, pa.array(names, pa.string()))
-        stay = np.ones(len(state.connection), np.bool_)
-        stay[found[found >= 0]] = False
-        machines = list(self._loaded.values())
-        kept = pa.array(stay)
-        state.connection = pa.concat_arrays([state.connection.filter(kept), pa.array(names, pa.string())])
-        state.machine = pa.concat_arrays(
-            [state.machine.filter(kept), pa.array([machine.written() for machine in machines], pa.string())]
-        )
-        due_ms = np.array([machine.due_ms for machine in machines], np.int64)
-        state.due_ms = np.concatenate([state.due_ms[stay], due_ms])
+        """Put what was loaded into the state. A closed connection leaves the number of its last decision, if any."""
+        found = places(self._state.connection, pa.array(list(self._loaded), pa.string()))
+        writing = Writing(self._state, found[found >= 0])
+        for name, machine in self._loaded.items():
+            connection = None if machine.connection is None else machine.connection.state()
+            if connection is not None or machine.seq:
+                writing.add(name, machine.seq, machine.due_ms, machine.numbering.state(), connection)
+        writing.finish()
 
 
 def answers(emitted: list[Output]) -> list[Input]:

@@ -1,20 +1,24 @@
 """What is kept of connections between batches, and its codec: Arrow blocks, a row a connection or row that waits."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from headgate.core.kernels.domain_types import Ints
 from headgate.core.numbers import MIN
 from headgate.errors import StateError
 from headgate.protocol.schemas import ROWS
+from headgate.protocol.stored import Columns, no_machines, type_of
 from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.columns import no_ints, no_strings, numbers, strings
+from headgate.throttle.columns import no_strings, strings
 
 VERSION = 1
 NEVER = MIN
 _CLOCK = ("inputs_ms", "marks_ms", "done_ms")
+_OF_NAMES = (("producers", "topic"), ("named", "topic"), ("named", "name"))
 
 
 @dataclass
@@ -23,7 +27,8 @@ class SlotState:
 
     inputs_ms, marks_ms: the highest times heard of from each source; done_ms: the watermark, up to which all was fed.
     NEVER: nothing yet.
-    connection, due_ms, machine: names, when each acts next by itself (numbers.MAX: never), and itself as JSON.
+    connection: names, a row each of the table `connections`. names: topics and names of producers, settings: JSON;
+    both as the tables of `machines` number them.
     kept: ROWS above the watermark.
     """
 
@@ -31,8 +36,9 @@ class SlotState:
     marks_ms: int = NEVER
     done_ms: int = NEVER
     connection: pa.StringArray = field(default_factory=no_strings)
-    due_ms: Ints = field(default_factory=no_ints)
-    machine: pa.StringArray = field(default_factory=no_strings)
+    names: pa.StringArray = field(default_factory=no_strings)
+    settings: pa.StringArray = field(default_factory=no_strings)
+    machines: dict[str, Columns] = field(default_factory=no_machines)
     kept: pa.Table = field(default_factory=ROWS.empty_table)
 
     @property
@@ -40,12 +46,35 @@ class SlotState:
         """The highest time of all sources."""
         return max(self.inputs_ms, self.marks_ms)
 
+    @property
+    def due_ms(self) -> Ints:
+        """When each connection acts next by itself; numbers.MAX: never."""
+        return self.machines["connections"]["due_ms"]
+
+    def drop_unused(self) -> None:
+        """Forget names and settings that nothing has any more."""
+        self.names = _renumbered(self.names, [(self.machines[table], name) for table, name in _OF_NAMES])
+        self.settings = _renumbered(self.settings, [(self.machines["connections"], "settings")])
+
+
+def _renumbered(values: pa.StringArray, columns: list[tuple[Columns, str]]) -> pa.StringArray:
+    """The values that columns point to, none twice; -1 points to none."""
+    is_used = np.zeros(len(values) + 1, np.bool_)
+    for table, name in columns:
+        is_used[table[name]] = True
+    used = values.filter(pa.array(is_used[:-1])).dictionary_encode()
+    places = np.full(len(values) + 1, -1, np.int64)
+    places[:-1][is_used[:-1]] = used.indices.to_numpy()
+    for table, name in columns:
+        table[name] = places[table[name]]
+    return used.dictionary
+
 
 def encode_state(state: SlotState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back."""
     clock = pa.table({name: [getattr(state, name)] for name in _CLOCK})
-    machines = pa.table({"connection": state.connection, "due_ms": state.due_ms, "machine": state.machine})
-    return encode_all([clock, machines, state.kept])
+    texts = [pa.table([getattr(state, name)], [name]) for name in ("connection", "names", "settings")]
+    return encode_all([clock, *texts, *map(pa.table, state.machines.values()), state.kept])
 
 
 def decode_state(version: int, blocks: bytes) -> SlotState:
@@ -55,8 +84,16 @@ def decode_state(version: int, blocks: bytes) -> SlotState:
             f"the checkpoint's state has version {version}, this headgate reads version {VERSION}: start with a new "
             "--checkpoint and --output, or go back to the headgate that wrote it"
         )
-    clock, machines, kept = decode_all(blocks)
+    clock, connection, names, settings, *tables, kept = decode_all(blocks)
     (row,) = clock.to_pylist()
-    due_ms = np.array(numbers(machines["due_ms"]), np.int64)
-    columns = (strings(machines["connection"]), due_ms, strings(machines["machine"]))
-    return SlotState(row["inputs_ms"], row["marks_ms"], row["done_ms"], *columns, kept)
+    machines = {
+        name: {column: _numbers(stored[column], type_of(name, column)) for column in stored.column_names}
+        for name, stored in zip(no_machines(), tables, strict=True)
+    }
+    texts = [strings(table.column(0)) for table in (connection, names, settings)]
+    return SlotState(row["inputs_ms"], row["marks_ms"], row["done_ms"], texts[0], texts[1], texts[2], machines, kept)
+
+
+def _numbers(column: pa.ChunkedArray, of_type: Any) -> NDArray[Any]:
+    numbers: NDArray[Any] = column.to_numpy().astype(of_type, copy=False)
+    return numbers

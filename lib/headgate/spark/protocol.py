@@ -1,11 +1,12 @@
 """The throttle protocol's query: inputs and marks to the tables of what brokers tell clients (PIP-385)."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
@@ -24,7 +25,7 @@ from headgate.protocol.marks import COLUMNS
 from headgate.protocol.routing import pack_inputs, pack_marks, pack_ticks
 from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS
 from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
-from headgate.protocol.step import ProtocolRules
+from headgate.protocol.step import Engine, ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.ending import POLL_S
 from headgate.spark.idle import idle_of
@@ -74,12 +75,27 @@ class ProtocolOperator:
     """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
 
     rules: ProtocolRules
+    kernel: str = "numba"
 
     def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         kept = decode_state(*state.get) if state.exists else SlotState()
-        out = step_key(key[0], kept, blocks_in(frames), self.rules)
+        out = step_key(key[0], kept, blocks_in(frames), self.rules, loaded_machines(self.kernel))
         keep(state, VERSION, encode_state(kept))
         yield frame_of(out)
+
+
+@cache
+def loaded_machines(kernel: str) -> Engine:
+    """The engine of that name, as `operator.loaded_engine` loads the throttle job's."""
+    if kernel == "python":
+        from headgate.protocol.readable_engine import run_readable as run  # noqa: PLC0415
+    else:
+        from headgate.protocol.array_engine import run_arrays as run  # noqa: PLC0415  loads the compiler
+        from headgate.protocol.array_engine import warm_up  # noqa: PLC0415
+
+        warm_up()
+    gc.freeze()
+    return run
 
 
 class ProtocolRun:
@@ -122,6 +138,10 @@ class ProtocolRun:
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
+        if self._conf.settings.operator.kernel == "numba":
+            from headgate.protocol.array_engine import warm_up  # noqa: PLC0415  loads the compiler
+
+            warm_up()
         self._tick(NEVER)  # every key tells how far it is
         if not self._job.once:
             self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
@@ -143,7 +163,7 @@ class ProtocolRun:
         has = {"inputs": self._job.input is not None, "marks": self._follows_marks}
         sources = frozenset(source for source, is_there in has.items() if is_there)
         rules = ProtocolRules(settings, delay_ms, sources, obedient=self._job.input is None)
-        return packed.transform(apply_operator, ProtocolOperator(rules))
+        return packed.transform(apply_operator, ProtocolOperator(rules, self._conf.settings.operator.kernel))
 
     def _delta(self, name: str, *columns: str) -> DataFrame:
         """Commits that delete or join rows bring nothing."""

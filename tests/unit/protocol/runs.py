@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headgate.protocol.key_operator import step_key
+from headgate.protocol.readable_engine import run_readable
 from headgate.protocol.schemas import COUNTS, DECISIONS, INPUTS, PROGRESS, TIME
 from headgate.protocol.state import VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import ProtocolRules
@@ -82,11 +83,11 @@ def batch(inputs=(), marks=(), finish_ms=None):
     return blocks if finish_ms is None else [*blocks, time_block(finish_ms, finish=True)]
 
 
-def run(batches, rules=RULES, state=None):
+def run(batches, rules=RULES, state=None, engine=run_readable):
     """Step through the batches, with the state stored and loaded in between."""
     state, by_kind = state or SlotState(), defaultdict(list)
     for blocks in batches:
-        for block in step_key("slot", state, blocks, rules):
+        for block in step_key("slot", state, blocks, rules, engine):
             by_kind[block.kind].append(block.block)
         state = decode_state(VERSION, encode_state(state))
     decisions = gather(DECISIONS, by_kind["decisions"]).to_pylist()

@@ -81,8 +81,16 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Callable[..., Any], *, forceinline: bool) -> Callable[..., Any]:
-    compiled: Any = njit(error_model="numpy", forceinline=forceinline)(function)
+def borrowing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `kernel`, without counted references: for functions that neither make nor return arrays.
+
+    Functions over many arrays call each other at no cost; whoever calls the outermost one keeps the arrays alive.
+    """
+    return _compiled(function, forceinline=False, _nrt=False)
+
+
+def _compiled(function: Callable[..., Any], *, forceinline: bool, **options: Any) -> Callable[..., Any]:
+    compiled: Any = njit(error_model="numpy", forceinline=forceinline, **options)(function)
     try:
         compiled._cache = _Cache(function)  # type: ignore[no-untyped-call]
     except (OSError, RuntimeError, ValueError):  # none of numba's locators has a folder: compile in memory

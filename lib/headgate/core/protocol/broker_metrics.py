@@ -12,6 +12,8 @@ RECEIPTS = "headgate.broker.throttle.receipt.count"
 FALLBACKS = "headgate.broker.throttle.fallback.count"
 READS_OFF = "headgate.broker.reads.off.duration"
 REJECTED = "headgate.input.rejected.count"
+OPERATIONS = ("paused", "resumed", "throttled", "unthrottled")
+OUTCOMES = ("in_time", "ignored", "unknown")
 
 LIMITERS = {
     Reason.TopicProduceQuotaExceeded: "topic",

@@ -1,0 +1,118 @@
+"""The engine in readable form: one object a machine, for inspection and as the measure of the array form."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.arrow import table_of
+from headgate.core.kernels.domain_types import Ints
+from headgate.core.numbers import MAX
+from headgate.core.protocol.inputs import Connect, Input
+from headgate.core.protocol.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
+from headgate.protocol.feeding import Row, in_order, input_of, together
+from headgate.protocol.machines import Machine, Machines, answers, opening
+from headgate.protocol.schemas import COUNTS, DECISIONS
+from headgate.protocol.state import SlotState
+from headgate.protocol.step import ProtocolRules, Told
+from headgate.protocol.telling import dead_letter, unknown_kind
+from headgate.throttle.schemas import DEAD_LETTERS
+
+
+def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> Told:
+    """See `step.Engine`."""
+    step = _Step(state, rules)
+    step.run(rows.take(pa.array(fed)).to_pylist())
+    return step.told()
+
+
+class _Step:
+    def __init__(self, state: SlotState, rules: ProtocolRules) -> None:
+        self._rules = rules
+        self._until_ms = state.done_ms
+        self._machines = Machines(state)
+        self._decisions: list[tuple[Any, ...]] = []
+        self._counts: list[tuple[Any, ...]] = []
+        self._letters: list[Row] = []
+
+    def run(self, rows: list[Row]) -> None:
+        by_connection: dict[str, list[Row]] = defaultdict(list)
+        for row in rows:
+            if row["connection"] is None:
+                self._letters.append(dead_letter(row, str(BadInput.UNKNOWN_CONNECTION)))
+            else:
+                by_connection[row["connection"]].append(row)
+        for name, machine in self._machines.load(sorted(by_connection)):
+            for some in together(in_order(by_connection[name])):
+                self._feed(name, machine, some)
+            self._wait(name, machine)
+        for name, machine in self._machines.load(sorted(self._machines.due(self._until_ms))):
+            self._wait(name, machine)
+        self._machines.store()
+
+    def told(self) -> Told:
+        letters = pa.Table.from_pylist(self._letters, DEAD_LETTERS)
+        return Told(table_of(self._decisions, DECISIONS), table_of(self._counts, COUNTS), letters)
+
+    def _feed(self, name: str, machine: Machine, rows: list[Row]) -> None:
+        row = rows[0]
+        if row["by_marks"] and not self._rules.obedient and row["kind"] in {"connect", "close"}:
+            return  # the inputs say when connections open and close
+        if self._rules.obedient:
+            if row["at_ms"] > machine.now_ms:
+                self._emit(name, machine, self._waited(machine, row["at_ms"] - 1))
+            for given in self._made_up(machine, row):
+                self._emit(name, machine, machine.feed(given, self._rules.settings))
+        made = input_of(rows, machine.numbering)
+        if made is None:
+            self._letters.append(dead_letter(row, unknown_kind(row)))
+            return
+        emitted = self._answered(machine, machine.feed(made, self._rules.settings))
+        refused = [output for output in emitted if isinstance(output, Rejected)]
+        self._letters += [dead_letter(row, str(output.error)) for output in refused]
+        self._emit(name, machine, emitted)
+
+    def _made_up(self, machine: Machine, row: Row) -> Iterator[Input]:
+        """What comes before a row of `marks` where nobody says what clients there are."""
+        if machine.connection is None and row["kind"] not in {"connect", "close"}:
+            yield Connect(row["at_ms"], supports=True)
+        yield from opening(row, machine)
+
+    def _wait(self, name: str, machine: Machine) -> None:
+        self._emit(name, machine, self._waited(machine, self._until_ms))
+        self._counts += [(name, made.name, made.labels, made.value) for made in machine.metrics.taken()]
+
+    def _waited(self, machine: Machine, until_ms: int) -> list[Output]:
+        """What is emitted up to the end of `until_ms`; an obedient client answers in between."""
+        emitted: list[Output] = []
+        if until_ms < 0:
+            return emitted
+        while self._rules.obedient and machine.due_ms <= until_ms:
+            emitted += self._answered(machine, machine.advance(machine.due_ms))
+        return emitted + machine.advance(until_ms)
+
+    def _answered(self, machine: Machine, emitted: list[Output]) -> list[Output]:
+        if self._rules.obedient:
+            for receipt in answers(emitted):
+                emitted = emitted + machine.feed(receipt, self._rules.settings)
+        return emitted
+
+    def _emit(self, name: str, machine: Machine, emitted: list[Output]) -> None:
+        for output in emitted:
+            if not isinstance(output, Rejected):
+                machine.seq += 1
+                self._decisions.append((name, machine.seq, *_decision(output)))
+
+
+def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
+    """DECISIONS from `kind` on."""
+    match output:
+        case Command(at_ms, request_id, producer, topic, reason, pause_ms, kind):
+            until_ms = min(at_ms + pause_ms, MAX) if pause_ms else None
+            said = (at_ms, request_id, producer, topic, int(reason), pause_ms, until_ms, str(kind))
+            return ("command", *said, None, None)
+        case ReadsPaused(at_ms, cause, reason, producer, topic):
+            return ("pause", at_ms, None, producer, topic, int(reason), None, None, None, str(cause), None)
+        case ReadsResumed(at_ms, off_ms):
+            return ("resume", at_ms, *(None,) * 8, off_ms)
