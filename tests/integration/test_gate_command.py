@@ -88,8 +88,13 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
         assert client.heard() is None
 
 
-def test_limiters_drive_it_line_by_line() -> None:
-    with machine() as (_, (port, control)), Client(port) as client, Limiter(control) as limiter:
+def test_limiters_drive_it_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "broker.conf").write_text("throttleProducerReceiptWaitTimeMillis=5000\n")
+    with (
+        machine("--conf-dir", str(tmp_path)) as (_, (port, control)),
+        Client(port) as client,
+        Limiter(control) as limiter,
+    ):
         client.greet("c")
         assert limiter.say(kind="open", connection="c", producer_id=1, topic="t") == {"ok": True}
         assert limiter.say(connection="c", **MARK) == {"ok": True}
