@@ -6,6 +6,7 @@
 # Environment (all optional):
 #   PULSAR_RUN            folder for data, logs and pid         .cache/pulsar-run
 #   PULSAR_PORT, PULSAR_WEB_PORT                                16650, 18080
+#   PULSAR_LISTENERS      listeners that clients may ask for beside the broker's own: name:pulsar://127.0.0.1:port, by commas
 #   PULSAR_EXTRA_CONF     lines "key=value" for the configuration
 #   PULSAR_START_TIMEOUT  seconds to wait                       180
 set -euo pipefail
@@ -45,10 +46,12 @@ configure() {
   mkdir -p "$run"
   # Later lines win. listeningInterface keeps the bookie on loopback, too; resource groups act only with a transport of their usage.
   cp "$dist/conf/standalone.conf" "$run/standalone.conf"
+  # Not advertisedAddress: it excludes listeners. The first listener is the broker's own.
   cat >>"$run/standalone.conf" <<EOF
 
 bindAddress=127.0.0.1
-advertisedAddress=127.0.0.1
+internalListenerName=own
+advertisedListeners=own:pulsar://127.0.0.1:$port${PULSAR_LISTENERS:+,$PULSAR_LISTENERS}
 listeningInterface=lo
 brokerServicePort=$port
 webServicePort=$web
@@ -72,7 +75,7 @@ start() {
   cd "$dist"
   configure
   # bin/pulsar becomes the JVM, so $! is the JVM's pid.
-  nohup bin/pulsar standalone -nfw -nss -a 127.0.0.1 --metadata-dir "$run/metadata" --bookkeeper-dir "$run/bookkeeper" \
+  nohup bin/pulsar standalone -nfw -nss --metadata-dir "$run/metadata" --bookkeeper-dir "$run/bookkeeper" \
     >"$run/out.log" 2>&1 </dev/null &
   echo $! >"$pidfile"
   local end=$((SECONDS + timeout))

@@ -20,6 +20,8 @@ class Pulsar(NamedTuple):
 
     port: int
     web_port: int
+    door_port: int
+    """Where clients go that ask for the listener `door`: nothing is there unless a test puts it there."""
 
     @property
     def service_url(self) -> str:
@@ -31,6 +33,16 @@ class Pulsar(NamedTuple):
         """Where the admin API is, for example http://127.0.0.1:40124."""
         return f"http://127.0.0.1:{self.web_port}"
 
+    def settings(self, run: Path) -> dict[str, str]:
+        """The script's environment. run: the broker's folder, which is emptied."""
+        settings = {
+            "PULSAR_PORT": self.port,
+            "PULSAR_WEB_PORT": self.web_port,
+            "PULSAR_LISTENERS": f"door:pulsar://127.0.0.1:{self.door_port}",
+            "PULSAR_RUN": run,
+        }
+        return os.environ | {name: str(value) for name, value in settings.items()}
+
 
 @pytest.fixture(scope="session")
 def pulsar_standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
@@ -39,10 +51,8 @@ def pulsar_standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Puls
     Skips, with the script's own words, where no broker is to be had: Maven, or the distribution and the network are not
     there.
     """
-    pulsar = Pulsar(*free_ports(2))
-    run = tmp_path_factory.mktemp("pulsar")
-    settings = {"PULSAR_PORT": pulsar.port, "PULSAR_WEB_PORT": pulsar.web_port, "PULSAR_RUN": run}
-    environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
+    pulsar = Pulsar(*free_ports(3))
+    environment = pulsar.settings(tmp_path_factory.mktemp("pulsar"))
     # Output to a file: a pipe would stay open in the broker.
     with (tmp_path_factory.mktemp("pulsar-start") / "out").open("w+") as output:
         started = subprocess.run(

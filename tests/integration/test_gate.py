@@ -2,7 +2,6 @@
 
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
@@ -237,17 +236,6 @@ def test_clients_that_are_there_at_the_stop_are_told_nothing_more_and_closed() -
     with client:
         assert client.told().request_id == 1
         assert client.heard() is None
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for localhost, and its key."""
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    subject = ["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    subprocess.run([*made, *subject, "-keyout", key, "-out", cert], check=True, capture_output=True)
-    return cert, key
 
 
 def test_frames_and_pauses_of_reads_go_through_tls(certificate: tuple[Path, Path]) -> None:

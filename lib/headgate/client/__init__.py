@@ -13,12 +13,14 @@ from headgate.client.errors import (
     SendRejectedError,
     SendTimeoutError,
 )
+from headgate.client.gate_connection import GateConnection
 from headgate.client.library import Library
 from headgate.client.producer import RateLimitedProducer
 from headgate.core.protocol.settings import ClientSettings, PartitionedSettings
 
 __all__ = [
     "ClientSettings",
+    "GateConnection",
     "Library",
     "MissingExtraError",
     "PartitionedSettings",

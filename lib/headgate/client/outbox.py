@@ -11,15 +11,22 @@ Outgoing = Write | Receipt
 
 
 class Outbox:
-    """All that is put is carried out once, in the order of `put`, never two at a time.
+    """All that is put is carried out once, never two at a time: receipts before writes, and of a kind and producer in
+    the order of `put`.
+
+    A write that `carry` says has to wait is kept, and with it those of its producer behind it, until `resume`.
 
     Whoever puts something then calls one of `carry_out` and `leave`. To carry out may block, as long as the library
     has no room; so threads that make room, or that let time pass, leave it to a thread of the outbox's own.
     """
 
-    def __init__(self, carry: Callable[[Outgoing], object]) -> None:
+    def __init__(self, carry: Callable[[Outgoing], bool]) -> None:
+        """carry: carries something out, or tells by False that it has to wait, which no receipt does."""
         self._carry = carry
-        self._waiting: deque[Outgoing] = deque()
+        self._receipts: deque[Receipt] = deque()
+        self._writes: deque[Write] = deque()
+        self._kept: dict[int, deque[Write]] = {}
+        self._is_resumed = False
         self._turn = threading.Lock()
         self._carrier: int | None = None
         self._left = threading.Semaphore(0)
@@ -27,8 +34,17 @@ class Outbox:
         self._thread = started("writer", self._run)
 
     def put(self, outgoing: Outgoing) -> None:
-        """Put something behind all that was put before."""
-        self._waiting.append(outgoing)
+        """Put something behind all of its kind that was put before."""
+        if isinstance(outgoing, Receipt):
+            self._receipts.append(outgoing)
+        else:
+            self._writes.append(outgoing)
+
+    def resume(self) -> None:
+        """What is kept may be carried out again: try it, soon; never blocks."""
+        if self._kept or self._carrier is not None:
+            self._is_resumed = True
+        self.leave()
 
     def carry_out(self, *, wait: bool = True) -> None:
         """Carry out what waits, also what others have put.
@@ -39,7 +55,7 @@ class Outbox:
         if self._carrier == threading.get_ident():
             return
         # Asked again after each turn: one who found the turn taken has gone away, and left here what he put.
-        while self._waiting and self._turn.acquire(blocking=wait):
+        while self._has_work() and self._turn.acquire(blocking=wait):
             try:
                 self._carrier = threading.get_ident()
                 self._carry_all()
@@ -49,7 +65,7 @@ class Outbox:
 
     def leave(self) -> None:
         """Have what waits, if anything, carried out soon; never blocks."""
-        if self._waiting:
+        if self._has_work():
             self._left.release()
 
     def stop(self, timeout_s: float) -> None:
@@ -58,9 +74,31 @@ class Outbox:
         self._left.release()
         join(self._thread, timeout_s)
 
+    def _has_work(self) -> bool:
+        return bool(self._receipts or self._writes or self._is_resumed)
+
     def _carry_all(self) -> None:
-        while self._waiting:
-            self._carry(self._waiting.popleft())
+        while self._has_work():
+            if self._is_resumed:
+                self._take_back()
+            elif self._receipts:
+                self._carry(self._receipts.popleft())
+            else:
+                self._carry_write(self._writes.popleft())
+
+    def _carry_write(self, write: Write) -> None:
+        kept = self._kept.get(write.producer_id)
+        if kept is not None:
+            kept.append(write)
+        elif not self._carry(write):
+            self._kept[write.producer_id] = deque((write,))
+
+    def _take_back(self) -> None:
+        """Kept writes come before those that were put since."""
+        self._is_resumed = False
+        for kept in self._kept.values():
+            self._writes.extendleft(reversed(kept))
+        self._kept.clear()
 
     def _run(self) -> None:
         while not self._is_stopped:

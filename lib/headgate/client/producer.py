@@ -151,7 +151,7 @@ class RateLimitedProducer:
     def advance(self) -> None:
         """What is due by now happens. The timer calls it; so may others."""
         self._tell(self._machine.client.advance)
-        self._outbox.leave()
+        self._outbox.resume()
 
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Wait until no message is pending, whatever became of each; false if the time was over before."""
@@ -222,20 +222,25 @@ class RateLimitedProducer:
                         self._completions.put(message)
         return Told(self._machine.client.next_due_ms(), is_outgoing)
 
-    def _carry(self, outgoing: Outgoing) -> None:
+    def _carry(self, outgoing: Outgoing) -> bool:
         if isinstance(outgoing, Write):
-            self._write(outgoing)
-            return
+            return self._write(outgoing)
         try:
             self._receipts(outgoing.request_id)
         except Exception:
             LOG.exception("%s: the receipt of command %d was not taken", self._topic, outgoing.request_id)
+        return True
 
-    def _write(self, write: Write) -> None:
+    def _write(self, write: Write) -> bool:
+        """Whether that is done with; a write that a window has overtaken waits for its end."""
         with self._lock:
             message = self._pending.get(write.message_id)
+            window_end_ms = self._machine.client.window_end_ms(write.producer_id, self._clock.now_ms())
         if message is None:
-            return  # it has failed since: a failed message is not written
+            return True  # it has failed since: a failed message is not written
+        if window_end_ms is not None:
+            self._timer.plan(window_end_ms)
+            return False
         completed = partial(self._completed, write.producer_id, write.message_id)
         try:
             self._library.write(write.producer_id, message.payload, message.options, completed)
@@ -245,6 +250,7 @@ class RateLimitedProducer:
                 raise
         with self._lock:
             self._pending.hand_over(message)
+        return True
 
     def _completed(
         self, producer_id: int, message_id: MessageId, result: object, cause: BaseException | None = None

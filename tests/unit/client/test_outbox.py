@@ -5,9 +5,10 @@ import threading
 import pytest
 
 from headgate.client.outbox import Outbox
-from headgate.core.protocol.client_outputs import Receipt
+from headgate.core.protocol.client_outputs import Receipt, Write
 from unit.client.doubles import SOON_S, Gate, elsewhere
 
+A1, A2, B1 = Write(0, 1, 1), Write(0, 1, 2), Write(0, 2, 1)
 ONE, TWO, THREE = (Receipt(0, number) for number in (1, 2, 3))
 
 
@@ -85,7 +86,7 @@ def test_what_is_put_at_the_end_of_a_turn_is_not_left_behind(call):
 
 def test_what_is_left_is_carried_by_the_outboxs_own_thread_also_at_its_end():
     names = []
-    outbox = Outbox(lambda _: names.append(threading.current_thread().name))
+    outbox = Outbox(lambda _: names.append(threading.current_thread().name) is None)
     outbox.put(ONE)
     outbox.leave()
     outbox.put(TWO)
@@ -107,3 +108,21 @@ def test_an_interrupt_ends_the_turn_and_leaves_the_rest():
         outbox.carry_out()
     outbox.stop(SOON_S)
     assert carried == [ONE, TWO]
+
+
+def test_receipts_overtake_writes_and_a_write_that_waits_keeps_those_of_its_producer_behind_it():
+    waits = {A1}
+    carried = []
+    outbox = Outbox(lambda one: one not in waits and carried.append(one) is None)
+    for one in (A1, A2, B1, ONE):
+        outbox.put(one)
+    outbox.carry_out()
+    assert carried == [ONE, B1]
+
+    outbox.resume()
+    outbox.carry_out()
+    assert carried == [ONE, B1]
+    waits.clear()
+    outbox.resume()
+    outbox.stop(SOON_S)
+    assert carried == [ONE, B1, A1, A2]

@@ -1,10 +1,12 @@
 """What a wrapped producer does with messages and commands (throttle-protocol 10 to 14)."""
 
 import pickle
+import threading
 
 import pytest
 
 from headgate.client import (
+    ProducerClosedError,
     ProducerQueueFullError,
     ProducerThrottledError,
     SendRejectedError,
@@ -42,6 +44,50 @@ def test_in_a_window_messages_wait_and_leave_in_order_at_its_end():
         assert scene.library.written == ["a"]
         scene.at(150)
         assert (scene.producer.is_throttled(), scene.library.written) == (False, ["a", "b", "c"])
+
+
+def test_a_command_overtakes_the_writes_of_a_backlog_and_they_go_on_in_order_when_its_window_is_over():
+    """At the end of a window all that waited is to be written; the broker asks again after the first of it."""
+    library = ToldLibrary()
+    with scene_of(library) as scene:
+        scene.producer.on_command(1, 0, Reason.TopicProduceQuotaExceeded, 50)
+        for payload in ("a", "b", "c"):
+            scene.producer.send(payload)
+        library.on_write = lambda payload: payload == "a" and scene.producer.on_command(2, 0, 0, 100)
+        scene.at(50)
+        assert (library.written, scene.receipts) == (["a"], [1, 2])
+
+        scene.at(149)
+        scene.producer.send("d")
+        assert library.written == ["a"]
+        scene.at(150)
+        assert library.written == ["a", "b", "c", "d"]
+
+
+def test_what_a_command_held_up_is_written_by_itself_when_its_window_is_over():
+    library, is_written = ToldLibrary(), threading.Event()
+    with scene_of(library) as scene:
+        scene.producer.on_command(1, 0, Reason.TopicProduceQuotaExceeded, 50)
+        for payload in ("a", "b"):
+            scene.producer.send(payload)
+        library.on_write = lambda payload: (
+            scene.producer.on_command(2, 0, 0, 100) if payload == "a" else is_written.set()
+        )
+        scene.at(50)
+        scene.clock.ring(150)
+        assert is_written.wait(SOON_S)
+
+
+def test_a_backlog_that_a_command_held_up_fails_when_the_producer_is_closed():
+    library = ToldLibrary()
+    with scene_of(library) as scene:
+        scene.producer.on_command(1, 0, Reason.TopicProduceQuotaExceeded, 50)
+        futures = [scene.producer.send(payload) for payload in ("a", "b")]
+        library.on_write = lambda _: scene.producer.on_command(2, 0, 0, 100)
+        scene.at(50)
+        scene.producer.close(0)
+        assert [type(scene.error(future)) for future in futures] == [ProducerClosedError] * 2
+    assert library.written == ["a"]
 
 
 def test_a_send_after_the_end_writes_what_waits_first():

@@ -105,9 +105,13 @@ class ClientMachine:
 
     def is_throttled(self, producer_id: int, at_ms: int) -> bool:
         """Whether a window of the producer is active. Changes nothing and fires nothing; false for unknown ones."""
+        return self.window_end_ms(producer_id, at_ms) is not None
+
+    def window_end_ms(self, producer_id: int, at_ms: int) -> int | None:
+        """The end of the producer's window, None where none is active. Changes nothing and fires nothing."""
         producer = self._open(producer_id)
         window = None if producer is None else producer.throttle.window
-        return window is not None and max(at_ms, self.now_ms) < window.end_ms
+        return window.end_ms if window is not None and max(at_ms, self.now_ms) < window.end_ms else None
 
     def metrics(self) -> dict[str, int]:
         """All totals so far by written name, Θ up to the machine's clock. Fires nothing. Source: 14"""

@@ -1,0 +1,157 @@
+"""Two producers on one connection, one of them over its quota: what becomes of the other one.
+
+    python tests/benchmarks/victims.py [--seconds 15] [--save]
+
+A real Pulsar broker, a real client of it with one connection, two RateLimitedProducers: `greedy` sends four times its
+topic's quota, `innocent` sends steadily to a topic without one. Cases, in turn, each with topics of its own:
+
+* alone: nobody limits, greedy is silent.
+* Pulsar's own limit: a publish rate for the topic of greedy, set at the broker; no protocol.
+* without the protocol: headgate's limiter in front of the broker (tests/limited_broker.py), a client without the flag.
+* with the protocol: the same, and a client that is told by a gate.
+
+With `--save` draws docs/pictures/victims.svg.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from _bench import Results, parser
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from kafka_broker import free_ports
+from pulsar_standalone import SCRIPT, Pulsar
+from two_producers import GREEDY, GREEDY_PER_S, INNOCENT, INNOCENT_PER_S, QUOTA_PER_S, Case, CaseName, Stack
+
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "victims.svg"
+WARM_UP_S = 5.0
+SLOT_S = 0.5
+MS = 1000.0
+COLOURS = {GREEDY: ("greedy", "#cc4125"), INNOCENT: ("innocent", "#0b5394")}
+COLUMNS = (
+    "case",
+    "innocent, acknowledged/s",
+    "of alone",
+    "p50 ms",
+    "p99 ms",
+    "greedy, acknowledged/s",
+    "commands",
+    "receipts in time",
+    "fallbacks",
+    "reads off",
+)
+
+
+def per_s(case: Case, producer: int, seconds: float) -> float:
+    return case.producers[producer].between(WARM_UP_S, WARM_UP_S + seconds) / seconds
+
+
+def counted(case: Case, name: str) -> int:
+    return sum(count for key, count in case.counts.items() if key.startswith(name))
+
+
+def row(name: str, case: Case, alone: Case, seconds: float) -> list[str]:
+    innocent, greedy = (per_s(case, producer, seconds) for producer in (INNOCENT, GREEDY))
+    latencies = sorted(case.producers[INNOCENT].latencies_s)
+    times = [f"{latencies[len(latencies) * part // 100] * MS:,.1f}" for part in (50, 99)]
+    fallbacks = ", ".join(f"{cause} {number:,}" for cause, number in sorted(case.fallbacks().items()))
+    return [
+        name,
+        f"{innocent:,.1f}",
+        f"{100 * innocent / per_s(alone, INNOCENT, seconds):.1f} %",
+        *times,
+        f"{greedy:,.1f}",
+        f"{counted(case, 'headgate.broker.throttle.command.count'):,}",
+        f"{counted(case, 'headgate.broker.throttle.receipt.count{outcome=in_time}'):,}",
+        fallbacks or "none",
+        f"{counted(case, 'headgate.broker.reads.off.duration') / MS:,.1f} s",
+    ]
+
+
+def figure(cases: dict[CaseName, Case], seconds: float) -> Figure:
+    """A panel a case: what was acknowledged of both producers over time."""
+    made = Figure(figsize=(2.9 * len(cases), 2.6), layout="constrained")
+    FigureCanvasSVG(made)
+    panels = made.subplots(1, len(cases), sharey=True, squeeze=False)[0]
+    for panel, (name, case) in zip(panels, cases.items(), strict=True):
+        draw(panel, case, seconds)
+        panel.set_title(name, fontsize=9)
+        panel.set_xlabel("seconds", fontsize=8)
+    panels[0].set_ylabel("messages acknowledged a second", fontsize=8)
+    handles = [mpl.lines.Line2D([], [], color=colour) for _, colour in COLOURS.values()]
+    labels = [label for label, _ in COLOURS.values()]
+    made.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=9, frameon=False)
+    return made
+
+
+def draw(panel: Any, case: Case, seconds: float) -> None:
+    slots = [number * SLOT_S for number in range(int((WARM_UP_S + seconds) / SLOT_S))]
+    for producer, (_, colour) in COLOURS.items():
+        sent = case.producers[producer]
+        panel.step(
+            slots,
+            [sent.between(at_s, at_s + SLOT_S) / SLOT_S for at_s in slots],
+            where="post",
+            color=colour,
+            linewidth=1.0,
+        )
+    panel.axhline(QUOTA_PER_S, color="#999999", linestyle=":", linewidth=1.0)
+    panel.set_ylim(0, 1.6 * INNOCENT_PER_S)
+    panel.tick_params(labelsize=7, length=0)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def save(picture: Figure) -> None:
+    mpl.rcParams["svg.hashsalt"] = "headgate"
+    mpl.rcParams["svg.fonttype"] = "none"
+    mpl.rcParams["font.family"] = "sans-serif"
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    picture.savefig(PICTURE, metadata={"Date": None, "Creator": None, "Title": "Two producers on one connection"})
+    PICTURE.write_text("\n".join(line.rstrip() for line in PICTURE.read_text().splitlines()) + "\n")
+
+
+def measured(seconds: float) -> dict[CaseName, Case]:
+    """Every case, on a broker of its own."""
+    broker = Pulsar(*free_ports(3))
+    with tempfile.TemporaryDirectory() as folder:
+        environment = broker.settings(Path(folder) / "pulsar")
+        subprocess.run([SCRIPT, "start"], env=environment, check=True)
+        try:
+            return {name: Stack(broker).run(name, WARM_UP_S + seconds) for name in CaseName}
+        finally:
+            subprocess.run([SCRIPT, "stop"], env=environment, check=True)
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("--seconds", type=float, default=15.0, metavar="S", help="of each case, after 5 s")
+    arguments = options.parse_args()
+    about = (
+        f"A real Pulsar broker and its own client with one connection; greedy sends {GREEDY_PER_S} messages of 1 kB a "
+        f"second to a topic with a quota of {QUOTA_PER_S}, innocent {INNOCENT_PER_S} to one without. "
+        f"{arguments.seconds:.0f} s of each case count, after {WARM_UP_S:.0f} s."
+    )
+    with Results("victims", "Two producers on one connection", about=about, save=arguments.save) as results:
+        cases = measured(arguments.seconds)
+        alone, with_protocol = cases[CaseName.ALONE], cases[CaseName.WITH]
+        results.table("By case:", COLUMNS, [row(name, one, alone, arguments.seconds) for name, one in cases.items()])
+        share = per_s(with_protocol, INNOCENT, arguments.seconds) / per_s(alone, INNOCENT, arguments.seconds)
+        results.target("innocent with the protocol / alone", "%", [100 * share], at_least=99)
+        results.note(
+            "Without the protocol the broker reads nothing while greedy is over its quota, and what innocent has sent "
+            "lies behind in the same socket. With it greedy stops by itself: when a pause is over it writes what it held back, "
+            "until the next command. Reads off: of the door's machine; Pulsar tells nobody."
+        )
+    if arguments.save:
+        save(figure(cases, arguments.seconds))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

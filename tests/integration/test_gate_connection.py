@@ -1,0 +1,116 @@
+"""GateConnection and real gates: producers hear their commands, the gate its receipts, also after the gate was gone."""
+
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate_clients import TIMEOUT_S, MachineGate, running
+from headgate.client import ClientSettings, GateConnection, RateLimitedProducer
+from headgate.core.protocol.settings import BrokerSettings
+from headgate.gate.settings import GateSettings
+from unit.client.doubles import ToldLibrary
+
+BROKER = BrokerSettings.of({"throttleProducerReceiptWaitTimeMillis": 5000})
+"""Fifty times the default: these clients share their process with the gate, and the machine with others."""
+IN_TIME = "headgate.broker.throttle.receipt.count{outcome=in_time}"
+
+
+def gate_of(**settings: Any) -> MachineGate:
+    options = {f"--{name.replace('_', '-')}": value for name, value in settings.items()}
+    return MachineGate(GateSettings.of({"--port": 0} | options), BROKER)
+
+
+@pytest.fixture
+def gate() -> Iterator[MachineGate]:
+    with running(gate_of()) as gate:
+        yield gate
+
+
+def producer_of(connection: GateConnection, number: int) -> tuple[RateLimitedProducer, ToldLibrary]:
+    library = ToldLibrary(acknowledges=True)
+    return connection.producer(library, ClientSettings.of({"producers": {number: f"t{number}"}})), library
+
+
+def opened(gate: MachineGate, *numbers: int) -> None:
+    for number in numbers:
+        assert gate.do(lambda number=number: gate.feed.open("c", number, f"t{number}")) is None
+
+
+def test_a_command_reaches_the_producer_that_it_names_and_the_gate_its_receipt(gate: MachineGate) -> None:
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        assert connection.wait_connected(TIMEOUT_S)
+        (greedy, held), (innocent, free) = producer_of(connection, 0), producer_of(connection, 1)
+        with greedy, innocent:
+            opened(gate, 0, 1)
+            gate.mark("c", producer=0)
+            gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+            greedy.send("waits")
+            assert innocent.send("goes").result(TIMEOUT_S) == "goes stored"
+
+            assert (held.written, free.written, gate.phase("c", 0)) == ([], ["goes"], "C")
+            greedy.close(0)
+
+
+def test_producers_send_without_a_gate_and_hear_the_one_that_comes_back() -> None:
+    with running(gate_of()) as first:
+        port = first.port
+        connection = GateConnection("127.0.0.1", port, "c")
+        producer, library = producer_of(connection, 0)
+        assert connection.wait_connected(TIMEOUT_S)
+        opened(first, 0)
+        first.mark("c", producer=0, balance=1)
+        first.await_that(lambda: first.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+    with connection, producer:
+        assert producer.send("alone").result(TIMEOUT_S) == "alone stored"
+        with running(gate_of(port=port)) as second:
+            second.await_that(lambda: second.feed.names() == ["c"], "the connection")
+            opened(second, 0)
+            second.mark("c", producer=0)
+            second.await_that(lambda: second.feed.metrics.values().get(IN_TIME) == 1, "the receipt of command 1 again")
+
+            assert producer.is_throttled()
+            producer.close(0)
+    assert library.written == ["alone"]
+
+
+def test_a_gate_that_refuses_says_why(gate: MachineGate) -> None:
+    with gate.client("c"), GateConnection("127.0.0.1", gate.port, "c") as second:
+        gate.await_that(lambda: second.problem is not None and "another client" in second.problem, "the refusal")
+        assert not second.wait_connected(0)
+
+
+def test_tls_and_a_token(certificate: tuple[Path, Path], tmp_path: Path) -> None:
+    cert, key = certificate
+    (tmp_path / "token").write_text("secret")
+    protected = {"tls_cert": str(cert), "tls_key": str(key), "token_file": str(tmp_path / "token")}
+    with running(gate_of(**protected)) as gate:
+        tls = ssl.create_default_context(cafile=str(cert))
+        with GateConnection("localhost", gate.port, "c", token="secret", tls=tls) as connection:
+            assert connection.wait_connected(TIMEOUT_S), connection.problem
+        with GateConnection("localhost", gate.port, "c", token="wrong", tls=tls) as refused:
+            gate.await_that(lambda: "refused" in str(refused.problem), "the refusal")
+
+
+def test_a_gate_that_asks_whether_its_client_is_there_is_answered() -> None:
+    with running(gate_of(idle_timeout_ms=200)) as gate, GateConnection("127.0.0.1", gate.port, "c") as connection:
+        assert connection.wait_connected(TIMEOUT_S)
+        later_s = time.monotonic() + 1
+        gate.await_that(lambda: time.monotonic() > later_s, "the time of five timeouts")
+
+        assert gate.ended() == {}
+
+
+def test_a_closed_connection_leaves_no_thread_and_takes_receipts_without_a_word(gate: MachineGate) -> None:
+    connection = GateConnection("127.0.0.1", gate.port, "c")
+    assert connection.wait_connected(TIMEOUT_S)
+    connection.close()
+    connection.close()
+    connection.answer(1)
+
+    assert "headgate-client-gate" not in {thread.name for thread in threading.enumerate()}
+    gate.await_that(lambda: gate.gate.connections == 0, "the end of the connection")

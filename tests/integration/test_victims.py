@@ -1,0 +1,28 @@
+"""Two producers on one connection to a real Pulsar broker: who is only a victim keeps its throughput with the protocol.
+
+The figures, and Pulsar's own limit beside, are of tests/benchmarks/victims.py.
+"""
+
+import pytest
+
+from pulsar_standalone import Pulsar
+from two_producers import GREEDY, INNOCENT, INNOCENT_PER_S, QUOTA_PER_S, Case, CaseName, Stack
+
+SECONDS, SETTLED_S = 6.0, 2.0
+WANTED = 0.9
+"""Of what innocent sends; beside other work of the machine. The benchmark asks for 99 of 100."""
+
+
+def per_s(case: Case, producer: int) -> float:
+    return case.producers[producer].between(SETTLED_S, SECONDS) / (SECONDS - SETTLED_S)
+
+
+@pytest.mark.pulsar
+def test_an_innocent_neighbour_stops_without_the_protocol_and_goes_on_with_it(pulsar_standalone: Pulsar) -> None:
+    without, with_protocol = (Stack(pulsar_standalone).run(case, SECONDS) for case in (CaseName.WITHOUT, CaseName.WITH))
+
+    assert per_s(without, INNOCENT) < INNOCENT_PER_S / 2
+    assert set(without.fallbacks()) == {"no_support"}
+    assert per_s(with_protocol, INNOCENT) >= WANTED * INNOCENT_PER_S
+    for case in (without, with_protocol):
+        assert per_s(case, GREEDY) <= 2 * QUOTA_PER_S
