@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,17 @@ class Ends:
 
     def __init__(self) -> None:
         self._ends_s: list[float] = []
+        self._cpu_s: list[float] = []
 
     def note(self) -> None:
         self._ends_s.append(time.monotonic())
+        self._cpu_s.append(cpu_seconds())
 
     def seconds(self) -> list[float]:
         return [later - earlier for earlier, later in pairwise(self._ends_s)]
+
+    def cpu_seconds(self) -> list[float]:
+        return [later - earlier for earlier, later in pairwise(self._cpu_s)]
 
 
 def run_headgate(source: Path, work: Path) -> list[float]:
@@ -78,21 +84,32 @@ def measured(script: str, side: str, source: Path) -> dict[str, float]:
 
 def peak_bytes() -> dict[str, float]:
     """The most memory that Java, this process and the Python workers had, each by its own peak."""
-    parents, peaks = {}, {}
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        except OSError:
-            continue  # it has ended
-        if "VmHWM" in fields:
-            process = int(fields["Pid"])
-            parents[process] = int(fields["PPid"])
-            peaks[process] = (fields["Name"].strip(), 1024 * int(fields["VmHWM"].split()[0]))
-    ours = {os.getpid()}
-    while more := {process for process, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    of_ours = [peaks[process] for process in ours]
+    peaks = {process: fields for process, fields in _ours().items() if "VmHWM" in fields}
+    of_ours = [(fields["Name"].strip(), 1024 * int(fields["VmHWM"].split()[0])) for fields in peaks.values()]
     return {
         "java_bytes": sum(peak for name, peak in of_ours if name == "java"),
         "python_bytes": sum(peak for name, peak in of_ours if name != "java"),
     }
+
+
+def cpu_seconds() -> float:
+    """What Java, this process and the Python workers have taken of the processors so far."""
+    ticks = 0
+    for process in _ours():
+        with suppress(OSError):  # it has ended
+            of_process = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(of_process[11]) + int(of_process[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _ours() -> dict[int, dict[str, str]]:
+    """The processes of a run, this one and all below it: the lines of their /proc/<id>/status."""
+    found = {}
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # it has ended
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            found[int(fields["Pid"])] = fields
+    ours = {os.getpid()}
+    while more := {process for process, fields in found.items() if int(fields["PPid"]) in ours} - ours:
+        ours |= more
+    return {process: found[process] for process in ours if process in found}

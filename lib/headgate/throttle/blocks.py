@@ -11,10 +11,14 @@ ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
 """State is small pieces, and the other cores have other keys to do."""
 
 
+IN_FLIGHT = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+"""What a block saves in Java's copies of it is several times what it costs to compress."""
+
+
 def encode(table: pa.Table) -> bytes:
     """The table as one block. An empty table keeps its schema."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    with pa.ipc.new_stream(sink, table.schema, options=IN_FLIGHT) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
