@@ -145,8 +145,8 @@ def main() -> int:
         results.target("innocent with the protocol / alone", "%", [100 * share], at_least=99)
         results.note(
             "Without the protocol the broker reads nothing while greedy is over its quota, and what innocent has sent "
-            "lies behind in the same socket. With it greedy stops by itself: when a pause is over it writes what it held back, "
-            "until the next command. Reads off: of the door's machine; Pulsar tells nobody."
+            "lies behind in the same socket. With it greedy stops by itself: when a pause is over it writes what it "
+            "held back, until the next command. Reads off: of the door's machine; Pulsar tells nobody."
         )
     if arguments.save:
         save(figure(cases, arguments.seconds))

@@ -259,6 +259,23 @@ def test_frames_and_pauses_of_reads_go_through_tls(certificate: tuple[Path, Path
         assert gate.count(FALLBACKS) == 0
 
 
+def test_receipts_that_come_together_go_through_tls(certificate: tuple[Path, Path]) -> None:
+    """Each is a record of its own, and the gate reads several at once."""
+    cert, key = certificate
+    with running(gate_of(tls_cert=str(cert), tls_key=str(key))) as gate:
+        tls = ssl.create_default_context(cafile=str(cert))
+        with Client(gate.port, tls) as client:
+            client.greet("c")
+            for producer in range(1, 11):
+                gate.do(lambda producer=producer: gate.feed.open("c", producer, f"t{producer}"))
+                gate.mark("c", producer)
+            for request_id in [client.told().request_id for _ in range(10)]:
+                client.answer(request_id)
+            gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 10, "the receipts")
+
+            assert gate.count(FALLBACKS) == 0
+
+
 def test_who_does_not_speak_tls_disturbs_nobody_who_does(certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     trust = ssl.create_default_context(cafile=cert)

@@ -16,7 +16,6 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     table = modes.add_parser("table", help="send what a job jobs/protocol.py has decided")
     table.add_argument("output", metavar="OUTPUT", help="the job's --output, with the table throttle_decisions")
     table.add_argument("--poll-ms", type=int, default=POLL_MS, metavar="N", help=f"default {POLL_MS}")
-    table.add_argument("--state", metavar="FILE", help="what was sent already; default OUTPUT/gate-state.json")
     table.add_argument("--receipts", metavar="TABLE", help="Delta table that receipts go to: the job's --input")
     _common(table)
 

@@ -5,10 +5,9 @@ import asyncio
 import gc
 import resource
 import signal
+import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import fields
-from pathlib import Path
 
 from headgate.conf import load_conf, protocol_settings
 from headgate.core.protocol.broker_metrics import BrokerMetrics
@@ -20,11 +19,9 @@ from headgate.gate.control import control_on
 from headgate.gate.decisions import DecisionReader
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.receipts import ReceiptLog
-from headgate.gate.sent import Sent
 from headgate.gate.server import Gate, listening
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
-from headgate.throttle.places import sole_use
 
 Say = Callable[[str], None]
 LOOPBACK = "127.0.0.1"
@@ -36,7 +33,7 @@ MAX_POLL_MS = 3_600_000
 def run(arguments: argparse.Namespace, say: Say) -> None:
     """Serve until SIGTERM or SIGINT. `say` hears where the gate listens, what fails, and at the end what was counted.
 
-    Raises ConfError, EndpointError, TableError or StateError for what keeps it from that.
+    Raises ConfError, EndpointError or TableError for what keeps it from that.
     """
     settings = GateSettings.of(_said(arguments))
     allow_descriptors(settings.max_connections)
@@ -47,10 +44,7 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
         asyncio.run(_machine(settings, broker, arguments.control_port, say))
         return
     _in_range("--poll-ms", arguments.poll_ms, 1, MAX_POLL_MS)
-    state = _state_of(arguments)
-    with ExitStack() as stack:
-        stack.enter_context(sole_use(str(state)))
-        asyncio.run(_table(settings, arguments, state, say))
+    asyncio.run(_table(settings, arguments, say))
 
 
 async def _machine(settings: GateSettings, broker: BrokerSettings, control_port: int, say: Say) -> None:
@@ -64,14 +58,13 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, control_port:
     _say_counts(say, metrics, counters)
 
 
-async def _table(settings: GateSettings, arguments: argparse.Namespace, state: Path, say: Say) -> None:
+async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say) -> None:
     clock, counters = LoopClock(asyncio.get_running_loop()), Counters()
     location = f"{arguments.output}/throttle_decisions"
     reader = DecisionReader(location)
     feed = TableFeed(
         reader,
-        Sent(state, reader.table_id),
-        clock,
+        lambda: time.time_ns() // 1_000_000,
         counters,
         poll_ms=arguments.poll_ms,
         say=lambda text: say(f"gate: {text}"),
@@ -111,14 +104,6 @@ def _said(arguments: argparse.Namespace) -> dict[str, object]:
 def _in_range(option: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise ConfError([f"{option}: got {value}; allowed: an integer from {low} to {high}; correct it"])
-
-
-def _state_of(arguments: argparse.Namespace) -> Path:
-    if arguments.state is not None:
-        return Path(arguments.state)
-    if "://" in arguments.output:
-        raise ConfError([f"--state: got none with the output {arguments.output}; allowed: a local file; give one"])
-    return Path(arguments.output) / "gate-state.json"
 
 
 def _stop_asked() -> asyncio.Event:

@@ -64,8 +64,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._transport.set_read_buffer_limits(high=TLS_WAITING_BYTES)  # type: ignore[attr-defined]
         self._arm()
 
-    def get_buffer(self, _: int) -> bytearray:
-        return self._buffer
+    def get_buffer(self, _: int) -> memoryview:
+        """Where bytes are put; a view, as TLS puts a second record behind the first one into a slice of it."""
+        return memoryview(self._buffer)
 
     def buffer_updated(self, nbytes: int) -> None:
         read_ms = self._clock.now_ms()

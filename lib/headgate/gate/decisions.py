@@ -34,11 +34,6 @@ class DecisionReader:
         self._table = _opened(location)
         self._version = self._table.version
 
-    @property
-    def table_id(self) -> str:
-        """What tells this table from another one at the same place."""
-        return str(self._table.delta.metadata().id)
-
     def read(self, known: Collection[str], new: Collection[str], now_ms: int) -> pa.Table:
         """COMMANDS, in the order of each connection's `seq`: what is new for those that are `known`, and what is in
         force at `now_ms` for those that are `new`.

@@ -135,7 +135,11 @@ class _MachineSeat:
         return self._machine.view()
 
     def _feed(self, make: Making, now_ms: int) -> BadInput | None:
-        refused = self._act(self._machine.feed(make(self._time_at(now_ms))))
+        """A publish says nothing while time is held back: windows that are over would not be (row 14 of 7.4)."""
+        given = make(self._time_at(now_ms))
+        if isinstance(given, inputs.Publish) and self._late_ms:
+            return None
+        refused = self._act(self._machine.feed(given))
         if self._machine.is_open:
             self._arm()
         return refused

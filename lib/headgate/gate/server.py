@@ -16,6 +16,8 @@ from headgate.wire.pulsar_commands import ServerError
 BACKLOG = 512
 SOCKET_BUFFER_BYTES = 65_536
 """What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
+KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+"""A client that does not answer for 30 s has vanished: seconds, seconds, probes, ms. Linux has all of them."""
 SECOND_MS = 1000
 BREATH_S = 0.1
 REFUSED = "headgate.gate.connection.refused.count"
@@ -75,6 +77,7 @@ class Gate:
             except OSError:  # no descriptor is left, or the client has gone again
                 await asyncio.sleep(BREATH_S)
                 continue
+            _watch_over(client)
             if len(self._connections) >= self._settings.max_connections:
                 self._refuse(client)
             else:
@@ -131,6 +134,14 @@ async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _watch_over(client: socket.socket) -> None:
+    """Have the system end a connection whose client has vanished without a word, also while nothing is read from it."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE.items():
+        if hasattr(socket, name):
+            client.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def listening(host: str, port: int, option: str = "--host and --port") -> socket.socket:

@@ -10,26 +10,26 @@ from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.reasons import received
 from headgate.errors import TableError
 from headgate.gate.decisions import NOTICE_TTL_MS, DecisionReader
-from headgate.gate.feed import Clock, Link, NameTaken, Seat
+from headgate.gate.feed import Link, NameTaken, Seat
 from headgate.gate.receipts import ReceiptLog
-from headgate.gate.sent import Sent
 from headgate.wire import ThrottleProducer
 
 SECOND_MS = 1000
 COMMANDS = "headgate.gate.command.count"
 RECEIPTS = "headgate.gate.receipt.count"
-_NEEDED = ("seq", "at_ms", "request_id", "producer_id", "pause_for_millis")
+_NUMBERS = ("seq", "at_ms", "request_id", "producer_id", "pause_for_millis")
 
 
 @dataclass(eq=False)
 class _TableSeat:
-    """A client that is there. is_new: what is in force was not looked for yet."""
+    """A client that is there. is_new: what is in force was not looked for yet. last_seq: up to which it was told."""
 
     feed: "TableFeed"
     connection: str
     link: Link
     supports: bool
     is_new: bool = field(default=True)
+    last_seq: int = field(default=0)
 
     def answered(self, request_id: int, read_ms: int) -> None:
         self.feed.answered(self.connection, request_id, read_ms)
@@ -40,22 +40,21 @@ class _TableSeat:
 
 class TableFeed:
     """Every command of a connection is sent once to its client while it is there, in the order of `seq`; to one that
-    comes later those that are in force then.
+    comes, or comes again, those that are in force then: what was written to a socket that died may not have arrived.
 
     A row has an absolute end, a frame a pause from its arrival: what is sent is what is left of the pause, and nothing
     where nothing is left, since a pause of 0 would be a notice. Pauses and resumes of reads are the broker's own, and
     sent to nobody, nor is anything to clients that do not support it.
 
-    Arguments: `say`, hears when the table cannot be read and when it can again; `receipts`, where they go, None:
-    nowhere.
+    Arguments: `wall_ms`, the time in ms since 1970, which ends of rows are in; `say`, hears when the table cannot be
+    read and when it can again; `receipts`, where they go, None: nowhere.
     Source: throttle-protocol 6, 9
     """
 
     def __init__(
         self,
         reader: DecisionReader,
-        sent: Sent,
-        clock: Clock,
+        wall_ms: Callable[[], int],
         counters: Counters,
         *,
         poll_ms: int,
@@ -63,8 +62,7 @@ class TableFeed:
         receipts: ReceiptLog | None = None,
     ) -> None:
         self._reader = reader
-        self._sent = sent
-        self._clock = clock
+        self._wall_ms = wall_ms
         self._counters = counters
         self._poll_ms = poll_ms
         self._say = say
@@ -90,15 +88,14 @@ class TableFeed:
             self._receipts.add(connection, request_id, read_ms)
 
     async def run(self) -> None:
-        """Look at the table every `poll_ms`, until cancelled; then keep what was sent. Raises StateError where it
-        cannot be kept.
-        """
+        """Look at the table and write receipts every `poll_ms`, until cancelled; then write those that wait."""
         try:
             while True:
                 await self._look()
+                await self._write_receipts()
                 await asyncio.sleep(self._poll_ms / SECOND_MS)
         finally:
-            await self._keep()
+            await self._write_receipts()
 
     async def _look(self) -> None:
         """One look; what fails of the table is tried again with the next."""
@@ -106,7 +103,7 @@ class TableFeed:
         known = {seat.connection for seat in asked if not seat.is_new}
         new = {seat.connection for seat in asked if seat.is_new}
         try:
-            rows = await asyncio.to_thread(self._reader.read, known, new, self._clock.now_ms())
+            rows = await asyncio.to_thread(self._reader.read, known, new, self._wall_ms())
         except TableError as error:
             if not self._is_failing:
                 self._say(f"{error}; trying again every {self._poll_ms} ms")
@@ -119,7 +116,6 @@ class TableFeed:
             seat.is_new = False
         for row in rows.to_pylist():
             self._tell(row)
-        await self._keep()
 
     def _tell(self, row: Mapping[str, Any]) -> None:
         """Send a row, unless its client has it, or has left meanwhile and perhaps come again."""
@@ -127,13 +123,13 @@ class TableFeed:
         seat = self._seats.get(connection)
         if seat is None or seat.is_new:
             return
-        if any(row[name] is None for name in _NEEDED):
+        if any(row[name] is None or not 0 <= row[name] <= MAX for name in _NUMBERS):
             self._count("bad")
-        elif seq > self._sent.last_seq(connection):
+        elif seq > seat.last_seq:
             is_notice = row["pause_for_millis"] == 0
             stale_ms = row["at_ms"] + (NOTICE_TTL_MS if is_notice else row["pause_for_millis"])
-            left_ms = stale_ms - self._clock.now_ms()
-            self._sent.note(connection, seq, stale_ms)
+            left_ms = stale_ms - self._wall_ms()
+            seat.last_seq = seq
             if left_ms > 0:
                 seat.link.send(_command(row, 0 if is_notice else left_ms))
             self._count("sent" if left_ms > 0 else "stale")
@@ -141,12 +137,7 @@ class TableFeed:
     def _count(self, outcome: str) -> None:
         self._counters.add(COMMANDS, (("outcome", outcome),))
 
-    async def _keep(self) -> None:
-        self._sent.forget(self._clock.now_ms(), set(self._seats))
-        written = self._sent.written()
-        if written is not None:
-            await asyncio.to_thread(self._sent.save, written)
-            self._sent.saved()
+    async def _write_receipts(self) -> None:
         if self._receipts is not None:
             await asyncio.to_thread(self._receipts.flush)
 

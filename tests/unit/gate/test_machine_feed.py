@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.inputs import ConditionClear, ConditionSet, Trip
+from headgate.core.protocol.inputs import ConditionClear, ConditionSet, Publish, Trip
 from headgate.core.protocol.outputs import BadInput, Output
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
@@ -252,3 +252,16 @@ def test_a_client_that_answers_in_time_is_always_read_however_late_the_gate_is(
         said += driven.link.taken()
         assert "off" not in said
         arriving += [(now_ms + answer_ms, one.request_id) for one in said if isinstance(one, ThrottleProducer)]
+
+
+def test_a_late_gate_takes_no_publish_for_one_within_a_window_that_is_over() -> None:
+    """Producer 1 obeyed; the gate was busy when its window ended, and time is held back for the receipt of 2."""
+    driven = Driven()
+    driven.mark(producer=1, balance=-25)
+    driven.seat.answered(1, driven.clock.now_ms())
+    driven.mark(producer=2)
+    driven.clock.jump_to(START_MS + 300)
+    assert driven.feed.tell("c", lambda at_ms: Publish(at_ms, 1)) is None
+
+    assert driven.link.taken() == []
+    assert driven.feed.view("c")["reads"] == "on"
