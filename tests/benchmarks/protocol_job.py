@@ -33,8 +33,8 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.routing import pack_inputs
 from headgate.protocol.schemas import INPUTS
 from headgate.protocol.state import VERSION
-from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
-from headgate.spark.protocol import PACKED, ProtocolJob, ProtocolRun
+from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores

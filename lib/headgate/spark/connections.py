@@ -16,15 +16,13 @@ from headgate.connections.step import follow
 from headgate.errors import InputError
 from headgate.metrics import Metrics
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
-from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.sink import query_id_of, rows_by_kind
 from headgate.spark.sources import path_exists
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.key_operator import Block
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import OF_CONNECTIONS, Tables
-
-PACKED = "key string, kind string, block binary"
 
 
 @dataclass(frozen=True)

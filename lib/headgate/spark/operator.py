@@ -15,6 +15,8 @@ from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from headgate.throttle.step import Engine, Rules
 
+PACKED = "key string, kind string, block binary"
+"""What routing packs (throttle.routing.PACKED), as Spark names it."""
 STATE = "version int, blocks binary"
 OUTPUT = "kind string, rows long, block binary"
 
@@ -81,7 +83,7 @@ class Operator(Protocol):
 
 
 def apply_operator(packed: DataFrame, operator: Operator) -> DataFrame:
-    """Run `operator` on packed rows (routing.PACKED) by key."""
+    """Run `operator` on PACKED rows by key."""
 
     def step(key: Any, frames: Any, state: Any) -> Any:
         return operator(key, frames, state)

@@ -30,14 +30,13 @@ from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.ending import POLL_S
 from headgate.spark.idle import idle_of
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
-from headgate.spark.operator import apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import query_id_of, rows_by_kind
 from headgate.spark.sources import path_exists
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
 
-PACKED = "key string, kind string, block binary"
 KINDS = {"decisions": DECISIONS, "counts": COUNTS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
 CLOSING_BATCHES = 5
 

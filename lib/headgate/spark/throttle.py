@@ -36,7 +36,7 @@ from headgate.spark.batch_files import (
 )
 from headgate.spark.ending import POLL_S, end_query, is_committed
 from headgate.spark.idle import idle_of
-from headgate.spark.operator import KeyOperator, apply_operator
+from headgate.spark.operator import PACKED, KeyOperator, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sharing import Sharing
 from headgate.spark.sink import OUTPUT_TABLES, BatchResult, TableSink
@@ -58,7 +58,6 @@ from headgate.throttle.layout import (
 from headgate.throttle.routing import pack
 from headgate.throttle.tables import PatientAppend, Tables
 
-PACKED = "key string, kind string, block binary"
 CLOSING_BATCHES = 5
 
 
