@@ -18,7 +18,7 @@ from headgate.metrics import Metrics
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.sink import query_id_of, rows_by_kind
-from headgate.spark.sources import path_exists
+from headgate.spark.sources import appended_rows, path_exists
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.key_operator import Block
 from headgate.throttle.schemas import MARKS
@@ -109,13 +109,8 @@ class ConnectionsRun:
         return not self._life.stop.is_set()
 
     def dataframe(self) -> DataFrame:
-        """A row's way: marks -> packed by slot -> operator. Commits that delete or join rows of marks bring nothing."""
-        marks = (
-            self._spark.readStream.format("delta")
-            .option("skipChangeCommits", "true")
-            .load(f"{self._job.output}/marks")
-            .select(*MARKS.names)
-        )
+        """A row's way: marks -> packed by slot -> operator."""
+        marks = appended_rows(self._spark, f"{self._job.output}/marks").select(*MARKS.names)
         return marks.mapInArrow(pack_marks, PACKED).transform(apply_operator, ConnectionsOperator())
 
     def _take(self, output: DataFrame, batch_id: int) -> None:

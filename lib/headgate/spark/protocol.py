@@ -33,7 +33,7 @@ from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import query_id_of, rows_by_kind
-from headgate.spark.sources import path_exists
+from headgate.spark.sources import appended_rows, path_exists
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
 
@@ -151,9 +151,9 @@ class ProtocolRun:
 
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
-        packed = self._delta("protocol_ticks", "at_ms", "finish").mapInArrow(pack_ticks, PACKED)
+        packed = self._appended("protocol_ticks", "at_ms", "finish").mapInArrow(pack_ticks, PACKED)
         if self._follows_marks:
-            packed = packed.unionByName(self._delta("marks", *COLUMNS).mapInArrow(pack_marks, PACKED))
+            packed = packed.unionByName(self._appended("marks", *COLUMNS).mapInArrow(pack_marks, PACKED))
         if self._job.input is not None:
             inputs = read_inputs(self._spark, self._conf.settings.input, self._job.input, self._job.format)
             until_ms = int(self._conf.settings.input.event_time_until.timestamp() * 1000)
@@ -164,10 +164,8 @@ class ProtocolRun:
         rules = ProtocolRules(settings, delay_ms, sources, obedient=self._job.input is None)
         return packed.transform(apply_operator, ProtocolOperator(rules, self._conf.settings.operator.kernel))
 
-    def _delta(self, name: str, *columns: str) -> DataFrame:
-        """Commits that delete or join rows bring nothing."""
-        stream = self._spark.readStream.format("delta").option("skipChangeCommits", "true")
-        return stream.load(f"{self._job.output}/{name}").select(*columns)
+    def _appended(self, name: str, *columns: str) -> DataFrame:
+        return appended_rows(self._spark, f"{self._job.output}/{name}").select(*columns)
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
         failure = self._life.run(

@@ -9,7 +9,7 @@ from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.protocol.schemas import INPUTS
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.sources import path_exists
+from headgate.spark.sources import kafka_stream, path_exists
 
 FORMATS = ("delta", "kafka")
 _COLUMNS: T.StructType = from_arrow_schema(INPUTS)
@@ -41,21 +41,11 @@ def _column(rows: DataFrame, field: T.StructField) -> Column:
 
 
 def _kafka(spark: SparkSession, settings: InputSettings, topic: str) -> DataFrame:
-    kafka = settings.kafka
     schema = T.StructType([*_COLUMNS, T.StructField(_CORRUPT, T.StringType())])
     options = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
     value = F.make_valid_utf8("value")
     parsed = F.from_json(value, schema, options)
-    rows = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", kafka.starting_offsets)
-        .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
-        .options(**kafka.spark_options())
-        .load()
-        .select(value.alias("value"), parsed.alias("parsed"))
-    )
+    rows = kafka_stream(spark, settings, topic).select(value.alias("value"), parsed.alias("parsed"))
     is_bad = F.col("parsed").isNull() | F.col(f"parsed.{_CORRUPT}").isNotNull()
     return rows.select(
         *(F.col(f"parsed.{name}").alias(name) for name in INPUTS.names),

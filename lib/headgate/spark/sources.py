@@ -102,6 +102,25 @@ def path_exists(spark: SparkSession, path: str) -> bool:
     return found is not None and len(found) > 0
 
 
+def kafka_stream(spark: SparkSession, settings: InputSettings, topic: str) -> DataFrame:
+    """Records of a Kafka topic, with the columns of Spark's source."""
+    kafka = settings.kafka
+    return (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", kafka.starting_offsets)
+        .option("maxOffsetsPerTrigger", settings.max_offsets_per_trigger)
+        .options(**kafka.spark_options())
+        .load()
+    )
+
+
+def appended_rows(spark: SparkSession, path: str) -> DataFrame:
+    """Rows of a Delta table as they are appended. Commits that delete or join rows bring nothing."""
+    return spark.readStream.format("delta").option("skipChangeCommits", "true").load(path)
+
+
 def _place() -> Column:
     """The file, and where in it the part of the file starts that a task reads, if that is not its beginning."""
     start = F.col("_metadata.file_block_start")
@@ -221,18 +240,9 @@ def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
 
 def _kafka(spark: SparkSession, options: _Options, topic: str) -> DataFrame:
     """Values are JSON objects, one a record."""
-    kafka = options.settings.kafka
-    stream = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("subscribe", topic)
-        .option("startingOffsets", kafka.starting_offsets)
-        .option("maxOffsetsPerTrigger", options.settings.max_offsets_per_trigger)
-        .options(**kafka.spark_options())
-        .load()
-        .select(*_text(F.col("value").cast("string")), F.concat_ws("/", "topic", "partition").alias("source"), "offset")
-    )
-    return _json(stream)
+    records = kafka_stream(spark, options.settings, topic)
+    source = F.concat_ws("/", "topic", "partition").alias("source")
+    return _json(records.select(*_text(F.col("value").cast("string")), source, "offset"))
 
 
 def _advice(error: Exception) -> str:
