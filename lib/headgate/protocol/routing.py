@@ -1,11 +1,9 @@
 """Which key a connection belongs to: slots, so that many connections are one call. No engine: Arrow in, Arrow out."""
 
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,13 +11,12 @@ from headgate.core.kernels.domain_types import Ints
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.schemas import INPUTS, TIME
 from headgate.throttle.blocks import encode
-from headgate.throttle.columns import distinct, encoded
-from headgate.throttle.routing import PACKED
+from headgate.throttle.columns import encoded
+from headgate.throttle.connection_slots import SLOTS, slots_of_marks, slots_of_names
+from headgate.throttle.routing import blocks_by_key, packed
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.slots import slot_keys
 
-SLOTS = 32
-"""The same for every job: what a checkpoint has in one slot stays there."""
 UNPARSED = "the value is no JSON object of the protocol's inputs"
 
 
@@ -37,7 +34,8 @@ def pack_inputs(until_ms: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         letters += [(f"bad_time: got {row['at_ms']}, allowed is up to {until_ms - 1}", written(row)) for row in ahead]
         good = rows.filter(pc.invert(pc.or_(is_text, is_ahead))).select(INPUTS.names).cast(INPUTS)
         slots = _slots(good["connection"].fill_null(""))
-        yield _packed([*_letters(letters), *_time("inputs", good["at_ms"]), *_by_slot(good, slots, "inputs")])
+        by_slot = blocks_by_key(good, slot_keys(SLOTS), slots, "inputs")
+        yield packed([*_letters(letters), *_time("inputs", good["at_ms"]), *by_slot])
 
 
 def written(row: Mapping[str, Any]) -> str:
@@ -50,7 +48,8 @@ def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch]).select(COLUMNS)
         at_ms = pc.divide(rows["at_ns"], 1_000_000)
-        yield _packed([*_time("marks", at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
+        by_slot = blocks_by_key(rows, slot_keys(SLOTS), slots_of_marks(rows, connection_name), "marks")
+        yield packed([*_time("marks", at_ms), *by_slot])
 
 
 def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -58,11 +57,7 @@ def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         time = encode(pa.table([pa.nulls(len(rows), pa.string()), rows["at_ms"], rows["finish"]], TIME))
-        yield _packed([(key, "time", time) for key in slot_keys(SLOTS)])
-
-
-def _packed(blocks: list[tuple[str, str, bytes]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([dict(zip(PACKED.names, block, strict=True)) for block in blocks], PACKED)
+        yield packed([(key, "time", time) for key in slot_keys(SLOTS)])
 
 
 def _letters(letters: list[tuple[str, str]]) -> Iterator[tuple[str, str, bytes]]:
@@ -79,25 +74,6 @@ def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes
         yield from ((key, "time", block) for key in slot_keys(SLOTS))
 
 
-def _by_slot(rows: pa.Table, slots: Ints, kind: str) -> Iterator[tuple[str, str, bytes]]:
-    keys, order = slot_keys(SLOTS), np.argsort(slots, kind="stable")
-    chosen = rows.take(pa.array(order)).combine_chunks()
-    present, starts = np.unique(slots[order], return_index=True)
-    for slot, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
-        yield keys[slot], kind, encode(chosen.slice(start, end - start))
-
-
 def _slots(connections: pa.ChunkedArray) -> Ints:
     names, codes = encoded(connections)
-    return _hashes(names.to_pylist())[codes]
-
-
-def _slots_of_marks(rows: pa.Table) -> Ints:
-    (brokers, of_broker), (names, of_name) = encoded(rows["broker"]), encoded(rows["connection"])
-    first, codes = distinct(of_broker, of_name)
-    pairs = zip(of_broker[first].tolist(), of_name[first].tolist(), strict=True)
-    return _hashes([connection_name(brokers[broker].as_py(), names[name].as_py()) for broker, name in pairs])[codes]
-
-
-def _hashes(names: list[str]) -> Ints:
-    return np.array([zlib.crc32(name.encode()) % SLOTS for name in names], np.int64)
+    return slots_of_names(names.to_pylist())[codes]

@@ -41,7 +41,7 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.keys import broker_key
 from headgate.throttle.names import namespace_of, without_partition
-from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, Routing
+from headgate.throttle.routing import DEAD_LETTER_KEY, Routing, packed
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
 
 TICK, FINISH = "tick", "finish"
@@ -202,21 +202,21 @@ def _conditions(row: dict[str, Any]) -> tuple[int, ...] | None:
 def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Control rows in; a block of changes and one of ticks for every key that they concern, and wrong rows out."""
     for batch in batches:
-        packed: list[tuple[str, str, bytes]] = []
+        blocks: list[tuple[str, str, bytes]] = []
         changes: list[Change] = []
         ticks: list[dict[str, Any]] = []
         for row in _plain(pa.Table.from_batches([batch])):
             fault = _fault(routing, row)
             if fault:
-                packed.append((DEAD_LETTER_KEY, "dead_letters", encode(_dead_letter(row, fault))))
+                blocks.append((DEAD_LETTER_KEY, "dead_letters", encode(_dead_letter(row, fault))))
             elif row["kind"] not in SCOPES:
                 tick = {"broker": row["broker"], "event_time_us": row["effective_time"]}
                 ticks.append(tick | {"finish": row["kind"] == FINISH, "key": row["key"]})
             elif not (routing.by_topic and row["source"] == CONF):  # those the operator was given
                 changes.append(_change(row))
-        packed += _changes_by_key(routing, changes)
-        packed += _ticks_by_key(routing, ticks)
-        yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, entry, strict=True)) for entry in packed], PACKED)
+        blocks += _changes_by_key(routing, changes)
+        blocks += _ticks_by_key(routing, ticks)
+        yield packed(blocks)
 
 
 def _changes_by_key(routing: Routing, changes: list[Change]) -> Iterator[tuple[str, str, bytes]]:

@@ -9,7 +9,7 @@ the topic concerns them all.
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +76,21 @@ def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordB
             letters = _numbered(letters, _line_numbers(rows["file"], lines)[bad])
         good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
         own = good if routing.broker is None else good.filter(pc.equal(good["broker"], routing.broker))
-        packed = [*_dead_letters(letters), *_time(routing, good), *_traffic(routing, own)]
-        yield pa.RecordBatch.from_pylist([dict(zip(PACKED.names, row, strict=True)) for row in packed], PACKED)
+        yield packed([*_dead_letters(letters), *_time(routing, good), *_traffic(routing, own)])
+
+
+def packed(blocks: Iterable[tuple[str, str, bytes]]) -> pa.RecordBatch:
+    """PACKED of blocks with their key and kind."""
+    return pa.RecordBatch.from_pylist([dict(zip(PACKED.names, block, strict=True)) for block in blocks], PACKED)
+
+
+def blocks_by_key(rows: pa.Table, keys: Sequence[str], codes: Ints, kind: str) -> Iterator[tuple[str, str, bytes]]:
+    """A block for each key that any of the rows belongs to, with its rows in their order. codes: each row's key."""
+    order = np.argsort(codes, kind="stable")
+    chosen = rows.take(pa.array(order)).combine_chunks()
+    present, starts = np.unique(codes[order], return_index=True)
+    for code, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
+        yield keys[code], kind, encode(chosen.slice(start, end - start))
 
 
 def _line_numbers(column: pa.ChunkedArray, lines: dict[str, int]) -> Ints:
@@ -120,14 +133,9 @@ def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes
 
 
 def _blocks(routing: Routing, rows: pa.Table, kind: str) -> Iterator[tuple[str, str, bytes]]:
-    """A block for each key that any of the rows belongs to."""
     schema = TRAFFIC[kind]
     names, codes = _keys(routing, rows, has_topics="topic" in schema.names)
-    order = np.argsort(codes, kind="stable")
-    chosen = rows.select(schema.names).cast(schema).take(order).combine_chunks()
-    present, starts = np.unique(codes[order], return_index=True)
-    for code, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
-        yield names[code], kind, encode(chosen.slice(start, end - start))
+    yield from blocks_by_key(rows.select(schema.names).cast(schema), names, codes, kind)
 
 
 def _keys(routing: Routing, rows: pa.Table, *, has_topics: bool) -> tuple[list[str], Ints]:

@@ -14,6 +14,7 @@ from headgate.core.throttle_tracker import ThrottleType
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode
 from headgate.throttle.schemas import HELD_NS, MARKS
+from headgate.throttle.slots import slot_keys
 from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     changes_block,
@@ -241,3 +242,9 @@ def test_every_row_goes_to_the_slot_of_its_connection(places):
     assert sorted([*range(len(rows)), *range(0, len(rows), 2)]) == sorted(seen)
     assert {1} == {len(keys) for keys in slots.values()}
     assert len({key for keys in slots.values() for key in keys}) <= SLOTS
+
+
+def test_a_connection_has_the_slot_that_checkpoints_know_it_by():
+    (batch,) = pack_marks(pa.Table.from_pylist([row(1, "mark", BUFFER)], MARKS).to_batches())
+
+    assert [slot_keys(SLOTS)[28]] == batch["key"].to_pylist()

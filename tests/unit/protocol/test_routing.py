@@ -39,6 +39,12 @@ def test_inputs_and_marks_of_one_connection_meet():
     assert {"source": "marks", "at_ms": 5, "finish": False} == marks["time"][key][0]
 
 
+def test_a_connection_has_the_slot_that_checkpoints_know_it_by():
+    (batch,) = pack_marks(pa.Table.from_pylist([mark_row(1)], MARKS).to_batches())
+
+    assert {slot_keys(SLOTS)[1]} == {row["key"] for row in batch.to_pylist() if row["kind"] == "marks"}
+
+
 def test_every_key_hears_of_the_highest_time():
     times = of_inputs(given("connect", 1), given("publish", 7), given("publish", None))["time"]
 
