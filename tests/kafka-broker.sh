@@ -13,11 +13,10 @@ run=${KAFKA_RUN:-$root/.cache/kafka-run}
 port=${KAFKA_PORT:-19092}
 controller=${KAFKA_CONTROLLER_PORT:-19093}
 timeout=${KAFKA_START_TIMEOUT:-60}
-pidfile=$run/pid
+place=127.0.0.1:$port ready=ready unready=starting
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 
-running() { [[ -s $pidfile ]] && kill -0 "$(<"$pidfile")" 2>/dev/null; }
-listening() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
+is_ready() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
 
 fetch() {
   . "$root/scripts/find-python.sh"
@@ -57,41 +56,11 @@ EOF
     { echo "could not format the log folder; last lines of $run/format.log:" >&2; tail -n 15 "$run/format.log" >&2; exit 1; }
 }
 
-start() {
-  if running; then echo "already running, pid $(<"$pidfile")"; return; fi
+launch() {
   fetch
   configure
   nohup "$java" -Xms128m -Xmx512m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$classpath" \
     kafka.Kafka "$run/server.properties" >"$run/out.log" 2>&1 </dev/null &
-  echo $! >"$pidfile"
-  local end=$((SECONDS + timeout))
-  until listening; do
-    running || { echo "the broker ended; last lines of $run/out.log:" >&2; tail -n 15 "$run/out.log" >&2; rm -f "$pidfile"; exit 1; }
-    ((SECONDS < end)) || { echo "not ready after $timeout s, see $run/out.log" >&2; stop; exit 1; }
-    sleep 0.25
-  done
-  echo "ready: 127.0.0.1:$port (pid $(<"$pidfile"))"
 }
 
-stop() {
-  if ! running; then rm -f "$pidfile"; echo "not running"; return; fi
-  local pid
-  pid=$(<"$pidfile")
-  kill "$pid"
-  for _ in {1..120}; do kill -0 "$pid" 2>/dev/null || break; sleep 0.25; done
-  if kill -0 "$pid" 2>/dev/null; then kill -9 "$pid"; fi
-  rm -f "$pidfile"
-  echo "stopped"
-}
-
-status() {
-  if running && listening; then echo "ready, pid $(<"$pidfile"), 127.0.0.1:$port"
-  elif running; then echo "starting, pid $(<"$pidfile")"; exit 2
-  else echo "not running"; exit 1
-  fi
-}
-
-case ${1:-} in
-  start | stop | status) "$1" ;;
-  *) echo "usage: $0 start|stop|status" >&2; exit 64 ;;
-esac
+. "$root/tests/broker.sh"

@@ -19,11 +19,10 @@ web=${PULSAR_WEB_PORT:-18080}
 timeout=${PULSAR_START_TIMEOUT:-180}
 cache=$root/.cache/pulsar
 dist=$cache/apache-pulsar-$version
-pidfile=$run/pid
 url=http://127.0.0.1:$web
+place="pulsar://127.0.0.1:$port $url" ready=healthy unready="starting or sick"
 
-running() { [[ -s $pidfile ]] && kill -0 "$(<"$pidfile")" 2>/dev/null; }
-healthy() { [[ $(curl --noproxy '*' -s -m 5 "$url/admin/v2/brokers/health" 2>/dev/null) == ok ]]; }
+is_ready() { [[ $(curl --noproxy '*' -s -m 5 "$url/admin/v2/brokers/health" 2>/dev/null) == ok ]]; }
 
 fetch() {
   [[ ! -x $dist/bin/pulsar ]] || return 0
@@ -67,8 +66,7 @@ EOF
     { echo "could not make the cluster; last lines of $run/prepare.log:" >&2; tail -n 15 "$run/prepare.log" >&2; exit 1; }
 }
 
-start() {
-  if running; then echo "already running, pid $(<"$pidfile")"; return; fi
+launch() {
   fetch
   export PULSAR_STANDALONE_CONF=$run/standalone.conf PULSAR_LOG_DIR=$run/logs PULSAR_GC_LOG=" "
   export PULSAR_MEM=${PULSAR_MEM:-"-Xms256m -Xmx1g -XX:MaxDirectMemorySize=512m"}
@@ -77,35 +75,6 @@ start() {
   # bin/pulsar becomes the JVM, so $! is the JVM's pid.
   nohup bin/pulsar standalone -nfw -nss --metadata-dir "$run/metadata" --bookkeeper-dir "$run/bookkeeper" \
     >"$run/out.log" 2>&1 </dev/null &
-  echo $! >"$pidfile"
-  local end=$((SECONDS + timeout))
-  until healthy; do
-    running || { echo "the broker ended; last lines of $run/out.log:" >&2; tail -n 15 "$run/out.log" >&2; rm -f "$pidfile"; exit 1; }
-    ((SECONDS < end)) || { echo "not healthy after $timeout s, see $run/out.log" >&2; stop; exit 1; }
-    sleep 0.5
-  done
-  echo "ready: pulsar://127.0.0.1:$port $url (pid $(<"$pidfile"))"
 }
 
-stop() {
-  if ! running; then rm -f "$pidfile"; echo "not running"; return; fi
-  local pid
-  pid=$(<"$pidfile")
-  kill "$pid"
-  for _ in {1..120}; do kill -0 "$pid" 2>/dev/null || break; sleep 0.25; done
-  if kill -0 "$pid" 2>/dev/null; then kill -9 "$pid"; fi
-  rm -f "$pidfile"
-  echo "stopped"
-}
-
-status() {
-  if running && healthy; then echo "healthy, pid $(<"$pidfile"), pulsar://127.0.0.1:$port $url"
-  elif running; then echo "starting or sick, pid $(<"$pidfile")"; exit 2
-  else echo "not running"; exit 1
-  fi
-}
-
-case ${1:-} in
-  start | stop | status) "$1" ;;
-  *) echo "usage: $0 start|stop|status" >&2; exit 64 ;;
-esac
+. "$root/tests/broker.sh"

@@ -1,17 +1,14 @@
 """The fixture `pulsar_standalone`: one real Pulsar broker, started on free ports when the first test asks for it."""
 
-import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from kafka_broker import free_ports
+from real_broker import free_ports, started
 
-SCRIPT = Path(__file__).with_name("pulsar-standalone.sh")
 START_TIMEOUT_S = 600  # the first start fetches the distribution
 
 
@@ -33,15 +30,15 @@ class Pulsar(NamedTuple):
         """Where the admin API is, for example http://127.0.0.1:40124."""
         return f"http://127.0.0.1:{self.web_port}"
 
-    def settings(self, run: Path) -> dict[str, str]:
-        """The script's environment. run: the broker's folder, which is emptied."""
+    def started(self, folder: Path) -> AbstractContextManager[None]:
+        """The broker while the block runs. folder: for what it keeps and says."""
         settings = {
             "PULSAR_PORT": self.port,
             "PULSAR_WEB_PORT": self.web_port,
             "PULSAR_LISTENERS": f"door:pulsar://127.0.0.1:{self.door_port}",
-            "PULSAR_RUN": run,
+            "PULSAR_RUN": folder / "run",
         }
-        return os.environ | {name: str(value) for name, value in settings.items()}
+        return started("pulsar-standalone.sh", "Pulsar broker", START_TIMEOUT_S, folder, **settings)
 
 
 @pytest.fixture(scope="session")
@@ -52,15 +49,5 @@ def pulsar_standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Puls
     there.
     """
     pulsar = Pulsar(*free_ports(3))
-    environment = pulsar.settings(tmp_path_factory.mktemp("pulsar"))
-    # Output to a file: a pipe would stay open in the broker.
-    with (tmp_path_factory.mktemp("pulsar-start") / "out").open("w+") as output:
-        started = subprocess.run(
-            [SCRIPT, "start"], env=environment, stdout=output, stderr=output, timeout=START_TIMEOUT_S, check=False
-        )
-        output.seek(0)
-        if started.returncode != 0:
-            pytest.skip(f"no Pulsar broker: {output.read().strip()}")
-    with ExitStack() as stack:
-        stack.callback(subprocess.run, [SCRIPT, "stop"], env=environment, stdout=subprocess.DEVNULL, check=True)
+    with pulsar.started(tmp_path_factory.mktemp("pulsar")):
         yield pulsar

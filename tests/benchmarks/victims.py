@@ -13,7 +13,6 @@ topic's quota, `innocent` sends steadily to a topic without one. Cases, in turn,
 With `--save` draws docs/pictures/victims.svg.
 """
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,8 +24,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from kafka_broker import free_ports
-from pulsar_standalone import SCRIPT, Pulsar
+from pulsar_standalone import Pulsar
+from real_broker import free_ports
 from two_producers import GREEDY, GREEDY_PER_S, INNOCENT, INNOCENT_PER_S, QUOTA_PER_S, Case, CaseName, Stack
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "victims.svg"
@@ -119,13 +118,8 @@ def save(picture: Figure) -> None:
 def measured(seconds: float) -> dict[CaseName, Case]:
     """Every case, on a broker of its own."""
     broker = Pulsar(*free_ports(3))
-    with tempfile.TemporaryDirectory() as folder:
-        environment = broker.settings(Path(folder) / "pulsar")
-        subprocess.run([SCRIPT, "start"], env=environment, check=True)
-        try:
-            return {name: Stack(broker).run(name, WARM_UP_S + seconds) for name in CaseName}
-        finally:
-            subprocess.run([SCRIPT, "stop"], env=environment, check=True)
+    with tempfile.TemporaryDirectory() as folder, broker.started(Path(folder)):
+        return {name: Stack(broker).run(name, WARM_UP_S + seconds) for name in CaseName}
 
 
 def main() -> int:

@@ -24,8 +24,8 @@ from integration.runs import (
     write_conf,
     write_publishes,
 )
-from kafka_broker import free_ports
 from prometheus_text import Series, scraped
+from real_broker import free_ports
 
 TOPIC, OTHER = "persistent://acme/shop/orders", "persistent://acme/shop/carts"
 GOLD = {"resourcegroups": {"gold": {"publishRateInMsgs": 100}}, "tenants": {"acme": "gold"}}

@@ -18,7 +18,7 @@ import pytest
 from headgate.trace import write_trace
 from integration.processes import SMALL_SPARK, options
 from integration.runs import GROUPS, SMALL, results_of, rows_of, write_conf
-from kafka_broker import free_ports
+from real_broker import free_ports
 
 ROOT = Path(__file__).parents[2]
 SUBMIT = ROOT / "spark-submit.sh"

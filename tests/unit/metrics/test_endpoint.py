@@ -9,7 +9,7 @@ import pytest
 from headgate.conf import MetricsSettings
 from headgate.errors import EndpointError
 from headgate.metrics import serving, url_of
-from kafka_broker import free_ports
+from real_broker import free_ports
 from unit.metrics.batches import batch
 
 
