@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.conformance.adapters.protocol_broker import INPUTS, PROBE
+from headgate.conformance.adapters.protocol_broker import INPUTS, PROBE, BrokerOperations
 from headgate.core.kernels.domain_types import Records
 from headgate.core.kernels.protocol_types import (
     BUCKET,
@@ -27,8 +27,6 @@ from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.checks import is_time
 from headgate.core.protocol.connection import Connection
 from headgate.core.protocol.outputs import BadInput, Cause, CommandKind
-from headgate.core.protocol.settings import BrokerSettings
-from headgate.errors import InvalidArgument
 from headgate.protocol.array_engine import result_of, run_machines
 from headgate.protocol.operations import Operations
 from headgate.protocol.plain import read
@@ -41,28 +39,14 @@ _OWN_TIME = (BadInput.BAD_TIME, BadInput.UNKNOWN_CONNECTION)
 _KINDS, _CAUSES, _ERRORS = list(CommandKind), list(Cause), list(BadInput)
 
 
-class ArrayBroker:
-    """The connections of one broker by name, each with a clock of its own."""
+class ArrayBroker(BrokerOperations):
+    """On the kernels."""
 
     def __init__(self, config: Fields) -> None:
-        self._settings = BrokerSettings.of(config)
-        self._metrics = BrokerMetrics()
+        super().__init__(config)
         self._state = SlotState()
 
-    def perform(self, op: str, arguments: Fields) -> list[Any]:
-        """Run `op`. Raises InvalidArgument for one that the kind does not have."""
-        if op == "metrics":
-            return [{"out": "metrics", "values": self._metrics.values()}]
-        if op == "advance":
-            return self._advance(arguments["at"])
-        if op not in INPUTS:
-            raise InvalidArgument(f"op: got {op!r}, allowed are {', '.join([*INPUTS, 'advance', 'metrics'])}")
-        return self._feed(op, arguments)
-
-    def _advance(self, at_ms: Any) -> list[Any]:
-        if not is_time(at_ms):
-            self._metrics.rejected(BadInput.BAD_TIME)
-            return [{"out": "rejected", "at": at_ms, "conn": None, "error": BadInput.BAD_TIME}]
+    def _advance(self, at_ms: int) -> list[Any]:
         state = self._state
         order = np.argsort(np.array(state.connection.to_pylist(), object), kind="stable")
         turns = np.zeros(len(order), TURN)
@@ -99,7 +83,7 @@ class ArrayBroker:
         result = result_of(run_machines(self._state, fed, self._settings, until_ms, obedient=False))
         _, *rose = counters_of(result, fed)
         for name, of_name, value in zip(*(column.to_pylist() for column in rose), strict=True):
-            self._metrics.add(name, tuple(of_name), value)
+            self.metrics.add(name, tuple(of_name), value)
         connections = fed.connection.to_pylist()
         told = [_decision(row, connections[row["connection"]]) for row in result.decisions]
         for letter in result.letters:

@@ -1,5 +1,6 @@
 """Kind broker: a map of connections, with metrics that survive them (throttle-protocol 19)."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,42 +18,59 @@ Fields = Mapping[str, Any]
 PROBE = "probe"
 
 
-class BrokerAdapter:
-    """The connections of one broker by name, each with a clock of its own."""
+class BrokerOperations(ABC):
+    """The operations of the kind by name, on connections of one broker, each with a clock of its own."""
 
     def __init__(self, config: Fields) -> None:
         self._settings = BrokerSettings.of(config)
         self.metrics = BrokerMetrics()
-        self.connections = dict[str, Connection]()
 
     def perform(self, op: str, arguments: Fields) -> list[Any]:
         """Run `op`. Raises InvalidArgument for one that the kind does not have."""
         if op == "metrics":
             return [{"out": "metrics", "values": self.metrics.values()}]
         if op == "advance":
-            return self._advance(arguments["at"])
+            return self._advance(arguments["at"]) if is_time(arguments["at"]) else [self._refused(arguments["at"])]
         if op not in INPUTS:
             raise InvalidArgument(f"op: got {op!r}, allowed are {', '.join([*INPUTS, 'advance', 'metrics'])}")
-        return self._feed(op, arguments["conn"], INPUTS[op](arguments))
+        return self._feed(op, arguments)
 
-    def _advance(self, at_ms: Any) -> list[Any]:
-        if not is_time(at_ms):
-            self.metrics.rejected(BadInput.BAD_TIME)
-            return [_written(None, Rejected(at_ms, BadInput.BAD_TIME))]
+    def _refused(self, at_ms: Any) -> dict[str, Any]:
+        self.metrics.rejected(BadInput.BAD_TIME)
+        return _written(None, Rejected(at_ms, BadInput.BAD_TIME))
+
+    @abstractmethod
+    def _advance(self, at_ms: int) -> list[Any]:
+        """All connections to a time."""
+
+    @abstractmethod
+    def _feed(self, op: str, given: Fields) -> list[Any]:
+        """An input to a connection."""
+
+
+class BrokerAdapter(BrokerOperations):
+    """On the core."""
+
+    def __init__(self, config: Fields) -> None:
+        super().__init__(config)
+        self.connections = dict[str, Connection]()
+
+    def _advance(self, at_ms: int) -> list[Any]:
         return [
             _written(name, output)
             for name, connection in sorted(self.connections.items())
             for output in connection.advance(at_ms)
         ]
 
-    def _feed(self, op: str, name: str, given: Input) -> list[Any]:
-        connection, emitted = step(self.connections.get(name), given, self._settings, self.metrics)
+    def _feed(self, op: str, given: Fields) -> list[Any]:
+        name, fed = given["conn"], INPUTS[op](given)
+        connection, emitted = step(self.connections.get(name), fed, self._settings, self.metrics)
         if connection is None:
             self.connections.pop(name, None)
         else:
             self.connections[name] = connection
         written = [_written(name, output) for output in emitted]
-        if op == PROBE and connection is not None and is_time(given.at_ms):
+        if op == PROBE and connection is not None and is_time(fed.at_ms):
             written.append({"out": PROBE, "at": connection.now_ms, "conn": name, **connection.view()})
         return written
 
