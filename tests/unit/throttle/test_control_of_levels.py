@@ -15,8 +15,8 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.control import changes_in, conf_row, conf_rows
 from headgate.throttle.routing import DEAD_LETTER_KEY
+from unit.throttle.control_rows import AT, AT_US, BY_TOPIC, DEFAULT, SLOTS, WHOLE, appended, pack, table
 from unit.throttle.rows import TOPICS
-from unit.throttle.test_control import AT, AT_US, BY_TOPIC, DEFAULT, SLOTS, WHOLE, appended, pack, table
 
 LEVELS = {
     DISPATCH_LIMIT: LevelLimitRow("dispatch", "default", "", 10, 0),

@@ -23,7 +23,7 @@ from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION
 from headgate.throttle.step import Rules
-from unit.throttle.test_control import AT
+from unit.throttle.control_rows import AT
 
 CONF = Conf(
     settings=Settings(
