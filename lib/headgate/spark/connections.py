@@ -124,4 +124,4 @@ class ConnectionsRun:
         auto_read = rows["connections"]["auto_read"]
         paused, resumed = (pc.sum(switch).as_py() or 0 for switch in (pc.invert(auto_read), auto_read))
         self._on_batch(ConnectionsResult(batch_id, paused, resumed))
-        self._life.heard(batch_id)
+        self._life.heard(batch_id, paused + resumed)

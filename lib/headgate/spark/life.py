@@ -1,7 +1,9 @@
 """The life of a streaming query that writes tables: what may begin, and an end between two batches."""
 
 import threading
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -9,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import StateError
 from headgate.spark.ending import POLL_S, end_query, is_committed
+from headgate.spark.idle import idle_of
 from headgate.spark.sources import path_exists
 from headgate.throttle.tables import Tables
 
@@ -16,14 +19,16 @@ from headgate.throttle.tables import Tables
 class QueryLife:
     """A query runs until it ends by itself, or `stop` is set: then to the end of the batch under way.
 
-    broken_off: a batch took too long for that; the next start runs it again.
+    broken_off: a batch took too long for that; the next start runs it again. ended_batch: the last one that is in its
+    tables, -1: none. taken_at: when the last one with rows was.
     """
 
     def __init__(self, stop: threading.Event) -> None:
         self.stop = stop
         self.broken_off = False
+        self.ended_batch = -1
+        self.taken_at = datetime.now(UTC)
         self._batch_ended = threading.Event()
-        self._ended_batch = -1
 
     def run(
         self, start: Callable[[], StreamingQuery], wait: Callable[[StreamingQuery], None] | None = None
@@ -34,7 +39,7 @@ class QueryLife:
             (wait or self.until_ended)(query)
         finally:
             self._batch_ended.clear()
-            if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
+            if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self.ended_batch)):
                 self.broken_off = True
         return None if self.stop.is_set() else query.exception()
 
@@ -43,9 +48,26 @@ class QueryLife:
         while query.isActive and not self.stop.wait(POLL_S):
             pass
 
-    def heard(self, batch_id: int) -> None:
-        """A batch is in its tables."""
-        self._ended_batch = batch_id
+    def follow(
+        self, spark: SparkSession, query: StreamingQuery, interval_s: float, tick: Callable[[bool], None]
+    ) -> None:
+        """Wait for the query's own end, or a stop, and let time go on every interval_s, POLL_S at the least.
+
+        tick: is told whether the query has taken in all that is there.
+        """
+        interval_s = max(interval_s, POLL_S)
+        due_s = time.monotonic() + interval_s
+        with idle_of(spark, query) as idle:
+            while query.isActive and not self.stop.wait(POLL_S):
+                if time.monotonic() >= due_s:
+                    due_s = time.monotonic() + interval_s
+                    tick(idle.since(self.taken_at))
+
+    def heard(self, batch_id: int, rows: int) -> None:
+        """A batch is in its tables, and brought so many rows."""
+        self.ended_batch = batch_id
+        if rows:
+            self.taken_at = datetime.now(UTC)
         self._batch_ended.set()
 
 

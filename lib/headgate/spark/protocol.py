@@ -27,8 +27,6 @@ from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICK
 from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import Engine, ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
-from headgate.spark.ending import POLL_S
-from headgate.spark.idle import idle_of
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.protocol_inputs import read_inputs
@@ -118,7 +116,6 @@ class ProtocolRun:
         self._on_batch = on_batch
         self._life = QueryLife(stop)
         self._clock = Clock()
-        self._taken_at = datetime.now(UTC)
         self._taken = 0
         self._follows_marks = path_exists(spark, f"{job.output}/marks/_delta_log")
         if job.input is None and not self._follows_marks:
@@ -207,11 +204,9 @@ class ProtocolRun:
             self._send(output.sparkSession, rows["decisions"], self._job.commands_topic)
         self._clock.take(rows["progress"])
         result = _result(batch_id, rows)
-        if result.rows:
-            self._taken_at = datetime.now(UTC)
         self._taken += result.rows
         self._on_batch(result)
-        self._life.heard(batch_id)
+        self._life.heard(batch_id, result.rows)
 
     def _send(self, spark: SparkSession, decisions: pa.Table, topic: str) -> None:
         """One JSON object a decision, nulls left out, in the order of a connection's `seq`. throttle-protocol 6"""
@@ -224,15 +219,12 @@ class ProtocolRun:
     def _follow(self, query: StreamingQuery) -> None:
         """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it."""
         live, append = self._conf.settings.live, PatientAppend(lambda rows: self._tick(**rows[0]))
-        interval_s = max(live.live_lag_ms / 1000, POLL_S)
-        due_s = time.monotonic() + interval_s
-        with idle_of(self._spark, query) as idle:
-            while query.isActive and not self._life.stop.wait(POLL_S):
-                if time.monotonic() < due_s:
-                    continue
-                due_s = time.monotonic() + interval_s
-                at_ms = self._clock.due_tick(live, time.time_ns() // 1_000_000, is_idle=idle.since(self._taken_at))
-                append([] if at_ms is None else [{"at_ms": at_ms}])
+
+        def tick(is_idle: bool) -> None:
+            at_ms = self._clock.due_tick(live, time.time_ns() // 1_000_000, is_idle=is_idle)
+            append([] if at_ms is None else [{"at_ms": at_ms}])
+
+        self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
 
     def _tick(self, at_ms: int, *, finish: bool = False) -> None:
         row = {"at_ms": at_ms, "finish": finish, "written_at": datetime.now(UTC)}

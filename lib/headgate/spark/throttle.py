@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -34,8 +33,9 @@ from headgate.spark.batch_files import (
     planned_files,
     unreadable_files,
 )
-from headgate.spark.ending import POLL_S, end_query, is_committed
+from headgate.spark.ending import POLL_S
 from headgate.spark.idle import idle_of
+from headgate.spark.life import QueryLife
 from headgate.spark.operator import PACKED, KeyOperator, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sharing import Sharing
@@ -101,16 +101,12 @@ class ThrottleRun:
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._stop = stop
-        self._batch_ended = threading.Event()
+        self._life = QueryLife(stop)
         self._started = threading.Event()
         self._past_damage = False
         self._taken = self._planned = 0
         self._caught_up = False
-        self._ended_batch = -1
-        self.broken_off = False
         self._refused: InputError | None = None
-        self._taken_at = datetime.now(UTC)
         self.clocks = Clocks(job.broker)
         read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
         self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
@@ -123,6 +119,11 @@ class ThrottleRun:
         if self.sharing is not None:
             self.sharing.enforces = self._layout.whole_brokers
             self.sharing.begin(self._reached())
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a batch took too long to wait for its end."""
+        return self._life.broken_off
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
@@ -144,7 +145,7 @@ class ThrottleRun:
             self._close()
         if self.sharing is not None:
             self.sharing.end()
-        return not self._stop.is_set()
+        return not self._life.stop.is_set()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -169,34 +170,31 @@ class ThrottleRun:
         if self.sharing is not None and self.sharing.is_in_use:
             self._to_the_end(self._until_idle, processingTime="0 seconds")
         else:
-            self._to_the_end(self._until_ended, availableNow=True)
+            self._to_the_end(None, availableNow=True)
 
     def _close(self) -> None:
         """Let all that is open end, again as long as rows come in with the batch that does it."""
         for _ in range(CLOSING_BATCHES):
-            if self._stop.is_set():
+            if self._life.stop.is_set():
                 return
-            taken, ended = self._taken, self._ended_batch
+            taken, ended = self._taken, self._life.ended_batch
             self.tables.append_control(self._finish_ticks())
-            self._to_the_end(self._until_ended, once=True)
-            if self._taken == taken and self._ended_batch > ended:
+            self._to_the_end(None, once=True)
+            if self._taken == taken and self._life.ended_batch > ended:
                 return
 
-    def _to_the_end(self, wait: Callable[[StreamingQuery], None], **trigger: Any) -> None:
-        failure = self._run_query(wait, trigger)
+    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
+        failure = self._life.run(partial(self._start, trigger), wait)
         if failure is not None and is_unreadable_file(failure):
             self._past_damage = True
-            failure = self._run_query(wait, trigger)
+            failure = self._life.run(partial(self._start, trigger), wait)
         if failure is not None:
             raise self._refused or failure
 
-    def _run_query(
-        self, wait: Callable[[StreamingQuery], None], trigger: dict[str, Any]
-    ) -> StreamingQueryException | None:
-        """Why it failed; None if the input is used up or a stop was asked for. wait: returns when it is to end."""
+    def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         self._started.clear()
         self._caught_up = False
-        query = (
+        self._query: StreamingQuery = (
             self.dataframe()
             .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing, self._counted))
             .option("checkpointLocation", self._job.checkpoint)
@@ -204,13 +202,8 @@ class ThrottleRun:
             .trigger(**trigger)
             .start()
         )
-        self._query: StreamingQuery = query
         self._started.set()
-        try:
-            wait(query)
-        finally:
-            self._end(query)
-        return None if self._stop.is_set() else query.exception()
+        return self._query
 
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
@@ -290,12 +283,6 @@ class ThrottleRun:
         reached = pc.max(self.tables.read("batches", ["event_time"])["event_time"]).as_py()
         return FROM_THE_START if reached is None else reached
 
-    def _end(self, query: StreamingQuery) -> None:
-        """Stop the query between two batches, or in one that takes longer than STOP_WAIT_S."""
-        self._batch_ended.clear()
-        if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
-            self.broken_off = True
-
     def _lost(self) -> pa.Table:
         """Dead letters of files of which the batch under way lacks rows."""
         self._started.wait()
@@ -315,14 +302,13 @@ class ThrottleRun:
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
-        if result.batch_id > self._ended_batch:  # else it was heard of, but Spark has not noted it, and runs it again
+        is_new = result.batch_id > self._life.ended_batch
+        if is_new:  # else it was heard of, but Spark has not noted it, and runs it again
             self._taken += result.rows
             self._on_batch(result, self.clocks.waiting)
-        self._ended_batch = result.batch_id
         if result.rows:
-            self._taken_at = datetime.now(UTC)
             self._caught_up = 0 < self._planned < self._conf.settings.input.max_files_per_trigger
-        self._batch_ended.set()
+        self._life.heard(result.batch_id, result.rows)
 
     def _finish_ticks(self) -> list[dict[str, object]]:
         """The input is used up: time comes to its largest event time everywhere, and what is open is closed."""
@@ -339,15 +325,11 @@ class ThrottleRun:
         state = stored(self._spark, self._job.checkpoint)
         return sorted(row["key"] for row in state.select("key.key").collect())
 
-    def _until_ended(self, query: StreamingQuery) -> None:
-        while query.isActive and not self._stop.wait(POLL_S):
-            pass
-
     def _until_idle(self, query: StreamingQuery) -> None:
         """Go on until nothing is there to be taken in, or a batch took in all that was there: input may never pause."""
         with idle_of(self._spark, query) as idle:
-            while query.isActive and not self._stop.wait(POLL_S):
-                if idle.since(self._taken_at) or self._caught_up or _has_caught_up(query):
+            while query.isActive and not self._life.stop.wait(POLL_S):
+                if idle.since(self._life.taken_at) or self._caught_up or _has_caught_up(query):
                     return
 
     def _follow(self, query: StreamingQuery) -> None:
@@ -356,20 +338,13 @@ class ThrottleRun:
         Ticks that could not be written are due again after the next interval. Raises TableError if that goes on.
         """
         live, append = self._conf.settings.live, PatientAppend(self.tables.append_control)
-        interval_s = max(live.live_lag_ms / 1000, POLL_S)
-        due_s = time.monotonic() + interval_s
-        with idle_of(self._spark, query) as idle:
-            while query.isActive and not self._stop.wait(POLL_S):
-                if time.monotonic() < due_s:
-                    continue
-                due_s = time.monotonic() + interval_s
-                is_idle = idle.since(self._taken_at)
-                now_us = time.time_ns() // 1000
-                shares = self.sharing is not None and self.sharing.shares
-                ticks = self.clocks.due_ticks(
-                    live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic, shares=shares
-                )
-                append(ticks)
+
+        def tick(is_idle: bool) -> None:
+            now_us = time.time_ns() // 1000
+            shares = self.sharing is not None and self.sharing.shares
+            append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic, shares=shares))
+
+        self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
 
 
 def _has_caught_up(query: StreamingQuery) -> bool:
