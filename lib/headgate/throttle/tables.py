@@ -74,54 +74,38 @@ class Tables:
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:
         """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows."""
-        if not len(rows):
-            return False
+        return len(rows) > 0 and self._append(name, rows, (application, version))
+
+    def extend(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None = None) -> None:
+        """Append `rows`, once under a transaction, else whatever was appended before; others may append, too.
+
+        Raises TableError.
+        """
+        try:
+            self._append(name, rows, transaction)
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"rows cannot be appended to the table {self._tables[name].table_uri}: {str(error).splitlines()[0]}; "
+                "see to it that it can be written, and restart on the same checkpoint, which goes on where it stopped"
+            ) from error
+
+    def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
+        """`extend` the table `control`; without rows nothing is written. Raises TableError."""
+        if rows:
+            self.extend("control", pa.Table.from_pylist(rows, CONTROL), transaction)
+
+    def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
         table = self._current(name)
-        if _has(table, application, version):
+        if transaction is not None and _has(table, *transaction):
             return False
+        transactions = [] if transaction is None else [Transaction(*transaction)]
         write_deltalake(
             table,
             rows.cast(self._schemas[name]),
             mode="append",
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(application, version)], max_commit_retries=50
-            ),
+            commit_properties=CommitProperties(app_transactions=transactions, max_commit_retries=50),
         )
         return True
-
-    def extend(self, name: str, rows: pa.Table) -> None:
-        """Append `rows` whatever was appended before. Raises TableError."""
-        table = self._tables[name]
-        try:
-            write_deltalake(table, rows.cast(self._schemas[name]), mode="append")
-        except (DeltaError, OSError) as error:
-            raise TableError(
-                f"rows cannot be appended to the table {table.table_uri}: {str(error).splitlines()[0]}; see to it that "
-                "it can be written, and restart on the same checkpoint, which goes on where it stopped"
-            ) from error
-
-    def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
-        """Append rows to `control`, once under a transaction; others may append, too. Raises TableError."""
-        if not rows:
-            return
-        table = self._tables["control"]
-        try:
-            table.update_incremental()
-            if transaction is not None and _has(table, *transaction):
-                return
-            write_deltalake(
-                table,
-                pa.Table.from_pylist(rows, CONTROL),
-                mode="append",
-                commit_properties=CommitProperties(
-                    app_transactions=[] if transaction is None else [Transaction(*transaction)], max_commit_retries=50
-                ),
-            )
-        except (DeltaError, OSError) as error:
-            raise TableError(
-                f"rows cannot be appended to the table {table.table_uri}: {str(error).splitlines()[0]}; see to it that "
-                "it can be written, and restart on the same checkpoint, which goes on where it stopped"
-            ) from error
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """The rows of the table as it is now, in any order."""
