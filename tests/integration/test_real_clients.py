@@ -12,13 +12,13 @@ import pytest
 from headgate.core.protocol.reasons import Reason
 from headgate.wire import (
     Command,
+    Connect,
     Frame,
     FrameReader,
     Receipt,
     ThrottleProducer,
     decode_command,
     pulsar_commands,
-    supports_throttle_producer,
     throttle_producer,
     throttle_producer_receipt,
 )
@@ -131,7 +131,7 @@ def test_a_real_client_does_not_set_the_flag(called: Conversation) -> None:
 
     assert connect is not None
     assert connect.type == BaseCommand.CONNECT
-    assert not supports_throttle_producer(connect.message)
+    assert not Connect.decode(connect.message).supports
 
 
 def test_a_command_ends_the_connection_to_a_client_without_support(called: Conversation) -> None:

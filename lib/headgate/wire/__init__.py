@@ -6,7 +6,6 @@ To regenerate throttle_pb2 see the head of throttle.proto.
 from headgate.wire.commands import (
     Command,
     decode_command,
-    supports_throttle_producer,
     throttle_producer,
     throttle_producer_receipt,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "Receipt",
     "ThrottleProducer",
     "decode_command",
-    "supports_throttle_producer",
     "throttle_producer",
     "throttle_producer_receipt",
 ]

@@ -6,11 +6,10 @@ from headgate.core.numbers import MAX
 from headgate.core.protocol.wire_format import WireType, bytes_field, integer_field, last_values
 from headgate.core.protocol.wire_numbers import THROTTLE_PRODUCER, THROTTLE_PRODUCER_RECEIPT
 from headgate.errors import WireError
-from headgate.wire.messages import Receipt, ThrottleProducer, decode_feature_flags
-from headgate.wire.throttle_pb2 import BaseCommand, CommandConnect
+from headgate.wire.messages import Receipt, ThrottleProducer
+from headgate.wire.throttle_pb2 import BaseCommand
 
 TYPE = BaseCommand.TYPE_FIELD_NUMBER
-FEATURE_FLAGS = CommandConnect.FEATURE_FLAGS_FIELD_NUMBER
 
 _OWN = {
     integer_field(TYPE, number) + bytes_field(number, b"")[:-1]: number
@@ -58,11 +57,3 @@ def throttle_producer(command: ThrottleProducer) -> bytes:
 def throttle_producer_receipt(receipt: Receipt) -> bytes:
     """The BaseCommand that answers it. Raises InvalidArgument as Receipt.encode."""
     return Command(THROTTLE_PRODUCER_RECEIPT, receipt.encode()).encode()
-
-
-def supports_throttle_producer(connect: bytes) -> bool:
-    """Whether a client that sent this CONNECT message has the feature. Without feature flags it has not.
-
-    Raises WireError, code `malformed`. Source: throttle-protocol 5, 16
-    """
-    return decode_feature_flags(bytes(last_values(connect, {FEATURE_FLAGS: WireType.BYTES}).get(FEATURE_FLAGS, b"")))

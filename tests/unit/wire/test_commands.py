@@ -9,13 +9,13 @@ from headgate.core.protocol.wire_format import bytes_field, integer_field
 from headgate.errors import WireError
 from headgate.wire import (
     Command,
+    Connect,
     Frame,
     FrameReader,
     Receipt,
     ThrottleProducer,
     decode_command,
     pulsar_commands,
-    supports_throttle_producer,
     throttle_producer,
     throttle_producer_receipt,
 )
@@ -107,17 +107,17 @@ def test_a_client_says_at_connect_whether_it_has_the_feature(supported: bool) ->
     sent = decode_command(pulsar_commands.connect("headgate", supports_throttle_producer=supported))
 
     assert sent.type == BaseCommand.CONNECT
-    assert supports_throttle_producer(sent.message) is supported
+    assert Connect.decode(sent.message).supports is supported
 
 
 def test_the_flags_that_pulsar_has_today_are_not_the_feature() -> None:
-    assert not supports_throttle_producer(bytes_field(1, b"Pulsar-CPP-v4.0.0") + bytes_field(10, FLAGS_1_TO_9))
+    assert not Connect.decode(bytes_field(1, b"Pulsar-CPP-v4.0.0") + bytes_field(10, FLAGS_1_TO_9)).supports
 
 
 @pytest.mark.parametrize("connect", ["52020b0c", "5202", "5203008801"])
 def test_flags_that_cannot_be_read_are_malformed(connect: str) -> None:
     with pytest.raises(WireError) as refused:
-        supports_throttle_producer(bytes.fromhex(connect))
+        Connect.decode(bytes.fromhex(connect))
     assert refused.value.code == "malformed"
 
 

@@ -11,12 +11,12 @@ from headgate.errors import WireError
 from headgate.wire import (
     BadFrame,
     Command,
+    Connect,
     Frame,
     FrameReader,
     Receipt,
     ThrottleProducer,
     decode_command,
-    supports_throttle_producer,
 )
 from unit.wire.drawn import mutated_messages
 
@@ -56,7 +56,7 @@ def read(frame: Frame) -> str:
             case 3851:
                 assert 0 <= Receipt.decode(command.message).request_id <= MAX
             case 2:
-                supports_throttle_producer(command.message)
+                Connect.decode(command.message)
     except WireError as refused:
         return refused.code
     return f"type {command.type}" if command.type in {2, 3850, 3851} else "another type"
