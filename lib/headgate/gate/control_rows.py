@@ -9,17 +9,10 @@ from headgate.core.protocol import inputs
 from headgate.core.protocol.inputs import Trip
 from headgate.errors import InvalidArgument
 from headgate.gate.machine_feed import Making
+from headgate.protocol import feeding
 
-KINDS: Mapping[str, type[Any]] = {
-    "open": inputs.Open,
-    "publish": inputs.Publish,
-    "mark": inputs.Mark,
-    "quote": inputs.Quote,
-    "condition_set": inputs.ConditionSet,
-    "unmark": inputs.Unmark,
-    "condition_clear": inputs.ConditionClear,
-    "close_producer": inputs.CloseProducer,
-}
+_OF_CLIENTS = {inputs.Connect, inputs.Receipt, inputs.Close}
+KINDS: Mapping[str, type[Any]] = {name: kind for name, kind in feeding.KINDS.items() if kind not in _OF_CLIENTS}
 """What may be told. Connections and receipts come from clients themselves."""
 
 

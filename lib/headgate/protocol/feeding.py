@@ -11,7 +11,6 @@ from headgate.core.protocol.reasons import COOPERATIVE, Reason
 from headgate.protocol.numbering import Numbering
 
 Row = Mapping[str, Any]
-UNKNOWN_KIND = "unknown_kind"
 
 KINDS: dict[str, type[Any]] = {
     "connect": inputs.Connect,
