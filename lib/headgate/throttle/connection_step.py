@@ -16,7 +16,7 @@ from headgate.core.kernels.domain_types import NONE
 from headgate.core.throttle_tracker import ThrottleType
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import encoded, numbers
-from headgate.throttle.connections import Connections
+from headgate.throttle.connection_objects import Connections
 from headgate.throttle.ordering import order
 from headgate.throttle.schemas import CONNECTION_EVENTS, DEAD_LETTERS, MARKS
 from headgate.throttle.state import DomainState

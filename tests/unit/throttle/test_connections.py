@@ -368,7 +368,7 @@ def test_connections_to_which_nothing_happens_are_not_loaded(monkeypatch):
     state = did(opened, ALL).state
     loaded = []
     monkeypatch.setattr(
-        "headgate.throttle.connections.Connections._at", lambda *_: loaded.append(1) or pytest.fail("loaded")
+        "headgate.throttle.connection_objects.Connections._at", lambda *_: loaded.append(1) or pytest.fail("loaded")
     )
     marks, _ = step_connections(state.domains[BROKER], CONNECTION_EVENTS.empty_table(), [], 10**18)
     assert (0, [], count) == (len(marks), loaded, int(np.size(state.domains[BROKER].connections.kept["thread"])))
