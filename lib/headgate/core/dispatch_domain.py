@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from headgate.core.dispatch_level import Pair
 from headgate.core.dispatch_levels import GroupLevel, Level, RateLevel
+from headgate.core.dispatch_limiter_level import Pair
 from headgate.core.group_limiter import BLOCKED
 from headgate.core.group_waits import WaitLog
 from headgate.core.numbers import SECOND_NS, sat
 
 RETRY_NS = SECOND_NS
 NO_LEVEL = -1
-BROKER, TOPIC, SUBSCRIPTION, GROUP = range(4)
-"""Places of levels in a chain, in the order in which they are examined; a replicator's is a subscription's."""
+PLACES = 4
+"""Levels of a subscription at most."""
+BROKER, TOPIC, OWN, GROUP = range(PLACES)
+"""Places of levels in a chain, in the order in which they are examined; a subscription's own is a replicator's, too."""
 
 
 class Read(NamedTuple):
@@ -71,8 +73,8 @@ class DispatchDomain:
     Lines are sorted by when they are due, since every retry is RETRY_NS later than now, and lines that move to another
     group are due at once and come to the front. So the first is always the next; both forms rely on it.
 
-    levels: by position. chains: the levels of each subscription by position, in the order BROKER, TOPIC, SUBSCRIPTION,
-    GROUP, NO_LEVEL where there is none. tells: waits of groups are wanted.
+    levels: by position. chains: the levels of each subscription by position, in the order BROKER, TOPIC, OWN, GROUP,
+    NO_LEVEL where there is none. tells: waits of groups are wanted.
 
     Admitted traffic: an event was delivered, and is charged to all its levels, whatever permits they have. A group's
     wait begins with a charge that leaves no permits and ends with the step that refills them.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headgate.core.dispatch_level import DispatchLevel, Pair
+from headgate.core.dispatch_limiter_level import DispatchLevel, Pair
 from headgate.core.dispatch_meter import Implementation
 from headgate.core.group_dispatch_level import GroupDispatchLevel
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from headgate.core.deferred import enter
-from headgate.core.dispatch_level import DispatchLevel, Pair
+from headgate.core.dispatch_limiter_level import DispatchLevel, Pair
 from headgate.core.dispatch_meter import Implementation
 from headgate.core.names import known, unused
 from headgate.core.numbers import at_least, flag, int64

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from headgate.core.dispatch_domain import GROUP
 from headgate.core.kernels.dispatch import DONE, TOLD_AT_ONCE, begin, line_of, run
 from headgate.core.kernels.dispatch_levels import settle_levels
 from headgate.core.kernels.dispatch_types import (
-    GROUP,
     LEVEL,
     READ,
     START,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.dispatch_types import GROUP, NO_LEVEL, PLACES
+from headgate.core.dispatch_domain import BROKER, GROUP, NO_LEVEL, OWN, PLACES, TOPIC
 from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import encoded, no_ints, no_strings, places
@@ -19,8 +19,6 @@ from headgate.throttle.keys import BROKER_KEY, are_groups, place_of_level, subsc
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState
 
-BROKER, TOPIC, OWN = range(GROUP)
-"""Places of levels in a chain before the group's; a subscription's own is a replicator's, too."""
 OF_TOPICS = ("default", "namespace", "topic")
 """Scopes of limits that levels of topics, subscriptions and replicators follow."""
 

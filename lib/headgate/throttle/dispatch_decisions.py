@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
-from headgate.core.kernels.dispatch_types import PLACES, READ
+from headgate.core.dispatch_domain import PLACES
+from headgate.core.kernels.dispatch_types import READ
 from headgate.core.kernels.domain_types import Ints
 from headgate.core.numbers import SECOND_NS
 from headgate.throttle.columns import distinct, sums_by

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core import usage
-from headgate.core.kernels.dispatch_types import FOLLOW, GROUP, NO_LEVEL, READ, SET_RATE, DispatchOperations
+from headgate.core.dispatch_domain import GROUP, NO_LEVEL
+from headgate.core.kernels.dispatch_types import FOLLOW, READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import NONE, UNRESOLVED, Flags, Ints
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings

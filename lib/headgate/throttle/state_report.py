@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.dispatch_types import PLACES
+from headgate.core.dispatch_domain import PLACES
 from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.numbers import MAX
 from headgate.core.usage import SECOND_NS

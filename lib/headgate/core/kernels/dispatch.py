@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import int64
 
+from headgate.core.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
 from headgate.core.kernels.compiled import inlined, kernel
 from headgate.core.kernels.dispatch_levels import (
     charge_group,
@@ -25,11 +26,7 @@ from headgate.core.kernels.dispatch_types import (
     COUNT,
     FIRST,
     FOLLOW,
-    GROUP,
     LAST,
-    NO_LEVEL,
-    PLACES,
-    RETRY_NS,
     SET_RATE,
     DispatchArrays,
     DispatchOperations,

@@ -1,20 +1,16 @@
 """Arrays that the kernels of dispatch work on: a record a level, a waiting subscription, a withheld read.
 
-Instants are ns of event time. `buckets` has messages in column 0 and bytes in column 1.
+Places of levels in a chain, and what stands for none, are those of `headgate.core.dispatch_domain`. Instants are ns of
+event time. `buckets` has messages in column 0 and bytes in column 1.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import PERIOD_NS, Ints, Records
+from headgate.core.kernels.domain_types import Ints, Records
 
 READ, SET_RATE, FOLLOW = range(3)
-RETRY_NS = PERIOD_NS
-PLACES = 4
-"""Levels of a subscription at most: its broker's, its topic's, its own, its group's, in the order of examination."""
-GROUP = PLACES - 1
-NO_LEVEL = -1
 
 LEVEL = np.dtype(
     [(name, np.int8) for name in ("born", "cause", "group", "relative", "limits")]
