@@ -28,7 +28,6 @@ ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
 CONNECTIONS, SPAN_MS, FILES = 12, 6000, 6
 DECISIONS = "SELECT * FROM throttle_decisions ORDER BY connection, seq"
 COUNTS = "SELECT connection, name, labels, value FROM throttle_metrics"
-BATCHES_OF_COUNTS = "SELECT count(*) AS n FROM throttle_metrics GROUP BY batch_id, connection, name"
 LETTERS = "SELECT reason, raw FROM protocol_dead_letters ORDER BY raw"
 
 

@@ -51,11 +51,6 @@ class Circle:
         """Whether every raise takes the gated branch: nobody knows what the others claim at this moment."""
         return self.newest and not self.one_job
 
-    @property
-    def covers_all(self) -> bool:
-        """Whether all members are taken to be heard up to the epoch."""
-        return self.newest and self.one_job
-
     def size(self) -> int:
         """How many brokers there are."""
         return len(self.members) + len(self.outsiders)

@@ -19,17 +19,6 @@ SUMS = (
 )
 """Counts that add up over topics and time."""
 
-REPLAY_SECONDS = pa.schema(
-    [
-        *_CONF,
-        ("group", pa.string()),
-        ("broker", pa.string()),
-        ("event_time", TIMESTAMP),
-        ("limit_msgs", pa.int64()),
-        ("limit_bytes", pa.int64()),
-        *((name, pa.int64()) for name in SUMS),
-    ]
-)
 REPLAY_LIMITS = pa.schema(
     [
         *_CONF,
@@ -40,6 +29,7 @@ REPLAY_LIMITS = pa.schema(
         ("limit_bytes", pa.int64()),
     ]
 )
+REPLAY_SECONDS = pa.schema([*REPLAY_LIMITS, *((name, pa.int64()) for name in SUMS)])
 _DELAYS = [("delayed_msgs", pa.int64())] + [(f"delay_{name}_ms", pa.float64()) for name in ("p50", "p99", "max")]
 REPLAY_TENANTS = pa.schema(
     [

@@ -15,23 +15,10 @@ from headgate.throttle.blocks import gather
 from headgate.throttle.schemas import (
     BATCHES,
     DEAD_LETTERS,
-    DISPATCH_DECISIONS,
-    MARKS,
     PROGRESS,
-    SUBSCRIBE_DECISIONS,
-    TOPIC_USAGE,
-    UNLOAD_OUTCOMES,
 )
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import OUTPUT_TABLES, Tables
 
-OUTPUT_TABLES = {
-    "marks": MARKS,
-    "topic_usage": TOPIC_USAGE,
-    "dispatch_decisions": DISPATCH_DECISIONS,
-    "subscribe_decisions": SUBSCRIBE_DECISIONS,
-    "unloads": UNLOAD_OUTCOMES,
-    "dead_letters": DEAD_LETTERS,
-}
 OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}
 KINDS = {**OUTPUT_TABLES, **OF_GROUPS, "progress": PROGRESS}
 QUERY_ID = "sql.streaming.queryId"

@@ -39,7 +39,7 @@ from headgate.spark.life import QueryLife
 from headgate.spark.operator import PACKED, KeyOperator, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sharing import Sharing
-from headgate.spark.sink import OUTPUT_TABLES, BatchResult, TableSink
+from headgate.spark.sink import BatchResult, TableSink
 from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
@@ -56,7 +56,7 @@ from headgate.throttle.layout import (
     rules_of,
 )
 from headgate.throttle.routing import pack
-from headgate.throttle.tables import PatientAppend, Tables
+from headgate.throttle.tables import OUTPUT_TABLES, PatientAppend, Tables
 
 CLOSING_BATCHES = 5
 

@@ -23,16 +23,16 @@ from headgate.throttle.schemas import (
     UNLOAD_OUTCOMES,
 )
 
-SCHEMAS: dict[str, pa.Schema] = {
+OUTPUT_TABLES: dict[str, pa.Schema] = {
     "marks": MARKS,
     "topic_usage": TOPIC_USAGE,
     "dispatch_decisions": DISPATCH_DECISIONS,
     "subscribe_decisions": SUBSCRIBE_DECISIONS,
     "unloads": UNLOAD_OUTCOMES,
     "dead_letters": DEAD_LETTERS,
-    "batches": BATCHES,
-    "control": CONTROL,
 }
+"""Tables of what comes out of the throttle job's operator."""
+SCHEMAS: dict[str, pa.Schema] = {**OUTPUT_TABLES, "batches": BATCHES, "control": CONTROL}
 """Tables of the throttle job."""
 OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_topics": CONNECTION_TOPICS}
 """Tables of the connections job, beside those whose marks it follows."""

@@ -18,7 +18,6 @@ steps = st.one_of(
     st.integers(0, 500_000_000),
     st.sampled_from([SECOND, SECOND + 1, -1, -20_000_000, -2 * SECOND, 3 * SECOND]),
 )
-forward_steps = steps.map(abs)
 small = st.integers(0, 40)
 connections = st.sampled_from(["c0", "c1"])
 
