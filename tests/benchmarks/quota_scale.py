@@ -29,13 +29,15 @@ from headgate.core.quota.groups import TrafficClass, initial_shard
 from headgate.core.quota.placement import moves, rows_read
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage import Usage
 from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
 from headgate.core.quota.usage_row import UsageRow
 from headgate.quota.delta import opened
 from headgate.quota.schemas import RG_USAGE
 from headgate.quota.tables import Locations, QuotaTables
 from headgate.quota.usage_rows import HEARTBEAT_SHARD, Sender, SentCut
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from random_usage import usage
 
 EVALUATION = Path(__file__).parent / "_quota_evaluation.py"
 SETTINGS = QuotaSettings()
@@ -128,17 +130,6 @@ class Measured:
     @property
     def read(self) -> float:
         return self.read_rows + self.read_heartbeats + self.read_log
-
-
-def usage(chance: random.Random) -> Usage:
-    """1 to 1,000 messages a second of 100 to 2,000 bytes; one broker in five is held back by its share."""
-    admitted = int(10 ** chance.uniform(0, 3))
-    size = int(10 ** chance.uniform(2, 3.3))
-    if chance.random() < 0.2:
-        offered = admitted + chance.randrange(admitted)
-        return Usage((admitted, admitted * size), (offered, offered * size), (admitted, None), (True, False))
-    limit = admitted + chance.randrange(2 * admitted)
-    return Usage((admitted, admitted * size), (admitted, admitted * size), (limit, None), (False, False))
 
 
 def cut_of(case: Case, broker: int, groups: list[int], chance: random.Random) -> SentCut:

@@ -7,28 +7,17 @@ import pytest
 
 from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
-from headgate.core.quota.usage import Usage
 from headgate.errors import TableError
 from headgate.quota.delta import opened
 from headgate.quota.hourly_files import read_file
 from headgate.quota.schemas import RG_USAGE
 from headgate.quota.usage_rows import Sender, SentCut
+from random_usage import usage
 from unit.quota.places import EPOCH, NOW_MS, tables
 
 GROUPS = 5000
 ALL_GROUPS = 100_000
 BYTES_A_ROW = 15
-
-
-def usage(chance):
-    """1 to 1,000 messages a second of 100 to 2,000 bytes; one broker in five is held back by its share."""
-    admitted = int(10 ** chance.uniform(0, 3))
-    size = int(10 ** chance.uniform(2, 3.3))
-    if chance.random() < 0.2:
-        offered = admitted + chance.randrange(admitted)
-        return Usage((admitted, admitted * size), (offered, offered * size), (admitted, None), (True, False))
-    limit = admitted + chance.randrange(2 * admitted)
-    return Usage((admitted, admitted * size), (admitted, admitted * size), (limit, None), (False, False))
 
 
 def large_cut():
