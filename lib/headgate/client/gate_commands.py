@@ -42,9 +42,11 @@ class ProducerCommands:
         self.producer.on_command(self._last, command.producer_id, command.reason, command.pause_ms)
 
     def answer(self, number: int) -> None:
-        """The producer obeyed: what its wrapper has for `receipts`."""
-        request_id, answer = self._asked.pop(number)
-        answer(request_id)
+        """The producer obeyed: what its wrapper has for `receipts`. Numbers that it was not told here are nothing."""
+        asked = self._asked.pop(number, None)
+        if asked is not None:
+            request_id, answer = asked
+            answer(request_id)
 
 
 class CommandRouter:

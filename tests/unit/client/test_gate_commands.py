@@ -2,7 +2,6 @@
 
 import pytest
 
-from headgate.client.backoff import Backoff
 from headgate.client.gate_commands import CommandRouter, ProducerCommands
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
@@ -92,6 +91,12 @@ def test_a_command_between_the_place_of_a_producer_and_the_producer_is_answered(
     assert scene.receipts == [1]
 
 
+def test_a_number_that_was_never_told_is_answered_to_nobody():
+    scene = Router()
+    scene.producers[1].commands.answer(1)
+    assert scene.receipts == []
+
+
 def test_an_id_that_is_taken_is_refused_and_takes_nothing():
     scene = Router()
     with pytest.raises(InvalidArgument, match=r"\[2\]"):
@@ -119,18 +124,3 @@ def test_the_ids_of_two_producers_in_turn_take_no_more_room_with_time():
     assert router._seen.spans == 1
     for scene in scenes:
         scene.producer.close(0)
-
-
-@pytest.mark.parametrize(("chance", "waits"), [(0.0, [100, 200, 400, 500, 500]), (0.5, [75, 150, 300, 375, 375])])
-def test_waits_double_up_to_the_bound_and_are_shortened_by_chance(chance, waits):
-    backoff = Backoff(100, 500)
-    assert [backoff.wait_ms(chance) for _ in waits] == waits
-    backoff.reset()
-    assert backoff.wait_ms(chance) == waits[0]
-
-
-def test_no_wait_is_shorter_than_half_of_it_or_than_a_millisecond():
-    backoff = Backoff(1, 1000)
-    waits = [backoff.wait_ms(0.999) for _ in range(20)]
-    assert min(waits) == 1
-    assert max(waits) >= 500
