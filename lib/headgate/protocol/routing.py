@@ -23,10 +23,13 @@ SLOTS = 32
 UNPARSED = "the value is no JSON object of the protocol's inputs"
 
 
-def pack_inputs(until_ms: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack_inputs(
+    until_ms: int, batches: Iterator[pa.RecordBatch], *, by_broker: bool = False
+) -> Iterator[pa.RecordBatch]:
     """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot.
 
     Rows from `until_ms` on are dead letters: one that is dated ahead would make all that follow late.
+    by_broker: the connections of a broker, whose names are the same up to their first slash, have one slot.
     """
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -36,7 +39,7 @@ def pack_inputs(until_ms: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         ahead = rows.filter(pc.and_not(is_ahead, is_text)).select(INPUTS.names).to_pylist()
         letters += [(f"bad_time: got {row['at_ms']}, allowed is up to {until_ms - 1}", written(row)) for row in ahead]
         good = rows.filter(pc.invert(pc.or_(is_text, is_ahead))).select(INPUTS.names).cast(INPUTS)
-        slots = _slots(good["connection"].fill_null(""))
+        slots = _slots(good["connection"].fill_null(""), by_broker=by_broker)
         yield _packed([*_letters(letters), *_time("inputs", good["at_ms"]), *_by_slot(good, slots, "inputs")])
 
 
@@ -45,12 +48,12 @@ def written(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if value is not None and name != "by_marks"})
 
 
-def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Columns of MARKS: blocks of `marks` and `time` by slot."""
+def pack_marks(batches: Iterator[pa.RecordBatch], *, by_broker: bool = False) -> Iterator[pa.RecordBatch]:
+    """Columns of MARKS: blocks of `marks` and `time` by slot. by_broker: as in `pack_inputs`."""
     for batch in batches:
         rows = pa.Table.from_batches([batch]).select(COLUMNS)
         at_ms = pc.divide(rows["at_ns"], 1_000_000)
-        yield _packed([*_time("marks", at_ms), *_by_slot(rows, _slots_of_marks(rows), "marks")])
+        yield _packed([*_time("marks", at_ms), *_by_slot(rows, _slots_of_marks(rows, by_broker=by_broker), "marks")])
 
 
 def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,17 +90,20 @@ def _by_slot(rows: pa.Table, slots: Ints, kind: str) -> Iterator[tuple[str, str,
         yield keys[slot], kind, encode(chosen.slice(start, end - start))
 
 
-def _slots(connections: pa.ChunkedArray) -> Ints:
+def _slots(connections: pa.ChunkedArray, *, by_broker: bool) -> Ints:
     names, codes = encoded(connections)
-    return _hashes(names.to_pylist())[codes]
+    return _hashes(names.to_pylist(), by_broker=by_broker)[codes]
 
 
-def _slots_of_marks(rows: pa.Table) -> Ints:
+def _slots_of_marks(rows: pa.Table, *, by_broker: bool) -> Ints:
     (brokers, of_broker), (names, of_name) = encoded(rows["broker"]), encoded(rows["connection"])
     first, codes = distinct(of_broker, of_name)
     pairs = zip(of_broker[first].tolist(), of_name[first].tolist(), strict=True)
-    return _hashes([connection_name(brokers[broker].as_py(), names[name].as_py()) for broker, name in pairs])[codes]
+    whole = [connection_name(brokers[broker].as_py(), names[name].as_py()) for broker, name in pairs]
+    return _hashes(whole, by_broker=by_broker)[codes]
 
 
-def _hashes(names: list[str]) -> Ints:
+def _hashes(names: list[str], *, by_broker: bool) -> Ints:
+    if by_broker:
+        names = [name.partition("/")[0] if "/" in name else "" for name in names]
     return np.array([zlib.crc32(name.encode()) % SLOTS for name in names], np.int64)
