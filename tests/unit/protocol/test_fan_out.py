@@ -39,8 +39,9 @@ def receipt(at_ms, connection, request_id):
 
 @engines
 def test_each_producer_of_the_topic_is_asked_to_stop_and_let_go(engine):
-    marked = given("mark", 5, producer_id=7, trips=[trip(0, 1, (-4, 10))])
-    let_go = given("unmark", 400, producer_id=7, reason=0, ordinal=1)
+    """What numbers the source gave to its marks is of no account."""
+    marked = given("mark", 5, producer_id=7, trips=[trip(0, 5, (-4, 10))])
+    let_go = given("unmark", 400, producer_id=7, reason=0, ordinal=5)
     again = given("mark", 500, B, producer_id=8, trips=[trip(0, 1, (-1, 10))])
     receipts = [receipt(at_ms, connection, n) for at_ms, n in ((6, 1), (501, 2)) for connection in (A, B)]
     rows = [*OPENED, marked, *receipts, let_go, again]
@@ -88,6 +89,24 @@ def test_obedient_clients_are_those_that_were_marked(engine):
         (B, "extend", 720, 200),
     ] == told(outcome, "connection", "command_kind", "at_ms", "pause_for_millis")
     assert {A: 1, B: 2} == {at: n for (at, name, _), n in outcome.counts.items() if name == PUBLISH_LIMIT}
+
+
+@engines
+def test_a_connection_that_comes_again_begins_anew(engine):
+    marks = [
+        mark_row(1 * MS, producer="p", balance=-1),
+        mark_row(200 * MS, "close", None, topic=None, producer=None),
+        mark_row(300 * MS, producer="q", balance=-3) | {"connection": "b"},
+        mark_row(700 * MS, "unmark", producer="q") | {"connection": "b"},
+        mark_row(800 * MS, producer="p", balance=-1),
+        mark_row(950 * MS, "unmark", producer="p"),
+        mark_row(960 * MS, producer="q", balance=-1) | {"connection": "b"},
+    ]
+    outcome = run([batch((), marks, finish_ms=970)], OBEDIENT, engine=engine)
+
+    assert [(A, at_ms) for at_ms in (1, 800, 960)] + [(B, at_ms) for at_ms in (300, 800, 960)] == [
+        row[:2] for row in told(outcome, "connection", "at_ms", "command_kind") if row[2] == "start"
+    ]
 
 
 def test_a_row_that_is_refused_is_one_dead_letter_and_has_no_copies():
