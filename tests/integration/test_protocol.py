@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -10,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from headgate.errors import InputError, StateError
 from headgate.protocol.schemas import INPUTS
+from headgate.protocol.step import ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL
 from headgate.report.sql import query
 from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
@@ -22,9 +25,11 @@ from headgate.throttle.tables import Tables
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import conf_in, write_conf
 from unit.protocol import traffic
-from unit.protocol.runs import TOPIC, A, given, mark_row, trip
+from unit.protocol.runs import BOTH, TOPIC, A, batch, given, mark_row, trip
+from unit.protocol.runs import run as run_key
 
 ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
+FANNED_OUT = ONE_FILE + '[protocol]\nfan_out = "topic"\n'
 CONNECTIONS, SPAN_MS, FILES = 12, 6000, 6
 DECISIONS = "SELECT * FROM throttle_decisions ORDER BY connection, seq"
 COUNTS = "SELECT connection, name, labels, value FROM throttle_metrics"
@@ -120,8 +125,8 @@ def calm(scene: Path) -> Path:
     return scene / "calm"
 
 
-def arguments(scene: Path, output: Path) -> list[str]:
-    return ["--once", *options(output=output, input=scene / "inputs", conf_dir=scene / "conf")]
+def arguments(scene: Path, output: Path, conf: str = "conf") -> list[str]:
+    return ["--once", *options(output=output, input=scene / "inputs", conf_dir=scene / conf)]
 
 
 def test_batches_and_restarts_change_nothing(spark: SparkSession, scene: Path, tmp_path: Path) -> None:
@@ -141,6 +146,31 @@ def test_batches_and_restarts_change_nothing(spark: SparkSession, scene: Path, t
     assert letters == []
     assert expected == results_of(by_file)
     assert expected == results_of(stopped)
+
+
+TO_ALL = replace(BOTH, fan_out=True)
+
+
+def in_one_key(rules: ProtocolRules) -> list[dict[str, Any]]:
+    """Decisions on the rows of `scene`, without Spark."""
+    inputs, marks = traffic.inputs(1, CONNECTIONS, 900, SPAN_MS), traffic.marks(2, CONNECTIONS, 150, SPAN_MS)
+    over_ms = max(inputs[-1]["at_ms"], marks[-1]["at_ns"] // 1_000_000)
+    return run_key([batch(inputs, marks, finish_ms=over_ms)], rules).decisions
+
+
+def test_marks_go_to_all_producers_of_a_topic_whatever_batches_and_restarts(
+    spark: SparkSession, scene: Path, tmp_path: Path
+) -> None:
+    """And the checkpoint goes on with that alone."""
+    output, conf, stop = output_of(tmp_path, "out"), conf_in(tmp_path / "conf", FANNED_OUT), Event()
+    assert not ProtocolRun(spark, job_in(output, scene / "inputs"), conf, lambda _: stop.set(), stop).run()
+    assert 1 < len(run(spark, conf, job_in(output, scene / "inputs")))
+
+    decisions, _, letters = results_of(output)
+    assert in_one_key(TO_ALL) == decisions != in_one_key(BOTH)
+    assert letters == []
+    with pytest.raises(StreamingQueryException, match="fan_out: got tripping, the checkpoint was begun with topic"):
+        run(spark, conf_in(tmp_path / "tripping", ONE_FILE), job_in(output, scene / "inputs"))
 
 
 def test_without_inputs_clients_are_obedient(spark: SparkSession, tmp_path: Path) -> None:
@@ -191,3 +221,16 @@ def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path) -> N
     for n in range(5):
         kills = sorted((draw.randrange(len(OF_PROTOCOL), last - 2), draw.uniform(0, 1.5)) for _ in range(4))
         compare_after_kills(scene, f"random-{seed}-{n}", kills)
+
+
+@pytest.mark.long
+def test_kills_change_nothing_where_marks_go_to_all_producers_of_a_topic(scene: Path) -> None:
+    """Also request ids, which are among what is compared."""
+    write_conf(scene / "to-all", FANNED_OUT)
+    output = output_of(scene, "to-all-killed")
+    begun, given_ = commits(output), arguments(scene, output, "to-all")
+    for after, delay_s in ((len(OF_PROTOCOL) + 3, 0.0), (len(OF_PROTOCOL) + 7, 0.4)):
+        kill_at_commits(output, begun + after, "protocol", *given_, log=scene / "to-all.log", delay_s=delay_s)
+    done = run_job("protocol", *given_)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert in_one_key(TO_ALL) == results_of(output)[0]

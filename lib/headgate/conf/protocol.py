@@ -3,7 +3,7 @@
 from headgate.conf.load import Conf
 from headgate.core.protocol.settings import BrokerSettings
 
-_NOT_THE_MACHINES = {"watermark_delay_ms"}
+_NOT_THE_MACHINES = {"watermark_delay_ms", "fan_out"}
 
 
 def protocol_settings(conf: Conf) -> BrokerSettings:

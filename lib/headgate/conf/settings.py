@@ -166,10 +166,12 @@ class MetricsSettings(Section):
 class ProtocolSettings(Section):
     """[protocol]: how the throttle protocol's job waits for rows, and what its broker side decides by.
 
+    fan_out: whom a mark goes to, the producer that tripped the limiter or all of its topic.
     What is None is the profile's. The wait for receipts is Pulsar's key, in broker.conf.
     """
 
     watermark_delay_ms: Annotated[int, Field(ge=1, le=MAX_MS, description=f"an integer from 1 to {MAX_MS}")] = 1
+    fan_out: Annotated[Literal["tripping", "topic"], Field(description="tripping or topic")] = "tripping"
     profile: Annotated[Literal["default", "literal"], Field(description="default or literal")] = "default"
     pause_mode: Annotated[
         Literal["bucket_refill", "second_boundary"] | None, Field(description="bucket_refill or second_boundary")

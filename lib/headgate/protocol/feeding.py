@@ -122,7 +122,7 @@ def _numbered(rows: list[Row], numbering: Numbering) -> Input:
         numbered = [
             Trip(trip["reason"], numbering.mark(producer, trip["reason"]), _buckets(trip["buckets"])) for trip in trips
         ]
-        return inputs.Mark(at_ms, producer, numbered)  # type: ignore[arg-type]
+        return inputs.Mark(at_ms, producer, numbered, row["trigger"] is not False)  # type: ignore[arg-type]
     reason = Reason(row["reason"])
     if reason in COOPERATIVE:
         return inputs.Unmark(at_ms, producer, reason, numbering.unmark(producer, reason))  # type: ignore[arg-type]

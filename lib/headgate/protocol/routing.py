@@ -20,10 +20,13 @@ from headgate.throttle.slots import slot_keys
 UNPARSED = "the value is no JSON object of the protocol's inputs"
 
 
-def pack_inputs(until_ms: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack_inputs(
+    until_ms: int, batches: Iterator[pa.RecordBatch], *, by_broker: bool = False
+) -> Iterator[pa.RecordBatch]:
     """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot.
 
     Rows from `until_ms` on are dead letters: one that is dated ahead would make all that follow late.
+    by_broker: the connections of a broker, whose names are the same up to their first slash, have one slot.
     """
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -33,7 +36,7 @@ def pack_inputs(until_ms: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
         ahead = rows.filter(pc.and_not(is_ahead, is_text)).select(INPUTS.names).to_pylist()
         letters += [(f"bad_time: got {row['at_ms']}, allowed is up to {until_ms - 1}", written(row)) for row in ahead]
         good = rows.filter(pc.invert(pc.or_(is_text, is_ahead))).select(INPUTS.names).cast(INPUTS)
-        slots = _slots(good["connection"].fill_null(""))
+        slots = _slots(good["connection"].fill_null(""), by_broker=by_broker)
         by_slot = blocks_by_key(good, slot_keys(SLOTS), slots, "inputs")
         yield packed([*_letters(letters), *_time("inputs", good["at_ms"]), *by_slot])
 
@@ -43,13 +46,13 @@ def written(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if value is not None and name != "by_marks"})
 
 
-def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Columns of MARKS: blocks of `marks` and `time` by slot."""
+def pack_marks(batches: Iterator[pa.RecordBatch], *, by_broker: bool = False) -> Iterator[pa.RecordBatch]:
+    """Columns of MARKS: blocks of `marks` and `time` by slot. by_broker: as in `pack_inputs`."""
     for batch in batches:
         rows = pa.Table.from_batches([batch]).select(COLUMNS)
         at_ms = pc.divide(rows["at_ns"], 1_000_000)
-        by_slot = blocks_by_key(rows, slot_keys(SLOTS), slots_of_marks(rows, connection_name), "marks")
-        yield packed([*_time("marks", at_ms), *by_slot])
+        slots = slots_of_marks(rows, _broker_of_mark if by_broker else connection_name)
+        yield packed([*_time("marks", at_ms), *blocks_by_key(rows, slot_keys(SLOTS), slots, "marks")])
 
 
 def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -74,6 +77,16 @@ def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes
         yield from ((key, "time", block) for key in slot_keys(SLOTS))
 
 
-def _slots(connections: pa.ChunkedArray) -> Ints:
+def _slots(connections: pa.ChunkedArray, *, by_broker: bool) -> Ints:
     names, codes = encoded(connections)
-    return slots_of_names(names.to_pylist())[codes]
+    texts = names.to_pylist()
+    return slots_of_names([_broker_of(name) for name in texts] if by_broker else texts)[codes]
+
+
+def _broker_of(connection: str) -> str:
+    """The part of a name that all connections of a broker share; "" for names without one."""
+    return connection.partition("/")[0] if "/" in connection else ""
+
+
+def _broker_of_mark(broker: str, connection: str) -> str:
+    return _broker_of(connection_name(broker, connection))

@@ -17,6 +17,7 @@ from headgate.throttle.columns import no_strings, strings
 
 VERSION = 1
 NEVER = MIN
+_TEXTS = ("connection", "names", "settings")
 _CLOCK = ("inputs_ms", "marks_ms", "done_ms")
 _OF_NAMES = (("producers", "topic"), ("named", "topic"), ("named", "name"))
 
@@ -29,7 +30,7 @@ class SlotState:
     NEVER: nothing yet.
     connection: names, a row each of the table `connections`. names: topics and names of producers, settings: JSON;
     both as the tables of `machines` number them.
-    kept: ROWS above the watermark.
+    kept: ROWS above the watermark. fan_out: the router's state (`fan_out.fanned_out`), "": marks are not fanned out.
     """
 
     inputs_ms: int = NEVER
@@ -40,6 +41,7 @@ class SlotState:
     settings: pa.StringArray = field(default_factory=no_strings)
     machines: dict[str, Columns] = field(default_factory=no_machines)
     kept: pa.Table = field(default_factory=ROWS.empty_table)
+    fan_out: str = ""
 
     @property
     def high_ms(self) -> int:
@@ -73,8 +75,9 @@ def _renumbered(values: pa.StringArray, columns: list[tuple[Columns, str]]) -> p
 def encode_state(state: SlotState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back."""
     clock = pa.table({name: [getattr(state, name)] for name in _CLOCK})
-    texts = [pa.table([getattr(state, name)], [name]) for name in ("connection", "names", "settings")]
-    return encode_all([clock, *texts, *map(pa.table, state.machines.values()), state.kept])
+    texts = [pa.table([getattr(state, name)], [name]) for name in _TEXTS]
+    router = [pa.table({"fan_out": [state.fan_out]})] if state.fan_out else []
+    return encode_all([clock, *texts, *map(pa.table, state.machines.values()), state.kept, *router])
 
 
 def decode_state(version: int, blocks: bytes) -> SlotState:
@@ -84,14 +87,16 @@ def decode_state(version: int, blocks: bytes) -> SlotState:
             f"the checkpoint's state has version {version}, this headgate reads version {VERSION}: start with a new "
             "--checkpoint and --output, or go back to the headgate that wrote it"
         )
-    clock, connection, names, settings, *tables, kept = decode_all(blocks)
+    clock, connection, names, settings, *rest = decode_all(blocks)
     (row,) = clock.to_pylist()
+    tables, kept, router = rest[: len(no_machines())], rest[len(no_machines())], rest[len(no_machines()) + 1 :]
     machines = {
         name: {column: _numbers(stored[column], type_of(name, column)) for column in stored.column_names}
         for name, stored in zip(no_machines(), tables, strict=True)
     }
     texts = [strings(table.column(0)) for table in (connection, names, settings)]
-    return SlotState(row["inputs_ms"], row["marks_ms"], row["done_ms"], texts[0], texts[1], texts[2], machines, kept)
+    fan_out = router[0]["fan_out"][0].as_py() if router else ""
+    return SlotState(**row, **dict(zip(_TEXTS, texts, strict=True)), machines=machines, kept=kept, fan_out=fan_out)
 
 
 def _numbers(column: pa.ChunkedArray, of_type: Any) -> NDArray[Any]:

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints, Records
-from headgate.core.protocol.settings import BrokerSettings
+from headgate.core.protocol.settings import BrokerSettings, PauseMode
+from headgate.errors import StateError
+from headgate.protocol.fan_out import fanned_out
 from headgate.protocol.marks import rows_of_marks
 from headgate.protocol.schemas import ROWS
 from headgate.protocol.state import NEVER, SlotState
@@ -22,13 +24,14 @@ class ProtocolRules:
     settings: of connections that open from now on. delay_ms: how far rows of a source may be behind its highest time,
     from 1. sources: inputs, marks or both; each holds the others back until it has come as far.
     obedient: nobody says what clients there are or do: each connection of `marks` opens with its first row, and its
-    client sends a receipt for every command at once.
+    client sends a receipt for every command at once. fan_out: a mark goes to all producers of its topic (`fan_out`).
     """
 
     settings: BrokerSettings = field(default_factory=BrokerSettings)
     delay_ms: int = 1
     sources: frozenset[str] = frozenset({"inputs", "marks"})
     obedient: bool = False
+    fan_out: bool = False
 
 
 class Arrived(NamedTuple):
@@ -73,6 +76,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
     clock. `state` is changed in place. Returns also how many rows were late.
     Source: throttle-protocol 7.1
     """
+    _refuse_another_fan_out(state, rules)
     rows = pa.concat_tables([state.kept, _inputs(arrived.inputs), rows_of_marks(arrived.marks)]).combine_chunks()
     before_ms = state.done_ms
     state.inputs_ms, state.marks_ms = max(state.inputs_ms, arrived.inputs_ms), max(state.marks_ms, arrived.marks_ms)
@@ -83,7 +87,21 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
     state.kept = rows.filter(waits).combine_chunks()
     late = pc.sum(pc.less_equal(rows["at_ms"], before_ms)).as_py() or 0
     fed = np.flatnonzero(~waits.to_numpy(zero_copy_only=False))
+    if rules.fan_out:
+        needs_buckets = rules.settings.pause_mode is PauseMode.BUCKET_REFILL
+        routed = fanned_out(state.fan_out, rows, fed, needs_buckets=needs_buckets, obedient=rules.obedient)
+        state.fan_out, rows, fed = routed
     return engine(state, rows, fed, rules), late
+
+
+def _refuse_another_fan_out(state: SlotState, rules: ProtocolRules) -> None:
+    """Ordinals of the one mean nothing to the other, and connections lie under other keys."""
+    if state.high_ms != NEVER and bool(state.fan_out) != rules.fan_out:
+        began, now = ("topic", "tripping") if state.fan_out else ("tripping", "topic")
+        raise StateError(
+            f"[protocol] fan_out: got {now}, the checkpoint was begun with {began}: set it back, or start with a new "
+            "--checkpoint and --output"
+        )
 
 
 def _inputs(rows: pa.Table) -> pa.Table:

@@ -148,17 +148,20 @@ class ProtocolRun:
 
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
+        fans_out = self._conf.settings.protocol.fan_out == "topic"
         packed = self._appended("protocol_ticks", "at_ms", "finish").mapInArrow(pack_ticks, PACKED)
         if self._follows_marks:
-            packed = packed.unionByName(self._appended("marks", *COLUMNS).mapInArrow(pack_marks, PACKED))
+            marks = self._appended("marks", *COLUMNS)
+            packed = packed.unionByName(marks.mapInArrow(partial(pack_marks, by_broker=fans_out), PACKED))
         if self._job.input is not None:
             inputs = read_inputs(self._spark, self._conf.settings.input, self._job.input, self._job.format)
             until_ms = int(self._conf.settings.input.event_time_until.timestamp() * 1000)
-            packed = packed.unionByName(inputs.mapInArrow(partial(pack_inputs, until_ms), PACKED))
+            of_inputs = inputs.mapInArrow(partial(pack_inputs, until_ms, by_broker=fans_out), PACKED)
+            packed = packed.unionByName(of_inputs)
         settings, delay_ms = protocol_settings(self._conf), self._conf.settings.protocol.watermark_delay_ms
         has = {"inputs": self._job.input is not None, "marks": self._follows_marks}
         sources = frozenset(source for source, is_there in has.items() if is_there)
-        rules = ProtocolRules(settings, delay_ms, sources, obedient=self._job.input is None)
+        rules = ProtocolRules(settings, delay_ms, sources, obedient=self._job.input is None, fan_out=fans_out)
         return packed.transform(apply_operator, ProtocolOperator(rules, self._conf.settings.operator.kernel))
 
     def _appended(self, name: str, *columns: str) -> DataFrame:

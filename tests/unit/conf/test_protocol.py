@@ -19,7 +19,7 @@ def conf(**keys) -> Conf:
     ("keys", "expected"),
     [
         ({}, BrokerSettings()),
-        ({"watermark_delay_ms": 5000}, BrokerSettings()),
+        ({"watermark_delay_ms": 5000, "fan_out": "topic"}, BrokerSettings()),
         ({"profile": "literal"}, LITERAL),
         ({"profile": "literal", "violation_policy": "pause"}, replace(LITERAL, violation_policy=ViolationPolicy.PAUSE)),
         ({"pause_mode": "second_boundary"}, BrokerSettings(pause_mode=PauseMode.SECOND_BOUNDARY)),

@@ -45,6 +45,20 @@ def test_a_connection_has_the_slot_that_checkpoints_know_it_by():
     assert {slot_keys(SLOTS)[1]} == {row["key"] for row in batch.to_pylist() if row["kind"] == "marks"}
 
 
+def test_connections_of_a_broker_meet_where_marks_go_to_all_producers_of_a_topic():
+    schema = INPUTS.append(pa.field("raw", pa.string()))
+    names = ["b0/one", "b1/two", "b1/a/b", "b1/", "plain", "another", None, *(f"b1/{n}" for n in range(90))]
+    rows = pa.Table.from_pylist([given("publish", 1, name) for name in names], schema).to_batches()
+    mark = pa.Table.from_pylist([mark_row(0) | {"broker": "b1"}], MARKS).to_batches()
+    inputs, marks = packed(pack_inputs(UNTIL_MS, iter(rows), by_broker=True)), packed(pack_marks(mark, by_broker=True))
+    slots = {row["connection"]: key for key, some in inputs["inputs"].items() for row in some}
+
+    assert {slots["b1/two"]} == {key for name, key in slots.items() if name and name.startswith("b1/")}
+    assert {slots["b1/two"]} == set(marks["marks"])
+    assert slots["b0/one"] != slots["b1/two"]
+    assert slots["plain"] == slots["another"] == slots[None]
+
+
 def test_every_key_hears_of_the_highest_time():
     times = of_inputs(given("connect", 1), given("publish", 7), given("publish", None))["time"]
 

@@ -5,24 +5,31 @@ Only what passes may change a connection. Nothing that a field can hold makes a 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from headgate.core.numbers import MAX, MIN
 from headgate.core.protocol import inputs
 from headgate.core.protocol.inputs import Input
 from headgate.core.protocol.outputs import BadInput
-from headgate.core.protocol.producer import Producer
 from headgate.core.protocol.reasons import CONDITIONS, COOPERATIVE, Reason
 
 ONE_OR_TWO = (1, 2)
 PAIR = 2
 
 
+class OfTopic(Protocol):
+    """A producer, as far as checks look at it."""
+
+    @property
+    def topic(self) -> str:
+        """Full name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What inputs are checked against: the open producers, the connection's flag, and whether marks need balances."""
 
-    producers: Mapping[int, Producer]
+    producers: Mapping[int, OfTopic]
     supports: bool
     needs_buckets: bool
 
