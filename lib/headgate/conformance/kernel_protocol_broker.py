@@ -73,7 +73,7 @@ class ArrayBroker(BrokerOperations):
         return told
 
     def _probed(self, name: str) -> list[Any]:
-        _, _, plain = read(self._state, self._state.connection.to_pylist().index(name))
+        *_, plain = read(self._state, self._state.connection.to_pylist().index(name))
         if plain is None:
             return []
         connection = Connection.from_state(plain, BrokerMetrics())
@@ -81,6 +81,7 @@ class ArrayBroker(BrokerOperations):
 
     def _run(self, fed: Operations, at_ms: Any, until_ms: int) -> list[Any]:
         result = result_of(run_machines(self._state, fed, self._settings, until_ms, obedient=False))
+        self._state.machines["connections"]["closed_ms"][:] = NONE  # vectors know of no copies of a whole life
         _, *rose = counters_of(result, fed)
         for name, of_name, value in zip(*(column.to_pylist() for column in rose), strict=True):
             self.metrics.add(name, tuple(of_name), value)
