@@ -172,7 +172,8 @@ class ProtocolSettings(Section):
     watermark_delay_ms: Annotated[int, Field(ge=1, le=MAX_MS, description=f"an integer from 1 to {MAX_MS}")] = 1
     profile: Annotated[Literal["default", "literal"], Field(description="default or literal")] = "default"
     pause_mode: Annotated[
-        Literal["bucket_refill", "second_boundary"] | None, Field(description="bucket_refill or second_boundary")
+        Literal["bucket_refill", "wake_time", "second_boundary"] | None,
+        Field(description="bucket_refill, wake_time or second_boundary"),
     ] = None
     phase_ms: Annotated[int | None, Field(ge=0, le=999, description="an integer from 0 to 999")] = None
     freeze_deadlines: Annotated[bool | None, Field(description="true or false")] = None
