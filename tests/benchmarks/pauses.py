@@ -26,9 +26,10 @@ from headgate.protocol.step import Arrived, ProtocolRules, advance
 DEFAULT = "bucket_refill"
 GRID = [
     *((DEFAULT, idle_ms) for idle_ms in (100, 50, 20, 16, 10, 5, 2, 1)),
-    *(("wake_time", idle_ms) for idle_ms in (100, 16, 5, 1)),
     ("second_boundary", 100),
 ]
+NEGOTIATED = {"topic", "group"}
+"""Limits of clients that are asked to stop; of others they are only told."""
 COLUMNS_SHOWN = (
     "pause_mode",
     "idle_extension_ms",
@@ -54,13 +55,15 @@ def releases_of(marks: pa.Table) -> list[Release]:
     held: dict[tuple[str, str], set[str]] = defaultdict(set)
     producers: dict[tuple[str, str], set[str]] = defaultdict(set)
     found = []
-    for row in marks.sort_by([("at_ns", "ascending"), ("event_id", "ascending")]).to_pylist():
+    for row in marks.sort_by([("at_ns", "ascending"), ("seq", "ascending")]).to_pylist():
         key = (connection_name(row["broker"], row["connection"]), row["topic"])
+        if row["scope"] not in NEGOTIATED:
+            continue
         producers[key].add(row["producer"])
         if row["action"] == "mark":
-            held[key].add(row["limiter"])
-        elif row["limiter"] in held[key]:
-            held[key].discard(row["limiter"])
+            held[key].add(row["scope"])
+        elif row["scope"] in held[key]:
+            held[key].discard(row["scope"])
             if not held[key]:
                 found.append(Release(*key, row["at_ns"] // 1_000_000))
     return [one for one in found if len(producers[one.connection, one.topic]) == 1]

@@ -174,8 +174,7 @@ class ProtocolSettings(Section):
     fan_out: Annotated[Literal["tripping", "topic"], Field(description="tripping or topic")] = "tripping"
     profile: Annotated[Literal["default", "literal"], Field(description="default or literal")] = "default"
     pause_mode: Annotated[
-        Literal["bucket_refill", "wake_time", "second_boundary"] | None,
-        Field(description="bucket_refill, wake_time or second_boundary"),
+        Literal["bucket_refill", "second_boundary"] | None, Field(description="bucket_refill or second_boundary")
     ] = None
     phase_ms: Annotated[int | None, Field(ge=0, le=999, description="an integer from 0 to 999")] = None
     freeze_deadlines: Annotated[bool | None, Field(description="true or false")] = None

@@ -162,8 +162,7 @@ def _settings(settings: BrokerSettings) -> Records:
         [
             (
                 settings.receipt_wait_ms,
-                settings.pause_mode is not PauseMode.SECOND_BOUNDARY,
-                settings.pause_mode is PauseMode.WAKE_TIME,
+                settings.pause_mode is PauseMode.BUCKET_REFILL,
                 settings.phase_ms,
                 settings.freeze_deadlines,
                 settings.violation_policy is ViolationPolicy.PAUSE,

@@ -23,7 +23,6 @@ def conf(**keys) -> Conf:
         ({"profile": "literal"}, LITERAL),
         ({"profile": "literal", "violation_policy": "pause"}, replace(LITERAL, violation_policy=ViolationPolicy.PAUSE)),
         ({"pause_mode": "second_boundary"}, BrokerSettings(pause_mode=PauseMode.SECOND_BOUNDARY)),
-        ({"pause_mode": "wake_time"}, BrokerSettings(pause_mode=PauseMode.WAKE_TIME)),
         ({"hard_floor_pause_ms": 7}, BrokerSettings(hard_floor_pause_ms=7)),
     ],
 )

@@ -8,15 +8,11 @@ from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.domain_types import Records
 from headgate.core.kernels.int128 import distance, multiply_divide, wait_ns
 from headgate.core.kernels.protocol_types import LIMITERS
-from headgate.core.numbers import MAX
-from headgate.core.token_bucket import RESOLUTION_NS
 
 _SECOND_MS = 1000
 _SECOND_NS = int64(1_000_000_000)
 _MILLISECOND_NS = 1_000_000
 _TARGET_DIVISOR = 100
-_RESOLUTION_NS = int64(RESOLUTION_NS)
-_MAX = int64(MAX)
 
 
 @kernel
@@ -33,22 +29,12 @@ def refill_ns(balance: int64, rate: int64, passed_ms: int64) -> int64:
 
 
 @kernel
-def duration_ns(balance: int64, rate: int64, passed_ms: int64, to_wake: int64) -> int64:
-    """Ns until a bucket lets go: at its target, or where `to_wake` found there by its limiter; at most 2^63-1."""
-    refill = refill_ns(balance, rate, passed_ms)
-    if refill == 0 or not to_wake:
-        return refill
-    later = max(_RESOLUTION_NS, _SECOND_NS // rate) + 1
-    return refill + later if refill <= _MAX - later else _MAX
-
-
-@kernel
-def longest_ns(limiter: Any, now_ms: int64, to_wake: int64) -> int64:
-    """The longest duration of a limiter's buckets, by its quote carried forward."""
+def longest_ns(limiter: Any, now_ms: int64) -> int64:
+    """The longest refill of a limiter's buckets, by its quote carried forward."""
     passed_ms = now_ms - limiter.quoted_ms
-    longest = duration_ns(limiter.balance_0, limiter.rate_0, passed_ms, to_wake)
+    longest = refill_ns(limiter.balance_0, limiter.rate_0, passed_ms)
     if limiter.buckets > 1:
-        longest = max(longest, duration_ns(limiter.balance_1, limiter.rate_1, passed_ms, to_wake))
+        longest = max(longest, refill_ns(limiter.balance_1, limiter.rate_1, passed_ms))
     return longest
 
 
@@ -71,9 +57,9 @@ def extension(limiters: Records, p: int64, settings: Any, now_ms: int64) -> tupl
     for code in range(LIMITERS):
         limiter = limiters[p, code]
         if limiter.marked > limiter.released:
-            lasts_ns = longest_ns(limiter, now_ms, settings.to_wake) if settings.looks_at_buckets else int64(0)
-            if lasts_ns > longest:
-                longest, reason = lasts_ns, int64(code)
+            duration_ns = longest_ns(limiter, now_ms) if settings.looks_at_buckets else int64(0)
+            if duration_ns > longest:
+                longest, reason = duration_ns, int64(code)
     if not settings.looks_at_buckets:
         return until_second(now_ms, settings.phase_ms), reason
     return (in_ms(longest) if longest > 0 else settings.idle_extension_ms), reason

@@ -228,7 +228,7 @@ def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None
         duration_ns = int64(0)
         if settings.looks_at_buckets:
             _note(limiter, m, trip.first_bucket, trip.buckets, now_ms)
-            duration_ns = longest_ns(limiter, now_ms, settings.to_wake)
+            duration_ns = longest_ns(limiter, now_ms)
         if operation.flag and not was_held:
             breach(m, c, trip.reason, producer.topic)
         if duration_ns > longest or (duration_ns == longest and trip.reason < reason):

@@ -129,7 +129,7 @@ class Connection:
         self._outbox = outbox
         self._throttling = Throttling(settings, gate, outbox, producers, asks=asks)
         self._conditions = Conditions(self._throttling, outbox, conditions, asks=asks)
-        needs_buckets = settings.pause_mode is not PauseMode.SECOND_BOUNDARY
+        needs_buckets = settings.pause_mode is PauseMode.BUCKET_REFILL
         self._facts = Facts(self._throttling.producers, supports=supports, needs_buckets=needs_buckets)
         self.is_open = True
 

@@ -1,12 +1,11 @@
 """How long a producer is asked to stop: pause_for_millis (throttle-protocol 8)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from headgate.core.numbers import MAX, MILLISECOND_NS, SECOND_NS
 from headgate.core.protocol.reasons import Reason
-from headgate.core.token_bucket import RESOLUTION_NS
 
 SECOND_MS = 1000
 TARGET_DIVISOR = 100
@@ -18,10 +17,6 @@ class Bucket(NamedTuple):
 
     balance: int
     rate_per_s: int
-
-
-Duration = Callable[[Bucket], int]
-"""Ns until a bucket lets go, from 0 to 2^63-1."""
 
 
 class Pause(NamedTuple):
@@ -52,22 +47,15 @@ def until_second(now_ms: int, phase_ms: int, reasons: Iterable[Reason]) -> Pause
     return Pause(SECOND_MS - (now_ms - phase_ms) % SECOND_MS, min(reasons))
 
 
-def until_refilled(limiters: Mapping[Reason, Sequence[Bucket]], duration: Duration | None = None) -> Pause:
-    """At least 1 ms, so that every bucket of every limiter that tripped is at its target at the end of the pause.
-
-    duration: `wake_ns` for pauses at whose end the limiter has drained, too; None: `refill_ns`.
-    """
-    duration_ns, reason = _longest(limiters, duration or refill_ns)
+def until_refilled(limiters: Mapping[Reason, Sequence[Bucket]]) -> Pause:
+    """At least 1 ms, so that every bucket of every limiter that tripped is at its target at the end of the pause."""
+    duration_ns, reason = _longest(limiters)
     return Pause(max(1, _ms(duration_ns)), reason)
 
 
-def extension(
-    quotes: Mapping[Reason, Quote], now_ms: int, idle_extension_ms: int, duration: Duration | None = None
-) -> Pause:
+def extension(quotes: Mapping[Reason, Quote], now_ms: int, idle_extension_ms: int) -> Pause:
     """As `until_refilled`, by quotes carried forward; `idle_extension_ms` where they say that all is refilled."""
-    duration_ns, reason = _longest(
-        {reason: quote.at(now_ms) for reason, quote in quotes.items()}, duration or refill_ns
-    )
+    duration_ns, reason = _longest({reason: quote.at(now_ms) for reason, quote in quotes.items()})
     return Pause(_ms(duration_ns) if duration_ns else idle_extension_ms, reason)
 
 
@@ -77,19 +65,9 @@ def refill_ns(bucket: Bucket) -> int:
     return 0 if need <= 0 else min(need * SECOND_NS // bucket.rate_per_s, MAX)
 
 
-def wake_ns(bucket: Bucket) -> int:
-    """Time in ns until the limiter has found the bucket at its target, if nothing is charged meanwhile; 0 where it is.
-
-    A limiter looks again after the refill that it foresees, rounded down, and where a token is missing then, a second
-    time: one token or one step of its clock later, whichever is more. Source: rate-limiters 2.2, 2.3, 4.3
-    """
-    refill = refill_ns(bucket)
-    return 0 if refill == 0 else min(refill + max(RESOLUTION_NS, SECOND_NS // bucket.rate_per_s) + 1, MAX)
-
-
-def _longest(limiters: Mapping[Reason, Sequence[Bucket]], duration: Duration) -> tuple[int, Reason]:
-    """The longest duration in ns and its limiter; compared before rounding, ties to the lower code."""
-    durations = {reason: max(map(duration, buckets)) for reason, buckets in limiters.items()}
+def _longest(limiters: Mapping[Reason, Sequence[Bucket]]) -> tuple[int, Reason]:
+    """The longest refill in ns and its limiter; compared before rounding, ties to the lower code."""
+    durations = {reason: max(map(refill_ns, buckets)) for reason, buckets in limiters.items()}
     reason = min(durations, key=lambda reason: (-durations[reason], reason))
     return durations[reason], reason
 

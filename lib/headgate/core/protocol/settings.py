@@ -26,12 +26,9 @@ class Profile(StrEnum):
 
 
 class PauseMode(StrEnum):
-    """How long a pause is: until the buckets are refilled, until their limiter has looked at them again (rate-limiters
-    4.3; not in the specification), or until the second is over.
-    """
+    """How long a pause is: until the buckets are refilled, or until the second is over."""
 
     BUCKET_REFILL = "bucket_refill"
-    WAKE_TIME = "wake_time"
     SECOND_BOUNDARY = "second_boundary"
 
 

@@ -7,17 +7,7 @@ from headgate.core.protocol.gate import Gate, producer_hold
 from headgate.core.protocol.inputs import Trip
 from headgate.core.protocol.outbox import Outbox
 from headgate.core.protocol.outputs import Cause, CommandKind
-from headgate.core.protocol.pause import (
-    Bucket,
-    Duration,
-    Pause,
-    Quote,
-    extension,
-    refill_ns,
-    until_refilled,
-    until_second,
-    wake_ns,
-)
+from headgate.core.protocol.pause import Bucket, Pause, Quote, extension, until_refilled, until_second
 from headgate.core.protocol.producer import Phase, Producer
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings, PauseMode, ViolationPolicy
@@ -154,14 +144,14 @@ class Throttling:
 
     def _pause(self, live: Mapping[Reason, list[Bucket]], now_ms: int) -> Pause:
         if self._looks_at_buckets:
-            return until_refilled(live, self._duration)
+            return until_refilled(live)
         return until_second(now_ms, self._settings.phase_ms, live)
 
     def _extension(self, producer: Producer, now_ms: int) -> Pause:
         held = producer.ordinals.held()
         if self._looks_at_buckets:
             quotes = {reason: producer.quotes[reason] for reason in held}
-            return extension(quotes, now_ms, self._settings.idle_extension_ms, self._duration)
+            return extension(quotes, now_ms, self._settings.idle_extension_ms)
         return until_second(now_ms, self._settings.phase_ms, held)
 
     def _is_above_floor(self, pause: Pause) -> bool:
@@ -169,8 +159,4 @@ class Throttling:
 
     @property
     def _looks_at_buckets(self) -> bool:
-        return self._settings.pause_mode is not PauseMode.SECOND_BOUNDARY
-
-    @property
-    def _duration(self) -> Duration:
-        return wake_ns if self._settings.pause_mode is PauseMode.WAKE_TIME else refill_ns
+        return self._settings.pause_mode is PauseMode.BUCKET_REFILL

@@ -172,10 +172,7 @@ class Oracle:
             ns[reason] = 0
             for balance, rate in buckets:
                 need = max(1, rate // 100) - (balance + rate * (self.now - at) // 1000)
-                wait = need * 10**9 // rate if need > 0 else 0
-                if wait and self.keys["pause_mode"] == "wake_time":
-                    wait += max(16_000_000, 10**9 // rate) + 1
-                ns[reason] = max(ns[reason], wait)
+                ns[reason] = max(ns[reason], need * 10**9 // rate if need > 0 else 0)
         longest = max(ns.values())
         reason = min(reason for reason in ns if ns[reason] == longest)
         ms = (longest + 999_999) // 10**6

@@ -18,7 +18,7 @@ START = 1000
 KEYS = st.fixed_dictionaries(
     {
         WAIT: st.sampled_from((30, 60, 30, 60, 1, 0)),
-        "pause_mode": st.sampled_from(("bucket_refill", "bucket_refill", "wake_time", "second_boundary")),
+        "pause_mode": st.sampled_from(("bucket_refill", "bucket_refill", "second_boundary")),
         "phase_ms": st.sampled_from((0, 100)),
         "freeze_deadlines": st.booleans(),
         "violation_policy": st.sampled_from(("pause", "pause", "off")),
