@@ -1,5 +1,7 @@
 """GateConnection and real gates: producers hear their commands, the gate its receipts, also after the gate was gone."""
 
+import asyncio
+import socket
 import ssl
 import threading
 import time
@@ -10,8 +12,10 @@ from typing import Any
 import pytest
 
 from gate_clients import TIMEOUT_S, MachineGate, running
-from headgate.client import ClientSettings, GateConnection, RateLimitedProducer
+from headgate.client import ClientSettings, GateConnection, RateLimitedProducer, gate_connection
+from headgate.core.protocol.inputs import Trip
 from headgate.core.protocol.settings import BrokerSettings
+from headgate.errors import InvalidArgument
 from headgate.gate.settings import GateSettings
 from unit.client.doubles import ToldLibrary
 
@@ -64,7 +68,7 @@ def test_producers_send_without_a_gate_and_hear_the_one_that_comes_back() -> Non
         assert connection.wait_connected(TIMEOUT_S)
         opened(first, 0)
         first.mark("c", producer=0, balance=1)
-        first.await_that(lambda: first.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+        first.await_that(lambda: IN_TIME in first.feed.metrics.values(), "the receipt")  # extensions follow soon
     with connection, producer:
         assert producer.send("alone").result(TIMEOUT_S) == "alone stored"
         with running(gate_of(port=port)) as second:
@@ -110,7 +114,106 @@ def test_a_closed_connection_leaves_no_thread_and_takes_receipts_without_a_word(
     assert connection.wait_connected(TIMEOUT_S)
     connection.close()
     connection.close()
-    connection.answer(1)
+    producer, library = producer_of(connection, 0)
+    with producer:
+        producer.on_command(1, 0, 0, 1)
+        assert producer.send("goes").result(TIMEOUT_S) == "goes stored"
 
+    assert library.written == ["goes"]
     assert "headgate-client-gate" not in {thread.name for thread in threading.enumerate()}
     gate.await_that(lambda: gate.gate.connections == 0, "the end of the connection")
+
+
+def test_a_gate_that_has_reads_off_for_hours_is_not_left(gate: MachineGate) -> None:
+    """It answers no PING then, and who hangs up has a new machine there, which holds nobody."""
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        assert connection.wait_connected(TIMEOUT_S)
+        opened(gate, 0)
+        gate.condition("c", is_set=True)
+        for _ in range(3):
+            an_hour_passes(connection)
+
+        assert connection.wait_connected(0)
+        assert gate.reads("c") == "off"
+
+
+def an_hour_passes(connection: GateConnection) -> None:
+    """All that the connection's loop waits for within an hour is due, and done."""
+    loop, time_of = connection._loop, connection._loop.time
+    loop.time = lambda: time_of() + 3600  # type: ignore[method-assign]
+    for _ in range(10):
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(TIMEOUT_S)
+
+
+def test_a_gate_whose_machine_is_gone_is_missed_by_the_system() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        gate_connection._keep_alive(client)
+
+        assert client.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+
+
+def test_commands_for_producers_in_turn_are_obeyed_and_answered_in_a_burst_while_threads_compute(
+    gate: MachineGate,
+) -> None:
+    is_over = threading.Event()
+
+    def compute() -> None:
+        while not is_over.is_set():
+            sum(range(1000))
+
+    def burst() -> None:
+        for ordinal in range(1, 201):
+            for number in (0, 1):
+                gate.feed.mark("c", number, [Trip(0, ordinal, [(-1000 * ordinal, 100)])])
+
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        assert connection.wait_connected(TIMEOUT_S)
+        producers = [producer_of(connection, number)[0] for number in (0, 1)]
+        opened(gate, 0, 1)
+        threads = [threading.Thread(target=compute) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        gate.do(burst)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 400, "400 receipts")
+        is_over.set()
+        for producer, thread in zip(producers, threads, strict=True):
+            assert producer.is_throttled()
+            producer.close(0)
+            thread.join()
+
+
+def test_a_connection_that_is_not_enabled_is_never_told_and_its_reads_go_off(gate: MachineGate) -> None:
+    settings = ClientSettings.of({"producers": {0: "t0"}, "enabled": False})
+    with (
+        GateConnection("127.0.0.1", gate.port, "c", enabled=False) as connection,
+        connection.producer(ToldLibrary(), settings) as producer,
+    ):
+        assert connection.wait_connected(TIMEOUT_S)
+        opened(gate, 0)
+        gate.mark("c", producer=0)
+
+        assert (gate.reads("c"), producer.is_throttled()) == ("off", False)
+        assert gate.count("headgate.broker.throttle.fallback.count{cause=no_support}") == 1
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_settings_that_do_not_fit_the_connection_are_refused(gate: MachineGate, enabled: bool) -> None:
+    settings = ClientSettings.of({"producers": {0: "t0"}, "enabled": not enabled})
+    with (
+        GateConnection("127.0.0.1", gate.port, "c", enabled=enabled) as connection,
+        pytest.raises(InvalidArgument, match="enabled"),
+    ):
+        connection.producer(ToldLibrary(), settings)
+
+
+def test_what_listens_but_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate_connection, "ANSWER_TIMEOUT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        connections = []
+        with GateConnection("127.0.0.1", mute.getsockname()[1], "c") as connection:
+            mute.settimeout(TIMEOUT_S)
+            connections += [mute.accept()[0] for _ in range(2)]
+            assert not connection.wait_connected(0)
+        for accepted in connections:
+            accepted.close()

@@ -3,16 +3,21 @@
 import asyncio
 import logging
 import random
+import socket
 import ssl
 import threading
+from collections import deque
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from headgate.client.gate_commands import CommandRouter, ProducerCommands
 from headgate.client.library import Library, Settings, topics
 from headgate.client.producer import RateLimitedProducer
 from headgate.client.threads import join, started
-from headgate.errors import WireError
+from headgate.core.protocol.settings import PartitionedSettings
+from headgate.errors import InvalidArgument, WireError
 from headgate.wire import (
     Command,
     Frame,
@@ -29,11 +34,14 @@ LOG = logging.getLogger(__name__)
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 """Between two attempts to connect; each wait is twice the last one, less up to half of it by chance."""
 ANSWER_TIMEOUT_S = 10.0
-SILENCE_S = 15.0
-"""After so long without a word the gate is asked whether it is there; after twice as long it is not."""
+KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds, seconds, tries: a gate whose machine is gone without a word is noticed in a minute. The system asks, not
+this: a gate that has reads off answers no PING, however long they are off, and who hangs up then is not held any more.
+"""
 LINGER_S = 1.0
 CLOSE_TIMEOUT_S = 5.0
-MOST_AT_ONCE_BYTES = 65_536
+READ_BYTES = 4096
+"""What is read before its receipts are written, all at once: about 150 commands."""
 
 
 class GateConnection:
@@ -41,23 +49,31 @@ class GateConnection:
 
     Connects at once, and again for as long as it is not closed, in a thread of its own. Producers do not wait for it:
     without a gate they send, and windows that are in force run out. A connection that comes after a lost one counts
-    its request ids anew. `problem` says why there is none.
+    its request ids anew, and receipts of the lost one are dropped. `problem` says why there is none.
 
     Arguments: host, port: of the gate. connection: the name whose commands it is to send. token: what the gate asks
-    for. tls: the context to check its certificate with; None: no TLS.
+    for. tls: the context to check its certificate with; None: no TLS. enabled: as in the settings of its producers;
+    false: the feature flag is not set, so the gate tells nothing and turns reads off instead.
     Source: PIP-385; throttle-protocol 5, 9, 13
     """
 
     def __init__(
-        self, host: str, port: int, connection: str, *, token: str | None = None, tls: ssl.SSLContext | None = None
+        self,
+        host: str,
+        port: int,
+        connection: str,
+        *,
+        token: str | None = None,
+        tls: ssl.SSLContext | None = None,
+        enabled: bool = True,
     ) -> None:
         self._place = (host, port)
         self._tls = tls
+        self._enabled = enabled
         self._greeting = pulsar_commands.connect(
-            "headgate", supports_throttle_producer=True, connection=connection, token=token
+            "headgate", supports_throttle_producer=enabled, connection=connection, token=token
         )
-        self._producers: dict[int, RateLimitedProducer] = {}
-        self._writer: asyncio.StreamWriter | None = None
+        self._router = CommandRouter()
         self._connected = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -67,17 +83,19 @@ class GateConnection:
     def producer(self, library: Library, settings: Settings, **options: Any) -> RateLimitedProducer:
         """A RateLimitedProducer that obeys the commands for the producer ids of `settings`.
 
-        options: its own others. Whoever asks closes it, before this connection. Raises InvalidArgument as it does.
+        options: its own others. Whoever asks closes it, before this connection. Raises InvalidArgument as it does, for
+        ids that another producer of this has or had, and where `enabled` is not the same in the settings.
         """
-        made = RateLimitedProducer(library, settings, receipts=self.answer, **options)
-        self._producers = self._producers | dict.fromkeys(topics(settings), made)  # a new one: the thread reads it
+        client = settings.client if isinstance(settings, PartitionedSettings) else settings
+        if client.enabled is not self._enabled:
+            raise InvalidArgument(
+                f"enabled: got {client.enabled} in the settings and {self._enabled} in the connection to the gate; "
+                "allowed is the same in both"
+            )
+        commands = ProducerCommands()
+        self._router.add(topics(settings), commands)
+        commands.producer = made = RateLimitedProducer(library, settings, receipts=commands.answer, **options)
         return made
-
-    def answer(self, request_id: int) -> None:
-        """Send the receipt of a command, from any thread; without a connection there is nobody to send it to."""
-        receipt = Frame(throttle_producer_receipt(Receipt(request_id))).encode()
-        with suppress(RuntimeError):  # closed
-            self._loop.call_soon_threadsafe(self._write, receipt)
 
     def wait_connected(self, timeout_s: float) -> bool:
         """Wait for the gate's greeting; false if the time was over before."""
@@ -126,58 +144,83 @@ class GateConnection:
 
     async def _converse(self) -> None:
         """One connection, from its greeting to its end. Raises what ended it."""
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(ANSWER_TIMEOUT_S) as until_welcome:
             reader, writer = await asyncio.open_connection(*self._place, ssl=self._tls)
-        self._writer, frames = writer, FrameReader()
-        try:
-            self._write(Frame(self._greeting).encode())
-            while received := await self._received(reader):
-                for frame in frames.feed(received):
-                    self._hear(frame.command if isinstance(frame, Frame) else b"")
-        finally:
-            self._writer = None
-            await _closed(writer)
+            frames, outgoing = FrameReader(), _Outgoing(writer)
+            try:
+                _keep_alive(writer.get_extra_info("socket"))
+                outgoing.put(self._greeting)
+                outgoing.flush()
+                while received := await reader.read(READ_BYTES):
+                    for frame in frames.feed(received):
+                        self._hear(frame.command if isinstance(frame, Frame) else b"", outgoing)
+                    outgoing.flush()
+                    if self._connected.is_set():
+                        until_welcome.reschedule(None)
+            finally:
+                await _closed(writer)
         raise ConnectionError("the gate closed the connection")
 
-    async def _received(self, reader: asyncio.StreamReader) -> bytes:
-        for timeout_s in (SILENCE_S if self._connected.is_set() else ANSWER_TIMEOUT_S, SILENCE_S):
-            try:
-                return await asyncio.wait_for(reader.read(MOST_AT_ONCE_BYTES), timeout_s)
-            except TimeoutError:
-                self._write(Frame(pulsar_commands.ping()).encode())
-        raise ConnectionError(f"the gate said nothing for {2 * SILENCE_S:.0f} s")
-
-    def _hear(self, frame: bytes) -> None:
+    def _hear(self, frame: bytes, outgoing: "_Outgoing") -> None:
         try:
-            self._follow(decode_command(frame))
+            self._follow(decode_command(frame), outgoing)
         except WireError as error:
             LOG.warning("the gate on %s port %d sent what cannot be read, and it was dropped: %s", *self._place, error)
 
-    def _follow(self, command: Command) -> None:
+    def _follow(self, command: Command, outgoing: "_Outgoing") -> None:
         match command.type:
             case BaseCommand.CONNECTED:
-                for producer in set(self._producers.values()):
-                    producer.on_connection()
+                self._router.renumber()
                 self.problem = None
                 self._connected.set()
             case BaseCommand.THROTTLE_PRODUCER:
-                self._throttle(ThrottleProducer.decode(command.message))
+                self._router.route(ThrottleProducer.decode(command.message), partial(self._answer, outgoing))
             case BaseCommand.PING:
-                self._write(Frame(pulsar_commands.pong()).encode())
+                outgoing.put(pulsar_commands.pong())
             case BaseCommand.ERROR:
                 raise ConnectionError(f"refused: {CommandError.FromString(command.message).message}")
 
-    def _throttle(self, asked: ThrottleProducer) -> None:
-        """A command for a producer that there is not is one for any other, which counts and answers it."""
-        producer = self._producers.get(asked.producer_id) or next(iter(self._producers.values()), None)
-        if producer is None:
-            LOG.warning("command %d came before there was a producer; it was dropped", asked.request_id)
-            return
-        producer.on_command(asked.request_id, asked.producer_id, asked.reason, asked.pause_ms)
+    def _answer(self, outgoing: "_Outgoing", request_id: int) -> None:
+        """A producer has obeyed, in any thread: that of the connection writes all receipts of a read at its end."""
+        asks_for_flush = outgoing.put(throttle_producer_receipt(Receipt(request_id)))
+        if asks_for_flush and threading.current_thread() is not self._thread:
+            with suppress(RuntimeError):  # closed
+                self._loop.call_soon_threadsafe(outgoing.flush)
 
-    def _write(self, frame: bytes) -> None:
-        if self._writer is not None:
-            self._writer.write(frame)
+
+class _Outgoing:
+    """Commands of one connection, in the order of `put`, which any thread may call; `flush` writes them in one piece.
+
+    Each write lets go of the interpreter, which other threads may keep for 5 ms then: where some compute, a burst of
+    receipts that are written one by one takes half as long again, or twice as long.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._commands: deque[bytes] = deque()
+        self._is_waiting = False
+
+    def put(self, command: bytes) -> bool:
+        """Whether this is the first one since the last flush, so that one has to follow."""
+        self._commands.append(command)
+        is_first, self._is_waiting = not self._is_waiting, True
+        return is_first
+
+    def flush(self) -> None:
+        """Write what waits; what a lost connection waits for is dropped."""
+        self._is_waiting = False  # first: what is put from here on asks for a flush of its own
+        frames = []
+        while self._commands:
+            frames.append(Frame(self._commands.popleft()).encode())
+        if frames and not self._writer.is_closing():
+            self._writer.write(b"".join(frames))
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):  # macOS has another name for the first one
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 async def _closed(writer: asyncio.StreamWriter) -> None:

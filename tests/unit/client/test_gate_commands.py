@@ -1,0 +1,126 @@
+"""Which producer obeys a command, and which connection its receipt goes to."""
+
+import pytest
+
+from headgate.client.gate_commands import CommandRouter, ProducerCommands
+from headgate.core.protocol.reasons import Reason
+from headgate.errors import InvalidArgument
+from headgate.wire import ThrottleProducer
+from unit.client.doubles import Scene, ToldLibrary
+
+
+class Obedient:
+    """A producer that keeps its commands, and answers when it is told to."""
+
+    def __init__(self):
+        self.told = []
+        self.commands = ProducerCommands()
+        self.commands.producer = self
+
+    def on_command(self, request_id, producer_id, reason, pause_ms):
+        self.told.append((request_id, producer_id, reason, pause_ms))
+
+
+class Router:
+    """A router with producers 1 and 2, and the receipts of its connection."""
+
+    def __init__(self):
+        self.router = CommandRouter()
+        self.producers = {number: Obedient() for number in (1, 2)}
+        for number, producer in self.producers.items():
+            self.router.add([number], producer.commands)
+        self.receipts = []
+
+    def command(self, request_id, producer_id=1, receipts=None):
+        command = ThrottleProducer(request_id, producer_id, Reason.TopicProduceQuotaExceeded, 50)
+        self.router.route(command, (self.receipts if receipts is None else receipts).append)
+
+
+def test_each_producer_hears_its_own_commands_numbered_without_gaps():
+    scene = Router()
+    for request_id, producer_id in ((1, 1), (2, 2), (3, 2), (4, 1)):
+        scene.command(request_id, producer_id)
+    reason = Reason.TopicProduceQuotaExceeded
+    assert scene.producers[1].told == [(1, 1, reason, 50), (2, 1, reason, 50)]
+    assert scene.producers[2].told == [(1, 2, reason, 50), (2, 2, reason, 50)]
+
+
+def test_a_receipt_has_the_gates_own_id_and_comes_when_the_producer_answers():
+    scene = Router()
+    scene.command(5, 2)
+    assert scene.receipts == []
+    scene.producers[2].commands.answer(1)
+    assert scene.receipts == [5]
+
+
+def test_a_copy_is_not_obeyed_again_and_answered():
+    scene = Router()
+    scene.command(1)
+    scene.command(1)
+    assert (len(scene.producers[1].told), scene.receipts) == (1, [1])
+
+
+def test_a_command_for_nobody_is_answered():
+    scene = Router()
+    scene.command(1, producer_id=9)
+    assert scene.receipts == [1]
+
+
+def test_an_id_that_is_none_is_neither_obeyed_nor_answered():
+    scene = Router()
+    scene.command(0)
+    assert (scene.producers[1].told, scene.receipts) == ([], [])
+
+
+def test_ids_of_a_new_connection_are_new_and_answered_there():
+    scene, again = Router(), []
+    scene.command(1)
+    scene.router.renumber()
+    scene.command(1, receipts=again)
+    commands = scene.producers[1].commands
+    commands.answer(2)
+    assert (scene.receipts, again) == ([], [1])
+    commands.answer(1)
+    assert (scene.receipts, again) == ([1], [1])
+
+
+def test_a_command_between_the_place_of_a_producer_and_the_producer_is_answered():
+    scene = Router()
+    scene.router.add([3], ProducerCommands())
+    scene.command(1, producer_id=3)
+    assert scene.receipts == [1]
+
+
+def test_a_number_that_was_never_told_is_answered_to_nobody():
+    scene = Router()
+    scene.producers[1].commands.answer(1)
+    assert scene.receipts == []
+
+
+def test_an_id_that_is_taken_is_refused_and_takes_nothing():
+    scene = Router()
+    with pytest.raises(InvalidArgument, match=r"\[2\]"):
+        scene.router.add([2, 3], ProducerCommands())
+    scene.router.add([3], ProducerCommands())
+
+
+def test_the_ids_of_two_producers_in_turn_take_no_more_room_with_time():
+    """A machine of its own for each producer would keep a gap a command if it heard the gate's ids."""
+    router = CommandRouter()
+    scenes = []
+    for number in (1, 2):
+        commands = ProducerCommands()
+        scene = Scene(ToldLibrary(), producers={number: "t"})
+        scene.producer._receipts = commands.answer
+        commands.producer = scene.producer
+        router.add([number], commands)
+        scenes.append(scene)
+    receipts = []
+    for request_id in range(1, 101):
+        command = ThrottleProducer(request_id, 1 + request_id % 2, Reason.TopicProduceQuotaExceeded, 50)
+        router.route(command, receipts.append)
+    assert sorted(receipts) == list(range(1, 101))
+    assert [scene.producer._machine.client._seen.spans for scene in scenes] == [1, 1]
+    assert router._seen.spans == 1
+    for scene in scenes:
+        scene.producer.close(0)
