@@ -176,13 +176,14 @@ async def serve_limited(
     pulsar_port: int,
     door_port: int,
     limited: tuple[str, int] | None,
+    settings: BrokerSettings,
     started: Callable[[LimitedBroker], object],
     stop: asyncio.Event,
 ) -> Door:
     """A gate and a door until `stop` is set. limited: a topic, and how many of its messages a second may be read."""
     clock, counters, metrics = LoopClock(asyncio.get_running_loop()), Counters(), BrokerMetrics()
     door = Door(pulsar_port)
-    door.feed = MachineFeed(BrokerSettings(), clock, metrics, door.heard)
+    door.feed = MachineFeed(settings, clock, metrics, door.heard)
     gate = Gate(GateSettings.of({"--port": 0}), door.feed, clock, counters)
     if limited is not None:
         door.limit = TopicLimit(door.feed, *limited)

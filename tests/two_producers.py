@@ -22,6 +22,7 @@ import pulsar
 
 from headgate.client import ClientSettings, GateConnection, RateLimitedProducer
 from headgate.client.pulsar_library import PulsarLibrary
+from headgate.core.protocol.settings import BrokerSettings
 from limited_broker import LimitedBroker, serve_limited
 from pulsar_standalone import Pulsar
 
@@ -97,23 +98,27 @@ class _Sending(threading.Thread):
             self.sent.latencies_s.append(now_s - sent_s)
 
 
-def _door_process(pulsar_port: int, door_port: int, limited: tuple[str, int] | None, pipe: Pipe) -> None:
+def _door_process(
+    pulsar_port: int, door_port: int, limited: tuple[str, int] | None, receipt_wait_ms: int, pipe: Pipe
+) -> None:
     """The door and its gate, until something is heard from the pipe."""
 
     async def serve() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)
-        door = await serve_limited(pulsar_port, door_port, limited, pipe.send, stop)
+        settings = BrokerSettings.of({"throttleProducerReceiptWaitTimeMillis": receipt_wait_ms})
+        door = await serve_limited(pulsar_port, door_port, limited, settings, pipe.send, stop)
         pipe.send(door.feed.metrics.values())
 
     asyncio.run(serve())
 
 
 class Stack:
-    """A broker, and a door to it while a case runs."""
+    """A broker, and a door to it while a case runs. receipt_wait_ms: of the door's machines; the default of brokers."""
 
-    def __init__(self, broker: Pulsar) -> None:
+    def __init__(self, broker: Pulsar, receipt_wait_ms: int = 100) -> None:
         self._broker = broker
+        self._receipt_wait_ms = receipt_wait_ms
 
     def run(self, case: CaseName, seconds: float) -> Case:
         """Both producers on one connection through the door for so long. What is not acknowledged then is dropped."""
@@ -133,7 +138,8 @@ class Stack:
         context: Any = multiprocessing.get_context("spawn")
         mine, theirs = context.Pipe()
         process = context.Process(
-            target=_door_process, args=(self._broker.port, self._broker.door_port, limited, theirs)
+            target=_door_process,
+            args=(self._broker.port, self._broker.door_port, limited, self._receipt_wait_ms, theirs),
         )
         process.start()
         counted: dict[str, int] = {}
