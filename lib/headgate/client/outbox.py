@@ -1,5 +1,6 @@
 """What is to be carried out, in order, by one thread at a time and under no lock of the machine."""
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -7,6 +8,7 @@ from collections.abc import Callable
 from headgate.client.threads import join, started
 from headgate.core.protocol.client_outputs import Receipt, Write
 
+LOG = logging.getLogger(__name__)
 Outgoing = Write | Receipt
 
 
@@ -50,7 +52,7 @@ class Outbox:
         """Carry out what waits, also what others have put.
 
         wait: whether to wait for a thread that is at it, else that does it all. A call from within the carrying leaves
-        it to that, too.
+        it to that, too. What `carry` raises is raised here, and the rest is left.
         """
         if self._carrier == threading.get_ident():
             return
@@ -59,6 +61,9 @@ class Outbox:
             try:
                 self._carrier = threading.get_ident()
                 self._carry_all()
+            except BaseException:
+                self.leave()
+                raise
             finally:
                 self._carrier = None
                 self._turn.release()
@@ -103,4 +108,11 @@ class Outbox:
     def _run(self) -> None:
         while not self._is_stopped:
             self._left.acquire()
+            while self._has_work():
+                self._carry_out_unless_it_raises()
+
+    def _carry_out_unless_it_raises(self) -> None:
+        try:
             self.carry_out()
+        except BaseException:  # a library's sys.exit() would end all writes to come
+            LOG.exception("a write or a receipt failed")

@@ -110,6 +110,43 @@ def test_an_interrupt_ends_the_turn_and_leaves_the_rest():
     assert carried == [ONE, TWO]
 
 
+def test_after_an_interrupt_of_a_sender_the_outboxs_own_thread_carries_the_rest():
+    def interrupt(outgoing):
+        if outgoing == ONE:
+            raise KeyboardInterrupt
+        is_carried.set()
+
+    is_carried = threading.Event()
+    outbox = Outbox(interrupt)
+    outbox.put(ONE)
+    outbox.put(TWO)
+    with pytest.raises(KeyboardInterrupt):
+        outbox.carry_out()
+    assert is_carried.wait(SOON_S)
+    outbox.stop(SOON_S)
+
+
+def test_an_exit_in_the_outboxs_own_thread_is_logged_and_ends_neither_the_thread_nor_the_rest(caplog):
+    def leave_the_program(outgoing):
+        carried.append(outgoing)
+        if outgoing == TWO:
+            is_carried.set()
+        else:
+            raise SystemExit
+
+    carried, is_carried = [], threading.Event()
+    outbox = Outbox(leave_the_program)
+    outbox.put(ONE)
+    outbox.put(TWO)
+    outbox.leave()
+    assert is_carried.wait(SOON_S)
+
+    outbox.put(THREE)
+    outbox.stop(SOON_S)
+    assert carried == [ONE, TWO, THREE]
+    assert caplog.messages == ["a write or a receipt failed"] * 2
+
+
 def test_receipts_overtake_writes_and_a_write_that_waits_keeps_those_of_its_producer_behind_it():
     waits = {A1}
     carried = []
