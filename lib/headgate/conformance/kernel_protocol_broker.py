@@ -89,7 +89,7 @@ class ArrayBroker:
         return told
 
     def _probed(self, name: str) -> list[Any]:
-        _, _, plain = read(self._state, self._state.connection.to_pylist().index(name))
+        *_, plain = read(self._state, self._state.connection.to_pylist().index(name))
         if plain is None:
             return []
         connection = Connection.from_state(plain, BrokerMetrics())
@@ -97,6 +97,7 @@ class ArrayBroker:
 
     def _run(self, fed: Operations, at_ms: Any, until_ms: int) -> list[Any]:
         result = result_of(run_machines(self._state, fed, self._settings, until_ms, obedient=False))
+        self._state.machines["connections"]["closed_ms"][:] = NONE  # vectors know of no copies of a whole life
         _, *rose = counters_of(result, fed)
         for name, of_name, value in zip(*(column.to_pylist() for column in rose), strict=True):
             self._metrics.add(name, tuple(of_name), value)

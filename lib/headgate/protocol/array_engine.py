@@ -187,7 +187,8 @@ def _lay(pool: Records, table: Columns) -> None:
 
 def _lay_connections(connections: Records, stored: Columns, known: int) -> None:
     """A connection's life is its place, until it begins another one."""
-    connections["off_at_ms"], connections["due_ms"], connections["settings"] = READS_ON, MAX, NONE
+    connections["off_at_ms"], connections["due_ms"] = READS_ON, MAX
+    connections["closed_ms"] = connections["settings"] = NONE
     for name, column in stored.items():
         connections[name][:known] = column
     connections["life"] = np.arange(len(connections))

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headgate.core.kernels.protocol_types import NONE
 from headgate.core.numbers import MAX
 from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker_step import step
+from headgate.core.protocol.checks import is_time
 from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import Input, Open, Receipt
+from headgate.core.protocol.inputs import Close, Connect, Input, Open, Receipt
 from headgate.core.protocol.outputs import Command, CommandKind, Output
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.numbering import Numbering
@@ -20,24 +22,31 @@ from headgate.throttle.columns import places
 
 
 class Machine:
-    """A connection by its name: its machine while it is open, and the number of its last decision.
+    """A connection by its name: its machine while it is open, the number of its last decision, and when it closed.
 
-    Decisions are numbered from 1 on, and go on where a name connects again. `metrics` are those since it was loaded.
+    Decisions are numbered from 1 on, and go on where a name connects again. A life that has been closed is over: what
+    opens or closes a connection at or before `closed_ms` (NONE: no close is known) does nothing.
+    `metrics` are those since it was loaded.
     """
 
-    __slots__ = ("connection", "metrics", "numbering", "seq")
+    __slots__ = ("closed_ms", "connection", "metrics", "numbering", "seq")
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
         self.metrics = BrokerMetrics()
         self.numbering = Numbering()
+        self.closed_ms = NONE
         self.seq = 0
 
     def feed(self, given: Input, settings: BrokerSettings) -> list[Output]:
         """What the input, and the timers before it, emit. A closed connection begins with new numbers."""
+        if isinstance(given, Connect | Close) and is_time(given.at_ms) and given.at_ms <= self.closed_ms:
+            return []
+        was_open = self.connection is not None
         self.connection, emitted = step(self.connection, given, settings, self.metrics)
         if self.connection is None:
             self.numbering = Numbering()
+            self.closed_ms = given.at_ms if was_open else self.closed_ms
         return emitted
 
     def advance(self, at_ms: int) -> list[Output]:
@@ -78,20 +87,23 @@ class Machines:
 
     def _read(self, place: int) -> Machine:
         machine = Machine()
-        seq, numbering, connection = read(self._state, place)
-        machine.seq, machine.numbering = seq, Numbering.from_state(numbering)
+        machine.seq, machine.closed_ms, numbering, connection = read(self._state, place)
+        machine.numbering = Numbering.from_state(numbering)
         if connection is not None:
             machine.connection = Connection.from_state(connection, machine.metrics)
         return machine
 
     def store(self) -> None:
-        """Put what was loaded into the state. A closed connection leaves the number of its last decision, if any."""
+        """Put what was loaded into the state. A closed connection leaves the number of its last decision, if there is
+        one, and when it closed.
+        """
         found = places(self._state.connection, pa.array(list(self._loaded), pa.string()))
         writing = Writing(self._state, found[found >= 0])
         for name, machine in self._loaded.items():
             connection = None if machine.connection is None else machine.connection.state()
             if connection is not None or machine.seq:
-                writing.add(name, machine.seq, machine.due_ms, machine.numbering.state(), connection)
+                numbers = {"seq": machine.seq, "closed_ms": machine.closed_ms, "due_ms": machine.due_ms}
+                writing.add(name, machine.numbering.state(), connection, **numbers)
         writing.finish()
 
 

@@ -19,11 +19,13 @@ PHASES = "".join(Phase)
 Plain = Mapping[str, Any]
 
 
-def read(state: SlotState, place: int) -> tuple[int, dict[str, Any], dict[str, Any] | None]:
-    """The number of a connection's last decision, its Numbering.state() and Connection.state(), None: closed."""
+def read(state: SlotState, place: int) -> tuple[int, int, dict[str, Any], dict[str, Any] | None]:
+    """The number of a connection's last decision, the time of its last close (NONE: none that is known), its
+    Numbering.state() and Connection.state(), None: closed.
+    """
     own = {name: column[place].item() for name, column in state.machines["connections"].items()}
     if not own["is_open"]:
-        return own["seq"], {}, None
+        return own["seq"], own["closed_ms"], {}, None
     rows = {table: _rows(state, table, "connection", place) for table in ("queued", "conditions", "named")}
     producers = [_producer(state, row) for row in _places(state, "producers", "connection", place)]
     settings = json.loads(state.settings[own["settings"]].as_py())
@@ -57,7 +59,7 @@ def read(state: SlotState, place: int) -> tuple[int, dict[str, Any], dict[str, A
             if one["is_open"]
         ],
     }
-    return own["seq"], numbering, connection
+    return own["seq"], own["closed_ms"], numbering, connection
 
 
 def _producer(state: SlotState, place: int) -> dict[str, Any]:
@@ -133,17 +135,19 @@ class Writing:
             if "producer" in columns:
                 columns["producer"] = producer[columns["producer"]]
 
-    def add(self, name: str, seq: int, due_ms: int, numbering: Plain, connection: Plain | None) -> None:
-        """One connection as `read` gives it."""
+    def add(
+        self, name: str, numbering: Plain, connection: Plain | None, *, seq: int, closed_ms: int, due_ms: int
+    ) -> None:
+        """One connection as `read` gives it, and when it acts next."""
         own = self._kept + len(self._connection)
         self._connection.append(name)
         if connection is None:
-            self._rows["connections"].append((0, READS_ON, 0, 0, seq, due_ms, NONE, 0, 0))
+            self._rows["connections"].append((0, READS_ON, 0, 0, seq, due_ms, closed_ms, NONE, 0, 0))
             return
         gate = connection["gate"]
         off_at_ms = READS_ON if gate["off_at_ms"] is None else gate["off_at_ms"]
         settings = _place(self._settings, json.dumps(connection["settings"]))
-        times = (connection["now_ms"], off_at_ms, gate["stood_ms"], connection["issued"], seq, due_ms)
+        times = (connection["now_ms"], off_at_ms, gate["stood_ms"], connection["issued"], seq, due_ms, closed_ms)
         self._rows["connections"].append((*times, settings, 1, int(connection["supports"])))
         self._rows["queued"] += [(own, request_id) for request_id in gate["queued"]]
         marked = {reason: pair for reason, *pair in connection["conditions"]}

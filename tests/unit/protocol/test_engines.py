@@ -25,16 +25,16 @@ def picture(state):
     return {name: _plain(*read(state, place)) for place, name in enumerate(state.connection.to_pylist())}
 
 
-def _plain(seq, numbering, connection):
+def _plain(seq, closed_ms, numbering, connection):
     """Without the zeros of what never was, and in an order."""
     if connection is None:
-        return seq
+        return seq, closed_ms
     told = connection | {"conditions": sorted(row for row in connection["conditions"] if any(row[1:]))}
     for producer in told["producers"]:
         producer["ordinals"] = [row for row in producer["ordinals"] if any(row[1:])]
     counts = [row for row in numbering["counts"] if any(row[2:])]
     conditions = sorted(row for row in numbering["conditions"] if any(row[1:]))
-    return seq, told, sorted(numbering["ids"], key=str), counts, conditions
+    return seq, closed_ms, told, sorted(numbering["ids"], key=str), counts, conditions
 
 
 def assert_equal(batches, rules):

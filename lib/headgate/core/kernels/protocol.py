@@ -223,7 +223,9 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
         error = error_in(m, c, p, operation)
     elif operation.kind != CONNECT:
         error = int64(UNKNOWN_CONNECTION)
-    if error != NONE:
+    if _is_over(connection, operation):
+        pass
+    elif error != NONE:
         m.counters[REJECTED + error] += 1
         letter = m.letters[m.used[LETTERS]]
         m.used[LETTERS] += 1
@@ -235,13 +237,19 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
 
 
 @borrowing
+def _is_over(connection: Any, operation: Any) -> bool:
+    """Whether this opens or closes a life that has been closed: a copy, or one that comes too late."""
+    return operation.kind in (CONNECT, CLOSE) and 0 <= operation.at_ms <= connection.closed_ms
+
+
+@borrowing
 def _make_up(m: Machines, c: int64, operation: Any) -> None:
     """What comes before a row where nobody says what clients there are."""
     connection, at_ms = m.connections[c], operation.at_ms
     if not connection.is_open and operation.kind not in (CONNECT, CLOSE):
         if at_ms < 0:
             m.counters[REJECTED + BAD_TIME] += 1
-        else:
+        elif at_ms > connection.closed_ms:
             _connect(m, c, at_ms, int64(1))
     if operation.name == NONE:
         return
@@ -328,7 +336,7 @@ def _act(m: Machines, c: int64, p: int64, operation: Any) -> None:
     elif kind == CLOSE_PRODUCER:
         close_producer(m, c, p, now_ms)
     elif kind == CLOSE:
-        _close(m, c)
+        _close(m, c, operation.at_ms)
 
 
 @borrowing
@@ -347,12 +355,13 @@ def _open(m: Machines, p: int64, topic: int64) -> None:
 
 
 @borrowing
-def _close(m: Machines, c: int64) -> None:
-    """Forget everything but the number of the last decision."""
+def _close(m: Machines, c: int64, at_ms: int64) -> None:
+    """Forget everything but the number of the last decision, and when this was."""
     connection = m.connections[c]
     if connection.off_at_ms != READS_ON:
         count_off(m, connection.now_ms - connection.off_at_ms)
     forget(connection)
+    connection.closed_ms = at_ms
     m.used[ENDS] = 0
 
 

@@ -63,13 +63,14 @@ SETTINGS = np.dtype(
 )
 CONNECTION = np.dtype(
     _of_ints(
-        *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "settings", "is_open", "supports", "names"),
-        *("life", "holds", "producers", "first_producer", "last_producer", "first_id", "last_id"),
+        *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "closed_ms", "settings", "is_open", "supports"),
+        *("names", "life", "holds", "producers", "first_producer", "last_producer", "first_id", "last_id"),
         *("first_queued", "last_queued", "condition"),
     )
 )
 """off_at_ms: when reads went off, READS_ON. stood_ms: for how long deadlines stood still. due_ms: when it acts next by
-itself, MAX: never. names: producers that have one. holds: producers in P and conditions that are active.
+itself, MAX: never. closed_ms: the time of its last close, NONE: none that is known. names: producers that have one.
+holds: producers in P and conditions that are active.
 """
 PRODUCER = np.dtype(
     [
