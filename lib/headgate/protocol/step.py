@@ -70,7 +70,8 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
 
     The watermark is `delay_ms` below the highest time of the source that is least far, or with a finish at it, and
     never goes back. What is above it waits in the state; what comes behind it is late, and acts at its machine's
-    clock. `state` is changed in place. Returns also how many rows were late.
+    clock, but for publishes, which do not act: read at that clock they might break a promise that they kept.
+    `state` is changed in place. Returns also how many rows were late.
     Source: throttle-protocol 7.1
     """
     rows = pa.concat_tables([state.kept, _inputs(arrived.inputs), rows_of_marks(arrived.marks)]).combine_chunks()
@@ -81,9 +82,15 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
         state.done_ms = max(before_ms, reached_ms - (0 if arrived.finish else rules.delay_ms))
     waits = pc.fill_null(pc.greater(rows["at_ms"], state.done_ms), False)
     state.kept = rows.filter(waits).combine_chunks()
-    late = pc.sum(pc.less_equal(rows["at_ms"], before_ms)).as_py() or 0
-    fed = np.flatnonzero(~waits.to_numpy(zero_copy_only=False))
-    return engine(state, rows, fed, rules), late
+    is_late = pc.fill_null(pc.less_equal(rows["at_ms"], before_ms), False)
+    acts = pc.invert(pc.or_(waits, pc.and_(is_late, _are_publishes(rows))))
+    fed = np.flatnonzero(acts.to_numpy(zero_copy_only=False))
+    return engine(state, rows, fed, rules), pc.sum(is_late).as_py() or 0
+
+
+def _are_publishes(rows: pa.Table) -> pa.ChunkedArray:
+    """Publishes at a time that can be one."""
+    return pc.fill_null(pc.and_(pc.equal(rows["kind"], "publish"), pc.greater_equal(rows["at_ms"], 0)), False)
 
 
 def _inputs(rows: pa.Table) -> pa.Table:

@@ -46,6 +46,21 @@ def test_a_copy_of_a_close_does_not_end_the_life_after_it():
     assert [] == outcome.dead_letters
 
 
+def test_a_copy_of_a_publish_breaks_no_promise_and_is_counted_as_late():
+    """Read again at the machine's clock, in the window that the publish brought about."""
+    publish = given("publish", 5, producer_id=1)
+    outcome = assert_equal([batch([*LIFE, publish], finish_ms=100), batch([publish]), batch(finish_ms=200)], RULES)
+
+    assert [("command", 5)] == told(outcome, "kind", "at_ms")
+    assert [0, 1, 0] == [row["late"] for row in outcome.progress]
+
+
+def test_a_late_publish_at_a_time_that_is_none_is_a_dead_letter():
+    outcome = assert_equal([batch(LIFE, finish_ms=100), batch([given("publish", -1, producer_id=1)])], RULES)
+
+    assert ["bad_time"] == [letter["reason"] for letter in outcome.dead_letters]
+
+
 def test_late_marks_of_an_obedient_connection_that_closed_are_dead_letters():
     close = mark_row(50 * MS, "close", None, topic=None, producer=None)
     batches = [batch((), [mark_row(5 * MS), close], finish_ms=60), batch((), [mark_row(6 * MS)], finish_ms=9000)]
