@@ -119,7 +119,9 @@ def watch_id(m: Machines, c: int64, i: int64) -> None:
     entry, connection, ids = m.ids[i], m.connections[c], m.ids
     producer = m.producers[entry.producer]
     entry.is_queued = 0
-    entry.next = producer.first_id
+    entry.previous, entry.next = NONE, producer.first_id
+    if producer.first_id != NONE:
+        ids[producer.first_id].previous = i
     producer.first_id = i
     producer.open_ids += 1
     chain = _chain(m.ids_by, entry.life, entry.request_id)

@@ -159,13 +159,13 @@ def _answer(m: Machines, c: int64, i: int64) -> None:
     p = m.ids[i].producer
     producer = m.producers[p]
     close_id(m, c, i)
-    if producer.first_id == i:
-        producer.first_id = m.ids[i].next
+    entry = m.ids[i]
+    if entry.previous == NONE:
+        producer.first_id = entry.next
     else:
-        one = producer.first_id
-        while m.ids[one].next != i:
-            one = m.ids[one].next
-        m.ids[one].next = m.ids[i].next
+        m.ids[entry.previous].next = entry.next
+    if entry.next != NONE:
+        m.ids[entry.next].previous = entry.previous
     producer.open_ids -= 1
     if producer.open_ids == 0:
         producer.phase = TRUSTED

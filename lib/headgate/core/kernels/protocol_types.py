@@ -90,10 +90,13 @@ LIMITER = np.dtype(
 )
 """A producer's limiter. marks, unmarks: rows of `marks` so far, by which they are numbered."""
 OPEN_ID = np.dtype(
-    [*_of_ints("life", "producer", "request_id", "is_queued", "before", "after", "next", "same"), ("due_ms", np.uint64)]
+    [
+        *_of_ints("life", "producer", "request_id", "is_queued", "before", "after", "previous", "next", "same"),
+        ("due_ms", np.uint64),
+    ]
 )
 """A command whose receipt was not read. due_ms: in ms of reading. before, after: among those of the connection by due
-time and producer; next: of the same producer, the one before.
+time and producer; previous, next: of the same producer, the last one first.
 """
 QUEUED = np.dtype(_of_ints("life", "request_id", "next"))
 CONDITION = np.dtype(_of_ints("life", "reason", "marked", "released", "begun", "is_set", "next"))
