@@ -215,7 +215,7 @@ def _doubled(pool: Records) -> Records:
 
 
 def _take_back(state: SlotState, machines: Machines) -> None:
-    """The columns of what is left: no lives that are over, no closed producers without numbers."""
+    """The columns of what is left: no lives that are over, no producers that closed."""
     connections = machines.connections
     stay = (connections["is_open"] != 0) | (connections["seq"] > 0)
     place = np.cumsum(stay) - 1

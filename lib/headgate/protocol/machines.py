@@ -12,8 +12,8 @@ from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker_step import step
 from headgate.core.protocol.checks import is_time
 from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import Close, Connect, Input, Open, Receipt
-from headgate.core.protocol.outputs import Command, CommandKind, Output
+from headgate.core.protocol.inputs import Close, CloseProducer, Connect, Input, Open, Receipt
+from headgate.core.protocol.outputs import Command, CommandKind, Output, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.numbering import Numbering
 from headgate.protocol.plain import Writing, read
@@ -47,6 +47,8 @@ class Machine:
         if self.connection is None:
             self.numbering = Numbering()
             self.closed_ms = given.at_ms if was_open else self.closed_ms
+        elif isinstance(given, CloseProducer) and not any(isinstance(output, Rejected) for output in emitted):
+            self.numbering.forget(given.producer)
         return emitted
 
     def advance(self, at_ms: int) -> list[Output]:

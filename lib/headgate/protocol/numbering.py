@@ -27,6 +27,11 @@ class Numbering:
         id_ = self._ids[topic, name] = len(self._ids)
         return id_
 
+    def forget(self, id_: int) -> None:
+        """The producer closed: its names and counts go, as its id is not used again."""
+        self._ids = {pair: own for pair, own in self._ids.items() if own != id_}
+        self._counts = {pair: counts for pair, counts in self._counts.items() if pair[0] != id_}
+
     def id_of(self, topic: str, name: str) -> int | None:
         """The producer's id, None where it has none."""
         return self._ids.get((topic, name))

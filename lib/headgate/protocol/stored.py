@@ -29,7 +29,7 @@ def no_machines() -> dict[str, Columns]:
 
     connection, producer: rows of those tables. topic, name: places in the state's names. settings: in its settings.
     limiters: those that are not as they were born; code: the reason. Rows are in the order of connections; producers
-    by id, ids by due time, producer and number, queued by arrival. A producer that closed stays while it has numbers.
+    by id, ids by due time, producer and number, queued by arrival. A producer that is not open is there for its name.
     """
     return {table: {name: np.empty(0, type_of(table, name)) for name in names} for table, names in _NAMES.items()}
 

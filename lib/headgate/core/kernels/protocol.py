@@ -369,7 +369,8 @@ def _close(m: Machines, c: int64, at_ms: int64) -> None:
 def forget(connection: Any) -> None:
     """Be no connection."""
     connection.now_ms = connection.stood_ms = connection.issued = 0
-    connection.is_open = connection.supports = connection.names = connection.holds = connection.producers = 0
+    connection.is_open = connection.supports = connection.names = connection.holds = 0
+    connection.producers = connection.is_unordered = 0
     connection.off_at_ms, connection.life, connection.settings = READS_ON, NONE, NONE
     connection.first_producer = connection.last_producer = connection.first_id = connection.last_id = NONE
     connection.first_queued = connection.last_queued = connection.condition = NONE

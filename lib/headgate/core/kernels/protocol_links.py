@@ -40,7 +40,7 @@ def find_producer(m: Machines, life: int64, id_: int64) -> int64:
 
 @borrowing
 def add_producer(m: Machines, c: int64, id_: int64) -> int64:
-    """A record for a producer that has none: not open, in its place by id among those of the connection."""
+    """A record for a producer that has none: not open, the last of the connection; see `sort_producers`."""
     p = m.used[PRODUCERS]
     m.used[PRODUCERS] += 1
     connection, producers = m.connections[c], m.producers
@@ -52,27 +52,79 @@ def add_producer(m: Machines, c: int64, id_: int64) -> int64:
     producer.same = m.producers_by[chain]
     m.producers_by[chain] = p
     before = connection.last_producer
-    while before != NONE and producers[before].id > id_:
-        before = producers[before].before
-    after = connection.first_producer if before == NONE else producers[before].next
-    producer.before, producer.next = before, after
+    producer.before, producer.next = before, NONE
     if before == NONE:
         connection.first_producer = p
     else:
         producers[before].next = p
-    if after == NONE:
-        connection.last_producer = p
-    else:
-        producers[after].before = p
+        connection.is_unordered |= producers[before].id > id_
+    connection.last_producer = p
     connection.producers += 1
     return p
+
+
+@borrowing
+def sort_producers(m: Machines, c: int64) -> None:
+    """Have the connection's producers by id: a merge sort of their links, whose runs are `width` long."""
+    connection, producers, width = m.connections[c], m.producers, 1
+    while connection.is_unordered and width < connection.producers:
+        one, last = connection.first_producer, int64(NONE)
+        while one != NONE:
+            other, left, right = one, 0, width
+            while left < width and other != NONE:
+                other, left = producers[other].next, left + 1
+            while left > 0 or (right > 0 and other != NONE):
+                if left > 0 and (right == 0 or other == NONE or producers[one].id <= producers[other].id):
+                    p, one, left = one, producers[one].next, left - 1
+                else:
+                    p, other, right = other, producers[other].next, right - 1
+                producers[p].before = last
+                if last == NONE:
+                    connection.first_producer = p
+                else:
+                    producers[last].next = p
+                last = p
+            one = other
+        producers[last].next = NONE
+        connection.last_producer = last
+        width *= 2
+    connection.is_unordered = 0
+
+
+@borrowing
+def drop_producer(m: Machines, c: int64, p: int64) -> None:
+    """Forget a record that has no id and no window; the names that it has find nothing any more."""
+    producer, connection, producers = m.producers[p], m.connections[c], m.producers
+    if producer.before == NONE:
+        connection.first_producer = producer.next
+    else:
+        producers[producer.before].next = producer.next
+    if producer.next == NONE:
+        connection.last_producer = producer.before
+    else:
+        producers[producer.next].before = producer.before
+    chain = _chain(m.producers_by, producer.life, producer.id)
+    if m.producers_by[chain] == p:
+        m.producers_by[chain] = producer.same
+    else:
+        one = m.producers_by[chain]
+        while producers[one].same != p:
+            one = producers[one].same
+        producers[one].same = producer.same
+    producer.life, producer.is_open = NONE, 0
+    connection.producers -= 1
 
 
 @borrowing
 def find_named(m: Machines, life: int64, topic: int64, name: int64) -> int64:
     named = m.named
     i = m.named_by[_chain(m.named_by, life, topic * _NAMES + name)]
-    while i != NONE and (named[i].life != life or named[i].name != name or named[i].topic != topic):
+    while i != NONE and (
+        named[i].life != life
+        or named[i].name != name
+        or named[i].topic != topic
+        or m.producers[named[i].producer].life == NONE
+    ):
         i = named[i].same
     return i
 

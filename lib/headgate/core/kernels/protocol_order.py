@@ -5,6 +5,7 @@ from numpy import int64
 
 from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.protocol_links import sort_producers
 from headgate.core.kernels.protocol_types import CONDITIONS, IDS, NONE, PRODUCERS, QUEUE, Machines
 
 Owned = tuple[Ints, Ints]
@@ -20,6 +21,7 @@ def order(m: Machines, connections: Ints) -> tuple[Owned, Ints, Owned, Owned]:
     conditions, of_condition = np.empty(m.used[CONDITIONS], int64), np.empty(m.used[CONDITIONS], int64)
     n, open_ids, waiting, known = 0, 0, 0, 0
     for c in connections:
+        sort_producers(m, c)
         connection = m.connections[c]
         p = connection.first_producer
         while p != NONE:

@@ -9,7 +9,15 @@ from typing import Any
 from numpy import int64, uint64
 
 from headgate.core.kernels.compiled import borrowing
-from headgate.core.kernels.protocol_links import close_id, drop_end, find_id, open_id, watch_end
+from headgate.core.kernels.protocol_links import (
+    close_id,
+    drop_end,
+    drop_producer,
+    find_id,
+    open_id,
+    sort_producers,
+    watch_end,
+)
 from headgate.core.kernels.protocol_outbox import breach, command, count_off, decision
 from headgate.core.kernels.protocol_pauses import extension, in_ms, longest_ns, until_second
 from headgate.core.kernels.protocol_types import (
@@ -23,7 +31,6 @@ from headgate.core.kernels.protocol_types import (
     HOLDING,
     IGNORED,
     IN_TIME,
-    LIMITERS,
     NEVER,
     NO_RECEIPT,
     NO_SUPPORT,
@@ -301,13 +308,9 @@ def _leave(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
 
 @borrowing
 def close_producer(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
-    """The producer is gone, and its hold with it."""
+    """The producer is gone, and its hold, names and numbers with it."""
     _leave(m, c, p, now_ms)  # 19
-    m.producers[p].is_open, m.producers[p].topic = 0, NONE
-    for reason in range(LIMITERS):
-        limiter = m.limiters[p, reason]
-        limiter.marked = limiter.released = limiter.quoted_ms = limiter.buckets = 0
-        limiter.balance_0 = limiter.rate_0 = limiter.balance_1 = limiter.rate_1 = 0
+    drop_producer(m, c, p)
 
 
 @borrowing
@@ -342,6 +345,7 @@ def set_condition(m: Machines, c: int64, tripped_by: int64, reason: int64, ordin
     if reason == _BROKER and tripped_by != NONE:
         breach(m, c, reason, m.producers[tripped_by].topic)
     if connection.supports and m.settings[connection.settings].wait_ms > 0 and reason <= _BROKER:
+        sort_producers(m, c)
         p = connection.first_producer
         while p != NONE:
             if m.producers[p].is_open:

@@ -64,13 +64,13 @@ SETTINGS = np.dtype(
 CONNECTION = np.dtype(
     _of_ints(
         *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "closed_ms", "settings", "is_open", "supports"),
-        *("names", "life", "holds", "producers", "first_producer", "last_producer", "first_id", "last_id"),
-        *("first_queued", "last_queued", "condition"),
+        *("names", "life", "holds", "producers", "is_unordered", "first_producer", "last_producer"),
+        *("first_id", "last_id", "first_queued", "last_queued", "condition"),
     )
 )
 """off_at_ms: when reads went off, READS_ON. stood_ms: for how long deadlines stood still. due_ms: when it acts next by
 itself, MAX: never. closed_ms: the time of its last close, NONE: none that is known. names: producers that have one.
-holds: producers in P and conditions that are active.
+holds: producers in P and conditions that are active. is_unordered: its producers are not linked by id.
 """
 PRODUCER = np.dtype(
     [
@@ -79,8 +79,8 @@ PRODUCER = np.dtype(
         ("end_ms", np.uint64),
     ]
 )
-"""end_ms, reason: of its window, in TOLD and TRUSTED alone. One that closed stays for its numbers. place: in the heap
-of ends.
+"""end_ms, reason: of its window, in TOLD and TRUSTED alone. One that is not open stays for its name. life: NONE once
+it closed. place: in the heap of ends.
 """
 LIMITER = np.dtype(
     _of_ints(
