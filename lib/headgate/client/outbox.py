@@ -51,22 +51,28 @@ class Outbox:
     def carry_out(self, *, wait: bool = True) -> None:
         """Carry out what waits, also what others have put.
 
-        wait: whether to wait for a thread that is at it, else that does it all. A call from within the carrying leaves
-        it to that, too. What `carry` raises is raised here, and the rest is left.
+        wait: whether to wait for a thread that is at it, and for the library's room; else receipts alone are carried
+        out here, and the rest is left. A call from within the carrying leaves it to that, too. What `carry` raises is
+        raised here, and the rest is left.
         """
         if self._carrier == threading.get_ident():
             return
         # Asked again after each turn: one who found the turn taken has gone away, and left here what he put.
-        while self._has_work() and self._turn.acquire(blocking=wait):
+        while (self._has_work() if wait else self._receipts) and self._turn.acquire(blocking=wait):
             try:
                 self._carrier = threading.get_ident()
-                self._carry_all()
+                if wait:
+                    self._carry_all()
+                else:
+                    self._carry_receipts()
             except BaseException:
                 self.leave()
                 raise
             finally:
                 self._carrier = None
                 self._turn.release()
+        if not wait:
+            self.leave()
 
     def leave(self) -> None:
         """Have what waits, if anything, carried out soon; never blocks."""
@@ -90,6 +96,10 @@ class Outbox:
                 self._carry(self._receipts.popleft())
             else:
                 self._carry_write(self._writes.popleft())
+
+    def _carry_receipts(self) -> None:
+        while self._receipts:
+            self._carry(self._receipts.popleft())
 
     def _carry_write(self, write: Write) -> None:
         kept = self._kept.get(write.producer_id)

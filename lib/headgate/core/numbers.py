@@ -8,6 +8,7 @@ from headgate.errors import InvalidArgument
 MAX = 2**63 - 1
 MIN = -(2**63)
 SECOND_NS = 1_000_000_000
+SECOND_MS = 1000
 MILLISECOND_NS = 1_000_000
 
 

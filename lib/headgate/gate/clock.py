@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-SECOND_MS = 1000
+from headgate.core.numbers import SECOND_MS
 
 
 class LoopClock:

@@ -5,6 +5,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
+from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.errors import EndpointError
 from headgate.gate.connection import LINGER_MS, ClientConnection, Host
@@ -18,7 +19,6 @@ SOCKET_BUFFER_BYTES = 65_536
 """What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
 KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """A client that does not answer for 30 s has vanished: seconds, seconds, probes, ms. Linux has all of them."""
-SECOND_MS = 1000
 BREATH_S = 0.1
 REFUSED = "headgate.gate.connection.refused.count"
 

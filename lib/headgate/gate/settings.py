@@ -13,7 +13,6 @@ from headgate.core.settings_keys import Setting, integer
 from headgate.errors import ConfError, EndpointError
 
 MAX_TOKEN_BYTES = 4096
-SECOND_MS = 1000
 
 
 def _path(key: str) -> Any:

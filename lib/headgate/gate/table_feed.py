@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headgate.core.numbers import MAX
+from headgate.core.numbers import MAX, SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.reasons import received
 from headgate.errors import TableError
@@ -14,7 +14,6 @@ from headgate.gate.feed import Link, NameTaken, Seat
 from headgate.gate.receipts import ReceiptLog
 from headgate.wire import ThrottleProducer
 
-SECOND_MS = 1000
 COMMANDS = "headgate.gate.command.count"
 RECEIPTS = "headgate.gate.receipt.count"
 _NUMBERS = ("seq", "at_ms", "request_id", "producer_id", "pause_for_millis")

@@ -133,7 +133,10 @@ def test_a_receipt_may_be_answered_with_a_send_that_is_written():
     """As a notice does not keep it back."""
     with scene_of() as scene:
         scene.producer._receipts = lambda _: scene.producer.send("a")
+        is_written = threading.Event()
+        scene.library.on_write = lambda _: is_written.set()
         scene.producer.on_command(1, 0, 2, 0)
+        assert is_written.wait(SOON_S)
         assert scene.library.written == ["a"]
 
 

@@ -33,6 +33,23 @@ def call():
         yield call
 
 
+def test_who_must_not_wait_carries_receipts_alone_and_leaves_writes_to_the_outboxs_own_thread():
+    carried, is_written = [], threading.Event()
+
+    def carry(outgoing):
+        carried.append((outgoing, threading.current_thread().name))
+        if outgoing == A1:
+            is_written.set()
+
+    outbox = Outbox(carry)
+    outbox.put(A1)
+    outbox.put(ONE)
+    outbox.carry_out(wait=False)
+    assert is_written.wait(SOON_S)
+    outbox.stop(SOON_S)
+    assert carried == [(ONE, threading.current_thread().name), (A1, "headgate-client-writer")]
+
+
 def test_who_carries_out_carries_what_others_put():
     carried = Carried()
     outbox = Outbox(carried.carry)

@@ -1,19 +1,14 @@
 """What many producers, or many commands of one, cost: nothing once they are gone, and time in line with their count."""
 
 import random
-import time
 
 import pytest
 
-from headgate.core.protocol.settings import BrokerSettings
-from headgate.protocol.array_engine import run_arrays
-from headgate.protocol.step import ProtocolRules
-from unit.protocol.runs import BOTH, RULES, TOPIC, batch, given, mark_row, run, told, trip
+from unit.protocol.runs import BOTH, RULES, TOPIC, batch, given, mark_row, told
 from unit.protocol.test_engines import assert_equal
 
 MS = 1_000_000
 OPENED = [given("connect", 0, supports_throttle=True)]
-MANY = 20_000
 
 
 def opened(at_ms, id_, name=None):
@@ -60,32 +55,3 @@ def test_notices_go_in_the_order_of_ids_whatever_the_order_of_the_opens(cut):
 
     left = sorted(set(ids) - set(ids[::5]))
     assert [("command", id_) for id_ in left] == told(outcome, "kind", "producer_id")[:-1]
-
-
-def cpu_s(rows, **settings):
-    """Seconds of this process for the rows, in the array form."""
-    rules = ProtocolRules(settings=BrokerSettings(**settings), sources=frozenset({"inputs"}))
-    blocks = batch(rows)
-    run([batch(OPENED)], rules, engine=run_arrays)
-    began_s = time.process_time()
-    run([blocks], rules, engine=run_arrays)
-    return time.process_time() - began_s
-
-
-def test_opens_in_any_order_of_ids_take_about_as_long():
-    ids = random.Random(1).sample(range(MANY), MANY)
-    ascending, shuffled = ([opened(at_ms, id_) for at_ms, id_ in enumerate(of, 1)] for of in (sorted(ids), ids))
-
-    assert cpu_s(OPENED + shuffled) < 3 * cpu_s(OPENED + ascending)
-
-
-def test_receipts_of_one_producer_take_about_as_long_in_any_order():
-    marked = [given("mark", 2 + n, producer_id=1, trips=[trip(0, n + 1, (-1000 * (n + 1), 10))]) for n in range(MANY)]
-    oldest_first = [given("receipt", 2 + MANY + n, request_id=1 + n) for n in range(MANY)]
-    newest_first = [given("receipt", 2 + MANY + n, request_id=MANY - n) for n in range(MANY)]
-    first, last = (
-        cpu_s([*OPENED, opened(1, 1), *marked, *receipts], receipt_wait_ms=10**9)
-        for receipts in (oldest_first, newest_first)
-    )
-
-    assert first < 3 * last

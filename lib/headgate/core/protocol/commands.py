@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from headgate.core.numbers import MAX
+from headgate.core.protocol.checks import is_time
 
 
 class Outcome(StrEnum):
@@ -44,8 +45,8 @@ class ThrottleCommand:
 
     @property
     def has_issue_time(self) -> bool:
-        """Whether the time of the decision can be one: an integer, or None."""
-        return self.issued_at_ms is None or type(self.issued_at_ms) is int
+        """Whether the time of the decision can be one: an integer from 0 to 2^63-1, or None."""
+        return self.issued_at_ms is None or is_time(self.issued_at_ms)
 
     def end_ms(self, now_ms: int, clock_skew_ms: int) -> int:
         """The end of its pause: from arrival for a frame, from the decision, less the skew of clocks, for a row."""

@@ -155,20 +155,3 @@ Input = (
     | Close
     | Probe
 )
-
-Place = tuple[int, int, int, int, str]
-
-
-def place(given: Input, event_id: str) -> Place:
-    """Where an input stands among those of its connection, as a key to sort by.
-
-    By time, rank, producer (none first), ordinal or request id, and event id. A mark has an ordinal per trip and none
-    of its own: marks of one producer in one millisecond are in the order of their event ids.
-    """
-    producer = getattr(given, "producer", None)
-    number = getattr(given, "request_id", getattr(given, "ordinal", None))
-    return (_null_first(given.at_ms), given.RANK, _null_first(producer), _null_first(number), event_id)
-
-
-def _null_first(value: int | None) -> int:
-    return NULL if value is None else value

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from headgate.core.numbers import MAX, MILLISECOND_NS, SECOND_NS
+from headgate.core.numbers import MAX, MILLISECOND_NS, SECOND_MS, SECOND_NS
 from headgate.core.protocol.reasons import Reason
 
-SECOND_MS = 1000
 TARGET_DIVISOR = 100
 """A bucket lets go at one hundredth of its rate: target and pause of rate-limiters 2.4, where capacity = rate."""
 

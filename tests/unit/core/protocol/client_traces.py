@@ -62,8 +62,8 @@ def _timed(moves):
 
 
 def _issued(command, age_ms, at_ms):
-    """A command with an age is a row, issued that long ago."""
-    return command if age_ms is None else replace(command, issued_at_ms=at_ms - age_ms)
+    """A command with an age is a row, issued that long ago, at 0 at the earliest."""
+    return command if age_ms is None else replace(command, issued_at_ms=max(0, at_ms - age_ms))
 
 
 traces = st.lists(st.tuples(steps_ms, operations), min_size=10, max_size=50).map(_timed)
