@@ -1,0 +1,1 @@
+"""The entry caches of brokers in event time (PIP-430, entry-cache)."""
