@@ -9,6 +9,7 @@ from typing import Any
 
 from headgate.conformance.adapters import (
     buckets,
+    cache_parts,
     connections,
     dispatch,
     protocol_broker,
@@ -24,6 +25,7 @@ from headgate.conformance.emitted import EmittingFactory, replay_emitted
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import TimedFactory, replay_timed
 from headgate.conformance.vector_file import Vector
+from headgate.conformance.wanted import WantedFactory, replay_wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,10 @@ def _emitting(factories: Mapping[str, EmittingFactory]) -> dict[str, Kind]:
     return {name: Kind(replay_emitted, factory) for name, factory in factories.items()}
 
 
+def _wanting(factories: Mapping[str, WantedFactory]) -> dict[str, Kind]:
+    return {name: Kind(replay_wanted, factory) for name, factory in factories.items()}
+
+
 RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connections.KINDS}
 
 KINDS: dict[str, Kind] = {
@@ -58,6 +64,14 @@ KINDS: dict[str, Kind] = {
             "client": protocol_client.client,
             "partitioned": protocol_client.partitioned,
             "formula": protocol_formulas.FormulaOperations,
+        }
+    ),
+    **_wanting(
+        {
+            "queue": cache_parts.QueueAdapter,
+            "manager": cache_parts.ManagerAdapter,
+            "range_cache": cache_parts.RangeCacheAdapter,
+            "cursor_rank": cache_parts.CursorRankAdapter,
         }
     ),
 }

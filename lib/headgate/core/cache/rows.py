@@ -54,7 +54,7 @@ class Removed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one row did, with the ticks before it and the pass after it; `dead`: why it was refused, None if it was not."""
+    """What one row did, with the ticks before it and the pass after it; `dead`: why it was refused, or None."""
 
     hits: int = 0
     misses: int = 0

@@ -37,7 +37,7 @@ def long_after_seed_1(case):
 
 
 @pytest.mark.parametrize(
-    ("family", "seed", "sizes", "count", "added", "read", "published"), map(long_after_seed_1, PUBLISHED)
+    ("family", "seed", "sizes", "count", "added", "read", "published"), [long_after_seed_1(case) for case in PUBLISHED]
 )
 def test_rows_are_those_whose_digest_the_specification_tells(family, seed, sizes, count, added, read, published):
     rows = list(generate(family, seed, sizes))
