@@ -38,6 +38,12 @@ class WireError(CoreError):
         super().__init__(f"{code}: {message}")
 
 
+class BadArgument(CoreError):
+    """A size pass that is asked to free nothing (entry-cache.md 6)."""
+
+    code = "bad_argument"
+
+
 class Closed(CoreError):
     """An operation on a classic window that was closed (rate-limiters.md 7)."""
 

@@ -1,6 +1,6 @@
 """Kinds queue, manager, range_cache and cursor_rank: the parts of an entry cache, each alone (entry-cache 18)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.conformance.wanted import Seen
@@ -139,21 +139,17 @@ class RangeCacheAdapter:
 
     def perform(self, op: str, given: Fields) -> Seen:
         """Run `op`."""
-        operation = known(
-            {
-                "put": self._put,
-                "put_many": self._put_many,
-                "get": self._get,
-                "range": self._range,
-                "remove_range": self._remove_range,
-                "time_pass": lambda given: self._after(self._queue.time_pass(given["t"], given["cutoff"])),
-                "size_pass": lambda given: self._after(self._queue.size_pass(given["t"], given["need"])),
-                "check": lambda _: {},
-            },
-            op,
-            "op",
-        )
-        return {**operation(given), "left": self._left, "pages": self._cache.page_count}
+        operations: dict[str, Callable[[Fields], Seen]] = {
+            "put": self._put,
+            "put_many": self._put_many,
+            "get": self._get,
+            "range": self._range,
+            "remove_range": self._remove_range,
+            "time_pass": lambda given: self._after(self._queue.time_pass(given["t"], given["cutoff"])),
+            "size_pass": lambda given: self._after(self._queue.size_pass(given["t"], given["need"])),
+            "check": lambda _: {},
+        }
+        return {**known(operations, op, "op")(given), "left": self._left, "pages": self._cache.page_count}
 
     def _put(self, given: Fields) -> Seen:
         accepted = self._insert(tuple(given["pos"]), given["t"], given.get("size"), given.get("text"))

@@ -1,4 +1,4 @@
-"""The cursors of a topic: where they read, how often they wake up, and how many are behind one (entry-cache 1, 5.2, 8)."""
+"""The cursors of a topic: where they read, how often they wake up, how many are behind one (entry-cache 1, 5.2, 8)."""
 
 from bisect import bisect_left, bisect_right, insort
 
@@ -17,7 +17,9 @@ class Cursor:
 
     __slots__ = ("has_moved", "interval_us", "last_wake_us", "mark", "name", "ranked", "read", "registration")
 
-    def __init__(self, name: str, registration: int, position: Position | None, now_us: int, interval_us: int) -> None:
+    def __init__(  # noqa: PLR0917  all of them are the state
+        self, name: str, registration: int, position: Position | None, now_us: int, interval_us: int
+    ) -> None:
         self.name = name
         self.registration = registration
         self.read = position

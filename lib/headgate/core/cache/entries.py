@@ -1,13 +1,9 @@
 """A cached entry, and the count of reads still expected of it (entry-cache 1, 3)."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
+from headgate.core.cache.receive_buffers import Chunk
 from headgate.core.cache.rows import Position
-
-if TYPE_CHECKING:
-    from headgate.core.cache.receive_buffers import Chunk
 
 
 class Handler:
@@ -32,7 +28,9 @@ class Entry:
 
     __slots__ = ("accessed", "chunk", "handler", "is_queued", "ledger", "number", "requeues", "size", "topic", "ts_us")
 
-    def __init__(self, topic: Any, ledger: int, number: int, size: int, ts_us: int, handler: Handler | None) -> None:
+    def __init__(  # noqa: PLR0917  called for every insertion: keywords cost
+        self, topic: Any, ledger: int, number: int, size: int, ts_us: int, handler: Handler | None
+    ) -> None:
         self.topic = topic
         self.ledger = ledger
         self.number = number

@@ -5,13 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from headgate.core.cache.entries import Entry
-from headgate.errors import CoreError
-
-
-class BadArgument(CoreError):
-    """A size pass that is asked to free nothing."""
-
-    code = "bad_argument"
+from headgate.errors import BadArgument
 
 
 @dataclass(slots=True)
