@@ -10,6 +10,7 @@ from typing import Any
 from headgate.conformance.adapters import (
     buckets,
     cache_parts,
+    cache_trace,
     connections,
     dispatch,
     protocol_broker,
@@ -74,4 +75,5 @@ KINDS: dict[str, Kind] = {
             "cursor_rank": cache_parts.CursorRankAdapter,
         }
     ),
+    "cache_trace": Kind(cache_trace.replay_trace, cache_trace.cache_of),
 }

@@ -60,7 +60,7 @@ class QueueAdapter:
 
     def _put(self, name: str, given: Fields) -> None:
         handler = Handler(given["expected"]) if given["expected"] else None
-        entry = Entry(None, 0, 0, given["size"], given["t"], handler)
+        entry = Entry(None, 0, 0, given["size"], given["t"], handler, None)
         self._entries[name] = entry
         self._names[entry] = name
         self._queue.append(entry)
@@ -164,7 +164,7 @@ class RangeCacheAdapter:
 
     def _insert(self, position: Position, at_us: int, size: int | None, text: str | None) -> bool:
         size_bytes = len((text or "").encode()) if size is None else size
-        entry = Entry(None, *position, size_bytes, at_us, None)
+        entry = Entry(None, *position, size_bytes, at_us, None, None)
         if not self._cache.add(entry):
             return False
         self._queue.append(entry)

@@ -17,9 +17,7 @@ class Cursor:
 
     __slots__ = ("has_moved", "interval_us", "last_wake_us", "mark", "name", "ranked", "read", "registration")
 
-    def __init__(  # noqa: PLR0917  all of them are the state
-        self, name: str, registration: int, position: Position | None, now_us: int, interval_us: int
-    ) -> None:
+    def __init__(self, name: str, registration: int, position: Position | None, now_us: int, interval_us: int) -> None:
         self.name = name
         self.registration = registration
         self.read = position

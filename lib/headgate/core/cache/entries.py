@@ -29,7 +29,7 @@ class Entry:
     __slots__ = ("accessed", "chunk", "handler", "is_queued", "ledger", "number", "requeues", "size", "topic", "ts_us")
 
     def __init__(  # noqa: PLR0917  called for every insertion: keywords cost
-        self, topic: Any, ledger: int, number: int, size: int, ts_us: int, handler: Handler | None
+        self, topic: Any, ledger: int, number: int, size: int, ts_us: int, handler: Handler | None, chunk: Chunk | None
     ) -> None:
         self.topic = topic
         self.ledger = ledger
@@ -39,7 +39,7 @@ class Entry:
         self.handler = handler
         self.requeues = 0
         self.accessed = False
-        self.chunk: Chunk | None = None
+        self.chunk = chunk
         self.is_queued = False
 
     @property

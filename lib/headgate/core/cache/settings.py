@@ -221,12 +221,13 @@ _DYNAMIC = {
 }
 _PROFILES: dict[Profile, dict[str, Any]] = {
     Profile.PIP: {},
-    Profile.V4_2: {"extend_accessed": True, "batch_read_copies": False},
+    Profile.V4_2: {"extend_accessed": True, "adopt_handler": False, "batch_read_copies": False},
     Profile.V4_0: {
         "policy": PolicyName.SIZE_PROPORTIONAL,
         "strategy": False,
         "max_requeue": 0,
         "grace_ms": 0,
+        "adopt_handler": False,
         "batch_read_copies": False,
     },
 }

@@ -38,7 +38,7 @@ def test_a_profile_gives_the_values_of_keys_that_are_left_out(
 
     assert policy is settings.policy
     assert (strategy, requeue, accessed) == (settings.strategy, settings.max_requeue, settings.extend_accessed)
-    assert (grace_ms, copies) == (settings.grace_ms, settings.batch_read_copies)
+    assert (grace_ms, copies, copies) == (settings.grace_ms, settings.batch_read_copies, settings.adopt_handler)
 
 
 def test_the_grace_is_twice_the_threshold_that_the_cache_starts_with():

@@ -1,0 +1,118 @@
+"""Kind cache_trace: rows of a broker as arrays, what each did, and what is cached in between (entry-cache 18)."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from headgate.conformance.equality import json_equal
+from headgate.conformance.report import Mismatch
+from headgate.conformance.vector_file import Vector, field_of
+from headgate.conformance.wanted import MISMATCHES_PER_VECTOR, Seen, crashed, observed
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.policies.pip430 import Pip430
+from headgate.core.cache.rows import Kind, Outcome, Row
+from headgate.core.cache.settings import CacheSettings, PolicyName
+from headgate.core.cache.topic import Topic
+from headgate.errors import ConformanceError
+
+CHECK, ADVANCE = "check", "advance"
+ROW_LENGTH = 9
+
+
+def cache_of(config: Mapping[str, Any]) -> Cache:
+    """A fresh cache."""
+    return Cache(CacheSettings.of(config))
+
+
+def replay_trace(factory: Any, vector: Vector) -> list[Mismatch]:
+    """Feed the rows in order and return the first mismatches. Raises ConformanceError for a malformed vector."""
+    return list(islice(_mismatches(factory, vector), MISMATCHES_PER_VECTOR))
+
+
+def _mismatches(factory: Any, vector: Vector) -> Iterator[Mismatch]:
+    ops = field_of(vector, "ops", list)
+    try:
+        cache = factory(field_of(vector, "config", dict))
+        if cache.settings.policy is PolicyName.BELADY:
+            cache.foresee([_row(place, op) for place, op in enumerate(ops) if _is_row(op)])
+    except ConformanceError:
+        raise
+    except Exception as crash:  # noqa: BLE001  one broken object must not hide the other vectors
+        yield Mismatch("config", "construct", {}, crashed(crash))
+        return
+    for place, op in enumerate(ops):
+        want = _want(op)
+        try:
+            got: Any = observed(want, _performed(cache, place, op))
+        except ConformanceError:
+            raise
+        except Exception as crash:  # noqa: BLE001  as above
+            got = crashed(crash)
+        if not json_equal(want, got):
+            yield Mismatch(f"ops[{place}]", _name(op), want, got)
+
+
+def _name(op: list[Any]) -> str:
+    return str(op[0] if op[0] == CHECK else op[1])
+
+
+def _is_row(op: list[Any]) -> bool:
+    return _name(op) not in {CHECK, ADVANCE}
+
+
+def _want(op: list[Any]) -> dict[str, Any]:
+    """What the op wants; a row that says nothing of `dead` has to be accepted."""
+    want: dict[str, Any] = op[-1]
+    return {"dead": None, **want} if _is_row(op) else want
+
+
+def _row(place: int, op: list[Any]) -> Row:
+    if op[1] == Kind.CONF:
+        return Row(op[0], place, Kind.CONF, conf=op[2])
+    if len(op) != ROW_LENGTH:
+        raise ConformanceError(f"malformed vector: ops[{place}] has {len(op)} fields, a row has {ROW_LENGTH}")
+    t_us, kind, topic, cursor, ledger, entry, count, sizes, _ = op
+    return Row(t_us, place, kind, topic, cursor, ledger, entry, count, sizes)
+
+
+def _performed(cache: Cache, place: int, op: list[Any]) -> Seen:
+    if op[0] == CHECK:
+        return _state(cache)
+    return _done(cache, cache.feed(_row(place, op)) if _is_row(op) else cache.advance(op[0]))
+
+
+def _done(cache: Cache, outcome: Outcome) -> Seen:
+    return {
+        "hits": lambda: outcome.hits,
+        "misses": lambda: outcome.misses,
+        "gone": lambda: len(outcome.removed),
+        "out": lambda: sorted(outcome.removed),
+        "dead": lambda: outcome.dead,
+        "bytes": lambda: cache.totals()["bytes"],
+        "entries": lambda: cache.totals()["entries"],
+    }
+
+
+def _state(cache: Cache) -> Seen:
+    topics = cache.topics
+    return {
+        "cached": lambda: {name: runs for name, topic in topics.items() if (runs := topic.entries.runs())},
+        "expected": lambda: {name: counts for name, topic in topics.items() if (counts := _expected(topic))},
+        "queue": lambda: _queue(cache),
+        "totals": cache.totals,
+        "miss_reasons": cache.misses_by_reason,
+        "dead_letters": lambda: cache.dead_letters,
+        "finished_bytes": cache.finished_bytes,
+        "pinned_bytes": cache.pinned_bytes,
+    }
+
+
+def _expected(topic: Topic) -> list[list[int]]:
+    return [[entry.ledger, entry.number, entry.handler.count] for entry in topic.entries if entry.handler is not None]
+
+
+def _queue(cache: Cache) -> list[list[Any]]:
+    policy = cache.policy
+    if not isinstance(policy, Pip430):
+        raise ConformanceError(f"malformed vector: wants the queue of a policy without one: {cache.settings.policy}")
+    return [[entry.topic.name, entry.ledger, entry.number, entry.ts_us, entry.requeues] for entry in policy.queue]

@@ -1,0 +1,63 @@
+"""Pulsar 4.2 with cacheEvictionByExpectedReadCount = false (entry-cache 5.5, 10.2)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headgate.core.cache.entries import Entry
+from headgate.core.cache.policies.pip430 import Pip430
+from headgate.core.cache.policies.sweeping import LowestFirst, Sweeps, drop_consumed
+from headgate.core.cache.settings import CacheSettings
+from headgate.core.cache.store import EntryStore
+from headgate.core.cache.topic import Topic
+
+
+class Pip430WithoutStrategy(Pip430):
+    """What every cursor has passed is dropped at ticks, before the pass that looks at age.
+
+    Source: entry-cache 10.2
+    """
+
+    watches_topics = True
+
+    def __init__(self, settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> None:
+        super().__init__(settings, store, topics)
+        self._sweeps = Sweeps()
+        self._lowest = LowestFirst()
+
+    def inserted(self, entry: Entry) -> None:
+        """Queue the entry, and note where it is."""
+        super().inserted(entry)
+        self._lowest.add(entry)
+
+    def left_queue(self, entry: Entry) -> None:
+        """A pass removed the entry."""
+        self._lowest.discard(entry)
+
+    def forget(self, entry: Entry) -> None:
+        """The entry leaves by another way than a pass."""
+        super().forget(entry)
+        self._lowest.discard(entry)
+
+    def topic_changed(self, topic: Topic, now_us: int) -> None:
+        """The topic is looked through at the next tick."""
+        self._sweeps.changed.add(topic)
+        self.due_us = min(self.due_us, self.next_tick_us(now_us))
+
+    def tick(self, now_us: int) -> None:
+        """Sweep, then look at age and size."""
+        for topic in self._sweeps.take_due(now_us):
+            drop_consumed(self, topic, self._lowest)
+        super().tick(now_us)
+
+    def dump(self, numbers: Mapping[Entry, int]) -> dict[str, Any]:
+        """The queue, and which topics are to be looked through."""
+        return {**super().dump(numbers), "sweeps": self._sweeps.dump()}
+
+    def load(self, stored: Mapping[str, Any], entries: Sequence[Entry], now_us: int) -> None:
+        """Take the queue and the topics to be looked through."""
+        for entry in entries:
+            self._lowest.add(entry)
+        self._sweeps.load(stored["sweeps"], self._topics)
+        super().load(stored, entries, now_us)
+        if self._sweeps.changed:
+            self.due_us = min(self.due_us, self.next_tick_us(now_us))

@@ -1,0 +1,60 @@
+"""Every vector of the entry cache holds, also with the cache stored and loaded between any two rows."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headgate.conformance.adapters.cache_parts import ManagerAdapter
+from headgate.conformance.adapters.cache_trace import cache_of, replay_trace
+from headgate.conformance.runner import replay_vector
+from headgate.conformance.vector_file import read_vectors
+from headgate.conformance.wanted import replay_wanted
+from headgate.core.cache.state import dump, load
+from headgate.errors import ConformanceError
+
+FILE = Path(__file__).parent / "vectors" / "entry-cache.json"
+VECTORS = read_vectors(FILE)
+TRACES = [vector for vector in VECTORS if vector["kind"] == "cache_trace"]
+
+
+class StoredBetweenRows:
+    """A cache that lives for one row, and goes through JSON before the next one."""
+
+    def __init__(self, config):
+        self._cache = cache_of(config)
+
+    def _store(self):
+        self._cache = load(json.loads(json.dumps(dump(self._cache), allow_nan=False)))
+
+    def feed(self, row):
+        self._store()
+        return self._cache.feed(row)
+
+    def advance(self, t_us):
+        self._store()
+        return self._cache.advance(t_us)
+
+    def __getattr__(self, name):
+        return getattr(self._cache, name)
+
+
+def by_id(vectors):
+    return [pytest.param(vector, id=vector["id"]) for vector in vectors]
+
+
+@pytest.mark.parametrize("vector", by_id(VECTORS))
+def test_vector_holds(vector):
+    assert replay_vector(FILE, vector).mismatches == ()
+
+
+@pytest.mark.parametrize("vector", by_id(TRACES))
+def test_vector_holds_with_the_cache_stored_between_any_two_rows(vector):
+    assert replay_trace(StoredBetweenRows, vector) == []
+
+
+def test_a_value_that_a_kind_does_not_tell_makes_a_vector_malformed():
+    vector = {"config": {"max": 10, "watermark": 0.9}, "ops": [{"op": "check", "want": {"triger": 9}}]}
+
+    with pytest.raises(ConformanceError, match="triger"):
+        replay_wanted(ManagerAdapter, vector)
