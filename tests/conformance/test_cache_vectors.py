@@ -10,6 +10,7 @@ from headgate.conformance.adapters.cache_trace import cache_of, replay_trace
 from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 from headgate.conformance.wanted import replay_wanted
+from headgate.core.cache.broker import Cache
 from headgate.core.cache.state import dump, load
 from headgate.errors import ConformanceError
 
@@ -25,7 +26,7 @@ class StoredBetweenRows:
         self._cache = cache_of(config)
 
     def _store(self):
-        self._cache = load(json.loads(json.dumps(dump(self._cache), allow_nan=False)))
+        self._cache = load(json.loads(json.dumps(dump(self._cache), allow_nan=False)), Cache)
 
     def feed(self, row):
         self._store()

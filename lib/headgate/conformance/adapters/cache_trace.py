@@ -9,9 +9,10 @@ from headgate.conformance.report import Mismatch
 from headgate.conformance.vector_file import Vector, field_of
 from headgate.conformance.wanted import MISMATCHES_PER_VECTOR, Seen, crashed, observed
 from headgate.core.cache.broker import Cache
+from headgate.core.cache.horizon_cache import HorizonCache
 from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.rows import Kind, Outcome, Row
-from headgate.core.cache.settings import CacheSettings, PolicyName
+from headgate.core.cache.settings import CacheSettings, Mode, PolicyName
 from headgate.core.cache.topic import Topic
 from headgate.errors import ConformanceError
 
@@ -19,9 +20,13 @@ CHECK, ADVANCE = "check", "advance"
 ROW_LENGTH = 9
 
 
-def cache_of(config: Mapping[str, Any]) -> Cache:
-    """A fresh cache."""
-    return Cache(CacheSettings.of(config))
+AnyCache = Cache | HorizonCache
+
+
+def cache_of(config: Mapping[str, Any]) -> AnyCache:
+    """A fresh cache of the mode that the config names."""
+    settings = CacheSettings.of(config)
+    return HorizonCache(settings) if settings.mode is Mode.HORIZON else Cache(settings)
 
 
 def replay_trace(factory: Any, vector: Vector) -> list[Mismatch]:
@@ -75,13 +80,13 @@ def _row(place: int, op: list[Any]) -> Row:
     return Row(t_us, place, kind, topic, cursor, ledger, entry, count, sizes)
 
 
-def _performed(cache: Cache, place: int, op: list[Any]) -> Seen:
+def _performed(cache: AnyCache, place: int, op: list[Any]) -> Seen:
     if op[0] == CHECK:
         return _state(cache)
     return _done(cache, cache.feed(_row(place, op)) if _is_row(op) else cache.advance(op[0]))
 
 
-def _done(cache: Cache, outcome: Outcome) -> Seen:
+def _done(cache: AnyCache, outcome: Outcome) -> Seen:
     return {
         "hits": lambda: outcome.hits,
         "misses": lambda: outcome.misses,
@@ -93,7 +98,7 @@ def _done(cache: Cache, outcome: Outcome) -> Seen:
     }
 
 
-def _state(cache: Cache) -> Seen:
+def _state(cache: AnyCache) -> Seen:
     topics = cache.topics
     return {
         "cached": lambda: {name: runs for name, topic in topics.items() if (runs := topic.entries.runs())},
@@ -111,8 +116,9 @@ def _expected(topic: Topic) -> list[list[int]]:
     return [[entry.ledger, entry.number, entry.handler.count] for entry in topic.entries if entry.handler is not None]
 
 
-def _queue(cache: Cache) -> list[list[Any]]:
-    policy = cache.policy
+def _queue(cache: AnyCache) -> list[list[Any]]:
+    policy = cache.policy if isinstance(cache, Cache) else None
     if not isinstance(policy, Pip430):
-        raise ConformanceError(f"malformed vector: wants the queue of a policy without one: {cache.settings.policy}")
+        settings = cache.settings
+        raise ConformanceError(f"malformed vector: there is no one queue with {settings.policy}, mode {settings.mode}")
     return [[entry.topic.name, entry.ledger, entry.number, entry.ts_us, entry.requeues] for entry in policy.queue]

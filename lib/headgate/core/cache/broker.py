@@ -1,14 +1,14 @@
 """The entry cache of one broker: a row in, what it did out (entry-cache 4)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from headgate.core.cache.checks import is_kind, is_well_formed
+from headgate.core.cache.checks import refusal
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.policies.belady import Belady
 from headgate.core.cache.policies.registry import policy_of
 from headgate.core.cache.reasons import Cause, DeadReason
 from headgate.core.cache.rows import NOTHING, Kind, Outcome, Row
-from headgate.core.cache.settings import CacheSettings, CacheSettingsError
+from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.steps import Steps
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topic import Topic
@@ -54,7 +54,7 @@ class Cache:
 
     def feed(self, row: Row) -> Outcome:
         """Take one row: the ticks before it, what it says, the size pass after it (section 4)."""
-        refused = self._refusal(row)
+        refused = refusal(row, self.now_us, self.seq, self.settings)
         if refused is not None:
             return self._dead(refused)
         t_us, policy = row.t_us, self.policy
@@ -80,23 +80,6 @@ class Cache:
             self.now_us = t_us
             self.seq = -1
         return NOTHING._replace(removed=self.store.take_removed())
-
-    def _refusal(self, row: Row) -> DeadReason | None:
-        """Why a row must not change anything."""
-        if not is_kind(row.kind):
-            return DeadReason.UNKNOWN_KIND
-        if not is_well_formed(row) or (row.kind == Kind.CONF and not self._is_change(row.conf)):
-            return DeadReason.BAD_ROW
-        if row.t_us < self.now_us or (row.t_us == self.now_us and row.seq <= self.seq):
-            return DeadReason.LATE
-        return None
-
-    def _is_change(self, conf: Mapping[str, object]) -> bool:
-        try:
-            self.settings.changed(conf)
-        except CacheSettingsError:
-            return False
-        return True
 
     def _tick(self, t_us: int) -> None:
         """Run every tick up to `t_us` that can change anything."""

@@ -3,10 +3,12 @@
 Nothing that a field can hold makes a check raise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 from headgate.core.numbers import MAX, MIN
 
 COUNT_MAX = 10_000
@@ -14,7 +16,29 @@ COUNT_MAX = 10_000
 Check = Callable[[Row], bool]
 
 
-def is_kind(kind: object) -> bool:
+def refusal(row: Row, now_us: int, seq: int, settings: CacheSettings) -> DeadReason | None:
+    """Why a row must not change anything, None where it may: the checks 1 of entry-cache 2.
+
+    now_us, seq: of the last row that passed. settings: those that a row of kind conf would change.
+    """
+    if not _is_kind(row.kind):
+        return DeadReason.UNKNOWN_KIND
+    if not is_well_formed(row) or (row.kind == Kind.CONF and not _changes(settings, row.conf)):
+        return DeadReason.BAD_ROW
+    if row.t_us < now_us or (row.t_us == now_us and row.seq <= seq):
+        return DeadReason.LATE
+    return None
+
+
+def _changes(settings: CacheSettings, conf: Mapping[str, object]) -> bool:
+    try:
+        settings.changed(conf)
+    except CacheSettingsError:
+        return False
+    return True
+
+
+def _is_kind(kind: object) -> bool:
     """Whether there is such a kind of row."""
     return isinstance(kind, str) and kind in _CHECKS
 

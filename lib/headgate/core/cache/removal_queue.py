@@ -68,7 +68,7 @@ class RemovalQueue:
             self._nodes.popleft()
             done.visits += 1
             if self._is_requeued(entry):
-                self._requeue(entry, now_us, 1)
+                self._requeue_expired(entry, now_us)
                 done.requeues += 1
                 self._nodes.append(entry)
             else:
@@ -119,7 +119,7 @@ class RemovalQueue:
 
     def _later_laps(self, survivors: list[Entry], need_bytes: int, now_us: int, done: Pass) -> list[Entry]:
         """The closed form of section 6 over all that survived the first lap; returns what is left, in its new order."""
-        laps = [self._laps(entry) for entry in survivors]
+        laps = [self.laps(entry) for entry in survivors]
         places = sorted(range(len(survivors)), key=laps.__getitem__)
         taken = 0
         while taken < len(places) and need_bytes > 0:
@@ -149,7 +149,7 @@ class RemovalQueue:
             total += times
         return total
 
-    def _laps(self, entry: Entry) -> int:
+    def laps(self, entry: Entry) -> int:
         """How often a walk of the queue would requeue the entry before it removes it."""
         expected = max(0, self.max_requeue - entry.requeues) if entry.is_expected else 0
         return max(1, expected) if self.extend_accessed and entry.accessed else expected
@@ -157,6 +157,14 @@ class RemovalQueue:
     def _is_requeued(self, entry: Entry) -> bool:
         is_expected = entry.is_expected and entry.requeues < self.max_requeue
         return is_expected or (self.extend_accessed and entry.accessed)
+
+    def _reorder(self, entries: Iterable[Entry]) -> None:
+        """Queue these entries, which are all, in this order."""
+        self._nodes = deque(entries)
+        self._gone = 0
+
+    def _requeue_expired(self, entry: Entry, now_us: int) -> None:
+        self._requeue(entry, now_us, 1)
 
     @staticmethod
     def _requeue(entry: Entry, now_us: int, times: int) -> None:

@@ -4,7 +4,7 @@ Handlers that are shared by entries and copies, and receive buffers that are sha
 """
 
 from collections import OrderedDict, deque
-from typing import Any
+from typing import Any, TypeVar
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.cursors import Cursor
@@ -16,6 +16,8 @@ from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.topic import Topic
 from headgate.core.state import PlainData, check_fields
+
+Stored = TypeVar("Stored", bound=Cache)
 
 FIELDS = (
     "settings",
@@ -57,10 +59,10 @@ def dump(cache: Cache) -> PlainData:
     }
 
 
-def load(state: PlainData) -> Cache:
-    """The cache that `dump` was given. Raises StateError where the fields are others."""
+def load(state: PlainData, kind: type[Stored]) -> Stored:
+    """The cache, or shard of one, that `dump` was given. Raises StateError where the fields are others."""
     check_fields("Cache", state, FIELDS)
-    cache = Cache(CacheSettings.of(state["settings"]))
+    cache = kind(CacheSettings.of(state["settings"]))
     cache.now_us, cache.seq = state["now_us"], state["seq"]
     cache.peak_bytes, cache.overshoot_bytes = state["peak_bytes"], state["overshoot_bytes"]
     cache.dead_letters = {DeadReason(reason): count for reason, count in state["dead_letters"].items()}

@@ -38,7 +38,7 @@ class Belady(Capped):
         """Number the reads of all rows that will come, in order. Rows that are no rows are left out."""
         later: dict[Place, list[int]] = {}
         for row in rows:
-            if row.kind in _READS and is_well_formed(row):
+            if isinstance(row.kind, str) and row.kind in _READS and is_well_formed(row):
                 for entry in range(row.entry, row.entry + (row.count or 1)):
                     self._told += 1
                     later.setdefault((row.topic, row.ledger, entry), []).append(self._told)

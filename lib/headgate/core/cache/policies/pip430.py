@@ -93,12 +93,16 @@ class Pip430(Policy):
 
     def size_pass(self, now_us: int) -> None:
         """Free down to the target, where more than the trigger is cached."""
-        need_bytes = self._limit.need_bytes()
+        need_bytes = self.need_bytes()
         if need_bytes is not None:
             done = self.queue.size_pass(now_us, need_bytes)
             self.work.add_size_pass(done.visits)
             self.work.requeues += done.requeues
             self._remove(done.removed, Cause.EVICTED)
+
+    def need_bytes(self) -> int | None:
+        """What a size pass has to free now; None where none is due."""
+        return self._limit.need_bytes()
 
     def settings_changed(self, settings: CacheSettings, now_us: int) -> None:
         """Keys of the queue hold from the next pass on."""
@@ -120,7 +124,7 @@ class Pip430(Policy):
     def _plan(self, now_us: int) -> None:
         """Name the next tick that can change anything, after one at `now_us` or before it."""
         head = self.queue.head()
-        if self._limit.need_bytes() is not None:
+        if self.need_bytes() is not None:
             self.due_us = self.next_tick_us(now_us)
         elif head is None:
             self.due_us = NEVER

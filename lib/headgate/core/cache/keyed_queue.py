@@ -1,0 +1,111 @@
+"""The removal queue of a shard: places are keys that all shards of a broker compare alike (entry-cache 14)."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from headgate.core.cache.entries import Entry
+from headgate.core.cache.removal_queue import RemovalQueue
+
+TIME_BASE = 1 << 62
+_BEFORE_ROWS = -1
+
+Key = tuple[int, ...]
+"""A place in the queue of the whole broker: integers, compared one after the other."""
+
+
+class Line(NamedTuple):
+    """Bytes of a shard that survive `laps` laps of its queue, up to the place `key` from the line before."""
+
+    laps: int
+    key: Key
+    size_bytes: int
+
+
+class Horizon(NamedTuple):
+    """How far a pass over the queue of the whole broker gets: to the place `key` in the lap `laps`."""
+
+    laps: int
+    key: Key
+
+
+class KeyedQueue(RemovalQueue):
+    """The order of the keys is the order of the queue; shards whose queues are merged by key have that of the broker.
+
+    Attributes: `epoch`, how many horizons there were; `seq` of the row whose insertions are queued.
+    Source: entry-cache 14
+    """
+
+    __slots__ = ("_insertion", "epoch", "keys", "seq")
+
+    def __init__(self, max_requeue: int, *, extend_accessed: bool) -> None:
+        super().__init__(max_requeue, extend_accessed=extend_accessed)
+        self.epoch = 0
+        self.keys: dict[Entry, Key] = {}
+        self.begin_row(0)
+
+    def begin_row(self, seq: int) -> None:
+        """The insertions that follow are those of this row."""
+        self.seq = seq
+        self._insertion = 0
+
+    def append(self, entry: Entry) -> None:
+        """Queue an entry that is inserted now."""
+        self.keys[entry] = (self.epoch, TIME_BASE + entry.ts_us, self.seq, self._insertion)
+        self._insertion += 1
+        super().append(entry)
+
+    def restore(self, entry: Entry, key: Key) -> None:
+        """Queue an entry where it was."""
+        super().append(entry)
+        self.keys[entry] = key
+
+    def forget_key(self, entry: Entry) -> None:
+        """The entry left the queue."""
+        del self.keys[entry]
+
+    def lines(self, least_bytes: int) -> Iterator[Line]:
+        """What is queued by laps and key; a line is closed once it has `least_bytes`, or when the laps change."""
+        by_laps = self._by_laps()
+        for laps in sorted(by_laps):
+            size_bytes, key = 0, None
+            for entry in by_laps[laps]:
+                size_bytes += entry.size
+                key = self.keys[entry]
+                if size_bytes >= least_bytes:
+                    yield Line(laps, key, size_bytes)
+                    size_bytes, key = 0, None
+            if key is not None:
+                yield Line(laps, key, size_bytes)
+
+    def apply(self, horizon: Horizon, now_us: int) -> tuple[list[Entry], int]:
+        """Cut the queue at a horizon: the entries that leave, and how many requeues the others had."""
+        self.epoch += 1
+        by_laps = self._by_laps()
+        kept = {
+            entry for laps, entries in by_laps.items() for entry in entries if not self._leaves(entry, laps, horizon)
+        }
+        removed = [entry for laps in sorted(by_laps) for entry in by_laps[laps] if entry not in kept]
+        for entry in removed:
+            entry.is_queued = False
+        passed = [entry for entry in self if self.keys[entry] <= horizon.key]
+        stayed = [entry for entry in self if self.keys[entry] > horizon.key]
+        requeues = self._rotate(passed, now_us, horizon.laps + 1)
+        if horizon.laps:
+            requeues += self._rotate(stayed, now_us, horizon.laps)
+        self._reorder(stayed + passed)
+        for entry in passed:
+            self.keys[entry] = (self.epoch, *self.keys[entry])
+        return removed, requeues
+
+    def _by_laps(self) -> dict[int, list[Entry]]:
+        by_laps: dict[int, list[Entry]] = {}
+        for entry in self:
+            by_laps.setdefault(self.laps(entry), []).append(entry)
+        return by_laps
+
+    def _leaves(self, entry: Entry, laps: int, horizon: Horizon) -> bool:
+        return laps < horizon.laps or (laps == horizon.laps and self.keys[entry] <= horizon.key)
+
+    def _requeue_expired(self, entry: Entry, now_us: int) -> None:
+        super()._requeue_expired(entry, now_us)
+        self.keys[entry] = (self.epoch, TIME_BASE + now_us, _BEFORE_ROWS, *self.keys[entry])
