@@ -11,12 +11,18 @@ from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 from headgate.conformance.wanted import replay_wanted
 from headgate.core.cache.broker import Cache
+from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon_state import dump_horizon, load_horizon
 from headgate.core.cache.state import dump, load
 from headgate.errors import ConformanceError
 
 FILE = Path(__file__).parent / "vectors" / "entry-cache.json"
 VECTORS = read_vectors(FILE)
 TRACES = [vector for vector in VECTORS if vector["kind"] == "cache_trace"]
+
+
+def through_json(state):
+    return json.loads(json.dumps(state, allow_nan=False))
 
 
 class StoredBetweenRows:
@@ -26,7 +32,10 @@ class StoredBetweenRows:
         self._cache = cache_of(config)
 
     def _store(self):
-        self._cache = load(json.loads(json.dumps(dump(self._cache), allow_nan=False)), Cache)
+        if isinstance(self._cache, HorizonCache):
+            self._cache = load_horizon(through_json(dump_horizon(self._cache)))
+        else:
+            self._cache = load(through_json(dump(self._cache)), Cache)
 
     def feed(self, row):
         self._store()

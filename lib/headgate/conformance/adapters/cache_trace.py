@@ -117,7 +117,7 @@ def _expected(topic: Topic) -> list[list[int]]:
 
 
 def _queue(cache: AnyCache) -> list[list[Any]]:
-    policy = cache.policy if isinstance(cache, Cache) else None
+    policy = getattr(cache, "policy", None)
     if not isinstance(policy, Pip430):
         settings = cache.settings
         raise ConformanceError(f"malformed vector: there is no one queue with {settings.policy}, mode {settings.mode}")
