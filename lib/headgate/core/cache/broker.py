@@ -7,7 +7,7 @@ from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.policies.belady import Belady
 from headgate.core.cache.policies.registry import policy_of
 from headgate.core.cache.reasons import Cause, DeadReason
-from headgate.core.cache.rows import NOTHING, Kind, Outcome, Row
+from headgate.core.cache.rows import NOTHING, Outcome, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.steps import Steps
 from headgate.core.cache.store import EntryStore
@@ -57,7 +57,7 @@ class Cache:
         refused = refusal(row, self.now_us, self.seq, self.settings)
         if refused is not None:
             return self._dead(refused)
-        t_us, policy = row.t_us, self.policy
+        t_us, policy, store = row.t_us, self.policy, self.store
         if policy.due_us <= t_us:
             self._tick(t_us)
         self.now_us = t_us
@@ -67,11 +67,9 @@ class Cache:
             return self._dead(told.dead)
         if policy.is_over:
             self._end_row(t_us)
-        elif self.store.limit.current_bytes > self.peak_bytes:
+        elif store.limit.current_bytes > self.peak_bytes:
             self._note_peak()
-        if self.store.removed:
-            return told._replace(removed=self.store.take_removed())
-        return told
+        return told._replace(removed=store.take_removed()) if store.removed else told
 
     def advance(self, t_us: int) -> Outcome:
         """Run the ticks up to `t_us`; rows before it are late from now on. A time that has passed does nothing."""
@@ -88,12 +86,13 @@ class Cache:
             policy.tick(policy.due_us)
 
     def _apply(self, row: Row) -> Outcome:
-        if row.kind == Kind.CONF:
+        step = self.steps.by_kind.get(row.kind)
+        if step is None:
             return self._change(row)
         topic = self.topics.get(row.topic)
         if topic is None:
             topic = self.topics[row.topic] = Topic(row.topic, len(self.topics), row.t_us, self.settings)
-        told = self.steps.by_kind[row.kind](topic, row)
+        told = step(topic, row)
         if self.policy.watches_topics:
             self.policy.topic_changed(topic, row.t_us)
         return told

@@ -21,13 +21,22 @@ def refusal(row: Row, now_us: int, seq: int, settings: CacheSettings) -> DeadRea
 
     now_us, seq: of the last row that passed. settings: those that a row of kind conf would change.
     """
-    if not _is_kind(row.kind):
+    kind, t_us = row.kind, row.t_us
+    check = _CHECKS.get(kind) if isinstance(kind, str) else None
+    if check is None:
         return DeadReason.UNKNOWN_KIND
-    if not is_well_formed(row) or (row.kind == Kind.CONF and not _changes(settings, row.conf)):
+    if not (_is_long(t_us, MIN) and _is_long(row.seq, 0) and check(row)):
         return DeadReason.BAD_ROW
-    if row.t_us < now_us or (row.t_us == now_us and row.seq <= seq):
+    if check is _conf and not _changes(settings, row.conf):
+        return DeadReason.BAD_ROW
+    if t_us < now_us or (t_us == now_us and row.seq <= seq):
         return DeadReason.LATE
     return None
+
+
+def is_read(row: Row) -> bool:
+    """Whether a row is a well-formed read of entries."""
+    return isinstance(row.kind, str) and row.kind in _READS and _CHECKS[row.kind](row)
 
 
 def _changes(settings: CacheSettings, conf: Mapping[str, object]) -> bool:
@@ -38,53 +47,39 @@ def _changes(settings: CacheSettings, conf: Mapping[str, object]) -> bool:
     return True
 
 
-def _is_kind(kind: object) -> bool:
-    """Whether there is such a kind of row."""
-    return isinstance(kind, str) and kind in _CHECKS
-
-
-def is_well_formed(row: Row) -> bool:
-    """Whether a row of a known kind has all that the kind needs; the map of a conf row is checked elsewhere."""
-    if type(row.t_us) is not int or not MIN <= row.t_us <= MAX:
-        return False
-    if type(row.seq) is not int or not 0 <= row.seq <= MAX:
-        return False
-    return _CHECKS[row.kind](row)
+def _is_long(value: object, least: int) -> bool:
+    return type(value) is int and least <= value <= MAX
 
 
 def _is_name(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_position(row: Row, last: int) -> bool:
-    """Ledger and entry, and `last` entries more, are long and not negative."""
-    ledger, entry = row.ledger, row.entry
-    if type(ledger) is not int or type(entry) is not int:
-        return False
-    return 0 <= ledger <= MAX and 0 <= entry <= MAX - last
-
-
 def _is_one(count: object) -> bool:
     return count is None or (type(count) is int and count == 1)
 
 
-def _is_range(row: Row) -> bool:
-    count = row.count
+def _are_at(ledger: object, entry: object, count: Any) -> bool:
+    """Whether so many positions from (ledger, entry) on exist."""
     if count is None:
-        return _is_position(row, 0)
-    return type(count) is int and 1 <= count <= COUNT_MAX and _is_position(row, count - 1)
+        count = 1
+    elif type(count) is not int or not 1 <= count <= COUNT_MAX:
+        return False
+    return type(ledger) is int and type(entry) is int and 0 <= ledger <= MAX and 0 <= entry <= MAX + 1 - count
 
 
-def _are_sizes(sizes: Any, count: int) -> bool:
-    if not isinstance(sizes, list | tuple) or len(sizes) not in {1, count}:
+def _are_sizes(sizes: Any, count: int | None) -> bool:
+    """Whether there is one size, or one for each of the entries."""
+    if not isinstance(sizes, list | tuple):
         return False
     if len(sizes) == 1:
         return type(sizes[0]) is int and 1 <= sizes[0] <= MAX
-    return set(map(type, sizes)) == {int} and min(sizes) >= 1 and max(sizes) <= MAX
+    return len(sizes) == count and set(map(type, sizes)) == {int} and min(sizes) >= 1 and max(sizes) <= MAX
 
 
 def _add(row: Row) -> bool:
-    return _is_name(row.topic) and _is_range(row) and _are_sizes(row.sizes, row.count or 1)
+    count = row.count
+    return _is_name(row.topic) and _are_at(row.ledger, row.entry, count) and _are_sizes(row.sizes, count)
 
 
 def _read(row: Row) -> bool:
@@ -96,17 +91,16 @@ def _replay_read(row: Row) -> bool:
 
 
 def _of_cursor_range(row: Row) -> bool:
-    return _of_cursor(row) and _is_range(row)
+    return _of_cursor(row) and _are_at(row.ledger, row.entry, row.count)
 
 
 def _of_cursor_at(row: Row) -> bool:
-    return _of_cursor(row) and _is_one(row.count) and _is_position(row, 0)
+    return _of_cursor(row) and _is_one(row.count) and _are_at(row.ledger, row.entry, 1)
 
 
 def _of_cursor_maybe_at(row: Row) -> bool:
-    if row.ledger is None and row.entry is None:
-        return _of_cursor(row) and _is_one(row.count)
-    return _of_cursor_at(row)
+    is_nowhere = row.ledger is None and row.entry is None
+    return (_of_cursor(row) and _is_one(row.count)) if is_nowhere else _of_cursor_at(row)
 
 
 def _of_cursor(row: Row) -> bool:
@@ -114,7 +108,7 @@ def _of_cursor(row: Row) -> bool:
 
 
 def _ledger_delete(row: Row) -> bool:
-    return _is_name(row.topic) and type(row.ledger) is int and 0 <= row.ledger <= MAX
+    return _is_name(row.topic) and _is_long(row.ledger, 0)
 
 
 def _topic_clear(row: Row) -> bool:
@@ -124,6 +118,8 @@ def _topic_clear(row: Row) -> bool:
 def _conf(row: Row) -> bool:
     return isinstance(row.conf, dict)
 
+
+_READS = {Kind.READ, Kind.REPLAY_READ}
 
 _CHECKS: dict[str, Check] = {
     Kind.ADD: _add,

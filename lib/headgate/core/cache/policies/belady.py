@@ -4,12 +4,12 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headgate.core.cache.checks import is_well_formed
+from headgate.core.cache.checks import is_read
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.capped import Capped
 from headgate.core.cache.policies.policy import Read
 from headgate.core.cache.reasons import Cause, MissReason
-from headgate.core.cache.rows import Kind, Position, Row
+from headgate.core.cache.rows import Position, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topic import Topic
@@ -17,7 +17,6 @@ from headgate.core.cache.topic import Topic
 Place = tuple[str, int, int]
 """Topic, ledger and entry."""
 
-_READS = {Kind.READ, Kind.REPLAY_READ}
 _Scored = tuple[int, int, int, int, Entry]
 
 
@@ -38,7 +37,7 @@ class Belady(Capped):
         """Number the reads of all rows that will come, in order. Rows that are no rows are left out."""
         later: dict[Place, list[int]] = {}
         for row in rows:
-            if isinstance(row.kind, str) and row.kind in _READS and is_well_formed(row):
+            if is_read(row):
                 for entry in range(row.entry, row.entry + (row.count or 1)):
                     self._told += 1
                     later.setdefault((row.topic, row.ledger, entry), []).append(self._told)

@@ -35,7 +35,7 @@ class Pip430(Policy):
 
     def handler_of_added(self, topic: Topic) -> Handler | None:
         """One read by each registered cursor."""
-        return _handler(len(topic.cursors)) if self._settings.strategy else None
+        return _handler(len(topic.cursors.by_name)) if self._settings.strategy else None
 
     def touch(self, entries: Sequence[Entry]) -> None:
         """Note that entries were accessed since they were queued."""
