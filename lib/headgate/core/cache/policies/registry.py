@@ -16,7 +16,7 @@ from headgate.core.cache.settings import CacheSettings, Mode, PolicyName
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topic import Topic
 
-_POLICIES: dict[PolicyName, type[Policy]] = {
+POLICIES: dict[PolicyName, type[Policy]] = {
     PolicyName.PIP430: Pip430,
     PolicyName.LRU: Lru,
     PolicyName.FIFO: Fifo,
@@ -31,7 +31,7 @@ _POLICIES: dict[PolicyName, type[Policy]] = {
 
 def policy_of(settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> Policy:
     """The policy that the settings name, over a store and its topics."""
-    kind = _POLICIES[settings.policy]
+    kind = POLICIES[settings.policy]
     if settings.mode is Mode.HORIZON:
         kind = ShardedPip430
     elif kind is Pip430 and not settings.strategy:
