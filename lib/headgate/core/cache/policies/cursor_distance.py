@@ -87,7 +87,7 @@ class CursorDistance(Policy):
         """Drop what no cursor will read."""
         for topic in self._sweeps.take_due(now_us):
             self._sweeps.wait(topic, self._sweep(topic, now_us))
-        self._plan(now_us)
+        self.plan(now_us)
 
     def size_pass(self, now_us: int) -> None:
         """Evict what is read last until a little less than the limit is cached."""
@@ -123,7 +123,7 @@ class CursorDistance(Policy):
         for entry in entries:
             self._side(entry.topic, entry.position).add(entry.position)
         self._sweeps.load(stored["sweeps"], self._topics)
-        self._plan(now_us)
+        self.plan(now_us)
 
     def _side(self, topic: Topic, position: Position) -> Any:
         cached = self._cached.get(topic)
@@ -144,7 +144,7 @@ class CursorDistance(Policy):
             self.remove(topic.entries.ledgers[position[0]][position[1]], Cause.DROPPED)
         return None
 
-    def _plan(self, now_us: int) -> None:
+    def plan(self, now_us: int) -> None:
         """Name the next tick that can change anything."""
         after_us = now_us if self._sweeps.changed else max(now_us, self._sweeps.earliest_us() - 1)
         self.due_us = self.next_tick_us(after_us)

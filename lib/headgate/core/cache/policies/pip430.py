@@ -89,7 +89,7 @@ class Pip430(Policy):
         self.work.requeues += done.requeues
         self._remove(done.removed, Cause.EXPIRED)
         self.size_pass(now_us)
-        self._plan(now_us)
+        self.plan(now_us)
 
     def size_pass(self, now_us: int) -> None:
         """Free down to the target, where more than the trigger is cached."""
@@ -109,7 +109,7 @@ class Pip430(Policy):
         super().settings_changed(settings, now_us)
         self.queue.max_requeue = settings.max_requeue
         self.queue.extend_accessed = settings.extend_accessed
-        self._plan(now_us)
+        self.plan(now_us)
 
     def dump(self, numbers: Mapping[Entry, int]) -> dict[str, Any]:
         """The queue, head first."""
@@ -119,9 +119,9 @@ class Pip430(Policy):
         """Queue the entries as they were."""
         for number in stored["queue"]:
             self.queue.append(entries[number])
-        self._plan(now_us)
+        self.plan(now_us)
 
-    def _plan(self, now_us: int) -> None:
+    def plan(self, now_us: int) -> None:
         """Name the next tick that can change anything, after one at `now_us` or before it."""
         head = self.queue.head()
         if self.need_bytes() is not None:

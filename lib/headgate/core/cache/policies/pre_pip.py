@@ -64,7 +64,7 @@ class PrePip(Policy):
             drop_consumed(self, topic, self._lowest)
             self._sweeps.wait(topic, self._expire(topic, now_us))
         self.size_pass(now_us)
-        self._plan(now_us)
+        self.plan(now_us)
 
     def size_pass(self, now_us: int) -> None:  # noqa: ARG002  a hook
         """The largest topics, which have half of all bytes, give from their lowest position, each by its size."""
@@ -83,9 +83,9 @@ class PrePip(Policy):
         """Look through all topics at the next tick."""
         super().settings_changed(settings, now_us)
         self._sweeps.changed.update(self._topics.values())
-        self._plan(now_us)
+        self.plan(now_us)
 
-    def _plan(self, now_us: int) -> None:
+    def plan(self, now_us: int) -> None:
         """Name the next tick that can change anything."""
         if self._sweeps.changed or self._limit.need_bytes() is not None:
             self.due_us = self.next_tick_us(now_us)
@@ -101,7 +101,7 @@ class PrePip(Policy):
         for entry in entries:
             self._lowest.add(entry)
         self._sweeps.load(stored["sweeps"], self._topics)
-        self._plan(now_us)
+        self.plan(now_us)
 
     def _expire(self, topic: Topic, now_us: int) -> int | None:
         """Expire from the lowest position on; when the next one does, None for never."""

@@ -64,7 +64,7 @@ class ShardedPip430(Pip430):
         removed, requeues = self.queue.apply(horizon, now_us)
         self.work.requeues += requeues
         self._remove(removed, Cause.EVICTED)
-        self._plan(now_us)
+        self.plan(now_us)
 
     def dump(self, numbers: Mapping[Entry, int]) -> dict[str, Any]:
         """The queue with its keys, head first, and what was inserted in the round."""
@@ -80,4 +80,4 @@ class ShardedPip430(Pip430):
             self.queue.restore(entries[number], tuple(key))
         self.queue.epoch = stored["epoch"]
         self._inserted_bytes = stored["inserted_bytes"]
-        self._plan(now_us)
+        self.plan(now_us)

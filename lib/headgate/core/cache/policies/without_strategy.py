@@ -59,5 +59,9 @@ class Pip430WithoutStrategy(Pip430):
             self._lowest.add(entry)
         self._sweeps.load(stored["sweeps"], self._topics)
         super().load(stored, entries, now_us)
+
+    def plan(self, now_us: int) -> None:
+        """Name the next tick that can change anything: the next one where a topic changed."""
+        super().plan(now_us)
         if self._sweeps.changed:
-            self.due_us = min(self.due_us, self.next_tick_us(now_us))
+            self.due_us = self.next_tick_us(now_us)
