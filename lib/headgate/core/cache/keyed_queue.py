@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from headgate.core.cache.entries import Entry
-from headgate.core.cache.removal_queue import RemovalQueue
+from headgate.core.cache.removal_queue import Pass, RemovalQueue
 
 TIME_BASE = 1 << 62
 _BEFORE_ROWS = -1
@@ -77,25 +77,29 @@ class KeyedQueue(RemovalQueue):
             if key is not None:
                 yield Line(laps, key, size_bytes)
 
-    def apply(self, horizon: Horizon, now_us: int) -> tuple[list[Entry], int]:
-        """Cut the queue at a horizon: the entries that leave, and how many requeues the others had."""
+    def apply(self, horizon: Horizon, now_us: int) -> Pass:
+        """Cut the queue at a horizon, as a size pass over the queue of the whole broker would."""
         self.epoch += 1
-        by_laps = self._by_laps()
-        kept = {
-            entry for laps, entries in by_laps.items() for entry in entries if not self._leaves(entry, laps, horizon)
-        }
-        removed = [entry for laps in sorted(by_laps) for entry in by_laps[laps] if entry not in kept]
-        for entry in removed:
-            entry.is_queued = False
-        passed = [entry for entry in self if self.keys[entry] <= horizon.key]
-        stayed = [entry for entry in self if self.keys[entry] > horizon.key]
-        requeues = self._rotate(passed, now_us, horizon.laps + 1)
+        leaving: list[tuple[int, Entry]] = []
+        passed: list[Entry] = []
+        stayed: list[Entry] = []
+        for entry in self:
+            laps, is_passed = self.laps(entry), self.keys[entry] <= horizon.key
+            if laps < horizon.laps or (laps == horizon.laps and is_passed):
+                leaving.append((laps, entry))
+            else:
+                (passed if is_passed else stayed).append(entry)
+        leaving.sort(key=_laps)
+        requeues = sum(map(_laps, leaving)) + self._rotate(passed, now_us, horizon.laps + 1)
         if horizon.laps:
             requeues += self._rotate(stayed, now_us, horizon.laps)
-        self._reorder(stayed + passed)
         for entry in passed:
             self.keys[entry] = (self.epoch, *self.keys[entry])
-        return removed, requeues
+        self._reorder(stayed + passed)
+        removed = [entry for _, entry in leaving]
+        for entry in removed:
+            entry.is_queued = False
+        return Pass(removed, requeues=requeues)
 
     def _by_laps(self) -> dict[int, list[Entry]]:
         by_laps: dict[int, list[Entry]] = {}
@@ -103,9 +107,10 @@ class KeyedQueue(RemovalQueue):
             by_laps.setdefault(self.laps(entry), []).append(entry)
         return by_laps
 
-    def _leaves(self, entry: Entry, laps: int, horizon: Horizon) -> bool:
-        return laps < horizon.laps or (laps == horizon.laps and self.keys[entry] <= horizon.key)
-
     def _requeue_expired(self, entry: Entry, now_us: int) -> None:
         super()._requeue_expired(entry, now_us)
         self.keys[entry] = (self.epoch, TIME_BASE + now_us, _BEFORE_ROWS, *self.keys[entry])
+
+
+def _laps(leaving: tuple[int, Entry]) -> int:
+    return leaving[0]

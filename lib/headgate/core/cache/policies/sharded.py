@@ -61,9 +61,9 @@ class ShardedPip430(Pip430):
 
     def apply(self, horizon: Horizon, now_us: int) -> None:
         """Evict what a pass over the queue of the whole broker evicts up to the horizon."""
-        removed, requeues = self.queue.apply(horizon, now_us)
-        self.work.requeues += requeues
-        self._remove(removed, Cause.EVICTED)
+        done = self.queue.apply(horizon, now_us)
+        self.work.requeues += done.requeues
+        self._remove(done.removed, Cause.EVICTED)
         self.plan(now_us)
 
     def dump(self, numbers: Mapping[Entry, int]) -> dict[str, Any]:
