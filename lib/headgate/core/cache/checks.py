@@ -21,15 +21,15 @@ def refusal(row: Row, now_us: int, seq: int, settings: CacheSettings) -> DeadRea
 
     now_us, seq: of the last row that passed. settings: those that a row of kind conf would change.
     """
-    kind, t_us = row.kind, row.t_us
+    t_us, row_seq, kind, *_ = row
     check = _CHECKS.get(kind) if isinstance(kind, str) else None
     if check is None:
         return DeadReason.UNKNOWN_KIND
-    if not (_is_long(t_us, MIN) and _is_long(row.seq, 0) and check(row)):
+    if not (type(t_us) is int and MIN <= t_us <= MAX and type(row_seq) is int and 0 <= row_seq <= MAX and check(row)):
         return DeadReason.BAD_ROW
     if check is _conf and not _changes(settings, row.conf):
         return DeadReason.BAD_ROW
-    if t_us < now_us or (t_us == now_us and row.seq <= seq):
+    if t_us < now_us or (t_us == now_us and row_seq <= seq):
         return DeadReason.LATE
     return None
 
@@ -78,12 +78,13 @@ def _are_sizes(sizes: Any, count: int | None) -> bool:
 
 
 def _add(row: Row) -> bool:
-    count = row.count
-    return _is_name(row.topic) and _are_at(row.ledger, row.entry, count) and _are_sizes(row.sizes, count)
+    _, _, _, topic, _, ledger, entry, count, sizes, _ = row
+    return _is_name(topic) and _are_at(ledger, entry, count) and _are_sizes(sizes, count)
 
 
 def _read(row: Row) -> bool:
-    return _is_name(row.cursor) and _add(row)
+    _, _, _, topic, cursor, ledger, entry, count, sizes, _ = row
+    return _is_name(topic) and _is_name(cursor) and _are_at(ledger, entry, count) and _are_sizes(sizes, count)
 
 
 def _replay_read(row: Row) -> bool:
@@ -95,7 +96,8 @@ def _of_cursor_range(row: Row) -> bool:
 
 
 def _of_cursor_at(row: Row) -> bool:
-    return _of_cursor(row) and _is_one(row.count) and _are_at(row.ledger, row.entry, 1)
+    _, _, _, topic, cursor, ledger, entry, count, _, _ = row
+    return _is_name(topic) and _is_name(cursor) and _is_one(count) and _are_at(ledger, entry, 1)
 
 
 def _of_cursor_maybe_at(row: Row) -> bool:

@@ -98,7 +98,7 @@ class Steps:
             cursor.wake(t_us)
         topic.ends.note(ledger, first + count - 1)
         found: list[Any] = list(map(topic.entries.ledger(ledger).get, range(first, first + count)))
-        if None not in found:
+        if all(found):
             handlers, told = self._hit(topic, found)
         else:
             if cursor is not None:
