@@ -120,9 +120,14 @@ class RoutedTopic:
         return others
 
     def release(self, producer: RoutedProducer, reason: Reason, ordinal: int, at_ms: int) -> list[RoutedProducer]:
-        """The source released the producer's marks up to `ordinal`: who is not held any more."""
+        """The source released the producer's marks up to `ordinal`: who is not held any more.
+
+        A release that came before, also of an older mark, says nothing of the limiter's pause now.
+        """
         count = producer.count(reason)
-        waited, count.released = count.waits, max(count.released, ordinal)
+        if ordinal <= count.released:
+            return []
+        waited, count.released = count.waits, ordinal
         if not waited:
             return []
         limiter = self._limiter(reason)

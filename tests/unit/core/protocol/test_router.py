@@ -158,6 +158,19 @@ def test_copies_of_rows_and_a_release_that_comes_first_do_nothing():
     )
 
 
+def test_a_release_that_comes_again_while_a_newer_mark_holds_ends_no_copy():
+    play(
+        router((A, 1), (B, 1)),
+        [
+            (A, mark(1, 1, 1), [(A, "mark", 1, 1, (0, 1)), (B, "copy", 1, 1, (0, 1))]),
+            (A, unmark(2, 1, 1), [(A, "unmark", 2, 1, (0, 1)), (B, "unmark", 2, 1, (0, 1))]),
+            (A, mark(3, 1, 2), [(A, "mark", 3, 1, (0, 2)), (B, "copy", 3, 1, (0, 2))]),
+            (A, unmark(4, 1, 1), []),
+            (A, unmark(5, 1, 2), [(A, "unmark", 5, 1, (0, 2)), (B, "unmark", 5, 1, (0, 2))]),
+        ],
+    )
+
+
 def test_a_producer_that_opens_while_the_limiter_holds_gets_no_copy_of_what_came_before():
     play(
         router((A, 1)),
