@@ -60,6 +60,24 @@ def test_a_command_reaches_the_producer_that_it_names_and_the_gate_its_receipt(g
             greedy.close(0)
 
 
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        (("", 6650, "c"), "host: got ''"),
+        (("127.0.0.1", "6650", "c"), "port: got '6650'"),
+        (("127.0.0.1", 0, "c"), "port: got 0"),
+        (("127.0.0.1", 6650, ""), "connection: got ''"),
+        (("127.0.0.1", 6650, None), "connection: got None"),
+        (("127.0.0.1", 6650, "x" * 1025), "1 to 1024 bytes"),
+    ],
+)
+def test_what_no_gate_can_be_asked_with_is_refused_at_once(place: tuple[Any, ...], says: str) -> None:
+    threads = threading.active_count()
+    with pytest.raises(InvalidArgument, match=says):
+        GateConnection(*place)
+    assert threads == threading.active_count()
+
+
 def test_producers_send_without_a_gate_and_hear_the_one_that_comes_back() -> None:
     with running(gate_of()) as first:
         port = first.port

@@ -183,6 +183,26 @@ def test_receipts_are_written_while_commands_cannot_be_read(table: str, tmp_path
         away.rename(table)
 
 
+def test_a_table_that_cannot_take_receipts_is_refused_before_a_client_comes(table: str) -> None:
+    with pytest.raises(TableError, match=r"cannot take receipts: got columns .*needed event_id string"):
+        ReceiptLog(table, print)
+
+
+def test_receipts_go_to_a_table_with_columns_of_its_own(tmp_path: Path) -> None:
+    inputs = str(tmp_path / "inputs")
+    columns = ["event_id", "kind", "at_ms", "connection", "request_id", "producer_id"]
+    own = pa.table({name: pa.array([None], INPUTS.field(name).type) for name in columns} | {"note": ["mine"]})
+    write_deltalake(inputs, own)
+    said: list[str] = []
+    log = ReceiptLog(inputs, said.append)
+    log.add("c", 7, 1000)
+    log.flush()
+
+    assert [] == said
+    rows = query("SELECT * FROM t ORDER BY request_id NULLS LAST", {"t": DeltaTable(inputs)}).to_pylist()
+    assert [(7, None), (None, "mine")] == [(row["request_id"], row["note"]) for row in rows]
+
+
 def test_receipts_become_rows_of_the_jobs_input(table: str, tmp_path: Path) -> None:
     inputs = str(tmp_path / "inputs")
     with running(gate_of(table, receipts=inputs)) as gate, gate.client("c") as client:

@@ -190,10 +190,30 @@ def test_places_that_cannot_be_are_refused(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(InputError, match="no Delta table is at"):
         run(spark, conf, job_in(tmp_path / "nothing", tmp_path / "nowhere"))
     assert not (tmp_path / "nothing").exists()
+    text = str(tmp_path / "text")
+    write_deltalake(text, pa.table({"at_ms": ["soon"], "kind": ["connect"], "trips": [1]}))
+    with pytest.raises(InputError, match=r"at_ms: got string, allowed bigint; trips: got bigint, allowed array"):
+        run(spark, conf, job_in(output_of(tmp_path, "typed"), text))
     output = output_of(tmp_path, "out")
     run(spark, conf, job_in(output))
     with pytest.raises(StateError, match="throttle_decisions, throttle_metrics under"):
         run(spark, conf, ProtocolJob(str(output), str(tmp_path / "another"), once=True))
+
+
+def test_integers_of_another_width_are_taken_and_null_where_they_are_too_large(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The reason is of 32 bits."""
+    types = {"kind": pa.string(), "at_ms": pa.int32(), "connection": pa.string(), "reason": pa.int64()}
+    rows = [("connect", 0, "c", None), *(("condition_set", 1, "c", reason) for reason in (4, 1 << 40))]
+    columns = dict(zip(types, zip(*rows, strict=True), strict=True))
+    given_ = str(tmp_path / "input")
+    write_deltalake(given_, pa.table({name: pa.array(column, types[name]) for name, column in columns.items()}))
+    output = output_of(tmp_path, "out")
+    run(spark, conf_in(tmp_path / "conf"), job_in(output, given_))
+    _, _, letters = results_of(output)
+
+    assert {"bad_ordinal", "bad_reason"} == {letter["reason"] for letter in letters if '"c"' in letter["raw"]}
 
 
 def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) -> None:

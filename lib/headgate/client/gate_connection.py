@@ -40,6 +40,7 @@ this: a gate that has reads off answers no PING, however long they are off, and 
 """
 LINGER_S = 1.0
 CLOSE_TIMEOUT_S = 5.0
+MAX_PORT, MAX_NAME_BYTES = 65_535, 1024
 READ_BYTES = 4096
 """What is read before its receipts are written, all at once: about 150 commands."""
 
@@ -54,6 +55,7 @@ class GateConnection:
     Arguments: host, port: of the gate. connection: the name whose commands it is to send. token: what the gate asks
     for. tls: the context to check its certificate with; None: no TLS. enabled: as in the settings of its producers;
     false: the feature flag is not set, so the gate tells nothing and turns reads off instead.
+    Raises InvalidArgument for a host, a port or a name that can be none.
     Source: PIP-385; throttle-protocol 5, 9, 13
     """
 
@@ -67,6 +69,7 @@ class GateConnection:
         tls: ssl.SSLContext | None = None,
         enabled: bool = True,
     ) -> None:
+        _check(host, port, connection)
         self._place = (host, port)
         self._tls = tls
         self._enabled = enabled
@@ -230,3 +233,18 @@ async def _closed(writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(LINGER_S):
             await writer.wait_closed()
     writer.transport.abort()
+
+
+def _check(host: object, port: object, connection: object) -> None:
+    """Raises InvalidArgument for what no gate can be found or asked with."""
+    mistakes = []
+    if not (isinstance(host, str) and host):
+        mistakes.append(f"host: got {host!r}, allowed a name or an address")
+    if type(port) is not int or not 1 <= port <= MAX_PORT:
+        mistakes.append(f"port: got {port!r}, allowed an integer from 1 to {MAX_PORT}")
+    if not (isinstance(connection, str) and 1 <= len(connection.encode(errors="replace")) <= MAX_NAME_BYTES):
+        mistakes.append(
+            f"connection: got {connection!r:.100}, allowed the name of a connection, 1 to {MAX_NAME_BYTES} bytes"
+        )
+    if mistakes:
+        raise InvalidArgument("; ".join(mistakes))

@@ -12,6 +12,7 @@ from headgate.protocol.schemas import INPUTS
 
 MOST_WAITING = 100_000
 RETRIES = 50
+_WRITTEN = ("event_id", "kind", "at_ms", "connection", "request_id")
 
 
 class ReceiptLog:
@@ -38,7 +39,7 @@ class ReceiptLog:
                 f"--receipts: the table {location} cannot be opened: {str(error).splitlines()[0]}; give the --input of "
                 "a job jobs/protocol.py, or a new folder"
             ) from error
-        self._columns = [name for name in pa.schema(self._table.schema().to_arrow()).names if name in INPUTS.names]
+        self._columns = _columns(location, pa.schema(self._table.schema().to_arrow()))
 
     def add(self, connection: str, request_id: int, read_ms: int) -> None:
         """A receipt was read."""
@@ -75,6 +76,7 @@ class ReceiptLog:
                 self._table,
                 pa.Table.from_pylist(rows, INPUTS).select(self._columns),
                 mode="append",
+                schema_mode="merge",
                 commit_properties=CommitProperties(max_commit_retries=RETRIES),
             )
         except (DeltaError, OSError) as error:
@@ -88,3 +90,15 @@ class ReceiptLog:
         if self._is_failing != is_failing:
             self._say(text)
         self._is_failing = is_failing
+
+
+def _columns(location: str, table: pa.Schema) -> list[str]:
+    """Columns of INPUTS that the table has. Raises TableError where it cannot take a receipt."""
+    wrong = [name for name in _WRITTEN if name not in table.names or table.field(name).type != INPUTS.field(name).type]
+    if wrong:
+        needed = ", ".join(f"{name} {INPUTS.field(name).type}" for name in wrong)
+        raise TableError(
+            f"--receipts: the table {location} cannot take receipts: got columns {', '.join(table.names)}, needed"
+            f" {needed}; give the --input of jobs/protocol.py, or a new folder"
+        )
+    return [name for name in table.names if name in INPUTS.names]

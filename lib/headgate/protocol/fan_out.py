@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Flags, Ints
-from headgate.core.protocol.inputs import NULL, Connect, Input, Mark, Open, Unmark
+from headgate.core.protocol.checks import is_time
+from headgate.core.protocol.inputs import NULL, CloseProducer, Connect, Input, Mark, Open, Unmark
 from headgate.core.protocol.router import Routed, Router
 from headgate.protocol.feeding import KINDS, Row, input_of, together
 from headgate.protocol.numbering import Numbering
 from headgate.protocol.schemas import ROWS
+from headgate.protocol.state import SlotState
 
 _LIFE = pa.array(["connect", "close"])
 _ROUTED = pa.array(["connect", "close", "open", "close_producer", "mark", "unmark"])
@@ -26,23 +28,25 @@ _DIGITS, _NO_REASON = 12, " 00"
 
 
 def fanned_out(
-    kept: str, rows: pa.Table, fed: Ints, *, needs_buckets: bool, obedient: bool
-) -> tuple[str, pa.Table, Ints]:
-    """The rows at `fed` with each mark at every producer of its topic: the state, all rows, the places to feed now.
+    state: SlotState, rows: pa.Table, fed: Ints, *, needs_buckets: bool, obedient: bool
+) -> tuple[pa.Table, Ints]:
+    """The rows at `fed` with each mark at every producer of its topic: all rows, the places to feed now.
 
-    kept: the state, as JSON; "" at first. Rows of one millisecond are fed in one call, but for late ones, so that
-    their cut into batches does not show. Marks and unmarks that the router takes are in other rows than they came in:
-    with ids and ordinals, or, for obedient clients, with names, and then counted as they are fed.
+    The router's state is kept in `state.fan_out`, as JSON; "" at first. Rows of one millisecond are fed in one call,
+    but for late ones, so that their cut into batches does not show. Marks and unmarks that the router takes are in
+    other rows than they came in: with ids and ordinals, or, for obedient clients, with names, and then counted as they
+    are fed.
     """
     chosen = fed[_is_routed(rows.select(_WHO).take(pa.array(fed)), obedient=obedient)]
-    if kept and not len(chosen):
-        return kept, rows, fed
-    stage = _Stage(json.loads(kept or "{}"), needs_buckets=needs_buckets, obedient=obedient)
+    if state.fan_out and not len(chosen):
+        return rows, fed
+    stage = _Stage(state, needs_buckets=needs_buckets, obedient=obedient)
     stage.run(rows.take(pa.array(chosen)).append_column(_PLACE, pa.array(chosen)).to_pylist())
     made = pa.Table.from_pylist(stage.made, ROWS)
     stays = np.setdiff1d(fed, np.array(stage.replaced, np.int64))
     places = np.append(stays, np.arange(len(rows), len(rows) + len(made)))
-    return stage.stored(), pa.concat_tables([rows, made]).combine_chunks(), places
+    state.fan_out = stage.stored()
+    return pa.concat_tables([rows, made]).combine_chunks(), places
 
 
 def _is_routed(rows: pa.Table, *, obedient: bool) -> Flags:
@@ -62,7 +66,8 @@ class _Stage:
     made: rows instead of those at `replaced`.
     """
 
-    def __init__(self, state: dict[str, Any], *, needs_buckets: bool, obedient: bool) -> None:
+    def __init__(self, kept: SlotState, *, needs_buckets: bool, obedient: bool) -> None:
+        state = json.loads(kept.fan_out or "{}")
         stored = state.get("router")
         self._router = (
             Router(needs_buckets=needs_buckets)
@@ -76,6 +81,7 @@ class _Stage:
             for topic, name, id_ in one.get("ids", ())
         }
         self._obedient = obedient
+        self._closings_ms = kept.closings_ms()
         self.made: list[Row] = []
         self.replaced: list[int] = []
 
@@ -90,21 +96,30 @@ class _Stage:
                 self._take(connection, one)
 
     def _take(self, connection: str, rows: list[Row]) -> None:
+        row = rows[0]
+        if row["kind"] in {"connect", "open"} and self._is_over(connection, row["at_ms"]):
+            return
         numbering = self._numbering.setdefault(connection, Numbering())
         if self._obedient:
-            for made_up in self._made_up(connection, rows[0], numbering):
+            for made_up in self._made_up(connection, row, numbering):
                 self._router.feed(connection, made_up)
-        given = input_of(rows, numbering) if rows[0]["kind"] in _TAKEN else None
-        if given is None:
-            return
-        routed = self._router.feed(connection, given)
-        self._keep(routed, given, rows)
+        given = input_of(rows, numbering) if row["kind"] in _TAKEN else None
+        if given is not None:
+            self._keep(self._router.feed(connection, given), given, rows)
         if not self._router.is_connected(connection):
             del self._numbering[connection]
+        elif isinstance(given, CloseProducer) and not self._router.is_open(connection, given.producer):
+            numbering.forget(given.producer)
+
+    def _is_over(self, connection: str, at_ms: int) -> bool:
+        """Whether the connection has closed since, as its machine has it."""
+        closed_ms = self._closings_ms.get(connection)
+        return closed_ms is not None and is_time(at_ms) and at_ms <= closed_ms
 
     def _made_up(self, connection: str, row: Row, numbering: Numbering) -> Iterator[Input]:
         """What obedient clients did before a row of `marks`, as the engines have it."""
-        if row["kind"] not in {"connect", "close"} and not self._router.is_connected(connection):
+        is_over = self._is_over(connection, row["at_ms"])
+        if row["kind"] not in {"connect", "close"} and not is_over and not self._router.is_connected(connection):
             yield Connect(row["at_ms"], supports=True)
         if row["producer"] is not None and numbering.id_of(row["topic"], row["producer"]) is None:
             id_ = numbering.add(row["topic"], row["producer"])

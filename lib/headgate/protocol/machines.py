@@ -25,7 +25,7 @@ class Machine:
     """A connection by its name: its machine while it is open, the number of its last decision, and when it closed.
 
     Decisions are numbered from 1 on, and go on where a name connects again. A life that has been closed is over: what
-    opens or closes a connection at or before `closed_ms` (NONE: no close is known) does nothing.
+    opens or closes a connection, or opens a producer, at or before `closed_ms` (NONE: no close is known) does nothing.
     `metrics` are those since it was loaded.
     """
 
@@ -40,7 +40,7 @@ class Machine:
 
     def feed(self, given: Input, settings: BrokerSettings) -> list[Output]:
         """What the input, and the timers before it, emit. A closed connection begins with new numbers."""
-        if isinstance(given, Connect | Close) and is_time(given.at_ms) and given.at_ms <= self.closed_ms:
+        if isinstance(given, Connect | Close) and self.is_over(given.at_ms):
             return []
         was_open = self.connection is not None
         self.connection, emitted = step(self.connection, given, settings, self.metrics)
@@ -50,6 +50,10 @@ class Machine:
         elif isinstance(given, CloseProducer) and not any(isinstance(output, Rejected) for output in emitted):
             self.numbering.forget(given.producer)
         return emitted
+
+    def is_over(self, at_ms: Any) -> bool:
+        """Whether a row of this time is of a life that has been closed: a copy, or one that comes too late."""
+        return is_time(at_ms) and at_ms <= self.closed_ms
 
     def advance(self, at_ms: int) -> list[Output]:
         """What is emitted up to the end of millisecond `at_ms`."""

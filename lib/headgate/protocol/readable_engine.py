@@ -64,6 +64,8 @@ class _Step:
                 self._emit(name, machine, self._waited(machine, row["at_ms"] - 1))
             for given in self._made_up(machine, row):
                 self._emit(name, machine, machine.feed(given, self._rules.settings))
+        if row["kind"] == "open" and machine.connection is not None and machine.is_over(row["at_ms"]):
+            return
         made = input_of(rows, machine.numbering)
         if made is None:
             self._letters.append(dead_letter(row, unknown_kind(row)))

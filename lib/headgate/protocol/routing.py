@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
+from headgate.core.protocol.router import broker_of
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.schemas import INPUTS, TIME
 from headgate.throttle.blocks import encode
@@ -80,13 +81,8 @@ def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes
 def _slots(connections: pa.ChunkedArray, *, by_broker: bool) -> Ints:
     names, codes = encoded(connections)
     texts = names.to_pylist()
-    return slots_of_names([_broker_of(name) for name in texts] if by_broker else texts)[codes]
-
-
-def _broker_of(connection: str) -> str:
-    """The part of a name that all connections of a broker share; "" for names without one."""
-    return connection.partition("/")[0] if "/" in connection else ""
+    return slots_of_names([broker_of(name) for name in texts] if by_broker else texts)[codes]
 
 
 def _broker_of_mark(broker: str, connection: str) -> str:
-    return _broker_of(connection_name(broker, connection))
+    return broker_of(connection_name(broker, connection))

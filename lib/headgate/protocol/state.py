@@ -8,14 +8,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.protocol_types import NONE
 from headgate.core.numbers import MIN
 from headgate.errors import StateError
+from headgate.protocol.closed_producers import CLOSED
 from headgate.protocol.schemas import ROWS
 from headgate.protocol.stored import Columns, no_machines, type_of
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.columns import no_strings, strings
 
-VERSION = 1
+VERSION = 2
 NEVER = MIN
 _TEXTS = ("connection", "names", "settings")
 _CLOCK = ("inputs_ms", "marks_ms", "done_ms")
@@ -30,7 +32,8 @@ class SlotState:
     NEVER: nothing yet.
     connection: names, a row each of the table `connections`. names: topics and names of producers, settings: JSON;
     both as the tables of `machines` number them.
-    kept: ROWS above the watermark. fan_out: the router's state (`fan_out.fanned_out`), "": marks are not fanned out.
+    kept: ROWS above the watermark. closed: producers that closed (`closed_producers.CLOSED`).
+    fan_out: the router's state (`fan_out.fanned_out`), "": marks are not fanned out.
     """
 
     inputs_ms: int = NEVER
@@ -41,6 +44,7 @@ class SlotState:
     settings: pa.StringArray = field(default_factory=no_strings)
     machines: dict[str, Columns] = field(default_factory=no_machines)
     kept: pa.Table = field(default_factory=ROWS.empty_table)
+    closed: pa.Table = field(default_factory=CLOSED.empty_table)
     fan_out: str = ""
 
     @property
@@ -52,6 +56,17 @@ class SlotState:
     def due_ms(self) -> Ints:
         """When each connection acts next by itself; numbers.MAX: never."""
         return self.machines["connections"]["due_ms"]
+
+    def open_connections(self) -> pa.Array:
+        """The names of connections that are open."""
+        return self.connection.filter(pa.array(self.machines["connections"]["is_open"] != 0))
+
+    def closings_ms(self) -> dict[str, int]:
+        """When connections closed last, of those of which a close is known."""
+        closed_ms = self.machines["connections"]["closed_ms"]
+        is_known = closed_ms != NONE
+        names = self.connection.filter(pa.array(is_known)).to_pylist()
+        return dict(zip(names, closed_ms[is_known].tolist(), strict=True))
 
     def drop_unused(self) -> None:
         """Forget names and settings that nothing has any more."""
@@ -76,8 +91,8 @@ def encode_state(state: SlotState) -> bytes:
     """The state as blocks; `decode_state` gives an equal one back."""
     clock = pa.table({name: [getattr(state, name)] for name in _CLOCK})
     texts = [pa.table([getattr(state, name)], [name]) for name in _TEXTS]
-    router = [pa.table({"fan_out": [state.fan_out]})] if state.fan_out else []
-    return encode_all([clock, *texts, *map(pa.table, state.machines.values()), state.kept, *router])
+    router = pa.table({"fan_out": [state.fan_out]})
+    return encode_all([clock, *texts, *map(pa.table, state.machines.values()), state.kept, state.closed, router])
 
 
 def decode_state(version: int, blocks: bytes) -> SlotState:
@@ -89,14 +104,15 @@ def decode_state(version: int, blocks: bytes) -> SlotState:
         )
     clock, connection, names, settings, *rest = decode_all(blocks)
     (row,) = clock.to_pylist()
-    tables, kept, router = rest[: len(no_machines())], rest[len(no_machines())], rest[len(no_machines()) + 1 :]
+    tables, (kept, closed, router) = rest[: len(no_machines())], rest[len(no_machines()) :]
     machines = {
         name: {column: _numbers(stored[column], type_of(name, column)) for column in stored.column_names}
         for name, stored in zip(no_machines(), tables, strict=True)
     }
     texts = [strings(table.column(0)) for table in (connection, names, settings)]
-    fan_out = router[0]["fan_out"][0].as_py() if router else ""
-    return SlotState(**row, **dict(zip(_TEXTS, texts, strict=True)), machines=machines, kept=kept, fan_out=fan_out)
+    named = dict(zip(_TEXTS, texts, strict=True))
+    fan_out = router["fan_out"][0].as_py()
+    return SlotState(**row, **named, machines=machines, kept=kept, closed=closed, fan_out=fan_out)
 
 
 def _numbers(column: pa.ChunkedArray, of_type: Any) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints, Records
 from headgate.core.protocol.settings import BrokerSettings, PauseMode
 from headgate.errors import StateError
+from headgate.protocol.closed_producers import remembered, without_copies
 from headgate.protocol.fan_out import fanned_out
 from headgate.protocol.marks import rows_of_marks
 from headgate.protocol.schemas import ROWS
@@ -73,7 +74,8 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
 
     The watermark is `delay_ms` below the highest time of the source that is least far, or with a finish at it, and
     never goes back. What is above it waits in the state; what comes behind it is late, and acts at its machine's
-    clock, but for publishes, which do not act: read at that clock they might break a promise that they kept.
+    clock, but for publishes, which do not act: read at that clock they might break a promise that they kept; and for
+    the `open` of a producer that has closed.
     `state` is changed in place. Returns also how many rows were late.
     Source: throttle-protocol 7.1
     """
@@ -90,11 +92,14 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
     late = pc.sum(is_late).as_py() or 0
     acts = pc.invert(pc.or_(waits, pc.and_(is_late, _are_publishes(rows))))
     fed = np.flatnonzero(acts.to_numpy(zero_copy_only=False))
+    fed = without_copies(state.closed, rows, fed, is_late.to_numpy(zero_copy_only=False))
+    all_rows, all_fed = rows, fed
     if rules.fan_out:
         needs_buckets = rules.settings.pause_mode is not PauseMode.SECOND_BOUNDARY
-        routed = fanned_out(state.fan_out, rows, fed, needs_buckets=needs_buckets, obedient=rules.obedient)
-        state.fan_out, rows, fed = routed
-    return engine(state, rows, fed, rules), late
+        rows, fed = fanned_out(state, rows, fed, needs_buckets=needs_buckets, obedient=rules.obedient)
+    told = engine(state, rows, fed, rules)
+    state.closed = remembered(state.closed, all_rows, all_fed, state.open_connections())
+    return told, late
 
 
 def _are_publishes(rows: pa.Table) -> pa.ChunkedArray:

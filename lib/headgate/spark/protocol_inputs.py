@@ -31,13 +31,35 @@ def _delta(spark: SparkSession, settings: InputSettings, path: str) -> DataFrame
     if not path_exists(spark, f"{path}/_delta_log"):
         raise InputError(f"--input: no Delta table is at {path}; give the folder of one, or --format kafka")
     rows = spark.readStream.format("delta").option("maxFilesPerTrigger", settings.max_files_per_trigger).load(path)
+    mistakes = [
+        f"{field.name}: got {rows.schema[field.name].dataType.simpleString()}, allowed {field.dataType.simpleString()}"
+        for field in _COLUMNS
+        if field.name in rows.columns and not _fits(rows.schema[field.name].dataType, field.dataType)
+    ]
+    if mistakes:
+        raise InputError(f"--input: columns of {path} have other types; write them anew: {'; '.join(mistakes)}")
     return rows.select(*(_column(rows, field) for field in _COLUMNS), F.lit(None).cast("string").alias("raw"))
 
 
 def _column(rows: DataFrame, field: T.StructField) -> Column:
     if field.name not in rows.columns:
         return F.lit(None).cast(field.dataType).alias(field.name)
-    return F.col(field.name).cast(field.dataType).alias(field.name)
+    return F.col(field.name).try_cast(field.dataType).alias(field.name)
+
+
+def _fits(got: T.DataType, wanted: T.DataType) -> bool:
+    """Whether values of one type are values of the other: integers of any width are, and null where they are too
+    large; fields of structs have to have their names and their order.
+    """
+    if isinstance(got, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return _fits(got.elementType, wanted.elementType)
+    if isinstance(got, T.StructType) and isinstance(wanted, T.StructType):
+        return got.names == wanted.names and all(
+            _fits(one.dataType, other.dataType) for one, other in zip(got, wanted, strict=True)
+        )
+    if isinstance(wanted, T.IntegralType):
+        return isinstance(got, T.IntegralType | T.NullType)
+    return isinstance(got, type(wanted) | T.NullType)
 
 
 def _kafka(spark: SparkSession, settings: InputSettings, topic: str) -> DataFrame:

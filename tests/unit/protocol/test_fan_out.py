@@ -109,6 +109,17 @@ def test_a_connection_that_comes_again_begins_anew(engine):
     ]
 
 
+@engines
+def test_a_topic_of_two_brokers_that_share_a_key_has_two_limiters(engine):
+    other = "broker-2/b"
+    opened = [given("connect", 0, other, supports_throttle=True)]
+    opened.append(given("open", 0, other, producer_id=8, topic=TOPIC, producer="p8"))
+    marked = given("mark", 5, producer_id=7, trips=[trip(0, 1, (-4, 10))])
+    outcome = run([batch([*OPENED, *opened, marked], finish_ms=9)], RULES, engine=engine)
+
+    assert {A, B} == {row[0] for row in told(outcome, "connection")}
+
+
 def test_a_row_that_is_refused_is_one_dead_letter_and_has_no_copies():
     rows = [
         given("mark", 5, producer_id=7, trips=[trip(0, 1, (-4, 0))]),

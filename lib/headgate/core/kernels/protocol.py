@@ -215,6 +215,15 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
         return False
     if m.obedient:
         _make_up(m, c, operation)
+    if not _is_over(connection, operation):
+        _take(m, c, operation)
+    return not m.obedient or _answer_all(m, c)
+
+
+@borrowing
+def _take(m: Machines, c: int64, operation: Any) -> None:
+    """Let the operation act, or say why it is refused."""
+    connection, at_ms = m.connections[c], operation.at_ms
     p = _producer_of(m, c, operation)
     error = int64(NONE)
     if at_ms < 0:
@@ -223,9 +232,7 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
         error = error_in(m, c, p, operation)
     elif operation.kind != CONNECT:
         error = int64(UNKNOWN_CONNECTION)
-    if _is_over(connection, operation):
-        pass
-    elif error != NONE:
+    if error != NONE:
         m.counters[REJECTED + error] += 1
         letter = m.letters[m.used[LETTERS]]
         m.used[LETTERS] += 1
@@ -233,13 +240,13 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
         letter.at_ms = connection.now_ms if connection.is_open and error != BAD_TIME else at_ms
     else:
         _act(m, c, p, operation)
-    return not m.obedient or _answer_all(m, c)
 
 
 @borrowing
 def _is_over(connection: Any, operation: Any) -> bool:
-    """Whether this opens or closes a life that has been closed: a copy, or one that comes too late."""
-    return operation.kind in (CONNECT, CLOSE) and 0 <= operation.at_ms <= connection.closed_ms
+    """Whether this is of a life that has been closed: a copy, or one that comes too late."""
+    begins_or_ends = operation.kind in (CONNECT, CLOSE) or (connection.is_open and operation.kind == OPEN)
+    return begins_or_ends and 0 <= operation.at_ms <= connection.closed_ms
 
 
 @borrowing

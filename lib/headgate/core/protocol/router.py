@@ -10,6 +10,8 @@ from headgate.core.protocol.routed_topic import RoutedProducer, RoutedTopic
 from headgate.core.state import PlainData, check_fields
 
 _FIELDS = ("connections", "topics")
+_Place = tuple[str, str]
+"""A broker and the name of a topic: limiters are a broker's."""
 
 
 class Routed(NamedTuple):
@@ -23,14 +25,14 @@ class Router:
     """Each producer of a topic is held from the first mark of any of them that came while it was open, until its own
     marks are released and the limiter's pause was 0 after the copies that it got.
 
-    A producer that trips a limiter gets its mark, once; every other open producer of its topic gets a copy, with
-    `trigger` false. All are numbered here, by connection, producer and reason from 1 on, without gaps: numbers of the
-    source order its own marks and tell copies of rows apart, and go no further. A producer that opens later gets no
-    copy of what came before.
+    A producer that trips a limiter gets its mark, once; every other open producer of its topic on its broker gets a
+    copy, with `trigger` false. All are numbered here, by connection, producer and reason from 1 on, without gaps:
+    numbers of the source order its own marks and tell copies of rows apart, and go no further. A producer that opens
+    later gets no copy of what came before.
 
-    That the limiter's pause was 0 is told by its releases: one of millisecond t ends the copies of earlier ones, and
-    one that leaves nobody waiting ends all; so does the close of the last producer that waits. Then each producer
-    without marks of its own gets an unmark for each mark.
+    That the limiter's pause was 0 is told by its releases: one of millisecond t ends the copies of earlier ones (one
+    that comes late is of the last millisecond with a copy), and one that leaves nobody waiting ends all; so does the
+    close of the last producer that waits. Then each producer without marks of its own gets an unmark for each mark.
 
     Inputs come in the order of their times over all connections; what the machines refuse, and what is no mark, goes
     on as it came. Pure: time comes with the inputs.
@@ -44,7 +46,7 @@ class Router:
     def __init__(self, *, needs_buckets: bool = True) -> None:
         self.needs_buckets = needs_buckets
         self._connections: dict[str, _OfConnection] = {}
-        self._topics: dict[str, RoutedTopic] = {}
+        self._topics: dict[_Place, RoutedTopic] = {}
 
     def feed(self, connection: str, given: Input) -> list[Routed]:
         """What machines are to be fed instead of the input; itself where it goes on as it came."""
@@ -60,6 +62,10 @@ class Router:
             return passed
         return action(self, connection, known, given)
 
+    def is_open(self, connection: str, producer: int) -> bool:
+        """Whether the producer is open."""
+        return self.is_connected(connection) and producer in self._connections[connection].producers
+
     def is_connected(self, connection: str) -> bool:
         """Whether the connection is open."""
         return connection in self._connections
@@ -68,7 +74,7 @@ class Router:
         """All but `needs_buckets` as plain data, a copy."""
         return {
             "connections": [[name, one.needs_buckets] for name, one in self._connections.items()],
-            "topics": [[name, topic.state()] for name, topic in self._topics.items()],
+            "topics": [[*place, topic.state()] for place, topic in self._topics.items()],
         }
 
     @classmethod
@@ -77,8 +83,8 @@ class Router:
         check_fields(cls.__name__, state, _FIELDS)
         router = cls(needs_buckets=needs_buckets)
         router._connections = {name: _OfConnection({}, needs) for name, needs in state["connections"]}
-        for name, stored in state["topics"]:
-            topic = router._topics[name] = RoutedTopic.from_state(name, stored)
+        for broker, name, stored in state["topics"]:
+            topic = router._topics[broker, name] = RoutedTopic.from_state(name, stored)
             for (connection, id_), producer in topic.producers.items():
                 router._connections[connection].producers[id_] = producer
         return router
@@ -88,13 +94,14 @@ class Router:
 
     def _open(self, connection: str, known: "_OfConnection", given: Open) -> list[Routed]:
         if given.producer not in known.producers:
-            topic = self._topics.setdefault(given.topic, RoutedTopic(given.topic))
+            place = broker_of(connection), given.topic
+            topic = self._topics.setdefault(place, RoutedTopic(given.topic))
             known.producers[given.producer] = topic.open(connection, given.producer)
         return [Routed(connection, given)]
 
     def _mark(self, _: str, known: "_OfConnection", given: Mark) -> list[Routed]:
         tripping = known.producers[given.producer]
-        topic = self._topics[tripping.topic]
+        topic = self._topic_of(tripping)
         trips = [trip for trip in given.trips if topic.trip(tripping, Reason(trip.reason), trip.ordinal)]
         if not trips:
             return []
@@ -106,7 +113,7 @@ class Router:
 
     def _unmark(self, _: str, known: "_OfConnection", given: Unmark) -> list[Routed]:
         producer, reason = known.producers[given.producer], Reason(given.reason)
-        topic = self._topics[producer.topic]
+        topic = self._topic_of(producer)
         free = topic.release(producer, reason, given.ordinal, given.at_ms)
         return list(_unmarked(free, reason, given.at_ms))
 
@@ -122,13 +129,21 @@ class Router:
 
     def _forget(self, producer: RoutedProducer, at_ms: int) -> list[Routed]:
         """A limiter that loses the last producer that waits tells nothing more: its copies end."""
-        topic = self._topics[producer.topic]
+        topic = self._topic_of(producer)
         routed: list[Routed] = []
         for reason, free in topic.close(producer):
             routed += _unmarked(free, reason, at_ms)
         if not topic.producers:
-            del self._topics[producer.topic]
+            del self._topics[broker_of(producer.connection), producer.topic]
         return routed
+
+    def _topic_of(self, producer: RoutedProducer) -> RoutedTopic:
+        return self._topics[broker_of(producer.connection), producer.topic]
+
+
+def broker_of(connection: str) -> str:
+    """The part of a name that all connections of a broker share, up to its first slash; "" for names without one."""
+    return connection.partition("/")[0] if "/" in connection else ""
 
 
 class _OfConnection(NamedTuple):
