@@ -207,6 +207,14 @@ def test_settings_that_do_not_fit_the_connection_are_refused(gate: MachineGate, 
         connection.producer(ToldLibrary(), settings)
 
 
+def test_ids_of_a_producer_that_could_not_be_made_are_there_for_the_next_try(gate: MachineGate) -> None:
+    settings = ClientSettings.of({"producers": {0: "t0"}})
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        with pytest.raises(TypeError, match="conection"):
+            connection.producer(ToldLibrary(), settings, conection="c")
+        connection.producer(ToldLibrary(), settings, connection="c").close()
+
+
 def test_what_listens_but_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate_connection, "ANSWER_TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as mute:

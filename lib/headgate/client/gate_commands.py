@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from headgate.core.protocol.request_ids import RequestIds
 from headgate.errors import InvalidArgument
@@ -16,6 +16,7 @@ class Obeys(Protocol):
         """A command came."""
 
 
+P = TypeVar("P", bound=Obeys)
 Answer = Callable[[int], object]
 """Writes the receipt of a request id to the connection that the command came from, if that is still there."""
 
@@ -61,8 +62,22 @@ class CommandRouter:
         self._adding = threading.Lock()
         self._seen = RequestIds()
 
-    def add(self, producer_ids: Iterable[int], commands: ProducerCommands) -> None:
-        """Send the commands of these ids there. Raises InvalidArgument for an id that another producer has or had."""
+    def add(self, producer_ids: Iterable[int], make: Callable[[Answer], P]) -> P:
+        """A producer that hears the commands of these ids from here on.
+
+        Arguments: make: makes it of what is to be called with the request id of each command that it has obeyed.
+        Raises InvalidArgument for an id that another producer has or had, and what `make` raises; no id is taken then.
+        """
+        commands = ProducerCommands()
+        taken = self._take(producer_ids, commands)
+        try:
+            commands.producer = made = make(commands.answer)
+        except BaseException:
+            self._give_back(taken)
+            raise
+        return made
+
+    def _take(self, producer_ids: Iterable[int], commands: ProducerCommands) -> list[int]:
         with self._adding:
             wanted = sorted(producer_ids)
             taken = [number for number in wanted if number in self._producers]
@@ -72,6 +87,12 @@ class CommandRouter:
                     "no producer of it had before; take others"
                 )
             self._producers |= dict.fromkeys(wanted, commands)
+        return wanted
+
+    def _give_back(self, producer_ids: Iterable[int]) -> None:
+        with self._adding:
+            for number in producer_ids:
+                del self._producers[number]
 
     def renumber(self) -> None:
         """A new connection: its ids start anew."""

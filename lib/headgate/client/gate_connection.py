@@ -12,7 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from headgate.client.gate_commands import CommandRouter, ProducerCommands
+from headgate.client.gate_commands import CommandRouter
 from headgate.client.library import Library, Settings, topics
 from headgate.client.producer import RateLimitedProducer
 from headgate.client.threads import join, started
@@ -84,7 +84,8 @@ class GateConnection:
         """A RateLimitedProducer that obeys the commands for the producer ids of `settings`.
 
         options: its own others. Whoever asks closes it, before this connection. Raises InvalidArgument as it does, for
-        ids that another producer of this has or had, and where `enabled` is not the same in the settings.
+        ids that another producer of this has or had, and where `enabled` is not the same in the settings. What raises
+        takes no ids.
         """
         client = settings.client if isinstance(settings, PartitionedSettings) else settings
         if client.enabled is not self._enabled:
@@ -92,10 +93,9 @@ class GateConnection:
                 f"enabled: got {client.enabled} in the settings and {self._enabled} in the connection to the gate; "
                 "allowed is the same in both"
             )
-        commands = ProducerCommands()
-        self._router.add(topics(settings), commands)
-        commands.producer = made = RateLimitedProducer(library, settings, receipts=commands.answer, **options)
-        return made
+        return self._router.add(
+            topics(settings), lambda answer: RateLimitedProducer(library, settings, receipts=answer, **options)
+        )
 
     def wait_connected(self, timeout_s: float) -> bool:
         """Wait for the gate's greeting; false if the time was over before."""

@@ -1,8 +1,10 @@
 """Which producer obeys a command, and which connection its receipt goes to."""
 
+from functools import partial
+
 import pytest
 
-from headgate.client.gate_commands import CommandRouter, ProducerCommands
+from headgate.client.gate_commands import CommandRouter
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
 from headgate.wire import ThrottleProducer
@@ -12,10 +14,9 @@ from unit.client.doubles import Scene, ToldLibrary
 class Obedient:
     """A producer that keeps its commands, and answers when it is told to."""
 
-    def __init__(self):
+    def __init__(self, answer):
         self.told = []
-        self.commands = ProducerCommands()
-        self.commands.producer = self
+        self.answer = answer
 
     def on_command(self, request_id, producer_id, reason, pause_ms):
         self.told.append((request_id, producer_id, reason, pause_ms))
@@ -26,9 +27,7 @@ class Router:
 
     def __init__(self):
         self.router = CommandRouter()
-        self.producers = {number: Obedient() for number in (1, 2)}
-        for number, producer in self.producers.items():
-            self.router.add([number], producer.commands)
+        self.producers = {number: self.router.add([number], Obedient) for number in (1, 2)}
         self.receipts = []
 
     def command(self, request_id, producer_id=1, receipts=None):
@@ -49,7 +48,7 @@ def test_a_receipt_has_the_gates_own_id_and_comes_when_the_producer_answers():
     scene = Router()
     scene.command(5, 2)
     assert scene.receipts == []
-    scene.producers[2].commands.answer(1)
+    scene.producers[2].answer(1)
     assert scene.receipts == [5]
 
 
@@ -77,44 +76,61 @@ def test_ids_of_a_new_connection_are_new_and_answered_there():
     scene.command(1)
     scene.router.renumber()
     scene.command(1, receipts=again)
-    commands = scene.producers[1].commands
-    commands.answer(2)
+    scene.producers[1].answer(2)
     assert (scene.receipts, again) == ([], [1])
-    commands.answer(1)
+    scene.producers[1].answer(1)
     assert (scene.receipts, again) == ([1], [1])
 
 
-def test_a_command_between_the_place_of_a_producer_and_the_producer_is_answered():
+def test_a_command_while_its_producer_is_made_is_answered():
     scene = Router()
-    scene.router.add([3], ProducerCommands())
-    scene.command(1, producer_id=3)
+
+    def make(answer):
+        scene.command(1, producer_id=3)
+        return Obedient(answer)
+
+    scene.router.add([3], make)
     assert scene.receipts == [1]
 
 
 def test_a_number_that_was_never_told_is_answered_to_nobody():
     scene = Router()
-    scene.producers[1].commands.answer(1)
+    scene.producers[1].answer(1)
     assert scene.receipts == []
 
 
 def test_an_id_that_is_taken_is_refused_and_takes_nothing():
     scene = Router()
     with pytest.raises(InvalidArgument, match=r"\[2\]"):
-        scene.router.add([2, 3], ProducerCommands())
-    scene.router.add([3], ProducerCommands())
+        scene.router.add([2, 3], Obedient)
+    scene.router.add([3], Obedient)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_the_ids_of_a_producer_that_could_not_be_made_are_free_and_its_commands_answered(error):
+    def fail(_answer):
+        raise error
+
+    scene = Router()
+    with pytest.raises(error):
+        scene.router.add([3, 4], fail)
+    scene.command(1, producer_id=4)
+    assert scene.receipts == [1]
+    scene.router.add([3, 4], Obedient)
 
 
 def test_the_ids_of_two_producers_in_turn_take_no_more_room_with_time():
     """A machine of its own for each producer would keep a gap a command if it heard the gate's ids."""
     router = CommandRouter()
     scenes = []
+
+    def make(number, answer):
+        scenes.append(Scene(ToldLibrary(), producers={number: "t"}))
+        scenes[-1].producer._receipts = answer
+        return scenes[-1].producer
+
     for number in (1, 2):
-        commands = ProducerCommands()
-        scene = Scene(ToldLibrary(), producers={number: "t"})
-        scene.producer._receipts = commands.answer
-        commands.producer = scene.producer
-        router.add([number], commands)
-        scenes.append(scene)
+        router.add([number], partial(make, number))
     receipts = []
     for request_id in range(1, 101):
         command = ThrottleProducer(request_id, 1 + request_id % 2, Reason.TopicProduceQuotaExceeded, 50)
