@@ -97,6 +97,12 @@ class GateConnection:
             topics(settings), lambda answer: RateLimitedProducer(library, settings, receipts=answer, **options)
         )
 
+    def metrics(self) -> dict[str, int]:
+        """Commands that no producer of it hears of, by `name{label=value,...}`: copies, those for a producer that is
+        not there, and those without an id. To be added to what the producers count. Source: throttle-protocol 14
+        """
+        return self._router.metrics()
+
     def wait_connected(self, timeout_s: float) -> bool:
         """Wait for the gate's greeting; false if the time was over before."""
         return self._connected.wait(timeout_s)

@@ -27,7 +27,7 @@ class Router:
 
     def __init__(self):
         self.router = CommandRouter()
-        self.producers = {number: self.router.add([number], Obedient) for number in (1, 2)}
+        self.producers = {number: self.router.add({number: f"t{number}"}, Obedient) for number in (1, 2)}
         self.receipts = []
 
     def command(self, request_id, producer_id=1, receipts=None):
@@ -89,7 +89,7 @@ def test_a_command_while_its_producer_is_made_is_answered():
         scene.command(1, producer_id=3)
         return Obedient(answer)
 
-    scene.router.add([3], make)
+    scene.router.add({3: "t3"}, make)
     assert scene.receipts == [1]
 
 
@@ -102,8 +102,8 @@ def test_a_number_that_was_never_told_is_answered_to_nobody():
 def test_an_id_that_is_taken_is_refused_and_takes_nothing():
     scene = Router()
     with pytest.raises(InvalidArgument, match=r"\[2\]"):
-        scene.router.add([2, 3], Obedient)
-    scene.router.add([3], Obedient)
+        scene.router.add({2: "t2", 3: "t3"}, Obedient)
+    scene.router.add({3: "t3"}, Obedient)
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -113,10 +113,23 @@ def test_the_ids_of_a_producer_that_could_not_be_made_are_free_and_its_commands_
 
     scene = Router()
     with pytest.raises(error):
-        scene.router.add([3, 4], fail)
+        scene.router.add({3: "t3", 4: "t4"}, fail)
     scene.command(1, producer_id=4)
     assert scene.receipts == [1]
-    scene.router.add([3, 4], Obedient)
+    scene.router.add({3: "t3", 4: "t4"}, Obedient)
+
+
+def test_what_no_producer_hears_of_is_counted_here_and_nothing_else():
+    scene = Router()
+    for request_id, producer_id in ((1, 1), (1, 1), (2, 9), (2, 9), (0, 1)):
+        scene.command(request_id, producer_id)
+    name, labels = "headgate.client.producer.throttle.command.count", "reason=TopicProduceQuotaExceeded"
+    assert scene.router.metrics() == {
+        f"{name}{{outcome=duplicate,{labels},topic=t1}}": 1,
+        f"{name}{{outcome=unknown_producer,{labels},topic=}}": 1,
+        f"{name}{{outcome=duplicate,{labels},topic=}}": 1,
+        "headgate.input.rejected.count{error=bad_request_id}": 1,
+    }
 
 
 def test_the_ids_of_two_producers_in_turn_take_no_more_room_with_time():
@@ -130,7 +143,7 @@ def test_the_ids_of_two_producers_in_turn_take_no_more_room_with_time():
         return scenes[-1].producer
 
     for number in (1, 2):
-        router.add([number], partial(make, number))
+        router.add({number: "t"}, partial(make, number))
     receipts = []
     for request_id in range(1, 101):
         command = ThrottleProducer(request_id, 1 + request_id % 2, Reason.TopicProduceQuotaExceeded, 50)
