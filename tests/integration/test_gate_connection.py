@@ -60,6 +60,24 @@ def test_a_command_reaches_the_producer_that_it_names_and_the_gate_its_receipt(g
             greedy.close(0)
 
 
+def test_a_command_that_comes_before_its_producer_is_made_is_answered_and_obeyed(gate: MachineGate) -> None:
+    """The machine trusts whoever has answered: it would take reads off from one that writes all the same."""
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        assert connection.wait_connected(TIMEOUT_S)
+        opened(gate, 0)
+        gate.mark("c", producer=0)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+        producer, library = producer_of(connection, 0)
+        with producer:
+            producer.send("waits")
+
+            assert (producer.is_throttled(), library.written) == (True, [])
+            assert gate.do(lambda: gate.feed.metrics.values()[IN_TIME]) == 1
+            assert [key for key in connection.metrics() if "outcome=unknown_producer" in key]
+            assert producer._clock is connection._clock, "what is left of a pause is told to the ms"
+            producer.close(0)
+
+
 def test_producers_send_without_a_gate_and_hear_the_one_that_comes_back() -> None:
     with running(gate_of()) as first:
         port = first.port

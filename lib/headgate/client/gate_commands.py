@@ -2,8 +2,11 @@
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
+from headgate.client.clock import Clock
+from headgate.client.early_commands import EarlyCommands
 from headgate.core.protocol.client_metrics import ClientMetrics
 from headgate.core.protocol.client_outputs import Rejection
 from headgate.core.protocol.commands import Outcome
@@ -37,15 +40,15 @@ class ProducerCommands(Generic[P]):
 
     def __init__(self, topics: Mapping[int, str], make: Callable[[Answer], P]) -> None:
         self.topics = topics
-        self._last = 0
+        self._numbers = count(1)
         self._asked: dict[int, tuple[int, Answer]] = {}
         self.producer = make(self._answer)
 
     def tell(self, command: ThrottleProducer, answer: Answer) -> None:
         """Have the producer obey; on return the window is in force."""
-        self._last += 1
-        self._asked[self._last] = (command.request_id, answer)
-        self.producer.on_command(self._last, command.producer_id, command.reason, command.pause_ms)
+        number = next(self._numbers)
+        self._asked[number] = (command.request_id, answer)
+        self.producer.on_command(number, command.producer_id, command.reason, command.pause_ms)
 
     def _answer(self, number: int) -> None:
         """The producer obeyed. Numbers that it was not told here are nothing."""
@@ -59,10 +62,15 @@ class CommandRouter:
     """Every command of a connection is answered, after the producer that it is for has obeyed.
 
     Producers may come at any time, from any thread; commands come from one. A copy, and a command for a producer that
-    is not there, are answered at once, and counted here, since no producer hears of them (throttle-protocol 10.3).
+    is not there, are answered at once, and counted here, since no producer hears of them (throttle-protocol 10.3). But
+    the answer is a promise: a producer that comes obeys what is in force for it by then.
+
+    Arguments: clock: that of the producers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._early = EarlyCommands()
         self._taken: set[int] = set()
         self._commands: dict[int, ProducerCommands[Any]] = {}
         self._seen = RequestIds()
@@ -70,7 +78,8 @@ class CommandRouter:
         self._lock = threading.Lock()
 
     def add(self, topics: Mapping[int, str], make: Callable[[Answer], P]) -> P:
-        """A producer, made of its way to answer, that hears the commands of these ids from here on.
+        """A producer, made of its way to answer, that hears the commands of these ids from here on, and has obeyed on
+        return those that are in force.
 
         Raises InvalidArgument for an id that another producer has or had, and what `make` raises; no id is taken then.
         """
@@ -82,6 +91,10 @@ class CommandRouter:
             raise
         with self._lock:
             self._commands |= dict.fromkeys(topics, commands)
+            now_ms = self._clock.now_ms()
+            early = [command for producer_id in topics for command in self._early.take(producer_id, now_ms)]
+        for command in early:
+            commands.tell(command, _was_answered)
         return commands.producer
 
     def renumber(self) -> None:
@@ -127,4 +140,9 @@ class CommandRouter:
             return None
         if commands is None:
             self._metrics.command(Outcome.UNKNOWN_PRODUCER, command.reason, "")
+            self._early.keep(command, self._clock.now_ms())
         return commands
+
+
+def _was_answered(_request_id: int) -> None:
+    """The command was answered when it came."""

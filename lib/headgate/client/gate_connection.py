@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from headgate.client.clock import MonotonicClock
 from headgate.client.gate_commands import CommandRouter
 from headgate.client.library import Library, Settings, topics
 from headgate.client.producer import RateLimitedProducer
@@ -73,7 +74,8 @@ class GateConnection:
         self._greeting = pulsar_commands.connect(
             "headgate", supports_throttle_producer=enabled, connection=connection, token=token
         )
-        self._router = CommandRouter()
+        self._clock = MonotonicClock()
+        self._router = CommandRouter(self._clock)
         self._connected = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -81,7 +83,8 @@ class GateConnection:
         self._thread = started("gate", self._serve)
 
     def producer(self, library: Library, settings: Settings, **options: Any) -> RateLimitedProducer:
-        """A RateLimitedProducer that obeys the commands for the producer ids of `settings`.
+        """A RateLimitedProducer that obeys the commands for the producer ids of `settings`; on return also those that
+        came before it and are in force.
 
         options: its own others. Whoever asks closes it, before this connection. Raises InvalidArgument as it does, for
         ids that another producer of this has or had, and where `enabled` is not the same in the settings. What raises
@@ -93,6 +96,7 @@ class GateConnection:
                 f"enabled: got {client.enabled} in the settings and {self._enabled} in the connection to the gate; "
                 "allowed is the same in both"
             )
+        options = {"clock": self._clock, **options}
         return self._router.add(
             topics(settings), lambda answer: RateLimitedProducer(library, settings, receipts=answer, **options)
         )

@@ -8,7 +8,7 @@ from headgate.client.gate_commands import CommandRouter
 from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
 from headgate.wire import ThrottleProducer
-from unit.client.doubles import Scene, ToldLibrary
+from unit.client.doubles import Scene, StandingClock, ToldLibrary
 
 
 class Obedient:
@@ -26,12 +26,13 @@ class Router:
     """A router with producers 1 and 2, and the receipts of its connection."""
 
     def __init__(self):
-        self.router = CommandRouter()
+        self.clock = StandingClock()
+        self.router = CommandRouter(self.clock)
         self.producers = {number: self.router.add({number: f"t{number}"}, Obedient) for number in (1, 2)}
         self.receipts = []
 
-    def command(self, request_id, producer_id=1, receipts=None):
-        command = ThrottleProducer(request_id, producer_id, Reason.TopicProduceQuotaExceeded, 50)
+    def command(self, request_id, producer_id=1, receipts=None, pause_ms=50):
+        command = ThrottleProducer(request_id, producer_id, Reason.TopicProduceQuotaExceeded, pause_ms)
         self.router.route(command, (self.receipts if receipts is None else receipts).append)
 
 
@@ -82,15 +83,38 @@ def test_ids_of_a_new_connection_are_new_and_answered_there():
     assert (scene.receipts, again) == ([1], [1])
 
 
-def test_a_command_while_its_producer_is_made_is_answered():
+def test_a_producer_obeys_what_is_in_force_when_it_comes_and_its_receipt_is_not_sent_again():
+    scene = Router()
+    for request_id, producer_id, pause_ms in ((1, 3, 100), (2, 4, 20), (3, 5, 500), (4, 3, 30)):
+        scene.command(request_id, producer_id, pause_ms=pause_ms)
+    scene.clock.ms = 20
+    came = scene.router.add({3: "t3", 4: "t4"}, Obedient)
+    came.answer(1)
+    assert (came.told, scene.receipts) == ([(1, 3, Reason.TopicProduceQuotaExceeded, 80)], [1, 2, 3, 4])
+
+    scene.command(5, producer_id=3)
+    came.answer(2)
+    assert (came.told[1:], scene.receipts[4:]) == ([(2, 3, Reason.TopicProduceQuotaExceeded, 50)], [5])
+
+
+def test_a_command_that_comes_while_its_producer_is_made_is_answered_and_obeyed():
     scene = Router()
 
     def make(answer):
         scene.command(1, producer_id=3)
         return Obedient(answer)
 
-    scene.router.add({3: "t3"}, make)
-    assert scene.receipts == [1]
+    came = scene.router.add({3: "t3"}, make)
+    assert (len(came.told), scene.receipts) == (1, [1])
+
+
+def test_a_command_outlasts_a_try_to_make_its_producer_and_a_connection():
+    scene = Router()
+    scene.command(1, producer_id=3)
+    with pytest.raises(TypeError):
+        scene.router.add({3: "t3"}, lambda: None)
+    scene.router.renumber()
+    assert len(scene.router.add({3: "t3"}, Obedient).told) == 1
 
 
 def test_a_number_that_was_never_told_is_answered_to_nobody():
@@ -134,7 +158,7 @@ def test_what_no_producer_hears_of_is_counted_here_and_nothing_else():
 
 def test_the_ids_of_two_producers_in_turn_take_no_more_room_with_time():
     """A machine of its own for each producer would keep a gap a command if it heard the gate's ids."""
-    router = CommandRouter()
+    router = CommandRouter(StandingClock())
     scenes = []
 
     def make(number, answer):
