@@ -78,6 +78,24 @@ def test_what_no_gate_can_be_asked_with_is_refused_at_once(place: tuple[Any, ...
     assert threads == threading.active_count()
 
 
+def test_a_command_that_comes_before_its_producer_is_made_is_answered_and_obeyed(gate: MachineGate) -> None:
+    """The machine trusts whoever has answered: it would take reads off from one that writes all the same."""
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        assert connection.wait_connected(TIMEOUT_S)
+        opened(gate, 0)
+        gate.mark("c", producer=0)
+        gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
+        producer, library = producer_of(connection, 0)
+        with producer:
+            producer.send("waits")
+
+            assert (producer.is_throttled(), library.written) == (True, [])
+            assert gate.do(lambda: gate.feed.metrics.values()[IN_TIME]) == 1
+            assert [key for key in connection.metrics() if "outcome=unknown_producer" in key]
+            assert producer._clock is connection._clock, "what is left of a pause is told to the ms"
+            producer.close(0)
+
+
 def test_producers_send_without_a_gate_and_hear_the_one_that_comes_back() -> None:
     with running(gate_of()) as first:
         port = first.port
@@ -223,6 +241,14 @@ def test_settings_that_do_not_fit_the_connection_are_refused(gate: MachineGate, 
         pytest.raises(InvalidArgument, match="enabled"),
     ):
         connection.producer(ToldLibrary(), settings)
+
+
+def test_ids_of_a_producer_that_could_not_be_made_are_there_for_the_next_try(gate: MachineGate) -> None:
+    settings = ClientSettings.of({"producers": {0: "t0"}})
+    with GateConnection("127.0.0.1", gate.port, "c") as connection:
+        with pytest.raises(TypeError, match="conection"):
+            connection.producer(ToldLibrary(), settings, conection="c")
+        connection.producer(ToldLibrary(), settings, connection="c").close()
 
 
 def test_what_listens_but_does_not_greet_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

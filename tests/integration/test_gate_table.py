@@ -1,7 +1,8 @@
 """The gate over a real table of decisions that grows while it runs."""
 
+import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gate_clients import Client, RunningGate, running
+from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.reasons import Reason
 from headgate.delta_query import query
 from headgate.errors import TableError
@@ -19,6 +21,8 @@ from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
 from headgate.protocol.schemas import DECISIONS, INPUTS
 from headgate.wire import ThrottleProducer
+from unit.client.doubles import Gate
+from unit.gate.driven import Told
 
 LONG_MS = 600_000
 COMMANDS = "headgate.gate.command.count{outcome=%s}"
@@ -149,6 +153,42 @@ def test_a_client_that_comes_again_is_told_what_is_in_force(table: str, gate: Ru
     append(table, command("c", 3))
     with gate.client("c") as client:
         assert ids(client, 2) == [1, 3]
+
+
+class HeldReader(DecisionReader):
+    """What was read is handed out when `held`, if it is there, lets it go."""
+
+    held: Gate | None = None
+
+    def read(self, known: Collection[str], new: Collection[str], now_ms: int) -> pa.Table:
+        rows = super().read(known, new, now_ms)
+        if self.held is not None:
+            self.held.stay()
+        return rows
+
+
+def test_a_client_that_comes_again_during_a_look_is_told_all_that_is_in_force_with_the_next(table: str) -> None:
+    """What that look found is new for the one that was there, and less than what the one that came has to know."""
+    reader, first, second = HeldReader(table), Told(), Told()
+    feed = TableFeed(reader, now_ms, Counters(), poll_ms=10, say=print)
+
+    async def come_again_during_a_look() -> None:
+        seat = feed.join("c", first, supports=True)
+        append(table, command("c", 1))
+        await feed._look()
+        append(table, command("c", 2))
+        reader.held = held = Gate()
+        look = asyncio.create_task(feed._look())
+        await asyncio.to_thread(held.wait_reached)
+        seat.leave()
+        feed.join("c", second, supports=True)
+        held.let_go()
+        await look
+        reader.held = None
+        await feed._look()
+
+    asyncio.run(come_again_during_a_look())
+    assert [[told.request_id for told in one.said] for one in (first, second)] == [[1], [1, 2]]
 
 
 def test_a_gate_that_starts_again_tells_what_is_in_force(table: str) -> None:

@@ -52,8 +52,8 @@ class Outbox:
         """Carry out what waits, also what others have put.
 
         wait: whether to wait for a thread that is at it, and for the library's room; else receipts alone are carried
-        out here, and the rest is left. A call from within the carrying leaves it to that, too. What `carry` raises is
-        raised here, and the rest is left.
+        out here, or by a thread that is at it, as soon as its write is through, and the rest is left. A call from
+        within the carrying leaves it to that, too. What `carry` raises is raised here, and the rest is left.
         """
         if self._carrier == threading.get_ident():
             return

@@ -105,7 +105,8 @@ class RateLimitedProducer:
         return message.future
 
     def on_command(self, request_id: int, producer_id: int, reason: int | None, pause_ms: int) -> None:
-        """A command came as a frame: its window is in force on return, its receipt follows the writes before it.
+        """A command came as a frame: its window is in force on return. Its receipt is handed out by then, or, where
+        the library is in a write, at the end of that one.
 
         Bad values are counted and change nothing. producer_id: of the settings; of a partitioned producer, the
         partition. pause_ms: 0 says that reads are off. Source: throttle-protocol 10.3

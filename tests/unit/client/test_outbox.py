@@ -180,3 +180,21 @@ def test_receipts_overtake_writes_and_a_write_that_waits_keeps_those_of_its_prod
     outbox.resume()
     outbox.stop(SOON_S)
     assert carried == [ONE, B1, A1, A2]
+
+
+def test_a_write_is_tried_again_that_was_resumed_before_the_outbox_knew_that_it_has_to_wait():
+    """Its window may end, and the timer say so, between the look at the window and the answer."""
+    tries = []
+
+    def carry(outgoing):
+        tries.append(outgoing)
+        if len(tries) == 1:
+            outbox.resume()
+            return False
+        return True
+
+    outbox = Outbox(carry)
+    outbox.put(A1)
+    outbox.carry_out()
+    outbox.stop(SOON_S)
+    assert tries == [A1, A1]
