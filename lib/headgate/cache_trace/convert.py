@@ -9,28 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headgate.cache.schemas import EVENTS
 from headgate.cache_trace.layout import Layout
 from headgate.cache_trace.reading import Requests, read_requests
 from headgate.errors import ConfError, InputError
 
 WITHOUT_TIME_STEP_US = 1000
 CURSOR = "requests"
-SCHEMA = pa.schema(
-    [
-        ("event_time", pa.timestamp("us", "UTC")),
-        ("seq", pa.int64()),
-        ("broker", pa.string()),
-        ("topic", pa.string()),
-        ("kind", pa.string()),
-        ("cursor", pa.string()),
-        ("ledger", pa.int64()),
-        ("entry", pa.int64()),
-        ("count", pa.int32()),
-        ("sizes", pa.list_(pa.int64())),
-        ("conf", pa.map_(pa.string(), pa.string())),
-    ]
-)
-"""Columns of cache events; `conf` is null in all rows that are made here."""
 
 
 @dataclass(slots=True)
@@ -116,7 +101,7 @@ class _Events:
         broker, topic = (pa.repeat(name, rows) for name in self._names)
         low = ids & np.uint64((1 << 63) - 1)
         columns = [
-            pa.array(times_us).cast(SCHEMA.field("event_time").type),
+            pa.array(times_us).cast(EVENTS.field("event_time").type),
             pa.array(seqs),
             broker,
             topic,
@@ -124,8 +109,8 @@ class _Events:
             pa.repeat(CURSOR, rows),
             pa.array((ids >> np.uint64(63)).astype(np.int64)),
             pa.array(low.astype(np.int64)),
-            pa.array(np.ones(rows, np.int32)),
+            pa.array(np.ones(rows, np.int64)),
             pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32), pa.array(sizes)),
-            pa.nulls(rows, SCHEMA.field("conf").type),
+            pa.nulls(rows, EVENTS.field("conf").type),
         ]
-        return pa.Table.from_arrays(columns, schema=SCHEMA)
+        return pa.Table.from_arrays(columns, schema=EVENTS)
