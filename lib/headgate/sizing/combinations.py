@@ -34,6 +34,7 @@ _UNREAD = {
     PolicyName.BELADY: (*_GENERIC, "range_hits", "grace_ms", "strategy"),
 }
 """Fields that make no difference under a policy."""
+_KEYS = {declared.name: declared.metadata["setting"].key for declared in fields(CacheSettings)}
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,8 @@ def combinations(grid: Grid, present: Mapping[str, object]) -> list[Combination]
     sizes = sorted({*grid.sizes_bytes, now.max_bytes})
     kept = {key: value for key, value in present.items() if key not in SIZE_KEYS}
     for size_bytes, policy in product(sizes, grid.policies):
-        for changed in _variants(grid, now.values()):
+        unread = {_KEYS[name] for name in _UNREAD[policy]}
+        for changed in _variants({key: grid.vary[key] for key in grid.vary if key not in unread}, now.values()):
             settings = _exact(CacheSettings.of({**kept, POLICY_KEY: policy, **changed}), size_bytes)
             if _identity(settings) not in found:
                 found[_identity(settings)] = Combination(len(found), settings, changed, is_present=False)
@@ -97,12 +99,11 @@ def check_keys(grid: Grid, present: Mapping[str, object]) -> None:
         raise ConfError(list(dict.fromkeys(mistakes)))
 
 
-def _variants(grid: Grid, now: Mapping[str, object]) -> Iterator[dict[str, object]]:
+def _variants(vary: Mapping[str, Sequence[object]], now: Mapping[str, object]) -> Iterator[dict[str, object]]:
     """Every choice of values, fewest changes first; keys that stay as they are are left out."""
-    choices = product(*([now.get(key), *values] for key, values in grid.vary.items()))
+    choices = product(*([now.get(key), *values] for key, values in vary.items()))
     changes = (
-        {key: value for key, value in zip(grid.vary, choice, strict=True) if value != now.get(key)}
-        for choice in choices
+        {key: value for key, value in zip(vary, choice, strict=True) if value != now.get(key)} for choice in choices
     )
     yield from sorted(changes, key=len)
 

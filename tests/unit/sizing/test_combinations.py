@@ -49,10 +49,8 @@ def test_the_conf_of_now_comes_first_and_its_size_is_tried_with_all_policies_and
         (2, "pip430", {}),
         (2, "pip430", {TTL: 200}),
         (2, "lru", {}),
-        (2, "lru", {TTL: 200}),  # it keeps the topic of a cursor that left for twice as long
         (4, "pip430", {TTL: 200}),
         (4, "lru", {}),
-        (4, "lru", {TTL: 200}),
     ]
 
 
