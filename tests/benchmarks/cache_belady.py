@@ -82,10 +82,10 @@ def main() -> int:
         options.error("--save keeps all families and seeds: leave out --family and --seeds")
     cells = dict(_measured(families, given.seeds, given))
     about = (
-        "Profile `pip`, hits entry by entry, entries of one size, traffic of the generator (entry-cache 15, 16). Shares "
-        "are of the hits of `belady`, which knows the future and is the bound for entries of one size. A cell is the mean "
-        "of the seeds; targets hold for the worst of them. Nothing here depends on the load of the machine. "
-        "The plot is [cache-belady.svg](pictures/cache-belady.svg)."
+        "Profile `pip`, hits entry by entry, entries of one size, traffic of the generator (entry-cache 15, 16). "
+        "Shares are of the hits of `belady`, which knows the future and is the bound for entries of one size. "
+        "A cell is the mean of the seeds; targets hold for the worst of them. Nothing here depends on the load of "
+        "the machine. The plot is [cache-belady.svg](pictures/cache-belady.svg)."
     )
     with Results(
         "cache_belady", "Policies of the entry cache beside Belady's rule", about=about, save=given.save

@@ -45,9 +45,9 @@ def main() -> int:
     given = options.parse_args()
     about = (
         f"One entry in {given.every} (`--sample {given.every}`) against all, traffic of the generator with seed 1 and "
-        f"{given.scale} times the topics (entry-cache 15), caches of the sizes shown times {given.scale}. A cell is the "
-        "miss ratio of the whole / of the sample, in percent. Misses are the same on any machine; CPU time was measured "
-        "once, without the time to cut the trace."
+        f"{given.scale} times the topics (entry-cache 15), caches of the sizes shown times {given.scale}. A cell is "
+        "the miss ratio of the whole / of the sample, in percent. Misses are the same on any machine; CPU time was "
+        "measured once, without the time to cut the trace."
     )
     with Results("cache_sampling", "Sampled sweeps of the entry cache", about=about, save=given.save) as results:
         entry = dict(_kinds(given, RangeHits.ENTRY, POLICIES))
