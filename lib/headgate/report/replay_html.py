@@ -41,12 +41,16 @@ def write_report(tables: ReplayTables, confs: Mapping[str, Conf], plans: Sequenc
     rows = tables.query(GROUPS).to_pylist()
     body = "\n".join(_body(tables, confs, plans, trace, rows))
     title = "Replay: " + " and ".join(confs) if len(confs) < 3 else f"Replay of {len(confs)} confs"
-    path.write_text(
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n",
-        "utf-8",
-    )
+    path.write_text(html_page(title, body), "utf-8")
     return str(path)
+
+
+def html_page(title: str, body: str) -> str:
+    """A page with the look of all reports. body: HTML."""
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
+    )
 
 
 def _body(
@@ -66,7 +70,7 @@ def _body(
     groups = most_affected(rows, offered=offered)
     listed = [row for row in rows if row["group"] in groups[:MOST_LISTED]]
     if offered:
-        yield _image(outcome_bars(listed, names), "Messages admitted at once, delayed and failed, by group and conf")
+        yield image(outcome_bars(listed, names), "Messages admitted at once, delayed and failed, by group and conf")
     yield _table(listed, names, "group", offered=offered)
     yield from _more(len(groups), "groups", "replay_groups")
     yield "<h2>Over time</h2>"
@@ -129,9 +133,7 @@ def _over_time(tables: ReplayTables, plans: Sequence[Plan], trace: Trace, rows: 
         yield f"<h3>{escape(name)}</h3>"
         if others := left_out(found):
             yield f'<p class="quiet">The {MOST_BROKERS} brokers with the most traffic; {others} more are not drawn.</p>'
-        yield _image(
-            group_over_time(found, names, of_unit, steps, unit), f"{name}: offered, admitted, limits over time"
-        )
+        yield image(group_over_time(found, names, of_unit, steps, unit), f"{name}: offered, admitted, limits over time")
     if len(order) > MOST_GROUPS:
         yield f'<p class="quiet">{len(order) - MOST_GROUPS} more groups are in replay_seconds and replay_limits.</p>'
     if steps.step_s > 1:
@@ -223,7 +225,8 @@ def _notes(plans: Sequence[Plan], *, offered: bool) -> Iterator[str]:
     yield "</ul>"
 
 
-def _image(svg: str, alt: str) -> str:
+def image(svg: str, alt: str) -> str:
+    """A picture inside of the page."""
     data = base64.b64encode(svg.encode()).decode()
     return f'<img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">'
 

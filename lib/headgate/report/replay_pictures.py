@@ -20,7 +20,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Told apart with any sight (Okabe and Ito)."""
 ADMITTED, DELAYED, FAILED, OFFERED, QUOTA = "#3B7EA1", "#E8B450", "#C1432E", "#C9CED6", "#333333"
 PARTS = {"admitted at once": ADMITTED, "delayed": DELAYED, "failed": FAILED}
-_STYLE: Any = {
+SVG_STYLE: Any = {
     "svg.hashsalt": "headgate",
     "text.parse_math": False,  # names may hold dollars
     "font.family": "sans-serif",
@@ -41,7 +41,7 @@ def outcome_bars(rows: Sequence[words.Row], confs: Sequence[str]) -> str:
     groups = sorted({row["group"] for row in rows}, key=lambda name: (name is None, name or ""))
     by_place = {(row["group"], row["conf"]): row for row in rows}
     height = 0.28 * len(groups) * len(confs) + 0.22 * len(groups) + 1.1
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(SVG_STYLE):
         figure, axes = _figure(10.0, height)
         labels: list[tuple[float, str]] = []
         at = 0.0
@@ -73,7 +73,7 @@ def outcome_bars(rows: Sequence[words.Row], confs: Sequence[str]) -> str:
         axes.set_axisbelow(True)
         handles = [Patch(color=colour, label=name) for name, colour in PARTS.items()]
         figure.legend(handles=handles, loc="outside upper center", ncols=len(PARTS), frameon=False)
-        return _svg(figure)
+        return svg_of(figure)
 
 
 def _bar(axes: Any, at: float, row: words.Row) -> None:
@@ -100,7 +100,7 @@ def group_over_time(
     found: Mapping[str, Course], confs: Sequence[str], quotas: Mapping[str, int | None], steps: Steps, unit: str
 ) -> str:
     """One group: the cluster above, its brokers below, a column for each conf. quotas: by conf, a second."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(SVG_STYLE):
         brokers = _brokers(found)
         has_limits = any(course.limits for course in found.values())
         rows = 3 if has_limits else 2
@@ -125,7 +125,7 @@ def group_over_time(
         for panel in panels[:, -1]:
             panel.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9)
             panel.set_ylim(bottom=0)
-        return _svg(figure)
+        return svg_of(figure)
 
 
 def _cluster(panel: Any, course: Course, quota: int | None, steps: Steps) -> None:
@@ -209,7 +209,8 @@ def _figure(width: float, height: float) -> tuple[Figure, Any]:
     return figure, figure.subplots()
 
 
-def _svg(figure: Figure) -> str:
+def svg_of(figure: Figure) -> str:
+    """The figure as a file that is the same for the same numbers."""
     out = BytesIO()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # names may be of any script, and are in the tables

@@ -39,6 +39,12 @@ def is_read(row: Row) -> bool:
     return isinstance(row.kind, str) and row.kind in _READS and _CHECKS[row.kind](row)
 
 
+def is_well_formed(row: Row) -> bool:
+    """Whether a row is of a known kind and has what the kind needs, whatever its time, order and conf."""
+    check = _CHECKS.get(row.kind) if isinstance(row.kind, str) else None
+    return check is not None and check(row)
+
+
 def _changes(settings: CacheSettings, conf: Mapping[str, object]) -> bool:
     try:
         settings.changed(conf)

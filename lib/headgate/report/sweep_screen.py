@@ -1,0 +1,105 @@
+"""The sweep's screen: what it is about to try, how far it is, and what follows."""
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from rich.console import Console
+
+from headgate.report import sweep_words as words
+from headgate.report.screen import Screen, empty_table
+from headgate.sizing.advice import Advice, RowOfSweep, advise, miss_ratio
+from headgate.sizing.measure import Span
+
+TOLD_S = 5.0
+"""Progress is told no more often."""
+SHOWN = 12
+
+
+class Staged(Protocol):
+    """What was read."""
+
+    @property
+    def folders(self) -> dict[str, str]: ...
+    @property
+    def span(self) -> Span: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def left_out(self) -> int: ...
+    @property
+    def bad(self) -> int: ...
+
+
+class SweepScreen(Screen):
+    """Lines of one run."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, "cache_sweep")
+        self._began_s = time.monotonic()
+        self._runs_began_s = self._told_s = self._began_s
+        self._combinations = 0
+        self.about = ""
+
+    def begin(self, combinations: int, place: str, every: int) -> None:
+        """What is tried on what."""
+        sample = f", on a sample of one entry in {every}" if every > 1 else ""
+        self.say(f"cache_sweep: {combinations:,} combinations{sample}; starting Spark, reading {place}")
+        self._combinations = combinations
+
+    def staged(self, trace: Staged) -> None:
+        """What the trace holds."""
+        first, last = (datetime.fromtimestamp(at / 1e6, UTC) for at in (trace.span.first_us, trace.span.last_us))
+        brokers = len(trace.folders)
+        self.about = (
+            f"{trace.rows:,} rows on {brokers} broker{'s' * (brokers != 1)}, {first:%Y-%m-%d %H:%M:%S} to "
+            f"{last:%Y-%m-%d %H:%M:%S} UTC; {self._combinations:,} combinations."
+        )
+        self.say(f"cache_sweep: {self.about}")
+        if trace.bad:
+            self.say(f"cache_sweep: warning: {trace.bad:,} rows without a time, number or broker are in dead_letters")
+        if trace.left_out:
+            self.say(f"cache_sweep: {trace.left_out:,} rows of kind conf are left out: a combination holds throughout")
+        self._runs_began_s = self._told_s = time.monotonic()
+
+    def ended(self, done: int, count: int) -> None:
+        """How far it is."""
+        now_s = time.monotonic()
+        if done < count and now_s - self._told_s < TOLD_S:
+            return
+        self._told_s = now_s
+        took_s = now_s - self._runs_began_s
+        left = f", about {took_s / done * (count - done):.0f} s left" if done < count else ""
+        self.say(f"cache_sweep: {done:,} of {count:,} runs in {took_s:.0f} s{left}")
+
+    def end(self, rows: Sequence[RowOfSweep], report: str, output: str) -> None:
+        """The best by size, the recommendation, and where the report and the rows are."""
+        together = [row for row in rows if row["broker"] is None]
+        advice = advise(together)
+        if refused := advice.present["dead"]:
+            self.say(f"cache_sweep: warning: {refused:,} rows were refused; dead_letters has them with the reasons")
+        self._table(together, advice)
+        self.say("")
+        for line in words.recommendation(advice):
+            self.say(line)
+        for line in words.why(advice):
+            self.say(f"  {line}")
+        for line in words.at_other_sizes(advice):
+            self.say(f"  {line}")
+        self.say(f"\nReport: {report}")
+        self.say(f"Tables (Delta): {output}/cache_sweep  dead_letters")
+
+    def _table(self, rows: Sequence[RowOfSweep], advice: Advice) -> None:
+        """Misses by policy and size, with the keys as they are now."""
+        table = empty_table("Entries from storage, of those read, with the keys of now")
+        table.add_column("policy")
+        sizes = sorted({row["max_bytes"] for row in rows})
+        shown = [at for at in sizes if at == advice.present["max_bytes"] or at in sizes[:SHOWN]]
+        for at in shown:
+            table.add_column(words.size(at), justify="right")
+        as_now = {(row["policy"], row["max_bytes"]): row for row in rows if not words.changes(row)}
+        for policy in dict.fromkeys(row["policy"] for row in rows):
+            cells = [as_now.get((policy, at)) for at in shown]
+            table.add_row(policy, *("" if row is None else words.percent(miss_ratio(row)) for row in cells))
+        self.table(table)

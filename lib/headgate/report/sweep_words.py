@@ -1,0 +1,122 @@
+"""A sweep in words: what to set on the brokers, what it brings, and why."""
+
+import json
+from collections.abc import Iterator, Mapping
+
+from headgate.sizing.advice import Advice, RowOfSweep, miss_ratio, saved
+
+MIB_BYTES, GIB_BYTES = 1 << 20, 1 << 30
+SMALL = 0.005
+_REASONS = {
+    "expired": "had expired: older than the time threshold, and not expected any longer or out of extensions",
+    "evicted": "had been evicted for size",
+    "dropped": "had been dropped as finished, or with the last cursor",
+    "invalidated": "had gone with their ledger or topic",
+    "cold": "were never in the cache, as far as it remembers (a backlog, or before the trace)",
+    "partial": "were cached, but others of their read were not (headgate.cache.rangeHits = whole)",
+    "not_admitted": "were not wanted by the policy when they came",
+    "refused": "had no room",
+}
+
+
+def size(size_bytes: float) -> str:
+    """Bytes in MiB or GiB."""
+    unit, name = (GIB_BYTES, "GiB") if size_bytes >= GIB_BYTES else (MIB_BYTES, "MiB")
+    return f"{size_bytes / unit:,.4g} {name}"
+
+
+def percent(part: float) -> str:
+    """A part of 1 in percent, a decimal where it is small."""
+    shown = 100 * part
+    return f"{shown:.0f} %" if abs(shown) >= 10 or shown == 0 else f"{shown:.1f} %"
+
+
+def changes(row: RowOfSweep) -> Mapping[str, object]:
+    """The keys that a combination has otherwise than now."""
+    found: dict[str, object] = json.loads(row["changed"])
+    return found
+
+
+def settings(row: RowOfSweep) -> str:
+    """The keys that a combination has otherwise than now, as broker.conf writes them."""
+    return ", ".join(f"{key}={written(value)}" for key, value in changes(row).items()) or "keys as now"
+
+
+def written(value: object) -> str:
+    """A value as broker.conf has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def recommendation(advice: Advice) -> Iterator[str]:
+    """What to do, one sentence each, the most useful first."""
+    now = advice.present
+    if advice.keys is not None:
+        yield f"At {size(now['max_bytes'])}, {_told(advice.keys, now)}: {_effect(advice.keys, now)}."
+    else:
+        yield f"At {size(now['max_bytes'])} no value of a key saves 1 % of the bytes from storage: leave the keys."
+    if advice.size is not None:
+        larger = advice.size
+        keys = f", with {settings(larger)}" if changes(larger) else ""
+        sizes = f"from {size(now['max_bytes'])} to {size(larger['max_bytes'])}"
+        yield f"Raise the cache {sizes}{keys}: {_effect(larger, now)}."
+    elif advice.smaller is not None:
+        more = miss_ratio(advice.smaller) - miss_ratio(now)
+        yield (
+            f"{size(advice.smaller['max_bytes'])} would do instead of {size(now['max_bytes'])}: "
+            f"{max(0.0, 100 * more):.1f} points more of what is read would come from storage."
+        )
+    else:
+        yield "No larger size that was tried saves 1 % of the bytes from storage: leave the size."
+
+
+def at_other_sizes(advice: Advice) -> Iterator[str]:
+    """What keys to change in caches of other sizes, against the keys of now at the same size."""
+    for now, best in advice.by_size:
+        if now["max_bytes"] != advice.present["max_bytes"]:
+            yield f"At {size(now['max_bytes'])}, {_told(best, now)}: {_effect(best, now)}."
+
+
+def why(advice: Advice) -> Iterator[str]:
+    """What the recommendation rests on."""
+    now = advice.present
+    yield (
+        f"Now (policy {now['policy']}, {size(now['max_bytes'])}) {percent(miss_ratio(now))} of the entries that are "
+        f"read come from storage, {size(now['storage_bytes'])} in all."
+    )
+    parts = [f"{percent(part)} {_REASONS[reason]}" for reason, part in advice.reasons if part >= SMALL]
+    if parts:
+        yield f"Of what is missed now: {'; '.join(parts)}."
+    if advice.bound is not None:
+        least = percent(miss_ratio(advice.bound))
+        yield f"With the whole future known (belady) {least} would be missed at this size."
+    if advice.yardstick is not None:
+        yield (
+            f"A rule that brokers do not have, {advice.yardstick['policy']}, would read "
+            f"{percent(saved(advice.yardstick, advice.keys or now))} fewer bytes from storage at this size"
+            f"{' than the advised keys' if advice.keys is not None else ''}."
+        )
+    if now["mean_pinned_bytes"] is not None and now["mean_bytes"]:
+        yield (
+            f"The cache holds {size(now['mean_bytes'])} on average, which keep {size(now['mean_pinned_bytes'])} of "
+            f"memory: {now['mean_pinned_bytes'] / now['mean_bytes']:.2f} times as much."
+        )
+
+
+def _told(row: RowOfSweep, now: RowOfSweep) -> str:
+    conf = json.loads(now["conf"])
+    return "set " + " and ".join(
+        f"{key} to {written(value)} (now {written(conf.get(key, 'unset'))})" for key, value in changes(row).items()
+    )
+
+
+def _effect(row: RowOfSweep, now: RowOfSweep) -> str:
+    reads = f"{percent(saved(row, now))} fewer bytes from storage"
+    if row["storage_reads"] is not None and now["storage_reads"]:
+        fewer = 1 - row["storage_reads"] / now["storage_reads"]
+        reads += f" and {percent(abs(fewer))} {'fewer' if fewer >= 0 else 'more'} storage reads"
+    memory = f"; the cache then holds {size(row['mean_bytes'])} on average (now {size(now['mean_bytes'])})"
+    if row["mean_pinned_bytes"] is not None:
+        memory = (
+            f"; it keeps {size(row['mean_pinned_bytes'])} of memory on average (now {size(now['mean_pinned_bytes'])})"
+        )
+    return f"{reads}, misses {percent(miss_ratio(now))} to {percent(miss_ratio(row))}{memory}"

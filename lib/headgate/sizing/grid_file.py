@@ -1,0 +1,65 @@
+"""The file that says what a sweep tries: TOML, closed, all mistakes at once."""
+
+import math
+import tomllib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from headgate.conf.findings import Findings, Place, shown
+from headgate.core.cache.settings import MIB_BYTES, PolicyName
+from headgate.errors import ConfError
+from headgate.sizing.combinations import Grid
+
+_KEYS = ("sizes_mib", "policies", "vary")
+_LARGEST_MIB = 1 << 40
+
+
+def read_grid(path: str | Path) -> Grid:
+    """The grid of a file. Raises ConfError with every mistake in it, and if it cannot be read.
+
+    Keys of `vary` are checked against the present conf (`combinations.check_keys`).
+    """
+    file, findings = str(path), Findings()
+    try:
+        table = tomllib.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfError([f"{file}: got {error.strerror}; allowed: a readable file; correct --grid"]) from error
+    except ValueError as error:  # of TOML, and of UTF-8
+        raise ConfError([f"{file}: got {error}; allowed: TOML in UTF-8; correct the syntax"]) from error
+    for key in table.keys() - set(_KEYS):
+        findings.unknown_key(Place(file, key), key, _KEYS)
+    listed = partial(_listed, table, findings, file)
+    sizes = listed(key="sizes_mib", allowed="numbers above 0, in MiB", is_right=_is_size)
+    policies = listed(key="policies", allowed=f"names out of {', '.join(PolicyName)}", is_right=_is_policy)
+    vary = table.get("vary", {})
+    if not isinstance(vary, dict):
+        findings.mistake(Place(file, "vary"), shown(vary), "a table of lists", 'write [vary] and "KEY" = [VALUE, ..]')
+        vary = {}
+    for key, values in vary.items():
+        if not (isinstance(values, list) and values):
+            place = Place(file, f"vary.{key}")
+            findings.mistake(place, shown(values), "a list of values", f'write "{key}" = [VALUE, ..], key in quotes')
+    if findings.mistakes:
+        raise ConfError(findings.mistakes)
+    return Grid([round(size * MIB_BYTES) for size in sizes], [PolicyName(name) for name in policies], vary)
+
+
+def _listed(
+    table: dict[str, Any], findings: Findings, file: str, *, key: str, allowed: str, is_right: Callable[[object], bool]
+) -> list[Any]:
+    values = table.get(key)
+    if isinstance(values, list) and values and all(map(is_right, values)):
+        return values
+    got = "nothing" if values is None else shown(values)
+    findings.mistake(Place(file, key), got, f"a list of {allowed}", f"write {key} = [..]")
+    return []
+
+
+def _is_size(value: object) -> bool:
+    return type(value) in {int, float} and math.isfinite(value) and 0 < value <= _LARGEST_MIB  # type: ignore[arg-type,operator]
+
+
+def _is_policy(value: object) -> bool:
+    return isinstance(value, str) and value in set(PolicyName)

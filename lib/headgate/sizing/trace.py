@@ -1,0 +1,74 @@
+"""Cache events as files that every run of a sweep reads for itself: one broker a folder, rows in order."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from headgate.core.cache.rows import Row
+from headgate.core.cache.workload import generate
+
+COLUMNS = {
+    "t_us": pa.int64(),
+    "seq": pa.int64(),
+    "kind": pa.string(),
+    "topic": pa.string(),
+    "cursor": pa.string(),
+    "ledger": pa.int64(),
+    "entry": pa.int64(),
+    "count": pa.int64(),
+    "sizes": pa.list_(pa.int64()),
+}
+"""Of a row, as `Row` names them: all but conf, which a sweep sets itself."""
+EVENTS = pa.schema(list(COLUMNS.items()))
+ROWS_AT_ONCE = 16_384
+
+
+def rows_of(folder: str) -> Iterator[Row]:
+    """The rows of one broker, in the order in which they were written; read a part at a time."""
+    part = ds.dataset(folder, schema=EVENTS, format="parquet")
+    scan = part.to_batches(batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1, use_threads=False)
+    for batch in scan:
+        yield from rows_in(batch)
+
+
+def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:
+    """The rows of a batch with at least the columns of COLUMNS."""
+    return map(Row._make, zip(*(batch[name].to_pylist() for name in COLUMNS), _nothing(batch), strict=True))
+
+
+def _nothing(batch: pa.RecordBatch) -> Iterable[None]:
+    """No conf."""
+    return [None] * len(batch)
+
+
+def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of EVENTS."""
+    waiting: list[Row] = []
+    for row in rows:
+        waiting.append(row)
+        if len(waiting) == ROWS_AT_ONCE:
+            yield _batch(waiting)
+            waiting = []
+    if waiting:
+        yield _batch(waiting)
+
+
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = zip(zip(*rows, strict=True), COLUMNS.values(), strict=False)  # a row's conf, its last field, is left out
+    return pa.RecordBatch.from_arrays([pa.array(values, kind) for values, kind in columns], schema=EVENTS)
+
+
+def generated(family: str, seed: int, sizes: str, scale: int) -> Iterator[pa.RecordBatch]:
+    """The made-up traffic of one broker, which is called after the seed (entry-cache 15)."""
+    for batch in batches_of(generate(family, seed, sizes, scale)):
+        broker = pa.repeat(f"{family}-{seed}", len(batch))
+        yield batch.add_column(0, pa.field("broker", pa.string()), broker)
+
+
+def written(broker: str, row: Row) -> str:
+    """A row as a dead letter shows it."""
+    values: dict[str, Any] = {name: value for name, value in zip(Row._fields, row, strict=True) if value is not None}
+    return json.dumps({"broker": broker, **values})

@@ -1,0 +1,136 @@
+"""jobs/cache_sweep.py: each broker as its own cache says, in any order of rows and files; bad rows; what it refuses."""
+
+import importlib.util
+import json
+import random
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.rows import Row
+from headgate.core.cache.sampling import sampled
+from headgate.core.cache.settings import CacheSettings
+from headgate.core.cache.workload import generate
+from headgate.delta_query import query
+from headgate.sizing.combinations import for_sample
+
+ROOT = Path(__file__).parents[2]
+BYTES = 256 * 1024
+GRID = 'sizes_mib = [0.25]\npolicies = ["pip430", "lru", "belady"]\n'
+BROKERS = {f"broker/{seed}": list(islice(generate("mixed", seed), 4000)) for seed in (1, 2)}
+BAD = [
+    '{"event_time": "never", "seq": 1, "broker": "broker/1", "kind": "add", "topic": "t"}',
+    '{"seq": 1',
+    '{"event_time": 5, "seq": 900000, "broker": "broker/1", "kind": "publish", "topic": "t0000"}',
+]
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    """The job's main, in this process."""
+    spec = importlib.util.spec_from_file_location("cache_sweep_job", ROOT / "jobs" / "cache_sweep.py")
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    return lambda *arguments: job.main([str(argument) for argument in arguments])
+
+
+def line(broker: str, row: Row) -> str:
+    at = datetime.fromtimestamp(row.t_us / 1e6, UTC).isoformat(timespec="microseconds")
+    values = {name: value for name, value in row._asdict().items() if value is not None and name != "t_us"}
+    return json.dumps({"event_time": at, "broker": broker, **values})
+
+
+def conf_in(folder: Path) -> list[object]:
+    (folder / "broker.conf").write_text(f"headgate.cache.maxBytes={BYTES}\n")
+    (folder / "grid.toml").write_text(GRID)
+    return ["--conf-dir", folder, "--grid", folder / "grid.toml"]
+
+
+def rows_of(output: Path, table: str) -> list[dict]:
+    return query(f"SELECT * FROM {table}", {table: DeltaTable(output / table)}).to_pylist()
+
+
+def misses(policy: str, rows: list[Row], every: int = 1) -> int:
+    settings = CacheSettings.of({"headgate.cache.policy": policy, "headgate.cache.maxBytes": BYTES})
+    cache, cut = Cache(for_sample(settings, every)), list(sampled(rows, every))
+    if policy == "belady":
+        cache.foresee(cut)
+    for row in cut:
+        cache.feed(row)
+    return cache.totals()["misses"] * every
+
+
+@pytest.mark.parametrize("every", [1, 10])
+def test_every_combination_is_what_its_cache_says_of_each_broker(
+    sweep, spark: SparkSession, tmp_path: Path, capsys, every: int
+) -> None:
+    """Rows in any order in two files, three of them bad, and one that would change the conf."""
+    lines = [line(broker, row) for broker, rows in BROKERS.items() for row in rows] + BAD
+    lines.append(
+        '{"event_time": 7, "seq": 1, "broker": "broker/1", "kind": "conf", "conf": {"managedLedgerCacheSizeMB": 1}}'
+    )
+    random.Random(7).shuffle(lines)
+    (tmp_path / "trace").mkdir()
+    for number in (0, 1):
+        (tmp_path / "trace" / f"{number}.json").write_text("\n".join(lines[number::2]) + "\n")
+    output = tmp_path / "out"
+    status = sweep("--input", tmp_path / "trace", "--output", output, "--sample", every, *conf_in(tmp_path))
+    told = capsys.readouterr()
+    assert status == 0, told.err
+
+    found = {(row["policy"], row["broker"]): row["misses"] for row in rows_of(output, "cache_sweep")}
+    wanted = {
+        (policy, broker): misses(policy, rows, every)
+        for policy in ("pip430", "lru", "belady")
+        for broker, rows in BROKERS.items()
+    }
+    together = {
+        (policy, None): sum(wanted[policy, broker] for broker in BROKERS) for policy in ("pip430", "lru", "belady")
+    }
+    assert found == wanted | together
+    reasons = sorted(row["reason"] for row in rows_of(output, "dead_letters"))
+    assert reasons == ["bad_row", "bad_row", "unknown_kind"]
+    assert "1 rows of kind conf are left out" in told.out
+    assert "6 of 6 runs" in told.out
+    assert (output / "report.html").read_text().count("<img") == 5
+    assert not (output / "trace").exists()
+
+
+def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, tmp_path: Path, capsys) -> None:
+    """What the generator makes is read back from Parquet with times as whole microseconds."""
+    names = ("seq", "kind", "topic", "cursor", "ledger", "entry", "count", "sizes")
+    rows = [[row.t_us, "replay-1", *(getattr(row, name) for name in names)] for row in generate("replay", 1)]
+    kinds = "seq long, kind string, topic string, cursor string, ledger long, entry long, count long, sizes array<long>"
+    frame = spark.createDataFrame(rows, f"event_time long, broker string, {kinds}")
+    frame.write.parquet(str(tmp_path / "trace"))
+    conf = conf_in(tmp_path)
+    (tmp_path / "grid.toml").write_text('sizes_mib = [0.25]\npolicies = ["pip430"]\n')
+    given = ("--input", tmp_path / "trace", "--format", "parquet")
+    assert sweep(*given, "--output", tmp_path / "a", "--sample", 20, *conf) == 0
+    assert sweep("--family", "replay", "--output", tmp_path / "b", "--sample", 20, *conf) == 0
+    read, made = ([{**row, "cpu_s": 0} for row in rows_of(tmp_path / one, "cache_sweep")] for one in "ab")
+    assert read == made
+    assert len(read) == 2
+
+
+def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsys) -> None:
+    conf = conf_in(tmp_path)
+    (tmp_path / "grid.toml").write_text('sizes_mib = [1]\npolicies = ["mru"]\n')
+    assert sweep(*conf, "--output", tmp_path / "out") == 2
+    assert "policies: got ['mru']; allowed: a list of names out of pip430" in capsys.readouterr().err
+    (tmp_path / "grid.toml").write_text(GRID)
+    assert sweep(*conf, "--output", tmp_path / "out", "--sample", "0") == 2
+    assert "--sample: got 0" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_input_without_any_event_is_refused(sweep, spark: SparkSession, tmp_path: Path, capsys) -> None:
+    (tmp_path / "trace.json").write_text(BAD[0] + "\n")
+    given = ("--input", tmp_path / "trace.json", "--output", tmp_path / "out")
+    assert sweep(*given, *conf_in(tmp_path)) == 2
+    assert "no event of a cache could be read (1 bad rows" in capsys.readouterr().err

@@ -1,0 +1,121 @@
+"""What is recommended from a sweep, and what is not."""
+
+import json
+
+import pytest
+
+from headgate.report import sweep_words as words
+from headgate.report.sweep_html import write_report
+from headgate.sizing.advice import advise
+from headgate.sizing.measure import OF_ALL_ROWS, SCALED, WORK
+
+MIB_BYTES = 1 << 20
+TTL = "managedLedgerCacheEvictionTimeThresholdMillis"
+REQUEUES = "managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes"
+
+
+def row(number: int, mib: int, missed: int, policy: str = "pip430", **others: object) -> dict:
+    """A combination under which so many of 1000 entries came from storage, 1024 bytes each."""
+    changed = others.pop("changed", {})
+    counts = dict.fromkeys((*SCALED, *OF_ALL_ROWS, *WORK), 0) | dict.fromkeys(
+        ("mean_bytes", "mean_pinned_bytes"), mib * MIB_BYTES // 2
+    )
+    return {
+        "combination": number,
+        "broker": None,
+        "is_present": number == 0,
+        "policy": policy,
+        "max_bytes": mib * MIB_BYTES,
+        "changed": json.dumps(changed),
+        "conf": json.dumps({TTL: 1000, REQUEUES: 5}),
+        "sample": 1,
+        **counts,
+        "hits": 1000 - missed,
+        "misses": missed,
+        "storage_bytes": missed * 1024,
+        "storage_reads": missed,
+        "missed_expired": missed,
+        "cpu_s": 1.0,
+        **others,
+    }
+
+
+NOW = row(0, 4, 500)
+ROWS = [
+    NOW,
+    row(1, 4, 430, changed={TTL: 5000}),
+    row(2, 4, 428, changed={TTL: 5000, REQUEUES: 9}),
+    row(3, 4, 300, policy="cursor_distance"),
+    row(4, 4, 250, policy="belady"),
+    row(5, 8, 400),
+    row(6, 8, 340, changed={TTL: 5000}),
+    row(7, 16, 338, changed={TTL: 5000}),
+]
+
+
+def test_of_changes_that_are_nearly_as_good_the_fewest_keys_are_advised() -> None:
+    assert advise(ROWS).keys is ROWS[1]
+
+
+def test_of_sizes_that_are_nearly_as_good_the_smallest_is_advised() -> None:
+    assert advise(ROWS).size is ROWS[6]
+
+
+def test_policies_that_no_broker_has_are_a_yardstick_and_belady_the_bound() -> None:
+    advice = advise(ROWS)
+    assert (advice.yardstick, advice.bound) == (ROWS[3], ROWS[4])
+
+
+def test_what_brings_less_than_a_hundredth_is_not_advised() -> None:
+    advice = advise([NOW, row(1, 4, 496, changed={TTL: 5000}), row(2, 8, 497)])
+    assert (advice.keys, advice.size) == (None, None)
+
+
+def test_a_smaller_cache_that_reads_hardly_more_is_named() -> None:
+    smaller = row(1, 1, 510)
+    advice = advise([NOW, smaller, row(2, 2, 505), row(3, 8, 500)])
+    assert advice.smaller is smaller
+    assert "1 MiB would do instead of 4 MiB: 1.0 points more" in list(words.recommendation(advice))[1]
+
+
+def test_the_recommendation_says_what_to_set_and_what_it_brings() -> None:
+    keys, size = words.recommendation(advise(ROWS))
+    assert keys == (
+        f"At 4 MiB, set {TTL} to 5000 (now 1000): 14 % fewer bytes from storage and 14 % fewer storage reads, misses "
+        "50 % to 43 %; it keeps 2 MiB of memory on average (now 2 MiB)."
+    )
+    assert size.startswith(f"Raise the cache from 4 MiB to 8 MiB, with {TTL}=5000: 32 % fewer bytes from storage")
+
+
+def test_the_reasons_are_those_of_what_is_missed_now() -> None:
+    told = list(words.why(advise(ROWS)))
+    assert any(line.startswith("Of what is missed now: 100 % had expired") for line in told)
+    assert any("(belady) 25 % would be missed" in line for line in told)
+
+
+def test_changes_at_other_sizes_are_told_against_the_same_size() -> None:
+    assert [line.split(": ")[1].split(" and ")[0] for line in words.at_other_sizes(advise(ROWS))] == [
+        "15 % fewer bytes from storage"
+    ]
+
+
+def test_a_trace_without_reads_from_storage_has_nothing_to_advise() -> None:
+    advice = advise([row(0, 4, 0), row(1, 8, 0)])
+    assert (advice.keys, advice.size, advice.reasons) == (None, None, [])
+
+
+@pytest.mark.parametrize("sample", [1, 10])
+def test_the_report_has_the_advice_the_pictures_and_what_belady_is(tmp_path, sample: int) -> None:
+    unknown = dict.fromkeys(OF_ALL_ROWS) if sample > 1 else {}
+    rows = [{**one, **unknown, "sample": sample} for one in ROWS]
+    rows += [{**one, "broker": broker} for one in rows for broker in ("<b>1", "b2")]
+    path = write_report(rows, str(tmp_path), "a & b")
+    text = (tmp_path / "report.html").read_text()
+    assert f"set {TTL} to 5000 (now 1000): 14 % fewer" in text
+    assert text.count("<img") == 5
+    assert "Where sizes differ belady is a yardstick" in text
+    assert "a &amp; b" in text
+    assert "<b>1" not in text
+    assert ("one entry in 10" in text) == (sample == 10)
+    assert write_report(rows, str(tmp_path), "a & b") == path
+    assert (tmp_path / "report.html").read_text() == text
