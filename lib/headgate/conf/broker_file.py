@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from headgate.conf.broker import BROKER_KEYS, UNUSED_KEYS, BrokerConf, BrokerKey
+from headgate.conf.cache_keys import is_cache_key
 from headgate.conf.findings import Findings, Place, nearest, shown
 from headgate.conf.properties import Entry
 from headgate.conf.quota_keys import is_quota_key
+from headgate.core.cache.settings import KEYS as CACHE_KEYS
 
 _OWN_PREFIX: Final = "headgate"
 # Keys of Pulsar that headgate does not read stay below 0.8; old and misspelt names of those it reads lie above 0.9.
@@ -23,7 +25,7 @@ def read_broker_conf(entries: Mapping[str, Entry], file: str, findings: Findings
     values: dict[str, Any] = {}
     wrong: set[str] = set()
     for name, entry in entries.items():
-        if is_quota_key(name):
+        if is_quota_key(name) or is_cache_key(name):
             continue
         key = BROKER_KEYS.get(name)
         if key is None:
@@ -49,7 +51,7 @@ def _remedy(key: BrokerKey) -> str:
 def _unknown(name: str, place: Place, findings: Findings) -> None:
     if name.casefold().startswith(_OWN_PREFIX):
         findings.unknown_key(place, name, [key for key in BROKER_KEYS if key.startswith(_OWN_PREFIX)])
-    elif name not in UNUSED_KEYS and (near := nearest(name, BROKER_KEYS, _TYPING_MISTAKE)):
+    elif name not in UNUSED_KEYS and (near := nearest(name, (*BROKER_KEYS, *CACHE_KEYS), _TYPING_MISTAKE)):
         findings.warnings.append(f"{place}: headgate does not read this key; if {near} is meant, correct it")
 
 

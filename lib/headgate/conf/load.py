@@ -1,12 +1,13 @@
 """Loads a conf directory as a whole: every file is read, and all that is wrong is reported at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from headgate.conf.broker import BrokerConf
 from headgate.conf.broker_file import read_broker_conf
+from headgate.conf.cache_keys import read_cache_values
 from headgate.conf.checks import check_classic_periods, check_state_key, warn_of_limits_that_only_load
 from headgate.conf.findings import Findings, Place
 from headgate.conf.policies import Policies, read_policies
@@ -21,12 +22,15 @@ from headgate.errors import ConfError
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
 T = TypeVar("T")
+BrokerFile = tuple[BrokerConf, QuotaSettings, dict[str, Any]]
+"""What the parts of headgate take from a broker.conf."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conf:
     """Everything that the conf directory says; immutable, and complete without any file.
 
+    `cache` has what broker.conf gives to keys of the entry cache, of which `CacheSettings.of` makes its settings.
     `warnings` are finished lines for a job to print: they change nothing. `groups_file` is where `resource_groups` are
     read from, whether or not a file is there; None without a directory.
     """
@@ -36,6 +40,7 @@ class Conf:
     policies: Policies = field(default_factory=Policies)
     resource_groups: ResourceGroups = field(default_factory=ResourceGroups)
     quota: QuotaSettings = field(default_factory=QuotaSettings)
+    cache: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     groups_file: str | None = field(default=None, compare=False)
 
@@ -58,10 +63,11 @@ def load_conf(conf_dir: str | Path) -> Conf:
         return default if content is None else parse(content, files[name], findings)
 
     settings = read("headgate.toml", _decoded(read_settings, Settings()), Settings())
-    broker, quota = read("broker.conf", _broker_conf, (BrokerConf(), QuotaSettings()))
+    nothing: BrokerFile = (BrokerConf(), QuotaSettings(), {})
+    broker, quota, cache = read("broker.conf", _broker_conf, nothing)
     policies = read("policies.json", _decoded(read_policies, Policies()), Policies())
     groups = read("resource-groups.json", _decoded(read_resource_groups, ResourceGroups()), ResourceGroups())
-    conf = Conf(settings, broker, policies, groups, quota)
+    conf = Conf(settings, broker, policies, groups, quota, cache)
     check_state_key(conf, files, findings)
     check_classic_periods(conf, files, findings)
     if findings.mistakes:
@@ -85,9 +91,13 @@ def load_resource_groups(path: Path) -> ResourceGroups:
     return groups
 
 
-def _broker_conf(content: bytes, file: str, findings: Findings) -> tuple[BrokerConf, QuotaSettings]:
+def _broker_conf(content: bytes, file: str, findings: Findings) -> BrokerFile:
     entries = read_properties(content, file, findings)
-    return read_broker_conf(entries, file, findings), read_quota_settings(entries, file, findings)
+    return (
+        read_broker_conf(entries, file, findings),
+        read_quota_settings(entries, file, findings),
+        read_cache_values(entries, file, findings),
+    )
 
 
 def _content(path: Path, findings: Findings) -> bytes | None:

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from headgate.core.numbers import MAX
 from headgate.core.settings_keys import Mistake, Setting, choice, integer, switch
@@ -156,16 +156,14 @@ class CacheSettings:
     round_rows: int = integer(f"{PREFIX}horizon.roundRows", 0, 0)
     chunk_divisor: int = integer(f"{PREFIX}horizon.chunkDivisor", 1024, 0)
 
-    @classmethod
-    def of(cls, values: Mapping[str, object]) -> Self:
+    @staticmethod
+    def of(values: Mapping[str, object]) -> "CacheSettings":
         """Settings from values by key: those of `headgate.cache.profile`, overridden by the others.
 
         Raises CacheSettingsError with every unknown key, every value that is not allowed, and every pair of values
         that contradict each other.
         """
-        given, mistakes = _read(values, _SETTINGS)
-        settings = cls(**{**_profile_defaults(given), **given})
-        mistakes += _contradictions(settings, given)
+        settings, mistakes = _built(values)
         if mistakes:
             raise CacheSettingsError([str(mistake) for mistake in mistakes])
         return settings
@@ -219,6 +217,12 @@ _DYNAMIC = {
     for declared in fields(CacheSettings)
     if declared.metadata.get("dynamic", False)
 }
+KEYS = tuple(_SETTINGS)
+DYNAMIC_KEYS = tuple(_DYNAMIC)
+"""Those of KEYS that may change while a cache runs."""
+WORD_KEYS = frozenset(key for key, (_, setting) in _SETTINGS.items() if isinstance(setting.read, type))
+"""Those of KEYS whose value is one of several words, of which some look like numbers."""
+
 _PROFILES: dict[Profile, dict[str, Any]] = {
     Profile.PIP: {},
     Profile.V4_2: {"extend_accessed": True, "adopt_handler": False, "batch_read_copies": False},
@@ -231,6 +235,43 @@ _PROFILES: dict[Profile, dict[str, Any]] = {
         "batch_read_copies": False,
     },
 }
+
+
+def mistakes_in(values: Mapping[str, object]) -> list[Mistake]:
+    """What `CacheSettings.of` refuses in the values; the reader of a file adds file and line."""
+    return _built(values)[1]
+
+
+class Difference(NamedTuple):
+    """Between two sets of values: what may change while a cache runs, as a conf row says it, and keys that may not."""
+
+    dynamic: dict[str, Any]
+    fixed: tuple[str, ...]
+
+
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> Difference:
+    """What has to change in a cache that began with the settings of `before` for those of `after` to hold.
+
+    A grace that neither names is that of the beginning. Raises CacheSettingsError as `CacheSettings.of`.
+    """
+    began, wanted = CacheSettings.of(before), CacheSettings.of(after)
+    differs = {name for name in _FIELDS if getattr(began, name) != getattr(wanted, name)}
+    if _FIELDS["grace_ms"].key not in {*before, *after}:
+        differs.discard("grace_ms")
+    limits = {"size_mib", "max_bytes_override"}
+    if differs & limits:  # a size in MB ends one in bytes, so that both are said
+        differs |= limits if wanted.max_bytes_override is not None else {"size_mib"}
+        differs -= set() if wanted.max_bytes_override is not None else {"max_bytes_override"}
+    names = {name: _FIELDS[name].key for name in _FIELDS if name in differs}
+    dynamic = {key: getattr(wanted, name) for name, key in names.items() if key in _DYNAMIC}
+    return Difference(dynamic, tuple(key for key in names.values() if key not in _DYNAMIC))
+
+
+def _built(values: Mapping[str, object]) -> tuple[CacheSettings, list[Mistake]]:
+    """Settings of the values that are allowed, and what is wrong with all of them."""
+    given, mistakes = _read(values, _SETTINGS)
+    settings = CacheSettings(**{**_profile_defaults(given), **given})
+    return settings, [*mistakes, *_contradictions(settings, given)]
 
 
 def _profile_defaults(given: Mapping[str, Any]) -> dict[str, Any]:
