@@ -73,7 +73,7 @@ def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordB
         bad = np.flatnonzero(rows["bad"].is_valid())
         letters = [dead_letter(faults, json.loads(letter)) for letter in rows["bad"].take(pa.array(bad)).to_pylist()]
         if "file" in rows.column_names:
-            letters = _numbered(letters, _line_numbers(rows["file"], lines)[bad])
+            letters = _numbered(letters, line_numbers(rows["file"], lines)[bad])
         good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
         own = good if routing.broker is None else good.filter(pc.equal(good["broker"], routing.broker))
         yield packed([*_dead_letters(letters), *_time(routing, good), *_traffic(routing, own)])
@@ -93,7 +93,7 @@ def blocks_by_key(rows: pa.Table, keys: Sequence[str], codes: Ints, kind: str) -
         yield keys[code], kind, encode(chosen.slice(start, end - start))
 
 
-def _line_numbers(column: pa.ChunkedArray, lines: dict[str, int]) -> Ints:
+def line_numbers(column: pa.ChunkedArray, lines: dict[str, int]) -> Ints:
     """The number of each row's line in its file, counted on from `lines` (line 1 comes first)."""
     files, codes = encoded(column)
     numbers = np.empty(len(column), np.int64)

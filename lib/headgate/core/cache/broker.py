@@ -1,13 +1,14 @@
 """The entry cache of one broker: a row in, what it did out (entry-cache 4)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.policies.belady import Belady
 from headgate.core.cache.policies.registry import policy_of
 from headgate.core.cache.reasons import Cause, DeadReason
-from headgate.core.cache.rows import NOTHING, Outcome, Row
+from headgate.core.cache.rows import NOTHING, Kind, Outcome, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.steps import Steps
 from headgate.core.cache.store import EntryStore
@@ -78,6 +79,19 @@ class Cache:
             self.now_us = t_us
             self.seq = -1
         return NOTHING._replace(removed=self.store.take_removed())
+
+    def change(self, values: Mapping[str, Any], t_us: int) -> Outcome:
+        """Change dynamic keys before every row of the instant `t_us`, or at once where that has passed.
+
+        What a conf file says is no row of the broker: no row becomes late by it that is not before `t_us`.
+        Raises CacheSettingsError for what a row of kind conf may not say, and changes nothing then.
+        """
+        self.settings.changed(values)
+        removed = self.advance(t_us).removed
+        self._change(Row(self.now_us, 0, Kind.CONF, conf=values))
+        if self.policy.is_over:
+            self._end_row(self.now_us)
+        return NOTHING._replace(removed=(*removed, *self.store.take_removed()))
 
     def _tick(self, t_us: int) -> None:
         """Run every tick up to `t_us` that can change anything."""

@@ -1,0 +1,87 @@
+"""What the stateful operator does with one key: its blocks and its state in, blocks for the tables out. No engine."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.cache.routing import CONF, TIME, changes_in, time_in
+from headgate.cache.schemas import PROGRESS, ROWS
+from headgate.cache.state import NEVER, BrokerState, SlotState, StoredBroker, decode_broker, encode_broker
+from headgate.cache.step import CacheRules, Time, Told, advance
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.settings import CacheSettings
+from headgate.errors import StateError
+from headgate.throttle.blocks import encode, gather
+from headgate.throttle.key_operator import Block
+
+
+def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> list[Block]:
+    """Blocks of rows, conf, time and dead letters in; of metrics, evictions, dead letters and progress out.
+
+    `state` is changed in place; of brokers that nothing came for it keeps the bytes.
+    """
+    by_kind: dict[str, list[bytes]] = defaultdict(list)
+    for block in blocks:
+        by_kind[block.kind].append(block.block)
+    state.changes += changes_in(gather(CONF, by_kind["conf"]))
+    time = time_in(gather(TIME, by_kind["time"]))
+    arrived = gather(ROWS, by_kind["rows"])
+    out: list[Block] = []
+    progress: list[dict[str, Any]] = []
+    for broker in _concerned(state, arrived, time):
+        rows = arrived.filter(pc.equal(arrived["broker"], broker))
+        kept = _opened(state, broker)
+        told = advance(kept, rows, time, state.changes, rules)
+        state.brokers[broker] = encode_broker(kept)
+        out += _blocks(told)
+        progress.append(_progress(broker, state.brokers[broker], len(rows), told.dead_letters))
+    if by_kind["time"]:
+        heard = {row["broker"] for row in progress}
+        others = ((broker, stored) for broker, stored in state.brokers.items() if broker not in heard)
+        progress += [_progress(broker, stored, 0, None) for broker, stored in others]
+    if progress:
+        out.append(Block("progress", len(progress), encode(pa.Table.from_pylist(progress, PROGRESS))))
+    return out + [Block("dead_letters", 0, block) for block in by_kind["dead_letters"]]
+
+
+def _concerned(state: SlotState, arrived: pa.Table, time: Time) -> Iterator[str]:
+    """Brokers that rows came for, and those that a time lets go on, in the order of their names."""
+    named = set(pc.unique(arrived["broker"]).to_pylist())
+    named |= {broker for broker, stored in state.brokers.items() if time.at_us != NEVER and _waits(stored)}
+    yield from sorted(named)
+
+
+def _waits(stored: StoredBroker) -> bool:
+    return stored.waiting > 0 or stored.untold_us != NEVER
+
+
+def _opened(state: SlotState, broker: str) -> BrokerState:
+    """The broker's state; one that is new begins as the first conf said."""
+    if broker in state.brokers:
+        return decode_broker(broker, state.brokers[broker])
+    if not state.changes:
+        raise StateError("rows came before the conf that caches begin with: start with a new --checkpoint and --output")
+    return BrokerState(broker, Cache(CacheSettings.of(state.changes[0].values)))
+
+
+def _blocks(told: Told) -> Iterator[Block]:
+    for kind, table in told._asdict().items():
+        if len(table):
+            yield Block(kind, len(table), encode(table))
+
+
+def _progress(broker: str, stored: StoredBroker, rows: int, letters: pa.Table | None) -> dict[str, Any]:
+    reasons = [] if letters is None else letters["reason"].to_pylist()
+    return {
+        "broker": broker,
+        "rows": rows,
+        "late": sum(reason.startswith("late:") for reason in reasons),
+        "dead_letters": len(reasons),
+        "event_time": None if stored.high_us == NEVER else stored.high_us,
+        "watermark": None if stored.done_us == NEVER else stored.done_us,
+        "waiting": stored.waiting,
+        "is_open": _waits(stored),
+    }

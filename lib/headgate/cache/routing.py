@@ -1,0 +1,103 @@
+"""Which key a broker belongs to, and packing its rows into one block a key. No engine: Arrow in, Arrow out.
+
+Keys are slots, a fixed number of them, so that what conf files say, and time, can be sent to all.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.cache.schemas import ROWS
+from headgate.cache.state import NEVER, Change
+from headgate.cache.step import Time
+from headgate.core.numbers import MAX, MIN
+from headgate.throttle.blocks import encode
+from headgate.throttle.columns import encoded
+from headgate.throttle.connection_slots import SLOTS
+from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, blocks_by_key, line_numbers, packed
+from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.slots import place_of, slot_keys
+
+CONF = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
+"""What conf files said, as `state.Change`; values are JSON."""
+TIME = pa.schema([("at_us", pa.int64()), ("finish", pa.bool_())])
+
+
+def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parsed rows (spark.cache_parse) in; a block of ROWS a key, and rows that have no place in the order, out.
+
+    Rows with a `file` are its lines, in order, and are counted here.
+    """
+    lines: dict[str, int] = {}
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        if "file" in rows.column_names:
+            numbers = pa.array(line_numbers(rows["file"], lines))
+            rows = rows.set_column(rows.column_names.index("offset"), "offset", numbers)
+        is_bad = rows["defect"].is_valid()
+        letters = rows.filter(pc.and_(is_bad, pc.not_equal(rows["defect"], BLANK_LINE)))
+        yield packed([*_letters(letters), *_rows(rows.filter(pc.invert(is_bad)))])
+
+
+def pack_control(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of CONTROL: each for every slot."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch]).sort_by("written_at")
+        is_conf = pc.equal(rows["kind"], "conf")
+        at_us = rows["event_time"].cast(pa.int64()).fill_null(NEVER)
+        conf = pa.table([at_us, rows["changes"]], CONF).filter(is_conf)
+        time = pa.table([at_us, rows["finish"].fill_null(False)], TIME).filter(pc.invert(is_conf))
+        blocks = [(kind, encode(table)) for kind, table in (("conf", conf), ("time", time)) if len(table)]
+        yield packed([(key, *block) for key in slot_keys(SLOTS) for block in blocks])
+
+
+def changes_in(conf: pa.Table) -> list[Change]:
+    """CONF as changes, in the order of their times."""
+    changes = [Change(row["at_us"], json.loads(row["values"])) for row in conf.to_pylist()]
+    return sorted(changes, key=lambda change: change.at_us)
+
+
+def time_in(time: pa.Table) -> Time:
+    """The highest of the times, and whether nothing more comes up to it."""
+    if not len(time):
+        return Time()
+    at_us = pc.max(time["at_us"]).as_py()
+    finish = pc.max(time.filter(time["finish"])["at_us"]).as_py()
+    return Time(at_us, finish == at_us)
+
+
+def sizes_of(texts: pa.ChunkedArray) -> pa.Array:
+    """Lists of sizes out of JSON texts; no sizes at all where a text is no list of whole numbers of 64 bits."""
+    distinct, codes = encoded(texts)
+    lists = pa.array([_sizes(text) for text in distinct.to_pylist()], pa.list_(pa.int64()))
+    return lists.take(pa.array(codes, mask=codes < 0))
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return []
+    if not isinstance(value, list) or not all(type(size) is int and MIN <= size <= MAX for size in value):
+        return []
+    return value
+
+
+def _letters(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if len(rows):
+        letters = rows.select(["defect", "raw", "source", "offset"]).rename_columns(DEAD_LETTERS.names)
+        yield DEAD_LETTER_KEY, "dead_letters", encode(letters.cast(DEAD_LETTERS))
+
+
+def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if not len(rows):
+        return
+    brokers, codes = encoded(rows["broker"])
+    slots = np.array([place_of(broker) % SLOTS for broker in brokers.to_pylist()], np.int64)[codes]
+    sizes = sizes_of(rows["sizes"])
+    columns = [sizes if name == "sizes" else rows[name] for name in ROWS.names]
+    yield from blocks_by_key(pa.table(columns, ROWS), slot_keys(SLOTS), slots, "rows")

@@ -1,0 +1,97 @@
+"""How rows are cut into batches, and in which order they come, does not show (entry-cache 1, 17.6)."""
+
+from itertools import islice, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.cache.state import decode_broker
+from headgate.cache.step import CacheRules
+from headgate.core.cache.settings import PolicyName
+from headgate.core.cache.state import dump
+from headgate.core.cache.workload import generate
+from unit.cache.runs import MAX_BYTES, SECOND, TTL_MS, SlotRun, begun, block, change, event, rows_from, tick, totals
+
+HOLD_BACK_US = 700_000
+BROKERS, TOPICS, CURSORS = ("a", "b"), ("t", "u"), ("c", "d")
+KINDS = (
+    *("add", "add", "add", "read", "read", "read", "open", "move", "mark", "close", "replay_add", "replay_read"),
+    *("release", "ledger_delete", "topic_clear", "conf", "sneeze"),
+)
+quick = settings(max_examples=40, deadline=None)
+times = st.integers(0, 40).map(lambda n: n * 97_000)
+
+
+@st.composite
+def event_rows(draw: Any) -> dict[str, Any]:
+    kind = draw(st.sampled_from(KINDS))
+    row = event(kind, draw(times), draw(st.integers(0, 500)), broker=draw(st.sampled_from(BROKERS)))
+    if kind == "conf":
+        return row | event("conf", row["event_time_us"], row["seq"], conf={MAX_BYTES: draw(st.integers(0, 900))})
+    entry = draw(st.integers(0, 12))
+    row |= {"topic": draw(st.sampled_from(TOPICS)), "cursor": draw(st.sampled_from(CURSORS)), "ledger": 0}
+    return row | {"entry": entry, "count": 1, "sizes": [draw(st.sampled_from([0, 10, 100, 300]))]}
+
+
+OPENED = [
+    event("open", 0, number, topic=topic, cursor=cursor, entry=0, broker=broker)
+    for number, (topic, cursor, broker) in enumerate((t, c, b) for t in TOPICS for c in CURSORS for b in BROKERS)
+]
+some_rows = st.lists(event_rows(), max_size=60).map(lambda rows: unlike(OPENED + rows))
+
+
+def unlike(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows in order, one at each place of it: which of two comes first is not told by the order."""
+    by_place = {(row["event_time_us"], row["seq"], row["broker"]): row for row in reversed(rows)}
+    return [by_place[place] for place in sorted(by_place)]
+
+
+def results(slot: SlotRun) -> tuple[Any, ...]:
+    """What was told, and the state. Batches know nothing of each other's brokers, so order is by broker."""
+    caches = {name: dump(decode_broker(name, stored).cache) for name, stored in sorted(slot.state.brokers.items())}
+    evictions = sorted(slot.told["evictions"], key=lambda row: row["broker"])
+    letters = sorted(slot.told["dead_letters"], key=lambda row: row["raw"])
+    return totals(slot), evictions, letters, caches
+
+
+def told(values: dict[str, Any], batches: list[list[dict[str, Any]]], hold_back_us: int, *, early: bool) -> SlotRun:
+    """early: whether the change of conf files is heard of before the rows, or before the second batch of them."""
+    lowered = change(2 * SECOND, **{MAX_BYTES: 350})
+    slot = begun(values, CacheRules(hold_back_us, evictions=True))
+    for number, rows in enumerate(batches):
+        slot.batch(*([lowered] if number == (0 if early else 1) else []), block(rows))
+    return slot.batch(tick(10 * SECOND, finish=True))
+
+
+VALUES = {MAX_BYTES: 600, TTL_MS: 300}
+
+
+@quick
+@given(some_rows, st.lists(st.integers(0, 68), max_size=6), st.data())
+def test_cuts_and_the_order_of_arrival_change_nothing(rows: list[dict[str, Any]], cuts: list[int], data: Any) -> None:
+    """Within what is held back; state is stored and read back after every batch."""
+    arrival = sorted(rows, key=lambda row: row["event_time_us"] + data.draw(st.integers(0, HOLD_BACK_US - 1)))
+    places = [0, *sorted(cuts), len(rows)]
+    cut = [arrival[begin:end] for begin, end in pairwise(places)]
+    assert results(told(VALUES, [rows], 0, early=True)) == results(told(VALUES, cut, HOLD_BACK_US, early=True))
+
+
+@quick
+@given(some_rows, st.integers(0, 68))
+def test_when_a_change_of_conf_files_is_heard_of_does_not_show_before_its_time(
+    rows: list[dict[str, Any]], place: int
+) -> None:
+    first = [row for row in rows[:place] if row["event_time_us"] < 2 * SECOND]
+    whole = told(VALUES, [rows], 0, early=True)
+    assert results(whole) == results(told(VALUES, [first, rows[len(first) :]], 0, early=False))
+
+
+@pytest.mark.parametrize("policy", [policy for policy in PolicyName if policy is not PolicyName.BELADY])
+@pytest.mark.parametrize("release", ["immediate", "explicit"])
+def test_every_policy_is_cut_without_a_trace(policy: str, release: str) -> None:
+    values = {MAX_BYTES: 100_000, "headgate.cache.policy": policy, "headgate.cache.release": release}
+    rows = rows_from(islice(generate("mixed", 2, "skewed"), 1200))
+    cut = [rows[begin:end] for begin, end in pairwise([0, 7, 300, 301, 700, 1200])]
+    assert results(told(values, [rows], 0, early=True)) == results(told(values, cut, 0, early=True))
