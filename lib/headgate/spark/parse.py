@@ -50,11 +50,11 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     is_text = isinstance(types["raw"], T.StringType)
     file = ["file"] if "file" in types else []
     frame = raw.select(
-        _event_time_us(types["event_time"]).alias("event_time_us"),
-        _integer("seq", types["seq"]).alias("seq"),
+        event_time_us(types["event_time"]).alias("event_time_us"),
+        integer("seq", types["seq"]).alias("seq"),
         F.col("kind").cast("string").alias("kind"),
         *(F.col(name).cast("string").alias(name) for name in NAMES),
-        *(_integer(name, types[name]).alias(name) for name in NUMBERS),
+        *(integer(name, types[name]).alias(name) for name in NUMBERS),
         *(_truth(name, types[name]).alias(name) for name in FLAGS),
         *(F.col(name).alias(f"{name}_got") for name in ("event_time", "seq", *NUMBERS, *FLAGS)),
         *(F.col(name) for name in ("raw", "source", "offset", "defect", *file)),
@@ -63,7 +63,7 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
     for position, wrong in enumerate(_conditions(settings, types)):
         faults += F.when(wrong, 1 << position).otherwise(0)
     frame = frame.withColumn("faults", faults)
-    text = F.col("raw") if is_text else _as_json("raw")
+    text = F.col("raw") if is_text else as_json("raw")
     letter = F.struct(
         "faults",
         "defect",
@@ -84,15 +84,15 @@ def parse(raw: DataFrame, settings: InputSettings) -> DataFrame:
 def _conditions(settings: InputSettings, types: dict[str, T.DataType]) -> list[Column]:
     """Whether each fault of `faults_of` holds; null counts as no. Lines of text were looked at for UTF-8 as a whole."""
     time, topic = F.col("event_time_us"), F.col("topic")
-    in_span = (time >= _micros(settings.event_time_from)) & (time < _micros(settings.event_time_until))
+    in_span = (time >= micros(settings.event_time_from)) & (time < micros(settings.event_time_until))
     conditions = [
         time.isNull(),
         ~in_span,
         F.col("seq").isNull(),
-        _no_name("broker", types),
+        no_name("broker", types),
         _counts("topic") & (topic.isNull() | ~topic.rlike(TOPIC)),
         F.col("kind").isNull() | ~F.col("kind").isin(*KINDS),
-        *(_counts(name) & _no_name(name, types) for name in PLAIN_NAMES),
+        *(_counts(name) & no_name(name, types) for name in PLAIN_NAMES),
         _counts("action") & (F.col("action").isNull() | ~F.col("action").isin(*OF_ACTION)),
         *(_counts(name) & (_is_missing(name) | (F.col(name) < 0)) for name in NUMBERS),
         *(_counts(name) & _is_missing(name) for name in FLAGS),
@@ -131,7 +131,7 @@ def _or_default(name: str) -> Column:
     return F.coalesce(name, "messages") if name == "entries" else F.col(name)
 
 
-def _event_time_us(kind: T.DataType) -> Column:
+def event_time_us(kind: T.DataType) -> Column:
     time = F.col("event_time")
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(time)
@@ -143,14 +143,14 @@ def _event_time_us(kind: T.DataType) -> Column:
             .when(time.rlike(ISO_WITH_ZONE), _micros_of(time))
             .when(time.rlike(ISO_WITHOUT_SECONDS), _micros_of(F.regexp_replace(time, ISO_WITHOUT_SECONDS, "$1:00$2")))
         )
-    return _integer("event_time", kind)
+    return integer("event_time", kind)
 
 
 def _micros_of(time: Column) -> Column:
     return F.unix_micros(F.trim(time).try_cast("timestamp"))
 
 
-def _integer(name: str, kind: T.DataType) -> Column:
+def integer(name: str, kind: T.DataType) -> Column:
     """The column as a long, null where it is not a whole number of 64 bits. No other type counts as a number."""
     value = F.col(name)
     if isinstance(kind, T.StringType):
@@ -173,14 +173,14 @@ def _truth(name: str, kind: T.DataType) -> Column:
     return F.lit(None).cast("boolean")
 
 
-def _no_name(name: str, types: dict[str, T.DataType]) -> Column:
+def no_name(name: str, types: dict[str, T.DataType]) -> Column:
     if isinstance(types[name], T.StructType | T.ArrayType | T.MapType | T.VariantType):
         return F.lit(True)
     wrong = F.col(name).isNull() | (F.trim(F.col(name)) == "")
-    return wrong | _is_nested(name) if isinstance(types["raw"], T.StringType) else wrong
+    return wrong | is_nested(name) if isinstance(types["raw"], T.StringType) else wrong
 
 
-def _is_nested(name: str) -> Column:
+def is_nested(name: str) -> Column:
     """Whether the line has an object or a list there, and no string that looks like one: only such lines are parsed
     once more. Lines of CSV are no JSON, and that parse gives null.
     """
@@ -200,10 +200,10 @@ def _got(name: str, frame: DataFrame) -> Column:
     return F.substring(F.col(got).cast("string"), 1, SHOWN_CHARACTERS).alias(name)
 
 
-def _as_json(struct: str) -> Column:
+def as_json(struct: str) -> Column:
     times = {"timestampFormat": f"{MICROSECONDS}XXX", "timestampNTZFormat": MICROSECONDS}
     return F.make_valid_utf8(F.to_json(struct, {"ignoreNullFields": "false"} | times))
 
 
-def _micros(moment: datetime) -> int:
+def micros(moment: datetime) -> int:
     return int(moment.timestamp()) * 1_000_000 + moment.microsecond

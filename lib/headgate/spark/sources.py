@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,7 +15,6 @@ from headgate.spark.csv_lines import COLUMNS, split_csv
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.throttle.routing import BLANK_LINE
 
-_TEXT = T.StructType([T.StructField(name, T.StringType()) for name in (*COLUMNS, "_corrupt")])
 _WHOLE_FILES = "1t"
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path."""
@@ -38,10 +38,11 @@ def read_raw(
     past_damage: bool = False,
     once: bool = False,
     files: Sequence[str] = (),
+    columns: Sequence[str] = COLUMNS,
 ) -> DataFrame:
     """The input as a stream, or `once` as what is there now, of `files` alone if there are any.
 
-    Columns: COLUMNS, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
+    Columns: `columns`, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
     A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
     table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for
     lines of JSON, which have `file` and are counted later. past_damage: leave out what cannot be read of a file,
@@ -51,7 +52,7 @@ def read_raw(
     sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
     if format_ not in sources:
         raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
-    options = _Options(settings, past_damage, once, tuple(files))
+    options = _Options(settings, past_damage, once, tuple(files), tuple(columns))
     try:
         if format_ != "kafka" and not path_exists(spark, path):
             raise InputError(
@@ -67,6 +68,7 @@ class _Options(NamedTuple):
     past_damage: bool
     once: bool = False
     chosen: tuple[str, ...] = ()
+    columns: tuple[str, ...] = COLUMNS
 
     def reader(self, spark: SparkSession) -> Any:
         """Of a stream, or of what is there now; both have the same methods."""
@@ -149,14 +151,15 @@ def _text(value: Column) -> tuple[Column, Column]:
 def _json_files(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     lines = _lines(spark, options, path).withColumn("file", F.col("source"))
     blank = F.when(F.col("raw").rlike(r"^\s*\z"), BLANK_LINE)
-    return _json(lines.withColumn("defect", F.coalesce("defect", blank)))
+    return _json(lines.withColumn("defect", F.coalesce("defect", blank)), options.columns)
 
 
-def _json(lines: DataFrame) -> DataFrame:
+def _json(lines: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Spark's parser is silent about what follows the first object of a line, and puts `?` in the place of half
     a character, so that is looked at here.
     """
-    parsed = F.from_json("raw", _TEXT, {"columnNameOfCorruptRecord": "_corrupt", "mode": "PERMISSIVE"})
+    text = T.StructType([T.StructField(name, T.StringType()) for name in (*columns, "_corrupt")])
+    parsed = F.from_json("raw", text, {"columnNameOfCorruptRecord": "_corrupt", "mode": "PERMISSIVE"})
     ends_later = F.instr("raw", "}") < F.length(F.rtrim("raw"))  # a flat object needs no second look
     objects = F.from_json(F.concat(F.lit("["), "raw", F.lit("]")), T.ArrayType(T.StringType()))
     more = ends_later & (F.coalesce(F.size(objects), F.lit(0)) != 1)
@@ -164,13 +167,13 @@ def _json(lines: DataFrame) -> DataFrame:
         F.col("parsed").isNull() | F.col("parsed._corrupt").isNotNull(), F.lit("the line is not a JSON object")
     ).when(more, F.lit("the line holds more than one JSON object"))
     escapes = F.replace("raw", F.lit(r"\\"), F.lit(""))
-    names = F.concat_ws("", *(F.col(f"parsed.{name}") for name in COLUMNS))
+    names = F.concat_ws("", *(F.col(f"parsed.{name}") for name in columns))
     halves = F.col("raw").contains(r"\u") & names.contains("?") & escapes.rlike(_HALF)
     defect = defect.when(halves, F.lit(HALF_CHARACTER))
     return (
         lines.withColumn("parsed", parsed)
         .withColumn("defect", F.coalesce("defect", defect))
-        .select(*(F.col(f"parsed.{name}") for name in COLUMNS), *lines.columns)
+        .select(*(F.col(f"parsed.{name}") for name in columns), *lines.columns)
     )
 
 
@@ -183,20 +186,20 @@ def _csv(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
     schema = T.StructType(
         [
-            *(T.StructField(name, T.StringType()) for name in (*COLUMNS, "raw", "source")),
+            *(T.StructField(name, T.StringType()) for name in (*options.columns, "raw", "source")),
             T.StructField("offset", T.LongType()),
             T.StructField("defect", T.StringType()),
         ]
     )
-    return _lines(spark, options, path).mapInArrow(split_csv, schema)
+    return _lines(spark, options, path).mapInArrow(partial(split_csv, columns=options.columns), schema)
 
 
-def _typed(frame: DataFrame, source: Column, offset: Column) -> DataFrame:
+def _typed(frame: DataFrame, names: Sequence[str], source: Column, offset: Column) -> DataFrame:
     """Columns as the input has them; `raw` is made where a row turns out bad (parse), so it is a struct here."""
     present = {name.lower(): name for name in frame.columns}
     columns = [
         _named(present[name]).alias(name) if name in present else F.lit(None).cast("string").alias(name)
-        for name in COLUMNS
+        for name in names
     ]
     return frame.select(
         *columns,
@@ -217,6 +220,7 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     reader = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
     return _typed(
         options.counted(reader.format("parquet").load(options.paths(path))),
+        options.columns,
         F.col("_metadata.file_path"),
         F.col("_metadata.row_index"),
     )
@@ -235,14 +239,14 @@ def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     stream = options.reader(spark).format("delta").option("maxFilesPerTrigger", options.settings.max_files_per_trigger)
-    return _typed(stream.load(path), F.lit(path), F.lit(None).cast("long"))
+    return _typed(stream.load(path), options.columns, F.lit(path), F.lit(None).cast("long"))
 
 
 def _kafka(spark: SparkSession, options: _Options, topic: str) -> DataFrame:
     """Values are JSON objects, one a record."""
     records = kafka_stream(spark, options.settings, topic)
     source = F.concat_ws("/", "topic", "partition").alias("source")
-    return _json(records.select(*_text(F.col("value").cast("string")), source, "offset"))
+    return _json(records.select(*_text(F.col("value").cast("string")), source, "offset"), options.columns)
 
 
 def _advice(error: Exception) -> str:

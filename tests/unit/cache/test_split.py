@@ -20,7 +20,7 @@ KINDS = (
     *("add", "add", "add", "read", "read", "read", "open", "move", "mark", "close", "replay_add", "replay_read"),
     *("release", "ledger_delete", "topic_clear", "conf", "sneeze"),
 )
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=25, deadline=None)
 times = st.integers(0, 40).map(lambda n: n * 97_000)
 
 
@@ -92,6 +92,6 @@ def test_when_a_change_of_conf_files_is_heard_of_does_not_show_before_its_time(
 @pytest.mark.parametrize("release", ["immediate", "explicit"])
 def test_every_policy_is_cut_without_a_trace(policy: str, release: str) -> None:
     values = {MAX_BYTES: 100_000, "headgate.cache.policy": policy, "headgate.cache.release": release}
-    rows = rows_from(islice(generate("mixed", 2, "skewed"), 1200))
-    cut = [rows[begin:end] for begin, end in pairwise([0, 7, 300, 301, 700, 1200])]
+    rows = rows_from(islice(generate("mixed", 2, "skewed"), 500))
+    cut = [rows[begin:end] for begin, end in pairwise([0, 7, 300, 301, 500])]
     assert results(told(values, [rows], 0, early=True)) == results(told(values, cut, 0, early=True))

@@ -1,0 +1,74 @@
+"""What do the entry caches of brokers hit, read from storage, evict and keep in memory (PIP-430)?
+
+Takes cache events in, and models the cache of each broker by the keys of broker.conf. docs/operations.md tells how to
+run it, docs/tables.md what it takes and what it writes.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from threading import Event
+
+from headgate.conf import load_conf
+from headgate.report.screen import Screen, terminal_console
+from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
+from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
+from headgate.spark.session import spark_session
+from headgate.spark.state import close_stores
+from headgate.throttle.places import sole_use
+
+DEFAULT_OUTPUT = "output/entry-cache"
+FORMATS = ("parquet", "json", "csv", "delta", "kafka")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 after the end of the input, or a stop without --once; STOPPED for a stop of --once.
+
+    1 if Spark failed, 2 for wrong options, conf or input.
+    """
+    stop = stop_asked()
+    options = parsed(arguments)
+    return exit_status("entry_cache", partial(entry_cache, options, stop))
+
+
+def entry_cache(options: argparse.Namespace, stop: Event) -> int:
+    screen = Screen(terminal_console(), "entry_cache")
+    conf = load_conf(options.conf_dir)
+    for warning in conf.warnings:
+        screen.say(f"entry_cache: {warning}")
+    checkpoint = options.checkpoint or f"{options.output}/checkpoint"
+    format_ = options.format or conf.settings.input.format
+    job = CacheJob(options.input, options.output, checkpoint, format_, options.evictions, options.once)
+    with sole_use(checkpoint), sole_use(f"{job.output}/cache_metrics"):
+        screen.say(f"entry_cache: starting Spark for the events of {job.input}")
+        spark = spark_session("headgate entry cache")
+        heed_signals(stop)
+        run = CacheRun(spark, job, conf, partial(tell, screen), stop)
+        used_up = run.run()
+        screen.say(f"Tables (Delta): {job.output}/cache_metrics  cache_evictions  dead_letters  cache_batches")
+        close_stores(spark)
+    return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
+
+
+def tell(screen: Screen, batch: CacheResult) -> None:
+    """One line a batch that brought something."""
+    if batch.rows or batch.dead_letters:
+        counts = f"rows={batch.rows} late={batch.late} dead_letters={batch.dead_letters}"
+        screen.say(f"batch={batch.batch_id} {counts} event_time={batch.event_time or '-'}")
+
+
+def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="entry_cache", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--input", required=True, metavar="PATH_OR_TOPIC", help="cache events")
+    parser.add_argument("--format", choices=FORMATS, help="of the input; default [input] format of headgate.toml")
+    parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"default {DEFAULT_OUTPUT}")
+    parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
+    parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
+    parser.add_argument("--evictions", action="store_true", help="tell of each entry that left, in cache_evictions")
+    parser.add_argument("--once", action="store_true", help="use up what is there and end")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

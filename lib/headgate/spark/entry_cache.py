@@ -1,0 +1,220 @@
+"""The entry cache's query: cache events to the tables of what brokers' caches do (PIP-430)."""
+
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.state import GroupState
+
+from headgate.cache.clock import Clock, now
+from headgate.cache.control import check_streaming, conf_row, tick_row
+from headgate.cache.key_operator import step_key
+from headgate.cache.routing import pack_control, pack_rows
+from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, COLUMNS, CONTROL, EVICTIONS, METRICS, PROGRESS
+from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
+from headgate.cache.step import CacheRules
+from headgate.cache.tables import OF_CACHE, WRITTEN
+from headgate.conf import Conf
+from headgate.spark.cache_parse import parse_events
+from headgate.spark.life import QueryLife, refuse_another_checkpoint
+from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.sink import query_id_of, rows_by_kind
+from headgate.spark.sources import appended_rows, read_raw
+from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.tables import PatientAppend, Tables
+
+KINDS = {"metrics": METRICS, "evictions": EVICTIONS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
+CLOSING_BATCHES = 5
+MICROSECONDS_OF_MS = 1000
+
+
+@dataclass(frozen=True)
+class CacheJob:
+    """What the command line says. evictions: whether each entry that left is told in `cache_evictions`."""
+
+    input: str
+    output: str
+    checkpoint: str
+    format: str = "parquet"
+    evictions: bool = False
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class CacheResult:
+    """What one batch brought. event_time: the highest of its rows', None without any."""
+
+    batch_id: int
+    rows: int
+    late: int
+    dead_letters: int
+    event_time: datetime | None
+
+
+@dataclass(frozen=True)
+class CacheOperator:
+    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
+
+    rules: CacheRules
+
+    def __call__(
+        self,
+        key: tuple[str],  # noqa: ARG002  a slot's name says nothing
+        frames: Iterator[pd.DataFrame],
+        state: GroupState,
+    ) -> Iterator[pd.DataFrame]:
+        freeze_what_is_loaded()
+        kept = decode_state(*state.get) if state.exists else SlotState()
+        out = step_key(kept, blocks_in(frames), self.rules)
+        keep(state, VERSION, encode_state(kept))
+        yield frame_of(out)
+
+
+@cache
+def freeze_what_is_loaded() -> None:
+    """Once in a worker's life: see `operator.loaded_engine`."""
+    gc.freeze()
+
+
+class CacheRun:
+    """One start of the entry cache's job. on_batch hears of each batch once it is in its tables.
+
+    `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
+    start. Raises InputError and ConfError for what cannot be run.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        job: CacheJob,
+        conf: Conf,
+        on_batch: Callable[[CacheResult], None],
+        stop: threading.Event,
+    ) -> None:
+        self._spark = spark
+        self._job = job
+        self._conf = conf
+        self._on_batch = on_batch
+        self._life = QueryLife(stop)
+        self._clock = Clock()
+        self._taken = 0
+        check_streaming(conf.cache)
+        self._events()  # what is refused leaves no trace
+        self.tables = Tables(job.output, OF_CACHE)
+        refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
+
+    @property
+    def broken_off(self) -> bool:
+        """Whether a batch took too long to wait for its end."""
+        return self._life.broken_off
+
+    def run(self) -> bool:
+        """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
+        self._say_conf()
+        self._control(tick_row(None))  # every key tells how far it is
+        if not self._job.once:
+            self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
+        else:
+            self._to_the_end(None, availableNow=True)
+            self._close()
+        return not self._life.stop.is_set()
+
+    def dataframe(self) -> DataFrame:
+        """A row's way: events and control -> packed by slot -> operator."""
+        control = appended_rows(self._spark, f"{self._job.output}/cache_control").select(*CONTROL.names)
+        packed = control.mapInArrow(pack_control, PACKED).unionByName(self._events().mapInArrow(pack_rows, PACKED))
+        hold_back_us = self._conf.settings.input.hold_back_ms * MICROSECONDS_OF_MS
+        return packed.transform(apply_operator, CacheOperator(CacheRules(hold_back_us, evictions=self._job.evictions)))
+
+    def _events(self) -> DataFrame:
+        settings = self._conf.settings.input
+        raw = read_raw(self._spark, settings, self._job.input, self._job.format, columns=COLUMNS)
+        return raw.transform(parse_events, settings)
+
+    def _say_conf(self) -> None:
+        """Append what conf files say, or what has changed in them; a run of a batch that broke off has not heard it."""
+        high = pc.max(self.tables.read("cache_batches", ["event_time"])["event_time"]).as_py()
+        confs = self.tables.read("cache_control").to_pylist()
+        if row := conf_row(confs, self._conf.cache, high):
+            self._control(row)
+
+    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
+        failure = self._life.run(
+            lambda: (
+                self.dataframe()
+                .writeStream.foreachBatch(self._take)
+                .option("checkpointLocation", self._job.checkpoint)
+                .queryName("entry_cache")
+                .trigger(**trigger)
+                .start()
+            ),
+            wait,
+        )
+        if failure is not None:
+            raise failure
+
+    def _close(self) -> None:
+        """Feed what waits and tell of open seconds, again as long as rows come in with the batch that does it."""
+        for _ in range(CLOSING_BATCHES):
+            taken = self._taken
+            if self._life.stop.is_set() or self._clock.high is None:
+                return
+            self._control(tick_row(self._clock.high, finish=True))
+            self._to_the_end(None, once=True)
+            if self._taken == taken:
+                return
+
+    def _take(self, output: DataFrame, batch_id: int) -> None:
+        """Exactly once in the tables: each takes a batch in one transaction (query id, batch id).
+
+        `cache_batches` comes first: a change of conf files holds behind all that any table tells of.
+        """
+        query_id = query_id_of(output)
+        rows = rows_by_kind(output.toArrow(), KINDS)
+        progress = rows["progress"]
+        of_tables = {
+            "cache_batches": _numbered(progress.filter(pc.greater(progress["rows"], 0)), CACHE_BATCHES, batch_id),
+            "cache_metrics": _numbered(rows["metrics"], CACHE_METRICS, batch_id),
+            "cache_evictions": rows["evictions"],
+            "dead_letters": rows["dead_letters"],
+        }
+        for name, of_table in of_tables.items():
+            self.tables.append(name, of_table, query_id, batch_id)
+        self._clock.take(progress)
+        result = _result(batch_id, of_tables["cache_batches"], len(rows["dead_letters"]))
+        self._taken += result.rows
+        self._on_batch(result)
+        self._life.heard(batch_id, result.rows)
+
+    def _follow(self, query: StreamingQuery) -> None:
+        """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it."""
+        live = self._conf.settings.live
+        append = PatientAppend(lambda rows: self._control(rows[0]))
+
+        def tick(is_idle: bool) -> None:
+            at = self._clock.due_tick(live, now(), is_idle=is_idle)
+            append([] if at is None else [tick_row(at)])
+
+        self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
+
+    def _control(self, row: dict[str, Any]) -> None:
+        self.tables.extend("cache_control", pa.Table.from_pylist([row], CONTROL))
+
+
+def _numbered(rows: pa.Table, schema: pa.Schema, batch_id: int) -> pa.Table:
+    numbered = rows.add_column(0, schema.field("batch_id"), pa.repeat(batch_id, len(rows)))
+    return numbered.select(schema.names)
+
+
+def _result(batch_id: int, batches: pa.Table, dead_letters: int) -> CacheResult:
+    taken, late = (pc.sum(batches[name]).as_py() or 0 for name in ("rows", "late"))
+    return CacheResult(batch_id, taken, late, dead_letters, pc.max(batches["event_time"]).as_py())

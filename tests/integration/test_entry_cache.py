@@ -1,0 +1,232 @@
+"""The entry cache's job on real files, tables and processes: cut, stopped and killed, what it tells is the same."""
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headgate.cache.tables import OF_CACHE
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.rows import Row
+from headgate.core.cache.settings import CacheSettings
+from headgate.errors import ConfError, InputError, StateError
+from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
+from headgate.throttle.tables import Tables
+from integration.cache_events import (
+    BROKERS,
+    NAMES,
+    START,
+    at,
+    conf_event,
+    events,
+    results_of,
+    write_lines,
+    write_table,
+)
+from integration.processes import commits, kill_at_commits, options, run_job
+from integration.runs import conf_in, write_conf
+
+ROWS, FILES = 1500, 5
+MAX_BYTES, TTL = "headgate.cache.maxBytes", "managedLedgerCacheEvictionTimeThresholdMillis"
+SMALL = {MAX_BYTES: 60_000, TTL: 200}
+ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
+
+
+def job_in(output: Path, input_: Path, format_: str = "json") -> CacheJob:
+    return CacheJob(str(input_), str(output), str(output / "checkpoint"), format_, evictions=True, once=True)
+
+
+def run(spark: SparkSession, conf: Any, job: CacheJob) -> list[CacheResult]:
+    heard: list[CacheResult] = []
+    assert CacheRun(spark, job, conf, heard.append, Event()).run()
+    return heard
+
+
+def some_events() -> list[dict[str, Any]]:
+    """Of two brokers, of which one gets another limit in between."""
+    rows = [*events(ROWS), conf_event(90_000, 10**6, **{MAX_BYTES: 30_000})]
+    return sorted(rows, key=lambda row: row["event_time"])
+
+
+def fed(rows: list[dict[str, Any]], broker: str, settings: dict[str, Any]) -> Cache:
+    """The cache of a broker, without the job."""
+    cache = Cache(CacheSettings.of(settings))
+    for row in sorted(
+        (row for row in rows if row["broker"] == broker), key=lambda row: (row["event_time"], row["seq"])
+    ):
+        t_us = round((row["event_time"] - START).total_seconds() * 10**6) + round(START.timestamp() * 10**6)
+        cache.feed(Row(t_us, *(row.get(name) for name in NAMES), row.get("conf")))
+    return cache
+
+
+NINE = {"event_time": "2026-01-05T09:00:00Z", "broker": "broker-1"}
+ONE = NINE | {"topic": "t", "cursor": "c", "ledger": 0, "entry": 0, "sizes": [1]}
+BAD_LINES = (
+    json.dumps(NINE | {"seq": 1, "kind": "sneeze"}),
+    json.dumps(ONE | {"seq": 2, "kind": "read", "ledger": "x"}),
+    json.dumps(ONE | {"seq": 3, "kind": "add", "topic": {}}),
+    json.dumps(ONE | {"seq": 4, "kind": "add", "sizes": [1.5]}),
+    json.dumps(NINE | {"seq": 5, "kind": "close", "event_time": "tomorrow"}),
+    json.dumps(NINE | {"kind": "close", "broker": " "}),
+    json.dumps(NINE | {"seq": 6, "kind": "close", "event_time": "2101-01-05T09:00:00Z"}),
+    "no JSON",
+    " ",
+)
+REASONS = [
+    "bad_row: add needs topic,",
+    "bad_row: add needs topic,",
+    "bad_row: event_time: got 2101-01-05T09:00:00Z, allowed is 2000",
+    "bad_row: event_time: got tomorrow, allowed is ISO 8601",
+    "bad_row: read needs topic,",
+    "bad_row: seq: got null, allowed is a whole number of 64 bits; broker: got  , allowed is a name",
+    "bad_row: the line is not a JSON object",
+    "unknown_kind: got 'sneeze'",
+]
+
+
+def test_files_become_metrics_evictions_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+    """What is told last is what the rules count of the rows alone."""
+    rows = some_events()
+    input_ = write_lines(tmp_path / "in", rows, 1, *BAD_LINES)
+    (first, *_) = run(spark, conf_in(tmp_path / "conf", broker=SMALL), job_in(tmp_path / "out", input_))
+    assert (2 * ROWS + 5, 8) == (first.rows, first.dead_letters)
+
+    results = results_of(tmp_path / "out")
+    for (reason, raw), begin in zip(results["dead_letters"], REASONS, strict=True):
+        assert reason.startswith(begin)
+        assert raw in BAD_LINES
+    places = Tables(tmp_path / "out", OF_CACHE).read("dead_letters").to_pylist()
+    assert {raw: number for number, raw in enumerate(BAD_LINES[:8], 1)} == {row["raw"]: row["offset"] for row in places}
+    assert 1 == len({row["source"] for row in places})
+    for broker in BROKERS:
+        totals = fed(rows, broker, SMALL).totals()
+        last = [row for row in results["metrics"] if row["broker"] == broker and row["topic"] is None][-1]
+        same = {"hits", "misses", "storage_bytes", "inserted", "expired", "evicted", "requeues", "visits", "entries"}
+        assert {name: totals[name] for name in same} == {name: last[name] for name in same}
+        assert totals["evicted"] > 0
+        gone = [row for row in results["evictions"] if row[0] == broker]
+        assert sum(totals[cause] for cause in ("expired", "evicted", "dropped", "invalidated")) == len(gone)
+        topics = [row for row in results["metrics"] if row["broker"] == broker and row["second"] == last["second"]]
+        assert {row["topic"] for row in topics} > {None}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("entry-cache")
+    write_lines(folder / "in", some_events(), FILES)
+    write_conf(folder / "conf", ONE_FILE, broker=SMALL)
+    return folder
+
+
+def test_batches_restarts_and_formats_change_nothing(spark: SparkSession, scene: Path, tmp_path: Path) -> None:
+    """One batch of all; a batch a file of JSON; a Delta table, stopped after its first batch."""
+    whole, slow = conf_in(tmp_path / "whole", broker=SMALL), conf_in(tmp_path / "slow", ONE_FILE, broker=SMALL)
+    run(spark, whole, job_in(tmp_path / "a", scene / "in"))
+    assert FILES < len(run(spark, slow, job_in(tmp_path / "b", scene / "in")))
+    table, stop = write_table(tmp_path / "table", some_events(), FILES), Event()
+    job = job_in(tmp_path / "c", table, "delta")
+    assert not CacheRun(spark, job, slow, lambda _: stop.set(), stop).run()
+    run(spark, slow, job)
+
+    expected = results_of(tmp_path / "a")
+    assert expected["metrics"]
+    assert expected["evictions"]
+    assert expected == results_of(tmp_path / "b") == results_of(tmp_path / "c")
+
+
+def test_a_conf_file_that_changed_between_two_starts_holds_from_the_next_microsecond_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As a conf row of each broker there would; a key that may not change is refused, and nothing happens."""
+    rows = events(ROWS)
+    half = len(rows) // 2
+    high_us = max(round((row["event_time"] - START).total_seconds() * 10**6) for row in rows[:half])
+    first, lowered = write_lines(tmp_path / "in", rows[:half], 1), SMALL | {MAX_BYTES: 20_000}
+    run(spark, conf_in(tmp_path / "before", broker=SMALL), job_in(tmp_path / "out", first))
+    write_lines(tmp_path / "in", rows[half:], 1, first=1)
+    policy = conf_in(tmp_path / "policy", broker=SMALL | {"headgate.cache.policy": "lru"})
+    with pytest.raises(
+        ConfError, match="policy: got lru, the checkpoint was begun with the default; allowed: no change"
+    ):
+        run(spark, policy, job_in(tmp_path / "out", first))
+    run(spark, conf_in(tmp_path / "after", ONE_FILE, broker=lowered), job_in(tmp_path / "out", first))
+
+    as_rows = [conf_event(high_us + 1, 0, broker, **{MAX_BYTES: 20_000}) for broker in BROKERS]
+    told = results_of(tmp_path / "out")["metrics"]
+    for broker in BROKERS:
+        expected = fed([*rows, *as_rows], broker, SMALL).totals()
+        last = [row for row in told if row["broker"] == broker and row["topic"] is None][-1]
+        same = {"hits", "misses", "evicted", "expired", "size_passes", "entries"}
+        assert {name: expected[name] for name in same} == {name: last[name] for name in same}
+
+
+def test_what_cannot_be_run_is_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    input_ = write_lines(tmp_path / "in", events(5), 1)
+    for key, value, said in (
+        ("headgate.cache.policy", "belady", "belady, which knows the future"),
+        ("headgate.cache.mode", "horizon", "got horizon, not yet by the job; allowed: exact"),
+    ):
+        with pytest.raises(ConfError, match=said):
+            run(spark, conf_in(tmp_path / value, broker={key: value}), job_in(tmp_path / "out", input_))
+    conf = conf_in(tmp_path / "conf", broker=SMALL)
+    with pytest.raises(InputError, match="nothing is at"):
+        run(spark, conf, job_in(tmp_path / "out", tmp_path / "nowhere"))
+    assert not (tmp_path / "out").exists()
+    run(spark, conf, job_in(tmp_path / "out", input_))
+    with pytest.raises(StateError, match="are of another checkpoint"):
+        run(spark, conf, replace(job_in(tmp_path / "out", input_), checkpoint=str(tmp_path / "another")))
+    assert at(0) == START
+
+
+def arguments(scene: Path, output: Path) -> list[str]:
+    paths = options(input=scene / "in", output=output, conf_dir=scene / "conf")
+    return ["--once", "--evictions", "--format", "json", *paths]
+
+
+def calm(scene: Path) -> Path:
+    """The tables of an undisturbed process."""
+    if not (scene / "calm").exists():
+        done = run_job("entry_cache", *arguments(scene, scene / "calm"))
+        assert (0, "") == (done.returncode, done.stderr)
+    return scene / "calm"
+
+
+def rows_of(output: Path) -> dict[str, list[str]]:
+    """Every row of every table that a batch brings, and nothing left out."""
+    tables = Tables(output, OF_CACHE)
+    return {name: sorted(map(repr, tables.read(name).to_pylist())) for name in OF_CACHE if name != "cache_control"}
+
+
+def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) -> None:
+    expected, output = rows_of(calm(scene)), scene / name
+    for commits_before, delay_s in kills:
+        job = ("entry_cache", *arguments(scene, output))
+        kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
+    done = run_job("entry_cache", *arguments(scene, output))
+    assert (0, "") == (done.returncode, done.stderr)
+    assert expected["cache_metrics"]
+    got, calm_results = rows_of(output), results_of(calm(scene))
+    assert expected["cache_evictions"] == got["cache_evictions"]
+    assert expected["dead_letters"] == got["dead_letters"]
+    assert calm_results == results_of(output)
+    assert len(got["cache_metrics"]) == len(set(got["cache_metrics"]))
+
+
+def test_two_kills_double_and_lose_nothing(scene: Path) -> None:
+    """One between the tables of the first batch, and one in the middle."""
+    first = len(OF_CACHE) + 2
+    compare_after_kills(scene, "two", [(first + 2, 0.0), (first + 8, 0.3)])
+
+
+@pytest.mark.long
+def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path) -> None:
+    first, last, seed = len(OF_CACHE), commits(calm(scene)), random.randrange(2**32)
+    chosen = random.Random(seed)
+    for n in range(5):
+        points = sorted(chosen.randrange(first, last) for _ in range(4))
+        compare_after_kills(scene, f"random-{seed}-{n}", [(point, chosen.uniform(0, 1.5)) for point in points])
