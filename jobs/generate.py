@@ -1,6 +1,7 @@
 """Write a reproducible trace of publish events: files, a Delta table or a Kafka topic. docs/traces.md has the model.
 
 python jobs/generate.py --output /data/trace --format json --seed 7 --events 60000
+python jobs/generate.py --output /data/cache --format json --cache replay            # cache events instead
 """
 
 import argparse
@@ -8,6 +9,8 @@ import sys
 import time
 from collections.abc import Sequence
 
+from headgate.cache.trace import write_cache_trace
+from headgate.cache.trace_options import add_cache_options, cache_trace_from
 from headgate.errors import ConfError, HeadgateError
 from headgate.trace import FORMATS, TraceSpec, TraceSummary, add_options, spec_from, write_trace
 
@@ -16,6 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; the exit status is 0, or 2 with a message on stderr if an argument is refused."""
     options = parsed(arguments)
     try:
+        if options.cache:
+            return write_cache_events(options)
         spec = spec_from(options)
         began_s = time.perf_counter()
         summary = written(spec, options)
@@ -34,7 +39,17 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--format", default="json", choices=[*FORMATS, "kafka"], help="default json")
     parser.add_argument("--kafka-servers", help="host:port[,host:port], with --format kafka only")
     add_options(parser)
+    add_cache_options(parser)
     return parser.parse_args(arguments)
+
+
+def write_cache_events(options: argparse.Namespace) -> int:
+    trace = cache_trace_from(options)
+    rows = write_cache_trace(trace, options.output, options.format)
+    sys.stdout.write(
+        f"{rows:,} cache events of {trace.brokers} brokers, family {trace.family}, in {trace.files} files\n"
+    )
+    return 0
 
 
 def written(spec: TraceSpec, options: argparse.Namespace) -> TraceSummary:

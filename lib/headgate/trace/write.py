@@ -30,7 +30,7 @@ def write_trace(spec: TraceSpec, path: Path | str, file_format: str, on_file: On
     `file_format` is one of FORMATS; `on_file` is called after each file with the summary so far.
     Raises ConfError if the format is unknown or the folder holds anything.
     """
-    folder = _new_folder(Path(path), file_format)
+    folder = new_folder(Path(path), file_format)
     kinds = TEXT_DEFECTS if file_format in ("json", "csv") else TYPED_DEFECTS
     generator, summary, mtime_ns = TraceGenerator(spec), TraceSummary(), 0
     for index in range(spec.files):
@@ -47,7 +47,8 @@ def write_trace(spec: TraceSpec, path: Path | str, file_format: str, on_file: On
     return summary
 
 
-def _new_folder(folder: Path, file_format: str) -> Path:
+def new_folder(folder: Path, file_format: str) -> Path:
+    """The folder, made if need be. Raises ConfError for an unknown format, and where it holds anything."""
     mistakes = []
     if file_format not in FORMATS:
         mistakes.append(f"format: got {file_format!r}, allowed {', '.join(FORMATS)}")
