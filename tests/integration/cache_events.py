@@ -12,6 +12,9 @@ from deltalake import write_deltalake
 
 from headgate.cache.schemas import EVENTS
 from headgate.cache.tables import OF_CACHE
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.rows import Row
+from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.throttle.tables import Tables
 
@@ -36,6 +39,17 @@ def events(rows: int, family: str = "replay") -> list[dict[str, Any]]:
 
 def conf_event(t_us: int, seq: int, broker: str = BROKERS[0], **conf: Any) -> dict[str, Any]:
     return {"event_time": at(t_us), "seq": seq, "broker": broker, "kind": "conf", "conf": conf}
+
+
+def fed(rows: list[dict[str, Any]], broker: str, settings: dict[str, Any]) -> Cache:
+    """The cache of a broker, without the job."""
+    cache = Cache(CacheSettings.of(settings))
+    for row in sorted(
+        (row for row in rows if row["broker"] == broker), key=lambda row: (row["event_time"], row["seq"])
+    ):
+        t_us = round((row["event_time"] - START).total_seconds() * 10**6) + round(START.timestamp() * 10**6)
+        cache.feed(Row(t_us, *(row.get(name) for name in NAMES), row.get("conf")))
+    return cache
 
 
 def parts(rows: list[dict[str, Any]], n: int) -> Iterable[list[dict[str, Any]]]:

@@ -11,19 +11,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.cache.tables import OF_CACHE
-from headgate.core.cache.broker import Cache
-from headgate.core.cache.rows import Row
-from headgate.core.cache.settings import CacheSettings
 from headgate.errors import ConfError, InputError, StateError
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
 from headgate.throttle.tables import Tables
 from integration.cache_events import (
     BROKERS,
-    NAMES,
     START,
     at,
     conf_event,
     events,
+    fed,
     results_of,
     write_lines,
     write_table,
@@ -51,17 +48,6 @@ def some_events() -> list[dict[str, Any]]:
     """Of two brokers, of which one gets another limit in between."""
     rows = [*events(ROWS), conf_event(90_000, 10**6, **{MAX_BYTES: 30_000})]
     return sorted(rows, key=lambda row: row["event_time"])
-
-
-def fed(rows: list[dict[str, Any]], broker: str, settings: dict[str, Any]) -> Cache:
-    """The cache of a broker, without the job."""
-    cache = Cache(CacheSettings.of(settings))
-    for row in sorted(
-        (row for row in rows if row["broker"] == broker), key=lambda row: (row["event_time"], row["seq"])
-    ):
-        t_us = round((row["event_time"] - START).total_seconds() * 10**6) + round(START.timestamp() * 10**6)
-        cache.feed(Row(t_us, *(row.get(name) for name in NAMES), row.get("conf")))
-    return cache
 
 
 NINE = {"event_time": "2026-01-05T09:00:00Z", "broker": "broker-1"}
