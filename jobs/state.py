@@ -1,7 +1,7 @@
-"""Limiters in the throttle job's state, as of the last complete batch: of publishes, of dispatches and of consumers.
+"""What a job's state holds as of the last complete batch: limiters of the throttle job, caches of the entry cache's.
 
 One row a topic, broker or group with a limiter of publishes, a level of dispatches, a consumer that subscribes. Of
-unloads, connections and IO threads, which are in the state, too, nothing is told.
+unloads, connections and IO threads, which are in the state, too, nothing is told. One row the cache of a broker.
 
 ./spark-submit.sh jobs/state.py --checkpoint output/demo/checkpoint
 """
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="state", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="of a throttle job")
+    parser.add_argument("--checkpoint", required=True, metavar="DIR", help="of a throttle or entry cache job")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default table")
     return parser.parse_args(arguments)
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from headgate.cache.tables import OF_CACHE
 from headgate.errors import ConfError, InputError, StateError
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
+from headgate.spark.state import read_state
 from headgate.throttle.tables import Tables
 from integration.cache_events import (
     BROKERS,
@@ -99,6 +100,8 @@ def test_files_become_metrics_evictions_and_dead_letters(spark: SparkSession, tm
         assert sum(totals[cause] for cause in ("expired", "evicted", "dropped", "invalidated")) == len(gone)
         topics = [row for row in results["metrics"] if row["broker"] == broker and row["second"] == last["second"]]
         assert {row["topic"] for row in topics} > {None}
+    state = read_state(spark, str(tmp_path / "out" / "checkpoint")).to_pylist()
+    assert list(BROKERS) == [row["broker"] for row in state if row["entries"] > 0 == row["waiting"]]
 
 
 @pytest.fixture(scope="module")

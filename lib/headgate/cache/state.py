@@ -118,6 +118,12 @@ def encode_state(state: SlotState) -> bytes:
     return encode_all([pa.Table.from_pylist(changes, _CHANGES), pa.Table.from_pylist(brokers, _BROKERS)])
 
 
+def is_of_caches(blocks: bytes) -> bool:
+    """Whether a state value is of this job, whatever its version."""
+    names: list[str] = next(decode_all(blocks)).column_names
+    return names == list(map(str, _CHANGES.names))
+
+
 def decode_state(version: int, blocks: bytes) -> SlotState:
     """The state that was encoded. Raises StateError for another version."""
     if version != VERSION:

@@ -17,15 +17,37 @@ def json_lines(report: pa.Table) -> Iterator[str]:
 
 
 def state_lines(report: pa.Table) -> Iterator[str]:
-    """One line a limiter, whole however wide: names are there to be copied. Kinds that nothing limits are left out."""
+    """One line a limiter, or a cache, whole however wide: names are there to be copied.
+
+    Kinds that nothing limits are left out.
+    """
+    if "limiter" not in report.column_names:
+        yield from _cache_lines(report)
+        return
     kinds = [kind for kind in KINDS if pc.any(pc.greater(report[f"{kind}_per_s"], 0)).as_py()]
     rows = [_cells(row, kinds) for row in _with_text(report).to_pylist()]
+    yield from _aligned(rows)
+    yield f"{len(rows):,} limiters"
+
+
+def _cache_lines(report: pa.Table) -> Iterator[str]:
+    rows = [
+        {
+            name.replace("_", " "): _number(value) if isinstance(value, int) else value or "-"
+            for name, value in row.items()
+        }
+        for row in _with_text(report).to_pylist()
+    ]
+    yield from _aligned(rows)
+    yield f"{len(rows):,} caches"
+
+
+def _aligned(rows: list[dict[str, str]]) -> Iterator[str]:
     if rows:
         table = [list(rows[0]), *(list(row.values()) for row in rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
             yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-    yield f"{len(rows):,} limiters"
 
 
 def _cells(row: dict[str, Any], kinds: list[str]) -> dict[str, str]:

@@ -3,21 +3,23 @@
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.cache.state_report import are_of_caches, cache_report
 from headgate.errors import StateError
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.throttle.state_report import state_report
 
 
 def read_state(spark: SparkSession, checkpoint: str) -> pa.Table:
-    """state_report.REPORT of the throttle job's checkpoint. Raises StateError where there is none."""
+    """REPORT of a checkpoint, the throttle job's or the entry cache's. Raises StateError where there is none."""
     try:
         values = stored(spark, checkpoint).select("value.groupState.version", "value.groupState.blocks").toArrow()
     except SPARK_ERRORS as error:
         raise StateError(
-            f"no state of a throttle job can be read from {checkpoint}: {first_line(error)}. "
+            f"no state of a throttle or an entry cache job can be read from {checkpoint}: {first_line(error)}. "
             "Give the --checkpoint of a job that has finished a batch"
         ) from error
-    return state_report(zip(values["version"].to_pylist(), values["blocks"].to_pylist(), strict=True))
+    states = list(zip(values["version"].to_pylist(), values["blocks"].to_pylist(), strict=True))
+    return cache_report(states) if are_of_caches(states) else state_report(states)
 
 
 def stored(spark: SparkSession, checkpoint: str) -> DataFrame:

@@ -1,0 +1,63 @@
+"""The caches in a checkpoint's state, as a table. No engine."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from headgate.arrow import TIMESTAMP
+from headgate.cache.state import NEVER, StoredBroker, decode_broker, decode_state, is_of_caches
+
+REPORT = pa.schema(
+    [
+        ("broker", pa.string()),
+        ("policy", pa.string()),
+        ("limit_bytes", pa.int64()),
+        ("used_bytes", pa.int64()),
+        ("entries", pa.int64()),
+        ("topics", pa.int64()),
+        ("cursors", pa.int64()),
+        ("hits", pa.int64()),
+        ("misses", pa.int64()),
+        ("waiting", pa.int64()),
+        ("clock", TIMESTAMP),
+        ("watermark", TIMESTAMP),
+    ]
+)
+"""cursors: those that are open. waiting: rows above the watermark. clock: the last row that was taken, null: none."""
+
+
+def are_of_caches(states: Iterable[tuple[int, bytes]]) -> bool:
+    """Whether state values, (version, blocks) each, are those of the entry cache's job."""
+    return any(is_of_caches(blocks) for _, blocks in states)
+
+
+def cache_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
+    """REPORT of a checkpoint's state values, in the order of brokers. Raises StateError for another version."""
+    brokers = [stored for version, blocks in states for stored in decode_state(version, blocks).brokers.items()]
+    return pa.Table.from_pylist(
+        [_row(name, stored) for name, stored in sorted(brokers, key=lambda pair: pair[0])], REPORT
+    )
+
+
+def _row(name: str, stored: StoredBroker) -> dict[str, Any]:
+    cache = decode_broker(name, stored).cache
+    totals = cache.totals()
+    return {
+        "broker": name,
+        "policy": str(cache.settings.policy),
+        "limit_bytes": cache.settings.max_bytes,
+        "used_bytes": totals["bytes"],
+        "entries": totals["entries"],
+        "topics": len(cache.topics),
+        "cursors": sum(len(topic.cursors.by_name) for topic in cache.topics.values()),
+        "hits": totals["hits"],
+        "misses": totals["misses"],
+        "waiting": stored.waiting,
+        "clock": _instant(cache.now_us),
+        "watermark": _instant(stored.done_us),
+    }
+
+
+def _instant(t_us: int) -> int | None:
+    return None if t_us == NEVER else t_us
