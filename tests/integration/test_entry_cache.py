@@ -7,12 +7,18 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
+from headgate.cache.schemas import COLUMNS
 from headgate.cache.tables import OF_CACHE
+from headgate.conf import InputSettings
 from headgate.errors import ConfError, InputError, StateError
+from headgate.spark.cache_parse import parse_events
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
+from headgate.spark.sources import read_raw
 from headgate.spark.state import read_state
 from headgate.throttle.tables import Tables
 from integration.cache_events import (
@@ -169,7 +175,35 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(spark: SparkSe
     run(spark, conf, job_in(tmp_path / "out", input_))
     with pytest.raises(StateError, match="are of another checkpoint"):
         run(spark, conf, replace(job_in(tmp_path / "out", input_), checkpoint=str(tmp_path / "another")))
+    with pytest.raises(StateError, match="has begun, but not with the tables under"):
+        run(spark, conf, replace(job_in(tmp_path / "out", input_), output=str(tmp_path / "elsewhere")))
     assert at(0) == START
+
+
+def test_typed_columns_are_read_or_become_values_out_of_range(spark: SparkSession, tmp_path: Path) -> None:
+    """Of any type that a table may have; a null stays one, and what a row needs is for the rules to say."""
+    table = {
+        "event_time": [at(0), at(1), at(2)],
+        "seq": pa.array([0, 1, 2], pa.int32()),
+        "broker": ["b", "b", None],
+        "kind": ["add", "conf", "close"],
+        "ledger": [1.0, 1.5, None],
+        "count": [True, None, False],
+        "sizes": pa.array([[5, 6], None, []], pa.list_(pa.int32())),
+        "conf": pa.array([None, [(MAX_BYTES, "5"), (TTL, "true")], None], pa.map_(pa.string(), pa.string())),
+    }
+    write_deltalake(str(tmp_path / "table"), pa.table(table))
+    settings = InputSettings()
+    raw = read_raw(spark, settings, str(tmp_path / "table"), "delta", once=True, columns=COLUMNS)
+    rows = sorted(raw.transform(parse_events, settings).toArrow().to_pylist(), key=lambda row: row["event_time_us"])
+    names = ("seq", "topic", "ledger", "entry", "count", "sizes", "conf")
+    assert [
+        (0, None, 1, None, -1, "[5,6]", None),
+        (1, None, -1, None, None, None, f'{{"{MAX_BYTES}":5,"{TTL}":true}}'),
+        (2, None, None, None, -1, "[]", None),
+    ] == [tuple(row[name] for name in names) for row in rows]
+    assert [None, None, "bad_row: broker: got null, allowed is a name"] == [row["defect"] for row in rows]
+    assert all(row["raw"].startswith('{"event_time":"2026-01-05T09:00:00.00000') for row in rows)
 
 
 def arguments(scene: Path, output: Path) -> list[str]:

@@ -58,8 +58,14 @@ def _shown(text: Column) -> Column:
 
 
 def _json_text(name: str, types: dict[str, T.DataType]) -> Column:
-    """A value of a list or a map as JSON; text is taken for JSON."""
-    if isinstance(types[name], T.ArrayType | T.MapType | T.StructType):
+    """A value of a list, a map or a struct as JSON; text is taken for JSON, also that of a map's values."""
+    if isinstance(types[name], T.MapType):
+        entries = F.transform(
+            F.map_entries(F.col(name).cast("map<string, string>")),
+            lambda entry: F.concat(F.lit('"'), entry["key"], F.lit('":'), F.coalesce(entry["value"], F.lit("null"))),
+        )
+        return F.make_valid_utf8(F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}")))
+    if isinstance(types[name], T.ArrayType | T.StructType):
         return F.make_valid_utf8(F.to_json(name))
     return F.col(name).cast("string")
 

@@ -24,11 +24,12 @@ from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
 from headgate.cache.step import CacheRules
 from headgate.cache.tables import OF_CACHE, WRITTEN
 from headgate.conf import Conf
+from headgate.errors import StateError
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.sink import query_id_of, rows_by_kind
-from headgate.spark.sources import appended_rows, read_raw
+from headgate.spark.sources import appended_rows, path_exists, read_raw
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
 
@@ -111,6 +112,11 @@ class CacheRun:
         self._events()  # what is refused leaves no trace
         self.tables = Tables(job.output, OF_CACHE)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
+        if self.tables.is_empty("cache_control") and path_exists(spark, f"{job.checkpoint}/offsets"):
+            raise StateError(
+                f"the checkpoint {job.checkpoint} has begun, but not with the tables under {job.output}: give the "
+                "--output that it was begun with, or a new --checkpoint and --output"
+            )
 
     @property
     def broken_off(self) -> bool:
