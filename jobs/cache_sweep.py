@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from headgate.conf import load_conf
 from headgate.errors import ConfError
 from headgate.replay.tables import check_new
 from headgate.report.screen import terminal_console
@@ -17,7 +18,6 @@ from headgate.report.sweep_html import write_report
 from headgate.report.sweep_screen import SweepScreen
 from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
-from headgate.sizing.present import present_values
 from headgate.spark.cache_sweep import SweepJob, run_sweep
 from headgate.spark.cache_trace import FAMILIES, FORMATS, SIZES, Generated
 from headgate.spark.job import exit_status
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def sweep(options: argparse.Namespace) -> int:
     screen = SweepScreen(terminal_console())
-    tried = combinations(read_grid(options.grid), present_values(options.conf_dir))
+    tried = combinations(read_grid(options.grid), load_conf(options.conf_dir).cache)
     job = given(options)
     place = options.input or f"made-up traffic, family {options.family}"
     screen.begin(len(tried), place, job.every)

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from headgate.core.cache.settings import CacheSettings, PolicyName, Profile
+from headgate.conf import load_conf
+from headgate.core.cache.settings import PolicyName
 from headgate.errors import ConfError
 from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
-from headgate.sizing.present import present_values
 
 CONF = Path(__file__).parents[3] / "conf"
 MIB_BYTES = 1 << 20
@@ -17,11 +17,6 @@ MIB_BYTES = 1 << 20
 def grid_in(folder: Path, text: str) -> Path:
     (folder / "grid.toml").write_text(text)
     return folder / "grid.toml"
-
-
-def conf_in(folder: Path, text: str) -> Path:
-    (folder / "broker.conf").write_text(text)
-    return folder
 
 
 def test_a_grid_is_read(tmp_path: Path) -> None:
@@ -33,7 +28,7 @@ def test_a_grid_is_read(tmp_path: Path) -> None:
 
 
 def test_the_shipped_grid_can_be_tried_on_the_shipped_conf() -> None:
-    assert len(combinations(read_grid(CONF / "cache-sweep.toml"), present_values(CONF))) > 1
+    assert len(combinations(read_grid(CONF / "cache-sweep.toml"), load_conf(CONF).cache)) > 1
 
 
 @pytest.mark.parametrize(
@@ -59,33 +54,3 @@ def test_every_mistake_of_a_grid_is_told(tmp_path: Path, text: str, told: list[s
 def test_a_grid_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfError, match="No such file"):
         read_grid(tmp_path / "none.toml")
-
-
-def test_the_conf_of_now_is_what_broker_conf_says_of_caches(tmp_path: Path) -> None:
-    conf = conf_in(
-        tmp_path,
-        "managedLedgerCacheSizeMB=2048\nheadgate.cache.profile = 4.2\nmanagedLedgerCacheEvictionWatermark=0.8\n"
-        "managedLedgerCacheCopyEntries=TRUE\nbrokerPublisherThrottlingMaxMessageRate=10\nheadgate.cache.maxBytes=\n",
-    )
-    now = CacheSettings.of(present_values(conf))
-    assert (now.max_bytes, now.profile, now.watermark) == (2048 * MIB_BYTES, Profile.V4_2, 0.8)
-    assert now.copy_entries
-    assert now.extend_accessed
-
-
-def test_a_broker_conf_without_caches_has_the_defaults(tmp_path: Path) -> None:
-    assert present_values(conf_in(tmp_path, "clusterName=c\n")) == {}
-
-
-def test_every_value_of_broker_conf_that_is_not_allowed_is_told(tmp_path: Path) -> None:
-    conf = conf_in(tmp_path, "managedLedgerCacheSizeMB=much\nmanagedLedgerCacheCopyEntries=1\n")
-    with pytest.raises(ConfError) as error:
-        present_values(conf)
-    size, copies = error.value.mistakes
-    assert "managedLedgerCacheSizeMB: got 'much'; allowed: an integer" in size
-    assert "managedLedgerCacheCopyEntries: got '1'; allowed: true or false" in copies
-
-
-def test_a_folder_without_broker_conf_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfError, match="correct --conf-dir"):
-        present_values(tmp_path)
