@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 
 from headgate.sizing.advice import Advice, RowOfSweep, miss_ratio, saved
 
-MIB_BYTES, GIB_BYTES = 1 << 20, 1 << 30
+KIB_BYTES, MIB_BYTES, GIB_BYTES = 1 << 10, 1 << 20, 1 << 30
+_UNITS = ((GIB_BYTES, "GiB"), (MIB_BYTES, "MiB"), (KIB_BYTES, "KiB"))
 SMALL = 0.005
 _REASONS = {
     "expired": "had expired: older than the time threshold, and not expected any longer or out of extensions",
@@ -20,9 +21,11 @@ _REASONS = {
 
 
 def size(size_bytes: float) -> str:
-    """Bytes in MiB or GiB."""
-    unit, name = (GIB_BYTES, "GiB") if size_bytes >= GIB_BYTES else (MIB_BYTES, "MiB")
-    return f"{size_bytes / unit:,.4g} {name}"
+    """Bytes in the largest unit of which they are one or more; halves and smaller parts of MiB stay in it."""
+    for unit, name in _UNITS:
+        if size_bytes >= unit / (8 if unit == MIB_BYTES else 1):
+            return f"{size_bytes / unit:,.4g} {name}"
+    return f"{size_bytes:,.0f} bytes"
 
 
 def percent(part: float) -> str:

@@ -41,12 +41,11 @@ class Advice:
 def advise(rows: Sequence[RowOfSweep]) -> Advice:
     """What the rows of all brokers together say. rows: those with the present conf among them."""
     present = next(row for row in rows if row["is_present"])
-    deployable = [row for row in rows if row["policy"] in DEPLOYABLE]
-    same_policy = [row for row in deployable if row["policy"] == present["policy"]]
+    same_policy = [row for row in rows if row["policy"] == present["policy"]]
     here = [row for row in rows if row["max_bytes"] == present["max_bytes"]]
     keys = _best([row for row in same_policy if row["max_bytes"] == present["max_bytes"]], present)
     larger = [row for row in same_policy if row["max_bytes"] > present["max_bytes"]]
-    others = [row for row in here if row["policy"] not in (*DEPLOYABLE, PolicyName.BELADY)]
+    others = [row for row in here if row["policy"] not in (*DEPLOYABLE, PolicyName.BELADY, present["policy"])]
     bounds = [row for row in here if row["policy"] == PolicyName.BELADY]
     return Advice(
         present,

@@ -66,6 +66,27 @@ def test_policies_that_no_broker_has_are_a_yardstick_and_belady_the_bound() -> N
     assert (advice.yardstick, advice.bound) == (ROWS[3], ROWS[4])
 
 
+def test_a_policy_that_no_broker_has_is_compared_with_itself_where_it_is_the_conf_of_now() -> None:
+    rows = [row(0, 4, 500, policy="lru"), row(1, 8, 400, policy="lru"), row(2, 4, 450, policy="sieve")]
+    advice = advise(rows)
+    assert (advice.size, advice.yardstick) == (rows[1], rows[2])
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "told"),
+    [
+        (0, "0 bytes"),
+        (1023, "1,023 bytes"),
+        (2000, "1.953 KiB"),
+        (MIB_BYTES // 2, "0.5 MiB"),
+        (3 * MIB_BYTES // 2, "1.5 MiB"),
+        (2048 * MIB_BYTES, "2 GiB"),
+    ],
+)
+def test_sizes_are_told_in_units_that_fit(size_bytes: int, told: str) -> None:
+    assert words.size(size_bytes) == told
+
+
 def test_what_brings_less_than_a_hundredth_is_not_advised() -> None:
     advice = advise([NOW, row(1, 4, 496, changed={TTL: 5000}), row(2, 8, 497)])
     assert (advice.keys, advice.size) == (None, None)
