@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from headgate.conformance.equality import json_equal
 from headgate.conformance.report import Mismatch
@@ -18,6 +18,25 @@ from headgate.errors import ConformanceError
 
 CHECK, ADVANCE = "check", "advance"
 ROW_LENGTH = 9
+
+
+@runtime_checkable
+class InAnotherForm(Protocol):
+    """A cache that tells its state by one in readable form."""
+
+    settings: CacheSettings
+
+    def feed(self, row: Row) -> Outcome:
+        """Take one row."""
+
+    def advance(self, t_us: int) -> Outcome:
+        """Run the ticks."""
+
+    def totals(self) -> dict[str, int]:
+        """The keys of section 13."""
+
+    def cache(self) -> Cache:
+        """The same in readable form."""
 
 
 AnyCache = Cache | HorizonCache
@@ -80,13 +99,13 @@ def _row(place: int, op: list[Any]) -> Row:
     return Row(t_us, place, kind, topic, cursor, ledger, entry, count, sizes)
 
 
-def _performed(cache: AnyCache, place: int, op: list[Any]) -> Seen:
+def _performed(cache: AnyCache | InAnotherForm, place: int, op: list[Any]) -> Seen:
     if op[0] == CHECK:
-        return _state(cache)
+        return _state(cache.cache() if isinstance(cache, InAnotherForm) else cache)
     return _done(cache, cache.feed(_row(place, op)) if _is_row(op) else cache.advance(op[0]))
 
 
-def _done(cache: AnyCache, outcome: Outcome) -> Seen:
+def _done(cache: AnyCache | InAnotherForm, outcome: Outcome) -> Seen:
     return {
         "hits": lambda: outcome.hits,
         "misses": lambda: outcome.misses,

@@ -89,6 +89,14 @@ def borrowing(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, forceinline=False, _nrt=False)
 
 
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `borrowing`, for functions that only kernels call: what Python would call is left out, and compiles no more.
+
+    With many arrays that is most of the time that compiling takes.
+    """
+    return _compiled(function, forceinline=False, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
 def _compiled(function: Callable[..., Any], *, forceinline: bool, **options: Any) -> Callable[..., Any]:
     compiled: Any = njit(error_model="numpy", forceinline=forceinline, **options)(function)
     try:

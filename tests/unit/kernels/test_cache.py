@@ -1,0 +1,164 @@
+"""The array form of the entry cache is the readable form: after any row, on any traffic, also stored in between."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headgate.conformance.runner import replay_vector
+from headgate.conformance.vector_file import read_vectors
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.rows import Row
+from headgate.core.cache.settings import PREFIX, CacheSettings
+from headgate.core.cache.state import dump
+from headgate.core.cache.workload import generate
+from headgate.core.kernels.cache.broker import ArrayCache
+from headgate.core.kernels.cache.limits import refusal_of
+from headgate.errors import InvalidArgument
+
+FILE = Path(__file__).parents[2] / "conformance" / "vectors" / "entry-cache.json"
+POLICIES = ("pip430", "lru", "fifo", "sieve", "cursor_distance")
+MIB_BYTES = 1 << 20
+
+
+def is_taken(vector):
+    return vector["kind"] == "cache_trace" and refusal_of(CacheSettings.of(vector["config"])) is None
+
+
+VECTORS = [vector for vector in read_vectors(FILE) if is_taken(vector)]
+
+
+def settings_of(policy, max_bytes, **more):
+    keys = {f"{PREFIX}policy": policy, f"{PREFIX}maxBytes": max_bytes}
+    return CacheSettings.of(keys | {f"{PREFIX}{name}": value for name, value in more.items()})
+
+
+def plain(cache):
+    """State without what both forms may do differently: the order of marks, and which topics are swept in vain."""
+    state = dump(cache)
+    state["policy"].pop("sweeps", None)
+    for topic in state["topics"]:
+        topic["marks"].sort()
+        topic["highest"].sort()
+    state["misses_by_reason"] = dict(sorted(state["misses_by_reason"].items()))
+    state["dead_letters"] = dict(sorted(state["dead_letters"].items()))
+    return json.loads(json.dumps(state))
+
+
+def assert_equal(array, cache):
+    assert plain(array.cache()) == plain(cache)
+    assert array.totals() == cache.totals()
+    assert array.finished_bytes() == cache.finished_bytes()
+    assert array.pinned_bytes() == cache.pinned_bytes()
+
+
+@pytest.mark.parametrize("vector", [pytest.param(vector, id=vector["id"]) for vector in VECTORS])
+def test_vector_holds_on_arrays(vector):
+    result = replay_vector(FILE, vector, kernel=True)
+
+    assert (result.skip_reason, result.mismatches) == (None, ())
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("family", ["fanout", "catchup", "replay", "mixed"])
+def test_arrays_end_as_the_readable_form_does_on_the_generators_traffic(policy, family):
+    rows = list(generate(family, 1, "skewed"))[:6000]
+    chosen = settings_of(policy, MIB_BYTES // 4, rangeHits="entry", reasonMemory=50)
+    array, cache = ArrayCache(chosen, is_logged=True), Cache(chosen)
+
+    array.feed_rows(array.pack(rows))
+    removed = [left for row in rows for left in cache.feed(row).removed]
+
+    assert list(array.take_removed()) == removed
+    assert_equal(array, cache)
+
+
+def rows_of(events):
+    """Rows at times that grow, but for some that are late."""
+    now_us = 0
+    for seq, (step_us, kind, topic, cursor, ledger, entry, count, size, conf) in enumerate(events):
+        now_us = max(0, now_us + step_us)
+        sizes = [size] if kind in {"add", "read", "replay_read"} else None
+        if kind == "conf":
+            yield Row(now_us, seq, kind, conf=conf)
+        elif kind in {"open", "move"} and ledger == 0:
+            yield Row(now_us, seq, kind, topic, cursor)
+        else:
+            many = count if kind in {"add", "read", "replay_add"} else 1
+            yield Row(now_us, seq, kind, topic, cursor, ledger, entry, many, sizes)
+
+
+KINDS = st.sampled_from(
+    ["add"] * 8 + ["read"] * 8 + ["open"] * 3 + ["replay_add", "replay_read"] * 3
+    + ["move", "mark", "close", "ledger_delete", "topic_clear", "conf", "release", "nonsense"]
+)  # fmt: skip
+CONFS = st.sampled_from(
+    [
+        {f"{PREFIX}maxBytes": 300},
+        {f"{PREFIX}maxBytes": 1500},
+        {f"{PREFIX}maxBytes": 0},
+        {"managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": True},
+        {"managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes": 1},
+        {"managedLedgerCacheEvictionTimeThresholdMillis": 20},
+        {"profile": "4.2"},
+    ]
+)
+EVENT = st.tuples(
+    st.sampled_from([0, 1, 900, 7000, 40_000, 2_500_000, -5]),
+    KINDS,
+    st.sampled_from(["a", "b"]),
+    st.sampled_from(["x", "y", "z"]),
+    st.sampled_from([0, 1, 1, 1, 2]),
+    st.integers(0, 140),
+    st.sampled_from([1, 1, 3, 30, 100]),
+    st.sampled_from([1, 7, 20, 400]),
+    CONFS,
+)
+OPTIONS = st.fixed_dictionaries(
+    {
+        "rangeHits": st.sampled_from(["whole", "entry"]),
+        "reasonMemory": st.sampled_from([0, 3, 4096]),
+        "adoptHandler": st.booleans(),
+        "batchReadCopies": st.booleans(),
+        "distance.look": st.sampled_from([1, 16]),
+        "distance.batch": st.sampled_from([1, 100]),
+    }
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@given(events=st.lists(EVENT, max_size=60), options=OPTIONS, profile=st.sampled_from(["pip", "4.2"]))
+@settings(max_examples=60, deadline=None)
+def test_arrays_do_with_every_row_what_the_readable_form_does(policy, events, options, profile):
+    chosen = settings_of(policy, 900, profile=profile, **options)
+    array, cache = ArrayCache(chosen, is_logged=True), Cache(chosen)
+
+    for place, row in enumerate(rows_of(events)):
+        assert array.feed(row) == cache.feed(row)
+        if place % 7 == 0:
+            array = ArrayCache.load(array.dump(), is_logged=True)
+    assert array.advance(10**8) == cache.advance(10**8)
+
+    assert_equal(array, cache)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [({"policy": "s3fifo"}, "s3fifo"), ({"mode": "horizon"}, "horizon"), ({"release": "explicit"}, "explicit")],
+)
+def test_settings_without_an_array_form_are_refused_by_name(more, named):
+    chosen = CacheSettings.of({f"{PREFIX}{name}": value for name, value in more.items()})
+
+    with pytest.raises(InvalidArgument, match=named):
+        ArrayCache(chosen)
+
+
+def test_numbers_that_cannot_be_calculated_with_are_told_before_anything_changes():
+    array = ArrayCache(CacheSettings.of({}))
+
+    with pytest.raises(InvalidArgument, match="do not fit"):
+        array.feed(Row(0, 0, "add", "t", None, 0, 2**62, 1, [1]))
+
+    assert array.totals()["dead"] == 0
