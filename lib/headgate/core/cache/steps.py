@@ -96,6 +96,8 @@ class Steps:
         cursor = topic.cursors.by_name.get(name)
         if cursor is not None:
             cursor.wake(t_us)
+            if cursor.mark is None:
+                cursor.mark = (ledger, first)
         topic.ends.note(ledger, first + count - 1)
         found: list[Any] = list(map(topic.entries.ledger(ledger).get, range(first, first + count)))
         if all(found):

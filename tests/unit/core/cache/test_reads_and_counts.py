@@ -241,3 +241,15 @@ def test_reasons_are_remembered_for_the_newest_positions():
     cache.feed(row(2, "read", cursor="x", at=(1, 0), count=3))
 
     assert {"cold": 1, "invalidated": 2} == cache.misses_by_reason()
+
+
+def test_a_cursor_without_a_position_that_hits_has_its_mark_where_the_read_began():
+    rows = [
+        at(0, "open", cursor="c", at=(1, 0)),
+        at(0, "open", cursor="u"),
+        at(1, "add", at=(1, 0), count=5),
+        at(2, "read", cursor="u", at=(1, 1), count=2),
+    ]
+    cache, _ = fed(rows)
+
+    assert (1, 1) == cache.topics["a"].cursors.by_name["u"].mark

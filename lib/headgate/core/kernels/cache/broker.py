@@ -67,6 +67,7 @@ class ArrayCache:
         self._cursors: dict[tuple[int, str], int] = {}
         self._spaces: dict[tuple[int, int], int] = {}
         self._is_logged = is_logged
+        self.arrays: CacheArrays
         self._set(new_arrays(settings))
 
     # Names.
@@ -121,7 +122,7 @@ class ArrayCache:
                 sizes += row.sizes
         return PackedRows(rows_of(columns), np.array(sizes, np.int64), changes)
 
-    def _packed(self, row: Row, first_size: int) -> tuple[int, ...]:
+    def _packed(self, row: Row, first_size: int) -> tuple[Any, ...]:
         kind = _KINDS[row.kind]
         if row.kind == Kind.CONF:
             return (row.t_us, row.seq, kind, 0, 0, NONE, 0, 0, 0, 0)
@@ -287,7 +288,7 @@ _COUNTS = (*_SUMS, "bytes", "entries")
 _STATE = ("inserted", "size_passes", "requeues", "visits", "max_pass_visits", "peak_bytes", "overshoot_bytes")
 
 
-def _refused(reason: int) -> tuple[int, ...]:
+def _refused(reason: int) -> tuple[Any, ...]:
     return (0, 0, NONE - reason, 0, 0, NONE, 0, 0, 0, 0)
 
 

@@ -1,4 +1,6 @@
-"""Cursors of a topic and its ledgers: where cursors read, how often they wake up, who is behind (entry-cache 5.2, 8)."""
+"""Cursors of a topic and its ledgers: where cursors read, how often they wake up, ranks (entry-cache 5.2, 8)."""
+
+from typing import Any
 
 from numpy import int64
 
@@ -10,7 +12,7 @@ SILENCE_INTERVALS = 20
 
 
 @inner
-def is_at_most(ledger: int64, entry: int64, other_ledger: int64, other_entry: int64) -> bool:
+def is_at_most(ledger: int64, entry: int64, other_ledger: int64, other_entry: int64) -> Any:
     """Whether a position is another one or before it."""
     return ledger < other_ledger or (ledger == other_ledger and entry <= other_entry)
 
@@ -104,13 +106,15 @@ def slowest(c: CacheArrays, topic: int64, but: int64) -> int64:
     other = c.topics[topic].first_cursor
     while other != NONE:
         of = c.cursors[other]
-        if of.is_tracked != 0 and other != but:
-            if least == NONE or not is_at_most(
-                c.cursors[least].read_ledger, c.cursors[least].read_entry, of.read_ledger, of.read_entry
-            ):
-                least = other
+        if of.is_tracked != 0 and other != but and (least == NONE or _is_before(of, c.cursors[least])):
+            least = other
         other = of.after
     return least
+
+
+@inner
+def _is_before(cursor: Any, other: Any) -> bool:
+    return not is_at_most(other.read_ledger, other.read_entry, cursor.read_ledger, cursor.read_entry)
 
 
 @inner

@@ -9,7 +9,7 @@ from headgate.core.kernels.compiled import inner, kernel
 
 
 @kernel
-def finished_bytes(c: CacheArrays) -> int:
+def finished_bytes(c: CacheArrays) -> int64:
     """Bytes of the cached entries that no tracked cursor will read and no cursor has in its replay queue."""
     total = int64(0)
     for place in range(c.state[0].places):
@@ -28,8 +28,13 @@ def _finished_of(c: CacheArrays, page: int64, reader: int64) -> int64:
     of = c.pages[page]
     ledger, first = c.spaces[of.space].ledger, of.number << PAGE_BITS
     for place in range(PAGE_ENTRIES):
-        if of.cached & ~of.marked & bit(place) != NOTHING:
-            at = c.cursors[max(reader, 0)]
-            if reader == NONE or not is_at_most(at.read_ledger, at.read_entry, ledger, first + place):
-                total += c.entries[c.slots[page, place]].size
+        is_plain = of.cached & ~of.marked & bit(place) != NOTHING
+        if is_plain and (reader == NONE or is_before(c, ledger, first + place, reader)):
+            total += c.entries[c.slots[page, place]].size
     return total
+
+
+@inner
+def is_before(c: CacheArrays, ledger: int64, number: int64, reader: int64) -> bool:
+    """Whether a position is one that a cursor has read."""
+    return not is_at_most(c.cursors[reader].read_ledger, c.cursors[reader].read_entry, ledger, number)

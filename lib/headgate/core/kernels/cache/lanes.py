@@ -1,5 +1,7 @@
 """Lanes of cursor_distance: the entries between two cursor positions, of which the highest is read last (10.3)."""
 
+from typing import Any
+
 from numpy import int64, uint64
 
 from headgate.core.kernels.cache.cursors import is_at_most
@@ -47,7 +49,7 @@ def _list_approaches(c: CacheArrays, topic: int64, first: int64, now_us: int64) 
 @inner
 def _sort(c: CacheArrays, first: int64, end: int64) -> None:
     """Shell's sort: few cursors are in order quickly, and many do not take for ever."""
-    gap = int64(1)
+    gap: Any = int64(1)
     while gap < (end - first) // 3:
         gap = 3 * gap + 1
     while gap > 0:
@@ -113,7 +115,7 @@ def _are_level(c: CacheArrays, place: int64, other: int64) -> bool:
 
 
 @inner
-def _down_to(c: CacheArrays, page: int64, below: int64, at: int64) -> tuple[int, int]:
+def _down_to(c: CacheArrays, page: int64, below: int64, at: int64) -> tuple[Any, Any]:
     """From a page down to the highest one with a position before the approach, and how many places of it are."""
     end = c.approaches[at]
     while page != NONE:

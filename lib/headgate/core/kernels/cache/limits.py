@@ -1,6 +1,7 @@
 """Which settings and rows the array form takes, and the settings as numbers (entry-cache 12)."""
 
 from bisect import bisect_left
+from typing import Any
 
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.receive_buffers import TABLE
@@ -50,7 +51,7 @@ def fits(row: Row) -> bool:
 def limits_of(settings: CacheSettings) -> dict[str, int]:
     """The settings as numbers, by the fields of STATE."""
     limit = ByteLimit(settings.max_bytes, settings.watermark)
-    values = {
+    values: dict[str, Any] = {
         "policy": POLICIES[settings.policy],
         "is_whole": settings.range_hits is RangeHits.WHOLE,
         "max_bytes": limit.max_bytes,

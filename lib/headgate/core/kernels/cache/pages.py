@@ -148,8 +148,7 @@ def unchain(c: CacheArrays, page: int64) -> None:
 @inner
 def look_up(c: CacheArrays, space: int64, first: int64, count: int64) -> int64:
     """Put the entries of a range into `found`, NONE for those that are absent; how many are present."""
-    present = 0
-    done = 0
+    present, done = int64(0), int64(0)
     while done < count:
         number = first + done
         end = min(count, done + PAGE_ENTRIES - (number & LAST))

@@ -1,5 +1,7 @@
 """The removal queue of pip430: the pass that looks at age, and the one that frees bytes (entry-cache 6, 7)."""
 
+from typing import Any
+
 from numpy import int64
 
 from headgate.core.kernels.cache.order import append, sort_ids, unlink
@@ -98,7 +100,7 @@ def _time_pass(c: CacheArrays, now_us: int64, cutoff_us: int64) -> None:
 
 
 @inner
-def _reached(c: CacheArrays, need_bytes: int64) -> tuple[int, int]:
+def _reached(c: CacheArrays, need_bytes: int64) -> tuple[Any, Any]:
     """The last victim, if one lap frees enough, and the visits up to it; else NONE."""
     entry = c.state[0].head
     visits = int64(0)

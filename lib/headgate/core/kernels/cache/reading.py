@@ -11,6 +11,7 @@ from headgate.core.kernels.cache.pages import look_up
 from headgate.core.kernels.cache.store import insert
 from headgate.core.kernels.cache.types import (
     DISTANCE,
+    FIFO,
     LEDGER_DELETED,
     LRU,
     MISSES,
@@ -135,7 +136,7 @@ def _hit(c: CacheArrays, row: int64, count: int64) -> None:
 def _touch(c: CacheArrays, count: int64) -> None:
     """What was found was accessed, in the order of positions."""
     policy = c.state[0].policy
-    if policy == DISTANCE:
+    if policy == DISTANCE or policy == FIFO:  # noqa: PLR1714, SIM109  a tuple compiles longer
         return
     for place in range(count):
         entry = int64(c.found[place])

@@ -32,7 +32,7 @@ from headgate.core.kernels.compiled import inner, kernel
 
 
 @kernel
-def run(c: CacheArrays, first: int64) -> int:
+def run(c: CacheArrays, first: int64) -> int64:
     """Take rows from `first` on; the place where it stops, `status` says why.
 
     At a row of kind conf the clock has moved to it: the caller changes the limits, calls `settle_limits`, and goes on
@@ -42,7 +42,7 @@ def run(c: CacheArrays, first: int64) -> int:
     for row in range(first, c.rows.size):
         if not _has_room(c, int64(c.rows[row].count)):
             c.state[0].status = NEEDS_ROOM
-            return row
+            return int64(row)
         dead = _feed(c, row)
         c.rows[row].dead = dead
         if dead != NONE:
@@ -50,7 +50,7 @@ def run(c: CacheArrays, first: int64) -> int:
         c.rows[row].removed = c.state[0].logged
         if c.rows[row].kind == CONF and dead == NONE:
             c.state[0].status = AT_CONF
-            return row
+            return int64(row)
     return int64(c.rows.size)
 
 

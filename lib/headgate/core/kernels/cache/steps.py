@@ -1,4 +1,4 @@
-"""What rows that do not read do to a topic and its entries (entry-cache 2, 5). A step returns NONE, or why it refuses."""
+"""What rows that do not read do to a topic and its entries (entry-cache 2, 5). Each returns NONE, or why it refuses."""
 
 from numpy import int64
 

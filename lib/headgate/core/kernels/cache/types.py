@@ -1,4 +1,4 @@
-"""Arrays that the kernels of the entry cache work on. Times are microseconds; links are places in a pool, NONE for none.
+"""Arrays that the kernels of the entry cache work on. Times are microseconds; links are places in a pool or NONE.
 
 Topics, cursors and spaces have numbers instead of names; a space is a ledger of a topic. Entries are found by pages of
 64 positions: a read of many entries looks up a page, then steps from slot to slot.
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 Ints = NDArray[Any]
 Records = NDArray[Any]
 
-NONE = np.int64(-1)
-NEVER = np.int64(2**63 - 1)
+NONE: Any = np.int64(-1)
+NEVER: Any = np.int64(2**63 - 1)
 PAGE_BITS = 6
 PAGE_ENTRIES = 1 << PAGE_BITS
 COUNT_MAX = 10_000
@@ -52,16 +52,20 @@ def _of_links(*names: str) -> list[tuple[str, type]]:
 
 
 ENTRY = np.dtype(
-    _of_ints("number", "ts_us", "size", "count", "requeues")
-    + _of_links("space", "page", "older", "newer", "chunk")
-    + [("accessed", np.int8), ("is_handled", np.int8), ("spare", np.int16)]
+    [
+        *_of_ints("number", "ts_us", "size", "count", "requeues"),
+        *_of_links("space", "page", "older", "newer", "chunk"),
+        *[("accessed", np.int8), ("is_handled", np.int8), ("spare", np.int16)],
+    ]
 )
 """A cached entry, as large as a cache line. count: reads expected, where it has a handler. older, newer: in the queue
 of pip430, or the order of the other policies. newer: the next free one. chunk: NONE where it holds its own bytes.
 """
 PAGE = np.dtype(
-    [("number", np.int64), ("cached", np.uint64), ("marked", np.uint64), ("noted", np.uint64)]
-    + _of_links("space", "same", "before", "after")
+    [
+        *[("number", np.int64), ("cached", np.uint64), ("marked", np.uint64), ("noted", np.uint64)],
+        *_of_links("space", "same", "before", "after"),
+    ]
 )
 """64 positions of a space. cached, marked, noted: a bit a position. same: the next one of its hash chain, or the next
 free one. before, after: among the pages of its topic; with cursor_distance they are in order.
@@ -105,9 +109,11 @@ APPROACH = np.dtype(_of_ints("ledger", "entry", "registration", "wait_us", "ordi
 SORTING = np.dtype(_of_ints("key", "spare_key") + _of_links("id", "spare_id"))
 """Room to sort ids by keys in."""
 ROW = np.dtype(
-    _of_ints("t_us", "seq", "entry", "first_size", "removed")
-    + _of_links("topic", "cursor", "space", "count", "hits", "misses")
-    + [("kind", np.int8), ("dead", np.int8), ("has_sizes", np.int8), ("spare", np.int8), ("more", np.int32)]
+    [
+        *_of_ints("t_us", "seq", "entry", "first_size", "removed"),
+        *_of_links("topic", "cursor", "space", "count", "hits", "misses"),
+        *[("kind", np.int8), ("dead", np.int8), ("has_sizes", np.int8), ("spare", np.int8), ("more", np.int32)],
+    ]
 )
 """A row that passed the checks of its form, or the place of one that did not. space: NONE for no position. has_sizes:
 one for each entry from `first_size` on. What it did: hits, misses, dead (NONE: accepted), removed (the end of its
@@ -127,10 +133,11 @@ STATE = np.dtype(
         *("is_beyond", "page"),
     )
 )
-"""What a broker has once, the settings as numbers first. Of each pool: how many are in use, the end of those ever used, the first free one.
+"""What a broker has once, the settings as numbers first. Of each pool: how many are in use, the end of those ever used,
+the first free one.
 
-goal_bytes: where a pass of cursor_distance ends. is_logged: removals are listed. changed: topics to sweep. earliest_us: no topic waits for an instant before it. is_beyond: a time until a read did not
-fit a number. page: the one looked up last.
+goal_bytes: where a pass of cursor_distance ends. is_logged: removals are listed. changed: topics to sweep. earliest_us:
+no topic waits for an instant before it. is_beyond: a time until a read did not fit a number. page: looked up last.
 """
 
 
