@@ -3,8 +3,9 @@
 import json
 import random
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import Any
 
 import pyarrow as pa
@@ -33,11 +34,12 @@ from integration.cache_events import (
     write_table,
 )
 from integration.processes import commits, kill_at_commits, options, run_job
-from integration.runs import conf_in, write_conf
+from integration.runs import PATIENCE_S, conf_in, write_conf
 
 ROWS, FILES = 1500, 5
 MAX_BYTES, TTL = "headgate.cache.maxBytes", "managedLedgerCacheEvictionTimeThresholdMillis"
 SMALL = {MAX_BYTES: 60_000, TTL: 200}
+LIVE = "[live]\nlive_within_ms = 3600000\nlive_lag_ms = 200\n"
 ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
 
 
@@ -178,6 +180,28 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(spark: SparkSe
     with pytest.raises(StateError, match="has begun, but not with the tables under"):
         run(spark, conf, replace(job_in(tmp_path / "out", input_), output=str(tmp_path / "elsewhere")))
     assert at(0) == START
+
+
+def test_a_broker_that_goes_quiet_in_live_input_is_told_of(spark: SparkSession, tmp_path: Path) -> None:
+    """What waits is fed, and the second that is open is told of, as time goes on without rows."""
+    now, stop = datetime.now(UTC), Event()
+    place = {"event_time": now, "broker": "b", "topic": "t", "ledger": 0, "entry": 0}
+    rows = [place | {"seq": 0, "kind": "open", "cursor": "c"}, place | {"seq": 1, "kind": "add", "sizes": [5]}]
+    text = f"{LIVE}[input]\nhold_back_ms = 500\n[trigger]\ninterval_ms = 100\n"
+    job = replace(job_in(tmp_path / "out", write_lines(tmp_path / "in", rows, 1)), once=False)
+    tables = Tables(tmp_path / "out", OF_CACHE)
+    told = lambda _: stop.set() if not tables.is_empty("cache_metrics") else None
+    give_up = Timer(PATIENCE_S, stop.set)
+    give_up.start()
+    assert not CacheRun(spark, job, conf_in(tmp_path / "conf", text, broker=SMALL), told, stop).run()
+    give_up.cancel()
+
+    second = now.replace(microsecond=0)
+    (broker, topic) = sorted(tables.read("cache_metrics").to_pylist(), key=lambda row: row["topic"] or "")
+    assert (second, now, 1, 5) == tuple(broker[name] for name in ("second", "until", "inserted", "used_bytes"))
+    assert ("t", 5) == (topic["topic"], topic["used_bytes"])
+    assert [2] == tables.read("cache_batches")["rows"].to_pylist()
+    assert 20 > len(tables.read("cache_control"))
 
 
 def test_typed_columns_are_read_or_become_values_out_of_range(spark: SparkSession, tmp_path: Path) -> None:

@@ -24,12 +24,15 @@ class Clock:
             if row["is_open"]:
                 self.waiting[row["broker"]] = row["watermark"]
 
-    def due_tick(self, live: LiveSettings, now: datetime, *, is_idle: bool) -> datetime | None:
+    def due_tick(
+        self, live: LiveSettings, now: datetime, hold_back: timedelta = timedelta(0), *, is_idle: bool
+    ) -> datetime | None:
         """The time that has certainly come in live input, for brokers that bring nothing: less the lag that rows may
-        have, the wall clock if nothing more is there to be taken in, else the highest time of the others. None where
-        nothing waits for it, or the input is not live.
+        have, or the longer time for which rows are held back, the wall clock if nothing more is there to be taken in,
+        else the highest time of the others. None where nothing waits for it, or the input is not live.
         """
         within, lag = (timedelta(milliseconds=ms) for ms in (live.live_within_ms, live.live_lag_ms))
+        lag = max(lag, hold_back)
         if self.high is None or not now - within < self.high <= now + lag:
             return None
         at = (now if is_idle else self.high) - lag

@@ -48,8 +48,8 @@ class Told(NamedTuple):
 def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence[Change], rules: CacheRules) -> Told:
     """Feed what the watermark has reached in the order (event_time, seq), whatever came in which batch.
 
-    The watermark is `hold_back_us` below the highest time of the broker's rows, or below a time that all have come to;
-    with a finish it is at that highest time. What is above it waits in the state. What comes behind it is fed when it
+    The watermark is `hold_back_us` below the highest time of the broker's rows, or at a time that all have come to;
+    with a finish it is at the highest time. What is above it waits in the state. What comes behind it is fed when it
     comes, and is late only where the rules say so: if a row after it was accepted. The open second is told of with a
     finish, and where time has come past its end without rows; later rows of it tell of it again.
     `state` is changed in place. Source: entry-cache 2, 4, 13
@@ -57,9 +57,9 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     if len(arrived):
         state.high_us = max(state.high_us, pc.max(arrived["event_time_us"]).as_py())
     finish = time.finish and time.at_us >= state.high_us
-    reached_us = max(state.high_us, time.at_us)
-    if reached_us != NEVER:
-        state.done_us = max(state.done_us, state.high_us if finish else reached_us - rules.hold_back_us)
+    if state.high_us != NEVER:
+        passed_us = NEVER if time.finish else time.at_us
+        state.done_us = max(state.done_us, passed_us, state.high_us - (0 if finish else rules.hold_back_us))
     rows = pa.concat_tables([state.kept, arrived])
     waits = pc.greater(rows["event_time_us"], state.done_us)
     state.kept = rows.filter(waits).combine_chunks()

@@ -4,7 +4,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -203,11 +203,11 @@ class CacheRun:
 
     def _follow(self, query: StreamingQuery) -> None:
         """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it."""
-        live = self._conf.settings.live
+        live, hold_back = self._conf.settings.live, timedelta(milliseconds=self._conf.settings.input.hold_back_ms)
         append = PatientAppend(lambda rows: self._control(rows[0]))
 
         def tick(is_idle: bool) -> None:
-            at = self._clock.due_tick(live, now(), is_idle=is_idle)
+            at = self._clock.due_tick(live, now(), hold_back, is_idle=is_idle)
             append([] if at is None else [tick_row(at)])
 
         self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)

@@ -112,6 +112,13 @@ def test_time_goes_on_for_a_quiet_broker_in_live_input(
     assert expected == clock.due_tick(LIVE, now, is_idle=is_idle)
 
 
+def test_time_goes_on_no_nearer_to_the_rows_than_they_are_held_back() -> None:
+    """Else a tick would be due for ever, or rows would wait less than was asked for."""
+    clock, held = clock_at(NINE, NINE - 3 * LAG, is_open=True), 3 * LAG
+    assert None is clock.due_tick(LIVE, NINE + LAG, held, is_idle=False)
+    assert NINE + LAG == clock.due_tick(LIVE, NINE + 4 * LAG, held, is_idle=True)
+
+
 def test_a_broker_that_is_further_moves_the_time_of_others() -> None:
     clock = clock_at(NINE, NINE, is_open=True)
     row = {"broker": "other", "event_time": NINE + 3 * LAG, "watermark": NINE + 3 * LAG, "is_open": False}

@@ -188,6 +188,12 @@ def test_a_quiet_broker_is_told_of_when_time_has_passed_its_second_and_again_if_
     assert [(at(1), 2)] == slot.seconds("until", "inserted")[-1:]
 
 
+def test_a_tick_is_the_watermark_whatever_is_held_back() -> None:
+    slot = begun(SMALL, CacheRules(hold_back_us=SECOND)).rows(OPEN, add(10, 1, 0)).batch(tick(9))
+    assert 1 == slot.state.brokers[BROKER].waiting
+    assert 0 == slot.batch(tick(10)).state.brokers[BROKER].waiting
+
+
 def test_a_finish_counts_where_nothing_is_above_its_time() -> None:
     slot = begun(SMALL, CacheRules(hold_back_us=SECOND)).rows(OPEN, add(10, 1, 0)).batch(tick(5, finish=True))
     assert 2 == slot.state.brokers[BROKER].waiting
