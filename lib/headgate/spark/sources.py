@@ -194,7 +194,7 @@ def _csv(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     return _lines(spark, options, path).mapInArrow(partial(split_csv, columns=options.columns), schema)
 
 
-def _typed(frame: DataFrame, names: Sequence[str], source: Column, offset: Column) -> DataFrame:
+def _typed(frame: DataFrame, source: Column, offset: Column, names: Sequence[str] = COLUMNS) -> DataFrame:
     """Columns as the input has them; `raw` is made where a row turns out bad (parse), so it is a struct here."""
     present = {name.lower(): name for name in frame.columns}
     columns = [
@@ -220,9 +220,9 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     reader = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
     return _typed(
         options.counted(reader.format("parquet").load(options.paths(path))),
-        options.columns,
         F.col("_metadata.file_path"),
         F.col("_metadata.row_index"),
+        options.columns,
     )
 
 
@@ -239,7 +239,7 @@ def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     stream = options.reader(spark).format("delta").option("maxFilesPerTrigger", options.settings.max_files_per_trigger)
-    return _typed(stream.load(path), options.columns, F.lit(path), F.lit(None).cast("long"))
+    return _typed(stream.load(path), F.lit(path), F.lit(None).cast("long"), options.columns)
 
 
 def _kafka(spark: SparkSession, options: _Options, topic: str) -> DataFrame:
