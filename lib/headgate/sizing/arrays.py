@@ -49,7 +49,7 @@ def feed_arrays(
 
 def warm_up() -> None:
     """Compile the array form (40 s, once in an installation), or load it, before the first run needs it."""
-    cache = ArrayCache(CacheSettings())
+    cache = ArrayCache(CacheSettings.of({}))
     cache.feed(Row(0, 0, Kind.ADD, "t", None, 0, 0, 1, (1,)))
     cache.advance(1)
     cache.finished_bytes()

@@ -12,6 +12,7 @@ from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.cache.workload import generate
 from headgate.core.kernels.cache.limits import POLICIES
 from headgate.sizing import measure as measuring
+from headgate.sizing.arrays import warm_up
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, measure, summed
 from headgate.sizing.trace import batches_of
@@ -119,3 +120,7 @@ def test_brokers_are_summed_and_what_one_does_not_tell_is_not_told() -> None:
 
 def test_a_run_tells_every_column() -> None:
     assert measure(settings(PolicyName.LRU), given(ROWS[:10]), SPAN).keys() == {*SCALED, *OF_ALL_ROWS, *WORK}
+
+
+def test_the_array_form_can_be_made_ready() -> None:
+    warm_up()
