@@ -18,7 +18,9 @@ from _cache_pictures import draw_shares
 
 from headgate.core.cache.settings import MIB_BYTES, CacheSettings, PolicyName
 from headgate.core.cache.workload import Family, generate
-from headgate.sizing.measure import Span, measure
+from headgate.sizing.instants import Span
+from headgate.sizing.measure import measure
+from headgate.sizing.trace import batches_of
 
 SIZES_MIB = {
     Family.FANOUT: (0.5, 1, 2, 4),
@@ -110,12 +112,12 @@ def _measured(
 def _of_all_sizes(task: tuple[Family, int, PolicyName]) -> list[tuple[Place, Mapping[str, Any]]]:
     family, seed, policy = task
     rows = list(generate(family, seed))
-    span = Span(rows[0].t_us, rows[-1].t_us)
+    span, batches = Span(rows[0].t_us, rows[-1].t_us), list(batches_of(rows))
     conf = {"headgate.cache.policy": policy, "headgate.cache.rangeHits": "entry", "headgate.cache.reasonMemory": 0}
     found = []
     for mib in SIZES_MIB[family]:
         settings = CacheSettings.of({**conf, "headgate.cache.maxBytes": round(mib * MIB_BYTES)})
-        found.append((Place(family, seed, mib, policy), measure(settings, lambda: rows, span)))
+        found.append((Place(family, seed, mib, policy), measure(settings, lambda: batches, span)))
     return found
 
 

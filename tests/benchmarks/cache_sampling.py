@@ -16,7 +16,9 @@ from headgate.core.cache.rows import Row
 from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import MIB_BYTES, CacheSettings, PolicyName, RangeHits
 from headgate.core.cache.workload import Family, Sizes, generate
-from headgate.sizing.measure import Span, measure
+from headgate.sizing.instants import Span
+from headgate.sizing.measure import measure
+from headgate.sizing.trace import batches_of
 
 SIZES_MIB = {Family.FANOUT: (1, 4), Family.CATCHUP: (2, 8), Family.REPLAY: (0.5, 1), Family.MIXED: (1, 4)}
 POLICIES = (PolicyName.PIP430, PolicyName.CURSOR_DISTANCE, PolicyName.LRU, PolicyName.BELADY)
@@ -93,7 +95,8 @@ def _points(
 
 def _run(settings: CacheSettings, rows: Sequence[Row], every: int) -> tuple[float, float]:
     began_s = time.process_time()
-    found: Any = measure(settings, lambda: rows, Span(rows[0].t_us, rows[-1].t_us), every=every)
+    batches = list(batches_of(rows))
+    found: Any = measure(settings, lambda: batches, Span(rows[0].t_us, rows[-1].t_us), every=every)
     return 100 * found["misses"] / (found["misses"] + found["hits"]), time.process_time() - began_s
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from headgate.report import sweep_words as words
 from headgate.report.screen import Screen, empty_table
 from headgate.sizing.advice import Advice, RowOfSweep, advise, miss_ratio
-from headgate.sizing.measure import Span
+from headgate.sizing.instants import Span
 
 TOLD_S = 5.0
 """Progress is told no more often."""

@@ -1,17 +1,23 @@
 """One cache over one broker's rows, and what it came to. The one place where a sweep feeds a cache."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
+
+import pyarrow as pa
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings, PolicyName
+from headgate.core.kernels.cache.broker import ArrayCache
+from headgate.core.kernels.cache.limits import refusal_of
+from headgate.errors import InvalidArgument
+from headgate.sizing.arrays import feed_arrays
 from headgate.sizing.combinations import for_sample
+from headgate.sizing.instants import Gauges, Span
+from headgate.sizing.trace import rows_in
 
-INSTANTS = 1000
-"""How often what is in a cache is looked at, at equal distances in event time."""
 REASONS = (*(reason.value for reason in MissReason), *(cause.value for cause in Cause))
 SCALED = (
     *("hits", "hit_bytes", "misses", "storage_bytes", "inserted"),
@@ -25,75 +31,60 @@ OF_ALL_ROWS = ("storage_reads", "mean_pinned_bytes", "peak_pinned_bytes")
 WORK = ("size_passes", "visits", "dead")
 
 
-@dataclass(frozen=True)
-class Span:
-    """Event time of the first and the last row of a trace, in microseconds."""
-
-    first_us: int
-    last_us: int
-
-    @property
-    def step_us(self) -> int:
-        """From one look into a cache to the next."""
-        return max(1, (self.last_us - self.first_us) // INSTANTS)
-
-
-Rows = Callable[[], Iterable[Row]]
-"""Gives the rows of one broker in the order of (t, seq); belady asks twice."""
+Batches = Callable[[], Iterable[pa.RecordBatch]]
+"""Gives the rows of one broker as `trace.EVENTS`, in the order of (t, seq); may be asked twice."""
 Letter = Callable[[DeadReason, Row], None]
 
 
 def measure(
-    settings: CacheSettings, rows: Rows, span: Span, *, every: int = 1, letter: Letter | None = None
+    settings: CacheSettings, batches: Batches, span: Span, *, every: int = 1, letter: Letter | None = None
 ) -> dict[str, int | None]:
-    """What the cache did with the rows, by the columns of `cache_sweep`.
+    """What the cache did with the rows, by the columns of `cache_sweep`; the same in both forms of the rules.
 
     every: the rows are a sample of one entry in so many; counts and bytes are of the whole then, by as many times, and
     the work is that of the sample. letter: is told of rows that are refused. Source: entry-cache 13
     """
-    cache = Cache(for_sample(settings, every))
+    settings = for_sample(settings, every)
+    if refusal_of(settings) is None:
+        letters: list[tuple[DeadReason, Row]] = []
+        with suppress(InvalidArgument):  # numbers that only the readable form can calculate with
+            arrays = ArrayCache(settings)
+            gauges = feed_arrays(arrays, batches(), span, letters if letter is not None else None)
+            for reason, row in letters:
+                letter(reason, row)  # type: ignore[misc]
+            return _columns(arrays.totals(), arrays.misses_by_reason(), gauges, every)
+    cache = Cache(settings)
     if settings.policy is PolicyName.BELADY:
-        cache.foresee(rows())
-    gauges = _fed(cache, rows(), span, letter)
-    return _columns(cache, gauges, every)
+        cache.foresee(_rows(batches()))
+    gauges = _fed(cache, _rows(batches()), span, letter)
+    return _columns(cache.totals(), cache.misses_by_reason(), gauges, every)
 
 
-@dataclass(slots=True)
-class _Gauges:
-    """Sums over the instants at which a cache was looked at."""
-
-    looks: int = 0
-    used_bytes: int = 0
-    pinned_bytes: int = 0
-    peak_pinned_bytes: int = field(default=0)
-
-    def look(self, cache: Cache) -> None:
-        pinned_bytes = cache.pinned_bytes()
-        self.looks += 1
-        self.used_bytes += cache.store.limit.current_bytes
-        self.pinned_bytes += pinned_bytes
-        self.peak_pinned_bytes = max(self.peak_pinned_bytes, pinned_bytes)
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+    for batch in batches:
+        yield from rows_in(batch)
 
 
-def _fed(cache: Cache, rows: Iterable[Row], span: Span, letter: Letter | None) -> _Gauges:
+def _fed(cache: Cache, rows: Iterable[Row], span: Span, letter: Letter | None) -> Gauges:
     """Between rows the cache is advanced to each instant that is looked at, which changes no result."""
-    gauges = _Gauges()
+    gauges = Gauges()
     feed, next_us, step_us = cache.feed, span.first_us + span.step_us, span.step_us
     for row in rows:
         if type(row.t_us) is int:
             while next_us <= min(row.t_us, span.last_us):
                 cache.advance(next_us)
-                gauges.look(cache)
+                gauges.look(cache.store.limit.current_bytes, cache.pinned_bytes())
                 next_us += step_us
         outcome = feed(row)
         if outcome.dead is not None and letter is not None:
             letter(outcome.dead, row)
-    gauges.look(cache)
+    gauges.look(cache.store.limit.current_bytes, cache.pinned_bytes())
     return gauges
 
 
-def _columns(cache: Cache, gauges: _Gauges, every: int) -> dict[str, int | None]:
-    totals, reasons = cache.totals(), cache.misses_by_reason()
+def _columns(
+    totals: Mapping[str, int], reasons: Mapping[str, int], gauges: Gauges, every: int
+) -> dict[str, int | None]:
     counted = {
         "mean_bytes": gauges.used_bytes // gauges.looks,
         **{f"missed_{reason}": reasons.get(reason, 0) for reason in REASONS},

@@ -26,12 +26,10 @@ EVENTS = pa.schema(list(COLUMNS.items()))
 ROWS_AT_ONCE = 16_384
 
 
-def rows_of(folder: str) -> Iterator[Row]:
+def batches_in(folder: str) -> Iterator[pa.RecordBatch]:
     """The rows of one broker, in the order in which they were written; read a part at a time."""
     part = ds.dataset(folder, schema=EVENTS, format="parquet")
-    scan = part.to_batches(batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1, use_threads=False)
-    for batch in scan:
-        yield from rows_in(batch)
+    yield from part.to_batches(batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1, use_threads=False)
 
 
 def rows_in(batch: pa.RecordBatch) -> Iterator[Row]:

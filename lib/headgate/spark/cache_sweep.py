@@ -17,10 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
 from headgate.errors import TableError
+from headgate.sizing.arrays import warm_up
 from headgate.sizing.combinations import Combination
-from headgate.sizing.measure import Span, measure, summed
+from headgate.sizing.instants import Span
+from headgate.sizing.measure import measure, summed
 from headgate.sizing.schemas import CACHE_SWEEP, TABLES
-from headgate.sizing.trace import rows_of, written
+from headgate.sizing.trace import batches_in, written
 from headgate.spark.cache_trace import Generated, StagedTrace, generated_events, read_events, stage
 from headgate.throttle.schemas import DEAD_LETTERS
 
@@ -80,6 +82,7 @@ def run_sweep(
     try:
         trace = stage(events, folder, f"{job.output}/dead_letters", job.every)
         staged(trace)
+        warm_up()
         runs = [Run(one, broker, place) for one in combinations for broker, place in trace.folders.items()]
         rows = _run_all(spark, job, runs, trace.span, ended)
     finally:
@@ -129,7 +132,7 @@ def _result(run: Run, span: Span, every: int) -> Iterator[pa.RecordBatch]:
     began_s = time.process_time()
     measured = measure(
         one.settings,
-        partial(rows_of, run.folder),
+        partial(batches_in, run.folder),
         span,
         every=every,
         letter=refused if one.is_present else None,

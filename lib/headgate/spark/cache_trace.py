@@ -14,7 +14,7 @@ from headgate.core.cache.rows import Row
 from headgate.core.cache.sampling import sampled
 from headgate.core.cache.workload import Family, Sizes
 from headgate.errors import InputError
-from headgate.sizing.measure import Span
+from headgate.sizing.instants import Span
 from headgate.sizing.trace import COLUMNS, batches_of, generated, rows_in
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.spark.sources import path_exists

@@ -10,10 +10,21 @@ from headgate.core.cache.rows import Row
 from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.cache.workload import generate
-from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, Span, measure, summed
+from headgate.core.kernels.cache.limits import POLICIES
+from headgate.sizing import measure as measuring
+from headgate.sizing.arrays import warm_up
+from headgate.sizing.instants import Span
+from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, measure, summed
+from headgate.sizing.trace import batches_of
 
 ROWS = list(islice(generate("mixed", 1), 6000))
 SPAN = Span(ROWS[0].t_us, ROWS[-1].t_us)
+
+
+def given(rows):
+    """Rows as a sweep reads them."""
+    batches = list(batches_of(rows))
+    return lambda: batches
 
 
 def settings(policy: PolicyName, max_bytes: int = 100_000) -> CacheSettings:
@@ -28,14 +39,38 @@ def test_looking_into_a_cache_changes_nothing(policy: PolicyName) -> None:
     for row in ROWS:
         cache.feed(row)
     totals = cache.totals()
-    found = measure(settings(policy), lambda: ROWS, SPAN)
+    found = measure(settings(policy), given(ROWS), SPAN)
     told = {name: value for name, value in totals.items() if name in found}
     assert {name: found[name] for name in told} == told
     assert found["storage_reads"] == totals["storage_ops"]
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("every", [1, 10])
+def test_both_forms_of_the_rules_tell_the_same(policy: PolicyName, every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With rows among them that are refused for their form, and by the state."""
+    odd = [Row(ROWS[4000].t_us, 10**6, "close", "t0000", "nobody"), Row(ROWS[5000].t_us, 10**7, "read", "t0000")]
+    rows = sorted([*ROWS, *odd], key=lambda row: (row.t_us, row.seq))
+    letters: list[tuple[DeadReason, Row]] = []
+
+    def run() -> dict[str, int | None]:
+        return measure(settings(policy), given(rows), SPAN, every=every, letter=lambda *told: letters.append(told))
+
+    by_arrays, told = run(), letters.copy()
+    letters.clear()
+    monkeypatch.setattr(measuring, "refusal_of", lambda _: "for the test")
+    assert run() == by_arrays
+    assert letters == told
+    assert [why for why, _ in told] == [DeadReason.UNKNOWN_CURSOR, DeadReason.BAD_ROW]
+
+
+def test_numbers_that_arrays_cannot_calculate_with_are_left_to_the_readable_form() -> None:
+    rows = [Row(5, 0, "open", "t", "c", 0, 0), Row(6, 1, "add", "t", None, 0, 0, 1, [1 << 62])]
+    assert measure(settings(PolicyName.LRU, 1 << 63 - 1), given(rows), Span(5, 6))["peak_bytes"] == 1 << 62
+
+
 def test_every_miss_has_a_reason() -> None:
-    found = measure(settings(PolicyName.PIP430), lambda: ROWS, SPAN)
+    found = measure(settings(PolicyName.PIP430), given(ROWS), SPAN)
     assert sum(found[f"missed_{reason}"] for reason in REASONS) == found["misses"]
 
 
@@ -46,7 +81,7 @@ def test_means_are_over_event_time() -> None:
         Row(1_000_000, 1, "add", "t", None, 0, 0, 3, [100]),
         Row(4_000_000, 2, "mark", "t", "c", 0, 0),
     ]
-    found = measure(settings(PolicyName.LRU), lambda: rows, Span(0, 4_000_000))
+    found = measure(settings(PolicyName.LRU), given(rows), Span(0, 4_000_000))
     assert found["mean_bytes"] == pytest.approx(225, abs=1)
     assert found["peak_bytes"] == 300
 
@@ -54,7 +89,7 @@ def test_means_are_over_event_time() -> None:
 def test_rows_that_are_refused_are_told_and_counted() -> None:
     told = []
     rows = [Row(5, 0, "nonsense", "t"), Row(6, 1, "close", "t", "c"), Row(None, 2, "close", "t", "c")]
-    found = measure(settings(PolicyName.LRU), lambda: rows, Span(5, 6), letter=lambda why, row: told.append((why, row)))
+    found = measure(settings(PolicyName.LRU), given(rows), Span(5, 6), letter=lambda why, row: told.append((why, row)))
     assert found["dead"] == 3
     assert told == list(
         zip([DeadReason.UNKNOWN_KIND, DeadReason.UNKNOWN_CURSOR, DeadReason.BAD_ROW], rows, strict=True)
@@ -64,8 +99,8 @@ def test_rows_that_are_refused_are_told_and_counted() -> None:
 def test_a_sample_stands_for_as_many_entries() -> None:
     """Counts are of the whole; what a sample cannot tell is not told."""
     cut = list(sampled(ROWS, 10))
-    found = measure(settings(PolicyName.LRU), lambda: cut, SPAN, every=10)
-    whole = measure(settings(PolicyName.LRU), lambda: ROWS, SPAN)
+    found = measure(settings(PolicyName.LRU), given(cut), SPAN, every=10)
+    whole = measure(settings(PolicyName.LRU), given(ROWS), SPAN)
     asked, asked_of_all = (one["hits"] + one["misses"] for one in (found, whole))
     assert asked == pytest.approx(asked_of_all, rel=0.05)
     assert [found[name] for name in OF_ALL_ROWS] == [None, None, None]
@@ -73,7 +108,7 @@ def test_a_sample_stands_for_as_many_entries() -> None:
 
 def test_a_trace_of_one_instant_has_a_mean() -> None:
     rows = [Row(7, 0, "open", "t", "c", 0, 0), Row(7, 1, "add", "t", None, 0, 0, 1, [100])]
-    assert measure(settings(PolicyName.LRU), lambda: rows, Span(7, 7))["mean_bytes"] == 100
+    assert measure(settings(PolicyName.LRU), given(rows), Span(7, 7))["mean_bytes"] == 100
 
 
 def test_brokers_are_summed_and_what_one_does_not_tell_is_not_told() -> None:
@@ -84,4 +119,8 @@ def test_brokers_are_summed_and_what_one_does_not_tell_is_not_told() -> None:
 
 
 def test_a_run_tells_every_column() -> None:
-    assert measure(settings(PolicyName.LRU), lambda: ROWS[:10], SPAN).keys() == {*SCALED, *OF_ALL_ROWS, *WORK}
+    assert measure(settings(PolicyName.LRU), given(ROWS[:10]), SPAN).keys() == {*SCALED, *OF_ALL_ROWS, *WORK}
+
+
+def test_the_array_form_can_be_made_ready() -> None:
+    warm_up()

@@ -239,6 +239,11 @@ class ArrayCache:
         }
         return {name: {count: int(row[count]) for count in _COUNTS} for name, row in rows.items()}
 
+    @property
+    def current_bytes(self) -> int:
+        """What is cached now."""
+        return int(self.arrays.state["current_bytes"][0])
+
     def finished_bytes(self) -> int:
         """Bytes of cached entries that nobody will read."""
         return int(finished_bytes(self.arrays))

@@ -1,0 +1,127 @@
+"""Columns of cache events as the rows of the array form: a batch without Python in between (entry-cache 2)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.cache.checks import COUNT_MAX
+from headgate.core.cache.rows import Kind
+from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
+from headgate.core.kernels.cache.limits import NUMBER_LIMIT, SIZE_LIMIT_BYTES, TIME_LIMIT_US
+from headgate.core.kernels.cache.types import NONE, ROW
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_PLAIN = [kind for kind in Kind if kind is not Kind.CONF]
+_KINDS = pa.array([str(kind) for kind in Kind])
+_NUMBER_OF = {kind: number for number, kind in enumerate(Kind)}
+_OF_CURSOR = (Kind.OPEN, Kind.MOVE, Kind.MARK, Kind.CLOSE, Kind.READ, Kind.REPLAY_ADD, Kind.REPLAY_READ, Kind.RELEASE)
+_AT = (Kind.ADD, Kind.MARK, Kind.READ, Kind.REPLAY_ADD, Kind.REPLAY_READ, Kind.RELEASE)
+_MAYBE_AT = (Kind.OPEN, Kind.MOVE)
+_RANGES = (Kind.ADD, Kind.READ, Kind.REPLAY_ADD, Kind.RELEASE)
+_ONE = (Kind.OPEN, Kind.MOVE, Kind.MARK, Kind.REPLAY_READ)
+_SIZED = (Kind.ADD, Kind.READ, Kind.REPLAY_READ)
+
+
+def packed(cache: ArrayCache, events: pa.RecordBatch) -> PackedRows | None:
+    """The rows as `cache.pack` makes them of rows; None where one of them is not well formed, or is of kind conf.
+
+    events: t_us, seq, kind, topic, cursor, ledger, entry, count and sizes, as `core.cache.rows.Row` has them.
+    """
+    columns = _Columns(events)
+    if not columns.are_well_formed():
+        return None
+    rows = np.zeros(len(events), ROW)
+    names, codes = _texts(events["topic"])
+    topic = np.array([cache.topic_number(name) for name in names], np.int64)[codes]
+    rows["t_us"], rows["seq"], rows["kind"], rows["topic"] = columns.t_us, columns.seq, columns.kind, topic
+    of_cursor, has_position = columns.are(*_OF_CURSOR), columns.has_position
+    rows["cursor"][of_cursor] = _of_topics(topic, *_texts(events["cursor"]), of_cursor, cache.cursor_number)
+    rows["space"] = NONE
+    at = has_position | columns.are(Kind.LEDGER_DELETE)
+    ledgers, ledger = np.unique(columns.ledger, return_inverse=True)
+    rows["space"][at] = _of_topics(topic, ledgers.tolist(), ledger, at, cache.space_number)
+    rows["entry"] = np.where(has_position, columns.entry, 0)
+    rows["count"] = np.where(columns.are(*_RANGES), columns.count, 1)
+    rows["first_size"], rows["has_sizes"] = columns.first_size, columns.has_sizes
+    return PackedRows(rows, columns.sizes, {})
+
+
+class _Columns:
+    """Columns as numbers, with 0 or -1 for null as their kind needs it."""
+
+    def __init__(self, events: pa.RecordBatch) -> None:
+        self._events = events
+        kinds = pc.index_in(events["kind"], value_set=_KINDS)
+        self.kind = _ints(kinds, -1)
+        self.t_us, self.seq = _ints(events["t_us"], TIME_LIMIT_US), _ints(events["seq"], -1)
+        self.ledger, self.entry = _ints(events["ledger"], -1), _ints(events["entry"], -1)
+        self.count = _ints(events["count"], 1)
+        lists = events["sizes"]
+        self._lengths = _ints(pc.list_value_length(lists), 0)
+        self.sizes = _ints(lists.values.slice(lists.offsets[0].as_py()) if len(lists) else lists.values, 0)
+        offsets = lists.offsets.to_numpy().astype(np.int64)
+        self.first_size = offsets[:-1] - offsets[0] if len(lists) else offsets[:0]
+        self.has_sizes = self.are(*_SIZED) & (self._lengths == self.count)
+        is_nowhere = pc.and_(events["ledger"].is_null(), events["entry"].is_null())
+        self._is_nowhere: Flags = is_nowhere.to_numpy(zero_copy_only=False)
+        self.has_position = self.are(*_AT) | (self.are(*_MAYBE_AT) & ~self._is_nowhere)
+
+    def are(self, *kinds: Kind) -> Flags:
+        """Rows of these kinds."""
+        return np.isin(self.kind, [_NUMBER_OF[kind] for kind in kinds])
+
+    def are_well_formed(self) -> bool:
+        """Whether every row passes the checks 1 of entry-cache 2 but for being late, with numbers that fit."""
+        return all(bool(passed.all()) for passed in self._checks())
+
+    def _checks(self) -> Sequence[Flags]:
+        ranges, sized = self.are(*_RANGES), self.are(*_SIZED)
+        is_short = (self._lengths == 1) | (self._lengths == self.count)
+        at_ledger = self.has_position | self.are(Kind.LEDGER_DELETE)
+        end = self.entry + self.count
+        return (
+            self.are(*_PLAIN),
+            (np.abs(self.t_us) < TIME_LIMIT_US) & (self.seq >= 0),
+            _are_names(self._events["topic"]),
+            _are_names(self._events["cursor"]) | ~self.are(*_OF_CURSOR),
+            ~at_ledger | ((self.ledger >= 0) & (self.ledger < NUMBER_LIMIT)),
+            ~self.has_position | ((self.entry >= 0) & (end <= NUMBER_LIMIT)),
+            ~ranges | ((self.count >= 1) & (self.count <= COUNT_MAX)),
+            ~self.are(*_ONE) | (self.count == 1),
+            ~sized | (is_short & (self._lengths > 0)),
+            ~self.are(Kind.REPLAY_READ) | (self._lengths == 1),
+            (self.sizes >= 1) & (self.sizes < SIZE_LIMIT_BYTES),
+        )
+
+
+def _ints(column: pa.Array, null: int) -> Ints:
+    numbers: Ints = column.fill_null(null).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _are_names(column: pa.Array) -> Flags:
+    flags: Flags = pc.greater(pc.binary_length(column), 0).fill_null(False).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _texts(column: pa.Array) -> tuple[list[Any], Ints]:
+    """Distinct texts in the order of their first rows, and each row's place among them, -1 for null."""
+    codes = column.dictionary_encode()
+    return codes.dictionary.to_pylist(), _ints(codes.indices, -1)
+
+
+def _of_topics(topic: Ints, names: Sequence[Any], codes: Ints, at: Flags, number_of: Callable[[int, Any], int]) -> Ints:
+    """Numbers of what belongs to a topic, a cursor or a ledger, of the rows `at`; new ones in the order of rows."""
+    keys = topic[at] * (len(names) + 1) + codes[at]
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    numbers = np.empty(len(first), np.int64)
+    topics, own = topic[at][first].tolist(), codes[at][first].tolist()
+    for place in np.argsort(first).tolist():
+        numbers[place] = number_of(topics[place], names[own[place]])
+    return numbers[inverse]

@@ -1,0 +1,60 @@
+"""One broker's rows through the array form of its cache, a batch at a time."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from headgate.cache.columns import packed
+from headgate.core.cache.reasons import DeadReason
+from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.settings import CacheSettings
+from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
+from headgate.core.kernels.cache.types import NONE
+from headgate.core.numbers import MIN
+from headgate.sizing.instants import Gauges, Span
+from headgate.sizing.trace import rows_in
+
+_REASONS = tuple(DeadReason)
+
+
+def feed_arrays(
+    cache: ArrayCache,
+    batches: Iterable[pa.RecordBatch],
+    span: Span,
+    letters: list[tuple[DeadReason, Row]] | None,
+) -> Gauges:
+    """Feed all rows, and look into the cache at each instant. letters: takes rows that are refused, with their reason.
+
+    Raises InvalidArgument for numbers that the array form does not take; the cache is of no use then.
+    """
+    gauges, next_us = Gauges(), span.first_us + span.step_us
+    for batch in batches:
+        rows = packed(cache, batch) or cache.pack(list(rows_in(batch)))
+        times_us = np.maximum.accumulate(np.where(rows.rows["kind"] < 0, MIN, rows.rows["t_us"]))
+        start = 0
+        while next_us <= span.last_us and start < len(times_us) and next_us <= times_us[-1]:
+            end = int(np.searchsorted(times_us, next_us))
+            cache.feed_rows(_part(rows, start, end))
+            cache.advance(next_us)
+            gauges.look(cache.current_bytes, cache.pinned_bytes())
+            start, next_us = end, next_us + span.step_us
+        cache.feed_rows(_part(rows, start, len(times_us)))
+        if letters is not None:
+            for place in np.flatnonzero(rows.rows["dead"] != NONE).tolist():
+                letters.append((_REASONS[rows.rows["dead"][place]], next(rows_in(batch.slice(place, 1)))))
+    gauges.look(cache.current_bytes, cache.pinned_bytes())
+    return gauges
+
+
+def warm_up() -> None:
+    """Compile the array form (40 s, once in an installation), or load it, before the first run needs it."""
+    cache = ArrayCache(CacheSettings.of({}))
+    cache.feed(Row(0, 0, Kind.ADD, "t", None, 0, 0, 1, (1,)))
+    cache.advance(1)
+    cache.finished_bytes()
+
+
+def _part(rows: PackedRows, start: int, end: int) -> PackedRows:
+    """Rows of kind conf are not among those of a sweep."""
+    return rows._replace(rows=rows.rows[start:end])
