@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.cache.checks import COUNT_MAX
-from headgate.core.cache.rows import Kind
+from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, Kind
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.limits import NUMBER_LIMIT, SIZE_LIMIT_BYTES, TIME_LIMIT_US
 from headgate.core.kernels.cache.types import NONE, ROW
@@ -20,12 +20,10 @@ Flags = npt.NDArray[np.bool_]
 _PLAIN = [kind for kind in Kind if kind is not Kind.CONF]
 _KINDS = pa.array([str(kind) for kind in Kind])
 _NUMBER_OF = {kind: number for number, kind in enumerate(Kind)}
-_OF_CURSOR = (Kind.OPEN, Kind.MOVE, Kind.MARK, Kind.CLOSE, Kind.READ, Kind.REPLAY_ADD, Kind.REPLAY_READ, Kind.RELEASE)
+_OF_CURSOR = [kind for kind in Kind if kind not in WITHOUT_CURSOR]
 _AT = (Kind.ADD, Kind.MARK, Kind.READ, Kind.REPLAY_ADD, Kind.REPLAY_READ, Kind.RELEASE)
 _MAYBE_AT = (Kind.OPEN, Kind.MOVE)
-_RANGES = (Kind.ADD, Kind.READ, Kind.REPLAY_ADD, Kind.RELEASE)
 _ONE = (Kind.OPEN, Kind.MOVE, Kind.MARK, Kind.REPLAY_READ)
-_SIZED = (Kind.ADD, Kind.READ, Kind.REPLAY_READ)
 
 
 def packed(cache: ArrayCache, events: pa.RecordBatch) -> PackedRows | None:
@@ -47,7 +45,7 @@ def packed(cache: ArrayCache, events: pa.RecordBatch) -> PackedRows | None:
     ledgers, ledger = np.unique(columns.ledger, return_inverse=True)
     rows["space"][at] = _of_topics(topic, ledgers.tolist(), ledger, at, cache.space_number)
     rows["entry"] = np.where(has_position, columns.entry, 0)
-    rows["count"] = np.where(columns.are(*_RANGES), columns.count, 1)
+    rows["count"] = np.where(columns.are(*WITH_RANGE), columns.count, 1)
     rows["first_size"], rows["has_sizes"] = columns.first_size, columns.has_sizes
     return PackedRows(rows, columns.sizes, {})
 
@@ -64,10 +62,11 @@ class _Columns:
         self.count = _ints(events["count"], 1)
         lists = events["sizes"]
         self._lengths = _ints(pc.list_value_length(lists), 0)
-        self.sizes = _ints(lists.values.slice(lists.offsets[0].as_py()) if len(lists) else lists.values, 0)
         offsets = lists.offsets.to_numpy().astype(np.int64)
-        self.first_size = offsets[:-1] - offsets[0] if len(lists) else offsets[:0]
-        self.has_sizes = self.are(*_SIZED) & (self._lengths == self.count)
+        self.sizes = _ints(lists.values.slice(offsets[0], offsets[-1] - offsets[0]), 0)
+        self.first_size = offsets[:-1] - offsets[0]
+        self._row_of_size = np.repeat(np.arange(len(events)), np.diff(offsets))
+        self.has_sizes = self.are(*WITH_SIZES) & (self._lengths == self.count)
         is_nowhere = pc.and_(events["ledger"].is_null(), events["entry"].is_null())
         self._is_nowhere: Flags = is_nowhere.to_numpy(zero_copy_only=False)
         self.has_position = self.are(*_AT) | (self.are(*_MAYBE_AT) & ~self._is_nowhere)
@@ -81,7 +80,7 @@ class _Columns:
         return all(bool(passed.all()) for passed in self._checks())
 
     def _checks(self) -> Sequence[Flags]:
-        ranges, sized = self.are(*_RANGES), self.are(*_SIZED)
+        ranges, sized = self.are(*WITH_RANGE), self.are(*WITH_SIZES)
         is_short = (self._lengths == 1) | (self._lengths == self.count)
         at_ledger = self.has_position | self.are(Kind.LEDGER_DELETE)
         end = self.entry + self.count
@@ -96,7 +95,7 @@ class _Columns:
             ~self.are(*_ONE) | (self.count == 1),
             ~sized | (is_short & (self._lengths > 0)),
             ~self.are(Kind.REPLAY_READ) | (self._lengths == 1),
-            (self.sizes >= 1) & (self.sizes < SIZE_LIMIT_BYTES),
+            ~sized[self._row_of_size] | ((self.sizes >= 1) & (self.sizes < SIZE_LIMIT_BYTES)),
         )
 
 

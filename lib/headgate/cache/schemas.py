@@ -27,19 +27,11 @@ EVENTS = pa.schema(
 )
 """Cache events in a table; conf is a JSON object."""
 
+_OF_ROWS = ("seq", "kind", "topic", "cursor", "ledger", "entry", "count", "sizes", "conf", "broker")
 ROWS = pa.schema(
     [
         ("event_time_us", pa.int64()),
-        ("seq", pa.int64()),
-        ("kind", pa.string()),
-        ("topic", pa.string()),
-        ("cursor", pa.string()),
-        ("ledger", pa.int64()),
-        ("entry", pa.int64()),
-        ("count", pa.int64()),
-        ("sizes", pa.list_(pa.int64())),
-        ("conf", pa.string()),
-        ("broker", pa.string()),
+        *(EVENTS.field(name) for name in _OF_ROWS),
         ("raw", pa.string()),
         ("source", pa.string()),
         ("offset", pa.int64()),

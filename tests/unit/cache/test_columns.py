@@ -74,6 +74,12 @@ def test_a_part_of_a_batch_has_its_own_sizes() -> None:
     assert told(by_columns, fed) == told(by_rows, by_rows.pack(GOOD[2:8]))
 
 
+def test_sizes_of_rows_that_need_none_are_ignored() -> None:
+    some = [Row(0, 0, "open", "t", "c", sizes=[0, -1, None]), Row(0, 1, "add", "t", None, 0, 0, 1, [2])]
+    by_columns, by_rows = cache(), cache()
+    assert told(by_columns, packed(by_columns, batch(some))) == told(by_rows, by_rows.pack(some))
+
+
 @pytest.mark.parametrize(
     "row",
     [

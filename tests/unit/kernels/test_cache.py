@@ -145,6 +145,29 @@ def test_arrays_do_with_every_row_what_the_readable_form_does(policy, events, op
 
 
 @pytest.mark.parametrize(
+    "row",
+    [
+        Row(5, 1, "open", "t", "d", None, None, 1, [0, -1, None]),
+        Row(5, 1, "move", "t", "c", 0, 0, 1, "sizes"),
+        Row(5, 1, "mark", "t", "c", 0, 1, None, [2**62]),
+        Row(5, 1, "close", "t", "c", "ledger", 2**62, "count", [0]),
+        Row(5, 1, "replay_add", "t", "c", 0, 0, 2, [None]),
+        Row(5, 1, "ledger_delete", "t", 3, 0, "entry", "count", [None]),
+        Row(5, 1, "ledger_delete", "t", None, 0, 2**62, -1, 1),
+        Row(5, 1, "topic_clear", "t", 3, "ledger", "entry", "count", "sizes"),
+    ],
+    ids=lambda row: row.kind,
+)
+def test_columns_that_a_kind_does_not_need_are_ignored(row):
+    chosen = settings_of("lru", 20)
+    array, cache = ArrayCache(chosen, is_logged=True), Cache(chosen)
+    for each in (Row(0, 0, "open", "t", "c"), Row(0, 1, "add", "t", None, 0, 0, 2, [3]), row):
+        assert array.feed(each) == cache.feed(each)
+    assert_equal(array, cache)
+    assert array.totals()["dead"] == 0
+
+
+@pytest.mark.parametrize(
     ("more", "named"),
     [({"policy": "s3fifo"}, "s3fifo"), ({"mode": "horizon"}, "horizon"), ({"release": "explicit"}, "explicit")],
 )

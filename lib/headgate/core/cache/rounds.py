@@ -6,10 +6,8 @@ from heapq import merge
 from headgate.core.cache.keyed_queue import Horizon
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.policies.sharded import Report
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import WITH_SIZES, Kind, Row
 from headgate.core.cache.settings import CacheSettings
-
-_WITH_BYTES = {Kind.ADD, Kind.READ, Kind.REPLAY_READ}
 
 
 class Round:
@@ -46,7 +44,7 @@ class Round:
 
 
 def _size_bytes(row: Row) -> int:
-    if row.kind not in _WITH_BYTES:
+    if row.kind not in WITH_SIZES:
         return 0
     return int(row.sizes[0] * (row.count or 1)) if len(row.sizes) == 1 else sum(row.sizes)
 

@@ -26,6 +26,16 @@ class Kind(StrEnum):
     CONF = "conf"
 
 
+WITH_SIZES = frozenset({Kind.ADD, Kind.READ, Kind.REPLAY_READ})
+"""Kinds whose rows say how large entries are."""
+WITHOUT_CURSOR = frozenset({Kind.ADD, Kind.LEDGER_DELETE, Kind.TOPIC_CLEAR, Kind.CONF})
+"""Kinds that are of no reader."""
+WITH_RANGE = frozenset({Kind.ADD, Kind.READ, Kind.REPLAY_ADD, Kind.RELEASE})
+"""Kinds whose rows are of `count` positions; others are of one, or of none."""
+WITHOUT_LEDGER = frozenset({Kind.CLOSE, Kind.TOPIC_CLEAR, Kind.CONF})
+"""Kinds that are nowhere."""
+
+
 class Row(NamedTuple):
     """One row of a broker; fields hold what arrived, checked or not. Columns that a kind does not need are ignored.
 

@@ -8,7 +8,7 @@ import numpy as np
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
-from headgate.core.cache.rows import Kind, Outcome, Removed, Row
+from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, WITHOUT_LEDGER, Kind, Outcome, Removed, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.state import load
 from headgate.core.kernels.cache.arrays import enough_for, new_arrays, put_back, rows_of, taken_down, with_room
@@ -36,7 +36,6 @@ from headgate.errors import InvalidArgument
 _KINDS = {str(kind): number for number, kind in enumerate(Kind)}
 _REASONS = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
 _CAUSES, _DEAD = tuple(Cause), tuple(DeadReason)
-_ONE_ENTRY = (Kind.OPEN, Kind.MOVE, Kind.MARK, Kind.CLOSE, Kind.LEDGER_DELETE, Kind.TOPIC_CLEAR, Kind.CONF)
 
 
 class PackedRows(NamedTuple):
@@ -118,7 +117,7 @@ class ArrayCache:
             values = self._packed(row, len(sizes)) if refused is None else _refused(_DEAD.index(refused))
             for name, value in zip(_COLUMNS, values, strict=True):
                 columns[name].append(value)
-            if refused is None and row.sizes and row.kind in _SIZED:
+            if refused is None and row.sizes and row.kind in WITH_SIZES:
                 sizes += row.sizes
         return PackedRows(rows_of(columns), np.array(sizes, np.int64), changes)
 
@@ -127,12 +126,12 @@ class ArrayCache:
         if row.kind == Kind.CONF:
             return (row.t_us, row.seq, kind, 0, 0, NONE, 0, 0, 0, 0)
         topic = self.topic_number(row.topic)
-        cursor = self.cursor_number(topic, row.cursor) if row.kind not in _WITHOUT_CURSOR else 0
-        has_position = row.ledger is not None and row.kind not in {Kind.CLOSE, Kind.TOPIC_CLEAR}
+        cursor = self.cursor_number(topic, row.cursor) if row.kind not in WITHOUT_CURSOR else 0
+        has_position = row.ledger is not None and row.kind not in WITHOUT_LEDGER
         space = self.space_number(topic, row.ledger) if has_position else NONE
-        count = 1 if row.kind in _ONE_ENTRY else row.count or 1
+        count = row.count or 1 if row.kind in WITH_RANGE else 1
         entry = row.entry if has_position and row.kind != Kind.LEDGER_DELETE else 0
-        has_sizes = row.kind in _SIZED and len(row.sizes) == count
+        has_sizes = row.kind in WITH_SIZES and len(row.sizes) == count
         return (row.t_us, row.seq, kind, topic, cursor, space, entry, count, first_size, has_sizes)
 
     # Rows.
@@ -285,8 +284,6 @@ class ArrayCache:
         return list(self._cursors)
 
 
-_SIZED = (Kind.ADD, Kind.READ, Kind.REPLAY_READ)
-_WITHOUT_CURSOR = (Kind.ADD, Kind.LEDGER_DELETE, Kind.TOPIC_CLEAR)
 _COLUMNS = ("t_us", "seq", "kind", "topic", "cursor", "space", "entry", "count", "first_size", "has_sizes")
 _SUMS = ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")
 _COUNTS = (*_SUMS, "bytes", "entries")

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.receive_buffers import TABLE
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import WITH_SIZES, WITHOUT_LEDGER, Kind, Row
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName, RangeHits, Release
 from headgate.core.kernels.cache.types import DISTANCE, FIFO, LRU, PIP430, SIEVE
 
@@ -43,9 +43,13 @@ def refusal_of(settings: CacheSettings) -> str | None:
 
 def fits(row: Row) -> bool:
     """Whether the numbers of a well-formed row leave room to calculate in 64 bits."""
-    if not -TIME_LIMIT_US < row.t_us < TIME_LIMIT_US or max(row.sizes or (0,)) >= SIZE_LIMIT_BYTES:
+    if not -TIME_LIMIT_US < row.t_us < TIME_LIMIT_US:
         return False
-    return row.kind == Kind.CONF or max(row.ledger or 0, row.entry or 0) < NUMBER_LIMIT
+    if row.kind in WITH_SIZES and max(row.sizes) >= SIZE_LIMIT_BYTES:
+        return False
+    if row.kind in WITHOUT_LEDGER:
+        return True
+    return max(row.ledger or 0, 0 if row.kind == Kind.LEDGER_DELETE else row.entry or 0) < NUMBER_LIMIT
 
 
 def limits_of(settings: CacheSettings) -> dict[str, int]:
