@@ -1,7 +1,7 @@
 """Producers that closed, so that a copy of their `open` brings none of them back (throttle-protocol 7.1, 9)."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,10 @@ Span = tuple[int, int]
 
 def without_copies(closed: pa.Table, rows: pa.Table, fed: Ints, late: Flags) -> Ints:
     """The places to feed, but for late rows that open a producer which has closed."""
-    opens = fed[late[fed]]
-    opens = opens[_are_of_kind(rows, opens, "open")]
-    if not (len(closed) and len(opens)):
+    if not len(closed):
+        return fed
+    opens = _of_kind(rows, fed[late[fed]], "open")
+    if not len(opens):
         return fed
     pairs = _pairs(rows, opens)
     known = _spans(closed, {connection for connection, _ in pairs})
@@ -28,15 +29,15 @@ def without_copies(closed: pa.Table, rows: pa.Table, fed: Ints, late: Flags) -> 
     return np.setdiff1d(fed, copies)
 
 
-def remembered(closed: pa.Table, rows: pa.Table, fed: Ints, is_open: pa.Array) -> pa.Table:
-    """CLOSED with the producers that the rows at these places close; of connections in `is_open` alone."""
-    closing = fed[_are_of_kind(rows, fed, "close_producer")]
+def remembered(closed: pa.Table, rows: pa.Table, fed: Ints, are_open: Callable[[], pa.Array]) -> pa.Table:
+    """CLOSED with the producers that the rows at these places close; of connections that are open alone."""
+    closing = _of_kind(rows, fed, "close_producer")
     if len(closing):
         by_connection: dict[str, set[int]] = defaultdict(set)
         for connection, id_ in _pairs(rows, closing):
             by_connection[connection].add(id_)
         closed = _joined(closed, by_connection)
-    return closed.filter(pc.is_in(closed["connection"], value_set=is_open)) if len(closed) else closed
+    return closed.filter(pc.is_in(closed["connection"], value_set=are_open())) if len(closed) else closed
 
 
 def _joined(closed: pa.Table, by_connection: dict[str, set[int]]) -> pa.Table:
@@ -71,12 +72,16 @@ def _are_of(closed: pa.Table, connections: Iterable[str]) -> pa.ChunkedArray:
     return pc.is_in(closed["connection"], value_set=pa.array(connections, pa.string()))
 
 
-def _are_of_kind(rows: pa.Table, at: Ints, kind: str) -> Flags:
-    """Rows of inputs of the kind that name a connection and a producer."""
-    of_kind = pc.equal(rows["kind"].take(pa.array(at)), kind).fill_null(False)
+def _of_kind(rows: pa.Table, at: Ints, kind: str) -> Ints:
+    """Of these places those of inputs of the kind that name a connection and a producer."""
+    at = at[_flags(pc.equal(rows["kind"].take(pa.array(at)), kind).fill_null(False))]
     for name in ("connection", "producer_id"):
-        of_kind = pc.and_(of_kind, pc.is_valid(rows[name].take(pa.array(at))))
-    flags: Flags = of_kind.to_numpy()
+        at = at[_flags(pc.is_valid(rows[name].take(pa.array(at))))]
+    return at
+
+
+def _flags(column: pa.ChunkedArray) -> Flags:
+    flags: Flags = column.to_numpy()
     return flags
 
 

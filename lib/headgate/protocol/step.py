@@ -98,7 +98,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
         needs_buckets = rules.settings.pause_mode is not PauseMode.SECOND_BOUNDARY
         rows, fed = fanned_out(state, rows, fed, needs_buckets=needs_buckets, obedient=rules.obedient)
     told = engine(state, rows, fed, rules)
-    state.closed = remembered(state.closed, all_rows, all_fed, state.open_connections())
+    state.closed = remembered(state.closed, all_rows, all_fed, state.open_connections)
     return told, late
 
 

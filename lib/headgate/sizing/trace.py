@@ -7,22 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from headgate.cache import schemas as events
 from headgate.core.cache.rows import Row
 from headgate.core.cache.workload import generate
 
-COLUMNS = {
-    "t_us": pa.int64(),
-    "seq": pa.int64(),
-    "kind": pa.string(),
-    "topic": pa.string(),
-    "cursor": pa.string(),
-    "ledger": pa.int64(),
-    "entry": pa.int64(),
-    "count": pa.int64(),
-    "sizes": pa.list_(pa.int64()),
-}
-"""Of a row, as `Row` names them: all but conf, which a sweep sets itself."""
-EVENTS = pa.schema(list(COLUMNS.items()))
+COLUMNS = tuple(name for name in Row._fields if name != "conf")
+"""Of a row: all but conf, which a sweep sets itself."""
+EVENTS = pa.schema([("t_us", pa.int64()), *(events.EVENTS.field(name) for name in COLUMNS[1:])])
 ROWS_AT_ONCE = 16_384
 
 
@@ -55,7 +46,7 @@ def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(rows: list[Row]) -> pa.RecordBatch:
-    columns = zip(zip(*rows, strict=True), COLUMNS.values(), strict=False)  # a row's conf, its last field, is left out
+    columns = zip(zip(*rows, strict=True), EVENTS.types, strict=False)  # a row's conf, its last field, is left out
     return pa.RecordBatch.from_arrays([pa.array(values, kind) for values, kind in columns], schema=EVENTS)
 
 

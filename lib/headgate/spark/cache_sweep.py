@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
+from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import TableError
 from headgate.sizing.arrays import warm_up
 from headgate.sizing.combinations import Combination
@@ -82,7 +83,8 @@ def run_sweep(
     try:
         trace = stage(events, folder, f"{job.output}/dead_letters", job.every)
         staged(trace)
-        warm_up()
+        if any(refusal_of(one.settings) is None for one in combinations):
+            warm_up()
         runs = [Run(one, broker, place) for one in combinations for broker, place in trace.folders.items()]
         rows = _run_all(spark, job, runs, trace.span, ended)
     finally:

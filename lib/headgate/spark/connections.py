@@ -94,18 +94,7 @@ class ConnectionsRun:
         """Return True when the marks are used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
         interval = {"processingTime": f"{self._job.interval_ms} milliseconds"}
         trigger: dict[str, Any] = {"availableNow": True} if self._job.once else interval
-        failure = self._life.run(
-            lambda: (
-                self.dataframe()
-                .writeStream.foreachBatch(self._take)
-                .option("checkpointLocation", self._job.checkpoint)
-                .queryName("connections")
-                .trigger(**trigger)
-                .start()
-            )
-        )
-        if failure is not None:
-            raise failure
+        self._life.write("connections", self._job.checkpoint, self.dataframe, self._take, **trigger)
         return not self._life.stop.is_set()
 
     def dataframe(self) -> DataFrame:

@@ -154,19 +154,7 @@ class CacheRun:
             self._control(row)
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        failure = self._life.run(
-            lambda: (
-                self.dataframe()
-                .writeStream.foreachBatch(self._take)
-                .option("checkpointLocation", self._job.checkpoint)
-                .queryName("entry_cache")
-                .trigger(**trigger)
-                .start()
-            ),
-            wait,
-        )
-        if failure is not None:
-            raise failure
+        self._life.write("entry_cache", self._job.checkpoint, self.dataframe, self._take, wait, **trigger)
 
     def _close(self) -> None:
         """Feed what waits and tell of open seconds, again as long as rows come in with the batch that does it."""

@@ -4,9 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import StateError
@@ -42,6 +43,30 @@ class QueryLife:
             if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self.ended_batch)):
                 self.broken_off = True
         return None if self.stop.is_set() else query.exception()
+
+    def write(
+        self,
+        name: str,
+        checkpoint: str,
+        rows: Callable[[], DataFrame],
+        take: Callable[[DataFrame, int], None],
+        wait: Callable[[StreamingQuery], None] | None = None,
+        **trigger: Any,
+    ) -> None:
+        """Run a query that gives `take` each batch of the rows. Raises what fails of Spark's. wait: as of `run`."""
+        failure = self.run(
+            lambda: (
+                rows()
+                .writeStream.foreachBatch(take)
+                .option("checkpointLocation", checkpoint)
+                .queryName(name)
+                .trigger(**trigger)
+                .start()
+            ),
+            wait,
+        )
+        if failure is not None:
+            raise failure
 
     def until_ended(self, query: StreamingQuery) -> None:
         """Wait for the query's own end, or a stop."""

@@ -168,19 +168,7 @@ class ProtocolRun:
         return appended_rows(self._spark, f"{self._job.output}/{name}").select(*columns)
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        failure = self._life.run(
-            lambda: (
-                self.dataframe()
-                .writeStream.foreachBatch(self._take)
-                .option("checkpointLocation", self._job.checkpoint)
-                .queryName("protocol")
-                .trigger(**trigger)
-                .start()
-            ),
-            wait,
-        )
-        if failure is not None:
-            raise failure
+        self._life.write("protocol", self._job.checkpoint, self.dataframe, self._take, wait, **trigger)
 
     def _close(self) -> None:
         """Let the last millisecond end, again as long as rows come in with the batch that does it."""
