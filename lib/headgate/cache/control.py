@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headgate.core.cache.settings import CacheSettings, Mode, PolicyName, difference
+from headgate.core.cache.settings import CacheSettings, PolicyName, difference
 from headgate.errors import ConfError
 
 MICROSECOND = timedelta(microseconds=1)
@@ -14,21 +14,15 @@ MICROSECOND = timedelta(microseconds=1)
 def check_streaming(values: Mapping[str, Any]) -> None:
     """Return if the job can run with these values of broker.conf.
 
-    Raises ConfError for the policy belady, which knows the future, and for mode horizon.
+    Raises ConfError for the policy belady, which knows the future.
     """
-    settings, mistakes = CacheSettings.of(values), []
-    if settings.policy is PolicyName.BELADY:
+    if CacheSettings.of(values).policy is PolicyName.BELADY:
         others = ", ".join(policy for policy in PolicyName if policy is not PolicyName.BELADY)
-        mistakes.append(
+        mistake = (
             f"broker.conf: headgate.cache.policy: got belady, which knows the future, in a streaming job; "
             f"allowed: {others}; choose another one, or replay recorded rows"
         )
-    if settings.mode is Mode.HORIZON:
-        mistakes.append(
-            "broker.conf: headgate.cache.mode: got horizon, not yet by the job; allowed: exact; remove the line"
-        )
-    if mistakes:
-        raise ConfError(mistakes)
+        raise ConfError([mistake])
 
 
 def conf_row(rows: Iterable[Mapping[str, Any]], values: Mapping[str, Any], high: datetime | None) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
 from headgate.cache.state import NEVER, BrokerState, SlotState, StoredBroker, decode_broker, encode_broker
-from headgate.cache.step import CacheRules, Time, Told, advance
+from headgate.cache.step import CacheRules, Told, advance
+from headgate.cache.watermark import Time
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.settings import CacheSettings
 from headgate.errors import StateError

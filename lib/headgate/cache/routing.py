@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from headgate.cache.schemas import ROWS
 from headgate.cache.state import NEVER, Change
-from headgate.cache.step import Time
+from headgate.cache.watermark import Time
 from headgate.core.numbers import MAX, MIN
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded

@@ -1,12 +1,16 @@
 """The caches in a checkpoint's state, as a table. No engine."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
+from headgate.cache.horizon import state as of_horizon
+from headgate.cache.horizon.state import SlotState, decode_line, decode_shard, is_of_shards
 from headgate.cache.state import NEVER, StoredBroker, decode_broker, decode_state, is_of_caches
+from headgate.core.cache.broker import Cache
 
 REPORT = pa.schema(
     [
@@ -29,34 +33,69 @@ REPORT = pa.schema(
 
 def are_of_caches(states: Iterable[tuple[int, bytes]]) -> bool:
     """Whether state values, (version, blocks) each, are those of the entry cache's job."""
-    return any(is_of_caches(blocks) for _, blocks in states)
+    return any(is_of_caches(blocks) or is_of_shards(blocks) for _, blocks in states)
 
 
 def cache_report(states: Iterable[tuple[int, bytes]]) -> pa.Table:
     """REPORT of a checkpoint's state values, in the order of brokers. Raises StateError for another version."""
-    brokers = [stored for version, blocks in states for stored in decode_state(version, blocks).brokers.items()]
-    return pa.Table.from_pylist(
-        [_row(name, stored) for name, stored in sorted(brokers, key=lambda pair: pair[0])], REPORT
-    )
+    rows = []
+    slots: list[SlotState] = []
+    for version, blocks in states:
+        if is_of_shards(blocks):
+            slots.append(of_horizon.decode_state(version, blocks))
+        else:
+            rows += [_row(name, stored) for name, stored in decode_state(version, blocks).brokers.items()]
+    rows += _rows_of_lines(slots)
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["broker"])), REPORT)
+
+
+def _rows_of_lines(slots: list[SlotState]) -> Iterator[dict[str, Any]]:
+    """A row a broker, of its line and all of its shards, which may be behind several keys."""
+    shards: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for slot in slots:
+        for (broker, number), stored in slot.shards.items():
+            shards[broker].append(_held(decode_shard(broker, number, stored).cache))
+    for slot in slots:
+        for broker, stored_line in slot.lines.items():
+            line = decode_line(broker, stored_line)
+            yield {
+                "broker": broker,
+                "policy": str(line.settings.policy),
+                "limit_bytes": line.settings.max_bytes,
+                **{name: sum(held[name] for held in shards[broker]) for name in _HELD},
+                "waiting": len(line.kept),
+                "clock": _instant(line.now_us),
+                "watermark": _instant(line.done_us),
+            }
 
 
 def _row(name: str, stored: StoredBroker) -> dict[str, Any]:
     cache = decode_broker(name, stored).cache
-    totals = cache.totals()
     return {
         "broker": name,
         "policy": str(cache.settings.policy),
         "limit_bytes": cache.settings.max_bytes,
-        "used_bytes": totals["bytes"],
-        "entries": totals["entries"],
-        "topics": len(cache.topics),
-        "cursors": sum(len(topic.cursors.by_name) for topic in cache.topics.values()),
-        "hits": totals["hits"],
-        "misses": totals["misses"],
+        **_held(cache),
         "waiting": stored.waiting,
         "clock": _instant(cache.now_us),
         "watermark": _instant(stored.done_us),
     }
+
+
+def _held(cache: Cache) -> dict[str, Any]:
+    totals = cache.totals()
+    values = (
+        totals["bytes"],
+        totals["entries"],
+        len(cache.topics),
+        sum(len(topic.cursors.by_name) for topic in cache.topics.values()),
+        totals["hits"],
+        totals["misses"],
+    )
+    return dict(zip(_HELD, values, strict=True))
+
+
+_HELD = ("used_bytes", "entries", "topics", "cursors", "hits", "misses")
 
 
 def _instant(t_us: int) -> int | None:

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
@@ -17,15 +17,22 @@ from pyspark.sql.streaming.state import GroupState
 
 from headgate.cache.clock import Clock, now
 from headgate.cache.control import check_streaming, conf_row, tick_row
+from headgate.cache.horizon import state as of_horizon
+from headgate.cache.horizon.key_operator import step_key as step_shards
+from headgate.cache.horizon.meeting import horizons_of, metrics_of
+from headgate.cache.horizon.routing import pack_horizons, pack_items
+from headgate.cache.horizon.schemas import ITEMS, PARTS, REPORTS
 from headgate.cache.key_operator import step_key
 from headgate.cache.routing import pack_control, pack_rows
 from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, COLUMNS, CONTROL, EVICTIONS, METRICS, PROGRESS
 from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
 from headgate.cache.step import CacheRules
-from headgate.cache.tables import OF_CACHE, WRITTEN
+from headgate.cache.tables import OF_CACHE, OF_HORIZON, WRITTEN
 from headgate.conf import Conf
+from headgate.core.cache.settings import CacheSettings, Mode
 from headgate.errors import StateError
 from headgate.spark.cache_parse import parse_events
+from headgate.spark.ending import POLL_S
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.sink import query_id_of, rows_by_kind
@@ -33,6 +40,7 @@ from headgate.spark.sources import appended_rows, path_exists, read_raw
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
 
+OF_SHARDS = {"items": ITEMS, "reports": REPORTS, "parts": PARTS}
 KINDS = {"metrics": METRICS, "evictions": EVICTIONS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
 CLOSING_BATCHES = 5
 MICROSECONDS_OF_MS = 1000
@@ -63,9 +71,13 @@ class CacheResult:
 
 @dataclass(frozen=True)
 class CacheOperator:
-    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
+    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module.
+
+    mode: what a key holds, brokers (exact), or their lines and shards (horizon).
+    """
 
     rules: CacheRules
+    mode: Mode
 
     def __call__(
         self,
@@ -74,9 +86,14 @@ class CacheOperator:
         state: GroupState,
     ) -> Iterator[pd.DataFrame]:
         freeze_what_is_loaded()
-        kept = decode_state(*state.get) if state.exists else SlotState()
-        out = step_key(kept, blocks_in(frames), self.rules)
-        keep(state, VERSION, encode_state(kept))
+        if self.mode is Mode.HORIZON:
+            shards = of_horizon.decode_state(*state.get) if state.exists else of_horizon.SlotState()
+            out = step_shards(shards, blocks_in(frames), self.rules)
+            keep(state, of_horizon.VERSION, of_horizon.encode_state(shards))
+        else:
+            kept = decode_state(*state.get) if state.exists else SlotState()
+            out = step_key(kept, blocks_in(frames), self.rules)
+            keep(state, VERSION, encode_state(kept))
         yield frame_of(out)
 
 
@@ -109,8 +126,10 @@ class CacheRun:
         self._clock = Clock()
         self._taken = 0
         check_streaming(conf.cache)
+        self._settings = CacheSettings.of(conf.cache)
+        self._goes_on = False
         self._events()  # what is refused leaves no trace
-        self.tables = Tables(job.output, OF_CACHE)
+        self.tables = Tables(job.output, OF_HORIZON if self._is_horizon else OF_CACHE)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
         if self.tables.is_empty("cache_control") and path_exists(spark, f"{job.checkpoint}/offsets"):
             raise StateError(
@@ -131,15 +150,32 @@ class CacheRun:
             self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
         else:
             self._to_the_end(None, availableNow=True)
+            self._meet()
             self._close()
         return not self._life.stop.is_set()
 
+    @property
+    def _is_horizon(self) -> bool:
+        return self._settings.mode is Mode.HORIZON
+
     def dataframe(self) -> DataFrame:
-        """A row's way: events and control -> packed by slot -> operator."""
-        control = appended_rows(self._spark, f"{self._job.output}/cache_control").select(*CONTROL.names)
-        packed = control.mapInArrow(pack_control, PACKED).unionByName(self._events().mapInArrow(pack_rows, PACKED))
+        """A row's way: events and control -> packed by slot -> operator.
+
+        In mode horizon once more: rows in line, and horizons -> packed by shard -> operator.
+        """
+        packed = self._appended("cache_control").mapInArrow(pack_control, PACKED)
+        packed = packed.unionByName(self._events().mapInArrow(pack_rows, PACKED))
+        if self._is_horizon:
+            shards = self._settings.shards
+            items = self._appended("cache_rounds").mapInArrow(partial(pack_items, shards), PACKED)
+            horizons = self._appended("cache_horizons").mapInArrow(partial(pack_horizons, shards), PACKED)
+            packed = packed.unionByName(items).unionByName(horizons)
         hold_back_us = self._conf.settings.input.hold_back_ms * MICROSECONDS_OF_MS
-        return packed.transform(apply_operator, CacheOperator(CacheRules(hold_back_us, evictions=self._job.evictions)))
+        rules = CacheRules(hold_back_us, evictions=self._job.evictions)
+        return packed.transform(apply_operator, CacheOperator(rules, self._settings.mode))
+
+    def _appended(self, name: str) -> DataFrame:
+        return appended_rows(self._spark, f"{self._job.output}/{name}").select(*self.tables.columns(name))
 
     def _events(self) -> DataFrame:
         settings = self._conf.settings.input
@@ -164,8 +200,18 @@ class CacheRun:
                 return
             self._control(tick_row(self._clock.high, finish=True))
             self._to_the_end(None, once=True)
+            self._meet()
             if self._taken == taken:
                 return
+
+    def _meet(self) -> None:
+        """Go on until all rounds that have ended are through: each takes a batch of its own."""
+        if self._goes_on:
+            self._to_the_end(self._until_met, processingTime="0 seconds")
+
+    def _until_met(self, query: StreamingQuery) -> None:
+        while self._goes_on and query.isActive and not self._life.stop.wait(POLL_S):
+            pass
 
     def _take(self, output: DataFrame, batch_id: int) -> None:
         """Exactly once in the tables: each takes a batch in one transaction (query id, batch id).
@@ -173,16 +219,23 @@ class CacheRun:
         `cache_batches` comes first: a change of conf files holds behind all that any table tells of.
         """
         query_id = query_id_of(output)
-        rows = rows_by_kind(output.toArrow(), KINDS)
+        rows = rows_by_kind(output.toArrow(), KINDS | (OF_SHARDS if self._is_horizon else {}))
         progress = rows["progress"]
+        fed_back: dict[str, pa.Table] = {}
+        if self._is_horizon:
+            rows["metrics"] = metrics_of(rows["parts"])
+            horizons = horizons_of(rows["reports"], self._settings.shards)
+            fed_back = {"cache_rounds": rows["items"], "cache_horizons": horizons}
         of_tables = {
             "cache_batches": _numbered(progress.filter(pc.greater(progress["rows"], 0)), CACHE_BATCHES, batch_id),
             "cache_metrics": _numbered(rows["metrics"], CACHE_METRICS, batch_id),
             "cache_evictions": rows["evictions"],
             "dead_letters": rows["dead_letters"],
+            **fed_back,
         }
         for name, of_table in of_tables.items():
             self.tables.append(name, of_table, query_id, batch_id)
+        self._goes_on = any(len(of_table) for of_table in fed_back.values())
         self._clock.take(progress)
         result = _result(batch_id, of_tables["cache_batches"], len(rows["dead_letters"]))
         self._taken += result.rows

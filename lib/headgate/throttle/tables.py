@@ -119,6 +119,9 @@ class Tables:
         """The result of a query of these tables, for what would not fit into memory as rows."""
         return query(sql, {name: self._current(name) for name in self._tables})
 
+    def columns(self, name: str) -> list[str]:
+        return list(self._schemas[name].names)
+
     def is_empty(self, name: str) -> bool:
         return not self._current(name).file_uris()
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.tables import OF_HORIZON
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS, METRICS
 from headgate.protocol.tables import OF_PROTOCOL
@@ -20,7 +20,7 @@ from headgate.throttle.tables import MOST_FAILURES, OF_CONNECTIONS, SCHEMAS, Pat
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 ALL = SCHEMAS | OF_CONNECTIONS
 OF_CLIENTS = {name: schema for name, schema in OF_PROTOCOL.items() if schema is not DEAD_LETTERS}
-OF_CACHES = {name: schema for name, schema in OF_CACHE.items() if schema is not DEAD_LETTERS}
+OF_CACHES = {name: schema for name, schema in OF_HORIZON.items() if schema is not DEAD_LETTERS}
 INPUTS_OF_OTHERS = {"Inputs of the throttle protocol": INPUTS, "Cache events": EVENTS}
 DOCUMENTED = ALL | OF_CLIENTS | OF_CACHES | INPUTS_OF_OTHERS
 TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": TIMESTAMP} | {

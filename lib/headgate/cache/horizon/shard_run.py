@@ -1,0 +1,197 @@
+"""What one shard of a broker makes of its part of the line, up to the end of a round: there it waits for the others."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.cache.feeding import feed_rows
+from headgate.cache.horizon.schemas import ITEMS, Mark
+from headgate.cache.letters import letter_of
+from headgate.cache.run import rows_of
+from headgate.cache.seconds import SECOND_US, opened, told
+from headgate.cache.state import OpenSecond
+from headgate.core.cache.keyed_queue import Horizon
+from headgate.core.cache.rows import Removed
+from headgate.core.cache.shard import Shard
+from headgate.errors import StateError
+
+_PLACE = ("broker", "raw", "source", "offset")
+
+
+@dataclass
+class Met:
+    """What came of the rounds so far, of all shards but for left_bytes: what this one kept after the last horizon.
+
+    size_passes: horizons that were applied. goal_bytes, limit_bytes: of the last one.
+    """
+
+    rounds: int = 0
+    size_passes: int = 0
+    inflow_share: float = 0.0
+    peak_bytes: int = 0
+    overshoot_bytes: int = 0
+    goal_bytes: int | None = None
+    limit_bytes: int = 0
+    left_bytes: int = 0
+
+
+@dataclass
+class ShardState:
+    """A shard between batches.
+
+    awaits: the round whose horizon it needs to go on, and the time of that round's last row; None: it can go on.
+    kept: ITEMS after that round.
+    """
+
+    broker: str
+    number: int
+    cache: Shard
+    awaits: tuple[int, int] | None = None
+    met: Met = field(default_factory=Met)
+    second: OpenSecond | None = None
+    kept: pa.Table = field(default_factory=ITEMS.empty_table)
+
+
+class ShardRun:
+    """All shards of a broker go through the same marks, and wait at the same ones.
+
+    Attributes: `parts`, `evictions`, `letters`, `reports`, rows of PARTS, EVICTIONS, DEAD_LETTERS and REPORTS.
+    """
+
+    def __init__(self, state: ShardState) -> None:
+        self._state = state
+        self._cache = state.cache
+        self.parts: list[dict[str, Any]] = []
+        self.evictions: list[dict[str, Any]] = []
+        self.letters: list[dict[str, Any]] = []
+        self.reports: list[dict[str, Any]] = []
+
+    def meet(self, horizon: Mapping[str, Any]) -> None:
+        """Free what lies before a row of HORIZONS, and go on. Raises StateError for one of another round."""
+        state, met = self._state, self._state.met
+        if state.awaits is None or state.awaits[0] != horizon["round"]:
+            raise StateError(
+                f"shard {state.number} of broker {state.broker} awaits the round {state.awaits}, got the horizon of "
+                f"the round {horizon['round']}: start with a new --checkpoint and --output"
+            )
+        met.rounds += 1
+        met.inflow_share = horizon["inserted_bytes"] / max(1, horizon["limit_bytes"])
+        if horizon["used_bytes"] > met.peak_bytes:
+            met.peak_bytes = horizon["used_bytes"]
+            met.overshoot_bytes = max(0, met.peak_bytes - horizon["limit_bytes"])
+        if horizon["goal_bytes"] is not None:
+            place = Horizon(horizon["laps"], tuple(horizon["key"]))
+            self._note(self._cache.apply(place, state.awaits[1]).removed)
+            met.size_passes += 1
+            met.goal_bytes, met.limit_bytes = horizon["goal_bytes"], horizon["limit_bytes"]
+            met.left_bytes = self._cache.store.limit.current_bytes
+        state.awaits = None
+
+    def play(self, items: pa.Table) -> None:
+        """Take ITEMS, which come after those that are kept, as far as the round goes."""
+        items = pa.concat_tables([self._state.kept, items.sort_by("place")]).combine_chunks()
+        played = 0 if self._state.awaits is not None else self._play(items)
+        self._state.kept = items.slice(played)
+
+    def _play(self, items: pa.Table) -> int:
+        """How many items were taken: those up to the first end of a round."""
+        start: int = 0
+        at: int
+        for at in pc.indices_nonzero(items["mark"].is_valid()).to_pylist():
+            self._feed(items.slice(start, at - start))
+            start = at + 1
+            (item,) = items.slice(at, 1).to_pylist()
+            self._pass(item)
+            if item["mark"] == Mark.END:
+                return start
+        self._feed(items.slice(start))
+        return len(items)
+
+    def _feed(self, items: pa.Table) -> None:
+        """Rows of the open second."""
+        if not len(items):
+            return
+        rows = rows_of(items)
+        fed = feed_rows(self._cache, rows)
+        for at, reason in fed.dead:
+            where = {name: items[name][at].as_py() for name in _PLACE}
+            self.letters.append(letter_of(rows[at], where, reason, self._cache.settings))
+        for at, gone in fed.removed:
+            self.evictions.append(self._eviction(gone, rows[at].t_us, rows[at].seq))
+        second, dead = self._state.second, {at for at, _ in fed.dead}
+        assert second is not None  # noqa: S101  a mark opens it
+        second.topics.update(row.topic for at, row in enumerate(rows) if row.topic is not None and at not in dead)
+        second.topics.update(gone.topic for _, gone in fed.removed)
+
+    def _pass(self, item: Mapping[str, Any]) -> None:
+        """A mark."""
+        state, at_us, mark = self._state, item["at_us"], Mark(item["mark"])
+        values = json.loads(item["values"] or "{}")
+        if mark is Mark.OPEN:
+            state.second = opened(self._cache, at_us // SECOND_US)
+        elif mark is Mark.CHANGE:
+            self._note(self._cache.change(values, at_us).removed)
+        elif mark is Mark.END:
+            self._end(item["round"], at_us, values["rows"])
+        else:
+            self._note(self._cache.advance(at_us - 1 if mark is Mark.SECOND else at_us).removed)
+            self._tell(at_us, values["dead_letters"])
+            state.second = None if mark is Mark.SECOND else state.second
+
+    def _end(self, number: int, at_us: int, rows: int) -> None:
+        state, settings = self._state, self._cache.settings
+        self._note(self._cache.advance(at_us).removed)
+        report = self._cache.report()
+        self.reports.append(
+            {
+                "broker": state.broker,
+                "round": number,
+                "shard": state.number,
+                "at_us": at_us,
+                "rows": rows,
+                "current_bytes": report.current_bytes,
+                "inserted_bytes": report.inserted_bytes,
+                "limit_bytes": settings.max_bytes,
+                "watermark": settings.watermark,
+                "laps": [line.laps for line in report.lines],
+                "keys": [list(line.key) for line in report.lines],
+                "sizes": [line.size_bytes for line in report.lines],
+            }
+        )
+        state.awaits = (number, at_us)
+
+    def _tell(self, until_us: int, refused: Mapping[str, int]) -> None:
+        """The broker's row, of what is this shard's, and those of its topics. Shard 0 tells of what no shard has."""
+        state, met = self._state, self._state.met
+        assert state.second is not None  # noqa: S101  a mark opens it
+        of_broker, *of_topics = told(state.broker, self._cache, state.second, until_us)
+        letters = Counter(dict(of_broker["dead_letters"])) + Counter(refused if state.number == 0 else {})
+        of_all = {
+            "dead_letters": sorted(letters.items()),
+            "size_passes": met.size_passes,
+            "peak_bytes": met.peak_bytes,
+            "overshoot_bytes": met.overshoot_bytes,
+            "horizon_rounds": met.rounds,
+            "horizon_inflow_share": met.inflow_share,
+            "shard": state.number,
+            "left_bytes": met.left_bytes,
+            "goal_bytes": met.goal_bytes,
+            "limit_bytes": met.limit_bytes,
+        }
+        self.parts += [of_broker | of_all, *of_topics]
+
+    def _note(self, removed: Iterable[Removed]) -> None:
+        """Entries left with no row."""
+        for gone in removed:
+            self.evictions.append(self._eviction(gone, self._cache.now_us, None))
+            if self._state.second is not None:
+                self._state.second.topics.add(gone.topic)
+
+    def _eviction(self, gone: Removed, t_us: int, seq: int | None) -> dict[str, Any]:
+        named = {"topic": gone.topic, "ledger": gone.ledger, "entry": gone.entry, "cause": gone.cause.value}
+        return {"broker": self._state.broker, "event_time": t_us, "seq": seq, **named}

@@ -1,0 +1,44 @@
+"""Which rows of a broker the watermark has reached; the others wait (entry-cache 2)."""
+
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.cache.state import NEVER
+
+_ORDER = ("event_time_us", "seq", "kind", "topic", "cursor", "ledger", "entry", "count")
+"""(t, seq) orders the rows of a broker; the rest, rows that have both in common, of which the first one is taken."""
+
+
+class Time(NamedTuple):
+    """A time that all brokers have come to, NEVER: none. finish: nothing more comes up to it."""
+
+    at_us: int = NEVER
+    finish: bool = False
+
+
+class Waiting(Protocol):
+    """high_us: the highest time of a broker's rows; done_us: the watermark; kept: ROWS above it."""
+
+    high_us: int
+    done_us: int
+    kept: pa.Table
+
+
+def due(state: Waiting, arrived: pa.Table, time: Time, hold_back_us: int) -> tuple[pa.Table, bool]:
+    """The rows that the watermark has reached now, in their order, and whether the broker's input is at its end.
+
+    The watermark is `hold_back_us` below the highest time of the broker's rows, or at a time that all have come to;
+    with a finish it is at the highest time. What is above it waits in `state`. What comes behind it is due at once.
+    """
+    if len(arrived):
+        state.high_us = max(state.high_us, pc.max(arrived["event_time_us"]).as_py())
+    finish = time.finish and time.at_us >= state.high_us
+    if state.high_us != NEVER:
+        passed_us = NEVER if time.finish else time.at_us
+        state.done_us = max(state.done_us, passed_us, state.high_us - (0 if finish else hold_back_us))
+    rows = pa.concat_tables([state.kept, arrived])
+    waits = pc.greater(rows["event_time_us"], state.done_us)
+    state.kept = rows.filter(waits).combine_chunks()
+    return rows.filter(pc.invert(waits)).sort_by([(name, "ascending") for name in _ORDER]).combine_chunks(), finish
