@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from headgate.conf import load_conf
 from headgate.metrics import Metrics
 from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS, Tables
 from headgate.trace import write_trace
@@ -64,8 +65,8 @@ def test_a_kill_comes_at_a_later_commit_than_the_last_and_says_whether_it_came(
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return calm_scene(tmp_path_factory.mktemp("crash"), TEXT, groups=GROUPS)
+def scene(spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return calm_scene(spark_of_all_tests, tmp_path_factory.mktemp("crash"), TEXT, groups=GROUPS)
 
 
 OTHER_SCENES = {
@@ -75,16 +76,18 @@ OTHER_SCENES = {
 
 
 @pytest.fixture(scope="module", params=OTHER_SCENES.values(), ids=OTHER_SCENES.keys())
-def other_scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def other_scene(
+    request: pytest.FixtureRequest, spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     text, limits = request.param
-    return calm_scene(tmp_path_factory.mktemp("crash"), text, **limits)
+    return calm_scene(spark_of_all_tests, tmp_path_factory.mktemp("crash"), text, **limits)
 
 
-def calm_scene(folder: Path, text: str, **limits: Any) -> Path:
+def calm_scene(spark: SparkSession, folder: Path, text: str, **limits: Any) -> Path:
     """A trace of all kinds of rows in seven files, limits, and the tables of an undisturbed run in `calm`."""
     write_trace(MIXED, folder / "trace", "json")
-    write_conf(folder / "conf", text, broker=MIXED_LIMITS, **limits)
-    finish(folder, "calm")
+    conf = load_conf(write_conf(folder / "conf", text, broker=MIXED_LIMITS, **limits))
+    run_once(spark, conf, folder / "trace", folder / "calm")
     return folder
 
 
