@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from headgate.conf import load_conf
 from headgate.errors import InputError, StateError
 from headgate.protocol.schemas import INPUTS
 from headgate.protocol.step import ProtocolRules
@@ -116,26 +117,23 @@ def output_of(scene: Path, name: str) -> Path:
     return write_marks(scene / name, traffic.marks(2, CONNECTIONS, 150, SPAN_MS), FILES)
 
 
-def calm(scene: Path) -> Path:
-    """The tables of an undisturbed process."""
-    if not (scene / "calm").exists():
-        output = output_of(scene, "calm")
-        done = run_job("protocol", *arguments(scene, output))
-        assert (0, "") == (done.returncode, done.stderr)
-    return scene / "calm"
+@pytest.fixture(scope="module")
+def calm(scene: Path, spark_of_all_tests: SparkSession) -> Path:
+    """The tables of an undisturbed run, a batch a file."""
+    output = output_of(scene, "calm")
+    assert FILES < len(run(spark_of_all_tests, load_conf(scene / "conf"), job_in(output, scene / "inputs")))
+    return output
 
 
 def arguments(scene: Path, output: Path, conf: str = "conf") -> list[str]:
     return ["--once", *options(output=output, input=scene / "inputs", conf_dir=scene / conf)]
 
 
-def test_batches_and_restarts_change_nothing(spark: SparkSession, scene: Path, tmp_path: Path) -> None:
+def test_batches_and_restarts_change_nothing(spark: SparkSession, scene: Path, calm: Path, tmp_path: Path) -> None:
     """One batch of all; a batch a file; and a run that is stopped after its first batch, then goes on."""
-    whole, by_file, stopped = (output_of(tmp_path, name) for name in ("whole", "by_file", "stopped"))
-    conf = conf_in(tmp_path / "conf")
-    slow = conf_in(tmp_path / "slow", ONE_FILE)
+    whole, stopped = (output_of(tmp_path, name) for name in ("whole", "stopped"))
+    conf, slow = conf_in(tmp_path / "conf"), load_conf(scene / "conf")
     assert 3 > len(run(spark, conf, job_in(whole, scene / "inputs")))
-    assert FILES < len(run(spark, slow, job_in(by_file, scene / "inputs")))
     stop = Event()
     assert not ProtocolRun(spark, job_in(stopped, scene / "inputs"), slow, lambda _: stop.set(), stop).run()
     run(spark, slow, job_in(stopped, scene / "inputs"))
@@ -144,7 +142,7 @@ def test_batches_and_restarts_change_nothing(spark: SparkSession, scene: Path, t
     assert decisions
     assert counts
     assert letters == []
-    assert expected == results_of(by_file)
+    assert expected == results_of(calm)
     assert expected == results_of(stopped)
 
 
@@ -216,7 +214,7 @@ def test_integers_of_another_width_are_taken_and_null_where_they_are_too_large(
     assert {"bad_ordinal", "bad_reason"} == {letter["reason"] for letter in letters if '"c"' in letter["raw"]}
 
 
-def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) -> None:
+def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> None:
     output = output_of(scene, name)
     begun = commits(output)
     for after, delay_s in kills:
@@ -224,23 +222,22 @@ def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) 
         kill_at_commits(output, begun + after, "protocol", *arguments(scene, output), log=log, delay_s=delay_s)
     done = run_job("protocol", *arguments(scene, output))
     assert (0, "") == (done.returncode, done.stderr)
-    assert results_of(calm(scene)) == results_of(output)
+    assert results_of(calm) == results_of(output)
 
 
-def test_a_kill_doubles_and_loses_nothing(scene: Path) -> None:
-    compare_after_kills(scene, "one", [(len(OF_PROTOCOL) + 4, 0.0)])
+def test_a_kill_doubles_and_loses_nothing(scene: Path, calm: Path) -> None:
+    compare_after_kills(scene, calm, "one", [(len(OF_PROTOCOL) + 4, 0.0)])
 
 
 @pytest.mark.long
-def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path) -> None:
+def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path, calm: Path) -> None:
     """Commands keep their request ids, which are among what is compared."""
     seed = random.randrange(2**32)
     draw = random.Random(seed)
-    calm(scene)
-    last = commits(scene / "calm") - commits(output_of(scene, f"untouched-{seed}"))
+    last = commits(calm) - commits(output_of(scene, f"untouched-{seed}"))
     for n in range(5):
         kills = sorted((draw.randrange(len(OF_PROTOCOL), last - 2), draw.uniform(0, 1.5)) for _ in range(4))
-        compare_after_kills(scene, f"random-{seed}-{n}", kills)
+        compare_after_kills(scene, calm, f"random-{seed}-{n}", kills)
 
 
 @pytest.mark.long
