@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from headgate.cache.schemas import COLUMNS
 from headgate.cache.tables import OF_CACHE
-from headgate.conf import InputSettings
+from headgate.conf import InputSettings, load_conf
 from headgate.errors import ConfError, InputError, StateError
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
@@ -120,11 +120,20 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_batches_restarts_and_formats_change_nothing(spark: SparkSession, scene: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def calm(scene: Path, spark_of_all_tests: SparkSession) -> Path:
+    """The tables of an undisturbed run, a batch a file."""
+    job = job_in(scene / "calm", scene / "in")
+    assert FILES < len(run(spark_of_all_tests, load_conf(scene / "conf"), job))
+    return scene / "calm"
+
+
+def test_batches_restarts_and_formats_change_nothing(
+    spark: SparkSession, scene: Path, calm: Path, tmp_path: Path
+) -> None:
     """One batch of all; a batch a file of JSON; a Delta table, stopped after its first batch."""
-    whole, slow = conf_in(tmp_path / "whole", broker=SMALL), conf_in(tmp_path / "slow", ONE_FILE, broker=SMALL)
+    whole, slow = conf_in(tmp_path / "whole", broker=SMALL), load_conf(scene / "conf")
     run(spark, whole, job_in(tmp_path / "a", scene / "in"))
-    assert FILES < len(run(spark, slow, job_in(tmp_path / "b", scene / "in")))
     table, stop = write_table(tmp_path / "table", some_events(), FILES), Event()
     job = job_in(tmp_path / "c", table, "delta")
     assert not CacheRun(spark, job, slow, lambda _: stop.set(), stop).run()
@@ -133,7 +142,7 @@ def test_batches_restarts_and_formats_change_nothing(spark: SparkSession, scene:
     expected = results_of(tmp_path / "a")
     assert expected["metrics"]
     assert expected["evictions"]
-    assert expected == results_of(tmp_path / "b") == results_of(tmp_path / "c")
+    assert expected == results_of(calm) == results_of(tmp_path / "c")
 
 
 def test_a_conf_file_that_changed_between_two_starts_holds_from_the_next_microsecond_on(
@@ -232,45 +241,37 @@ def arguments(scene: Path, output: Path) -> list[str]:
     return ["--once", "--evictions", "--format", "json", *paths]
 
 
-def calm(scene: Path) -> Path:
-    """The tables of an undisturbed process."""
-    if not (scene / "calm").exists():
-        done = run_job("entry_cache", *arguments(scene, scene / "calm"))
-        assert (0, "") == (done.returncode, done.stderr)
-    return scene / "calm"
-
-
 def rows_of(output: Path) -> dict[str, list[str]]:
     """Every row of every table that a batch brings, and nothing left out."""
     tables = Tables(output, OF_CACHE)
     return {name: sorted(map(repr, tables.read(name).to_pylist())) for name in OF_CACHE if name != "cache_control"}
 
 
-def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) -> None:
-    expected, output = rows_of(calm(scene)), scene / name
+def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> None:
+    expected, output = rows_of(calm), scene / name
     for commits_before, delay_s in kills:
         job = ("entry_cache", *arguments(scene, output))
         kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
     done = run_job("entry_cache", *arguments(scene, output))
     assert (0, "") == (done.returncode, done.stderr)
     assert expected["cache_metrics"]
-    got, calm_results = rows_of(output), results_of(calm(scene))
+    got, calm_results = rows_of(output), results_of(calm)
     assert expected["cache_evictions"] == got["cache_evictions"]
     assert expected["dead_letters"] == got["dead_letters"]
     assert calm_results == results_of(output)
     assert len(got["cache_metrics"]) == len(set(got["cache_metrics"]))
 
 
-def test_two_kills_double_and_lose_nothing(scene: Path) -> None:
+def test_two_kills_double_and_lose_nothing(scene: Path, calm: Path) -> None:
     """One between the tables of the first batch, and one in the middle."""
     first = len(OF_CACHE) + 2
-    compare_after_kills(scene, "two", [(first + 2, 0.0), (first + 8, 0.3)])
+    compare_after_kills(scene, calm, "two", [(first + 2, 0.0), (first + 8, 0.3)])
 
 
 @pytest.mark.long
-def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path) -> None:
-    first, last, seed = len(OF_CACHE), commits(calm(scene)), random.randrange(2**32)
+def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path, calm: Path) -> None:
+    first, last, seed = len(OF_CACHE), commits(calm), random.randrange(2**32)
     chosen = random.Random(seed)
     for n in range(5):
         points = sorted(chosen.randrange(first, last) for _ in range(4))
-        compare_after_kills(scene, f"random-{seed}-{n}", [(point, chosen.uniform(0, 1.5)) for point in points])
+        compare_after_kills(scene, calm, f"random-{seed}-{n}", [(point, chosen.uniform(0, 1.5)) for point in points])
