@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from threading import Event
 
 import pyarrow as pa
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
+from headgate.conf import load_conf
 from headgate.protocol.schemas import DECISIONS, INPUTS
 from headgate.report.sql import query
+from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from integration.processes import connected, options, run_job
 from integration.runs import write_conf
 from unit.protocol import traffic
@@ -36,14 +40,17 @@ def received(confluent, broker: str, topic: str, n: int) -> list[tuple[str, dict
     return records
 
 
-def test_a_topic_of_inputs_gives_the_decisions_of_a_table_and_sends_them(kafka_broker: str, tmp_path: Path) -> None:
+def test_a_topic_of_inputs_gives_the_decisions_of_a_table_and_sends_them(
+    kafka_broker: str, spark: SparkSession, tmp_path: Path
+) -> None:
     import confluent_kafka as confluent  # noqa: PLC0415  where there is a broker there is a client
 
     rows = traffic.inputs(3, 6, 300, 3000)
     write_deltalake(str(tmp_path / "inputs"), pa.Table.from_pylist(rows, INPUTS))
     conf = write_conf(tmp_path / "conf", TEXT.format(kafka_broker))
     from_table, from_topic = tmp_path / "from_table", tmp_path / "from_topic"
-    assert 0 == run_job("protocol", "--once", *options(input=tmp_path / "inputs", output=from_table)).returncode
+    job = ProtocolJob(str(from_table), str(from_table / "protocol-checkpoint"), str(tmp_path / "inputs"), once=True)
+    assert ProtocolRun(spark, job, load_conf(conf), lambda _: None, Event()).run()
 
     send(confluent, kafka_broker, "inputs", [*map(json.dumps, rows), NOT_JSON])
     taken_in = options(input="inputs", format="kafka", output=from_topic, conf_dir=conf, commands_topic="commands")
