@@ -247,11 +247,13 @@ def rows_of(output: Path) -> dict[str, list[str]]:
     return {name: sorted(map(repr, tables.read(name).to_pylist())) for name in OF_CACHE if name != "cache_control"}
 
 
-def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> None:
+def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> int:
+    """How many of the kills came before the job's end."""
+    killed = 0
     expected, output = rows_of(calm), scene / name
     for commits_before, delay_s in kills:
         job = ("entry_cache", *arguments(scene, output))
-        kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
+        killed += kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
     done = run_job("entry_cache", *arguments(scene, output))
     assert (0, "") == (done.returncode, done.stderr)
     assert expected["cache_metrics"]
@@ -260,12 +262,13 @@ def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[in
     assert expected["dead_letters"] == got["dead_letters"]
     assert calm_results == results_of(output)
     assert len(got["cache_metrics"]) == len(set(got["cache_metrics"]))
+    return killed
 
 
 def test_two_kills_double_and_lose_nothing(scene: Path, calm: Path) -> None:
     """One between the tables of the first batch, and one in the middle."""
     first = len(OF_CACHE) + 2
-    compare_after_kills(scene, calm, "two", [(first + 2, 0.0), (first + 8, 0.3)])
+    assert 2 == compare_after_kills(scene, calm, "two", [(first + 2, 0.0), (first + 8, 0.3)])
 
 
 @pytest.mark.long
@@ -274,4 +277,5 @@ def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path, calm
     chosen = random.Random(seed)
     for n in range(5):
         points = sorted(chosen.randrange(first, last) for _ in range(4))
-        compare_after_kills(scene, calm, f"random-{seed}-{n}", [(point, chosen.uniform(0, 1.5)) for point in points])
+        kills = [(point, chosen.uniform(0, 1.5)) for point in points]
+        assert 0 < compare_after_kills(scene, calm, f"random-{seed}-{n}", kills)

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.cache.tables import OF_HORIZON
+from headgate.conf import load_conf
 from headgate.core.cache.horizon_cache import HorizonCache
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
 from headgate.throttle.tables import Tables
@@ -46,7 +47,7 @@ def run(spark: SparkSession, conf: Any, output: Path, input_: Path, stop: Event 
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("horizon")
     write_lines(folder / "in", some_events(), FILES)
-    write_conf(folder / "conf", ONE_FILE, broker=HORIZON)
+    write_conf(folder / "conf", broker=HORIZON)
     return folder
 
 
@@ -55,6 +56,13 @@ def results(output: Path) -> dict[str, list[Any]]:
     horizons = sorted(map(repr, tables.read("cache_horizons").to_pylist()))
     rounds = sorted(map(repr, tables.read("cache_rounds").to_pylist()))
     return results_of(output) | {"horizons": horizons, "rounds": rounds}
+
+
+@pytest.fixture(scope="module")
+def calm(scene: Path, spark_of_all_tests: SparkSession) -> Path:
+    """The tables of an undisturbed run."""
+    run(spark_of_all_tests, load_conf(scene / "conf"), scene / "calm", scene / "in")
+    return scene / "calm"
 
 
 def test_shards_tell_what_the_rules_count_however_rows_are_cut(
@@ -85,28 +93,24 @@ def arguments(scene: Path, output: Path) -> list[str]:
     return ["--once", "--evictions", "--format", "json", *paths]
 
 
-def calm(scene: Path) -> Path:
-    """The tables of an undisturbed process."""
-    if not (scene / "calm").exists():
-        done = run_job("entry_cache", *arguments(scene, scene / "calm"))
-        assert (0, "") == (done.returncode, done.stderr)
-    return scene / "calm"
-
-
-def compare_after_kills(scene: Path, name: str, kills: list[tuple[int, float]]) -> None:
+def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> int:
+    """How many of the kills came before the job's end."""
+    killed = 0
     output = scene / name
     for commits_before, delay_s in kills:
         job = ("entry_cache", *arguments(scene, output))
-        kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
+        killed += kill_at_commits(output, commits_before, *job, log=scene / f"{name}.log", delay_s=delay_s)
     done = run_job("entry_cache", *arguments(scene, output))
     assert (0, "") == (done.returncode, done.stderr)
-    assert results(calm(scene)) == results(output)
+    assert results(calm) == results(output)
+    return killed
 
 
 @pytest.mark.long
-def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path) -> None:
-    first, last, seed = len(OF_HORIZON) + 2, commits(calm(scene)), random.randrange(2**32)
+def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path, calm: Path) -> None:
+    first, last, seed = len(OF_HORIZON) + 2, commits(calm), random.randrange(2**32)
     chosen = random.Random(seed)
     for n in range(5):
         points = sorted(chosen.randrange(first, last) for _ in range(4))
-        compare_after_kills(scene, f"random-{seed}-{n}", [(point, chosen.uniform(0, 1.5)) for point in points])
+        kills = [(point, chosen.uniform(0, 1.5)) for point in points]
+        assert 0 < compare_after_kills(scene, calm, f"random-{seed}-{n}", kills)

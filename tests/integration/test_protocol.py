@@ -214,19 +214,24 @@ def test_integers_of_another_width_are_taken_and_null_where_they_are_too_large(
     assert {"bad_ordinal", "bad_reason"} == {letter["reason"] for letter in letters if '"c"' in letter["raw"]}
 
 
-def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> None:
+def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[int, float]]) -> int:
+    """How many of the kills came before the job's end."""
+    killed = 0
     output = output_of(scene, name)
     begun = commits(output)
     for after, delay_s in kills:
         log = scene / f"{name}.log"
-        kill_at_commits(output, begun + after, "protocol", *arguments(scene, output), log=log, delay_s=delay_s)
+        killed += kill_at_commits(
+            output, begun + after, "protocol", *arguments(scene, output), log=log, delay_s=delay_s
+        )
     done = run_job("protocol", *arguments(scene, output))
     assert (0, "") == (done.returncode, done.stderr)
     assert results_of(calm) == results_of(output)
+    return killed
 
 
 def test_a_kill_doubles_and_loses_nothing(scene: Path, calm: Path) -> None:
-    compare_after_kills(scene, calm, "one", [(len(OF_PROTOCOL) + 4, 0.0)])
+    assert 1 == compare_after_kills(scene, calm, "one", [(len(OF_PROTOCOL) + 4, 0.0)])
 
 
 @pytest.mark.long
@@ -237,7 +242,7 @@ def test_twenty_kills_at_random_points_double_and_lose_nothing(scene: Path, calm
     last = commits(calm) - commits(output_of(scene, f"untouched-{seed}"))
     for n in range(5):
         kills = sorted((draw.randrange(len(OF_PROTOCOL), last - 2), draw.uniform(0, 1.5)) for _ in range(4))
-        compare_after_kills(scene, calm, f"random-{seed}-{n}", kills)
+        assert 0 < compare_after_kills(scene, calm, f"random-{seed}-{n}", kills)
 
 
 @pytest.mark.long
@@ -247,7 +252,7 @@ def test_kills_change_nothing_where_marks_go_to_all_producers_of_a_topic(scene: 
     output = output_of(scene, "to-all-killed")
     begun, given_ = commits(output), arguments(scene, output, "to-all")
     for after, delay_s in ((len(OF_PROTOCOL) + 3, 0.0), (len(OF_PROTOCOL) + 7, 0.4)):
-        kill_at_commits(output, begun + after, "protocol", *given_, log=scene / "to-all.log", delay_s=delay_s)
+        assert kill_at_commits(output, begun + after, "protocol", *given_, log=scene / "to-all.log", delay_s=delay_s)
     done = run_job("protocol", *given_)
     assert (0, "") == (done.returncode, done.stderr)
     assert in_one_key(TO_ALL) == results_of(output)[0]
