@@ -1,6 +1,6 @@
 """The entry cache of one broker on arrays: names become numbers here, the rest is the kernels' (entry-cache 4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,12 +170,28 @@ class ArrayCache:
         advance(self.arrays, t_us)
         return Outcome(removed=self.take_removed())
 
+    def change(self, values: Mapping[str, object], t_us: int) -> Outcome:
+        """Change dynamic keys before every row of the instant `t_us`, as `Cache.change` does.
+
+        Raises CacheSettingsError for what a row of kind conf may not say, and changes nothing then; InvalidArgument
+        for settings without an array form.
+        """
+        self.settings.changed(values)
+        removed = self.advance(t_us).removed
+        self._make_room(enough_for(self.arrays, 0))
+        self._change(values, self.now_us)
+        return Outcome(removed=(*removed, *self.take_removed()))
+
     def take_removed(self) -> tuple[Removed, ...]:
         """What left the cache since this was last asked, where that is told."""
+        return tuple(self._removed(*row) for row in self.take_log().tolist())
+
+    def take_log(self) -> Records:
+        """As `take_removed`, in records of REMOVED."""
         logged = self.arrays.state["logged"]
-        left = self.arrays.removed[: logged[0]]
+        left = self.arrays.removed[: logged[0]].copy()
         logged[0] = 0
-        return tuple(self._removed(*row) for row in left.tolist())
+        return left
 
     def _removed(self, number: int, space: int, cause: int) -> Removed:
         of = self.arrays.spaces[space]
@@ -200,6 +216,16 @@ class ArrayCache:
         self.arrays = with_room(self.arrays, sizes)
 
     # What is told, and state.
+
+    @property
+    def now_us(self) -> int:
+        """The highest time of a row or an advance."""
+        return int(self.arrays.state["now_us"][0])
+
+    @property
+    def seq(self) -> int:
+        """The place of the last row at that time, -1 after an advance."""
+        return int(self.arrays.state["seq"][0])
 
     def totals(self) -> dict[str, int]:
         """What happened since the beginning, and what is cached now, by the keys of section 13."""
@@ -232,11 +258,25 @@ class ArrayCache:
 
     def topic_counts(self) -> dict[str, dict[str, int]]:
         """Of each topic that had a row: hits, hit bytes, misses, storage bytes and reads, bytes, entries."""
-        state, arrays = self.arrays.state[0], self.arrays
-        rows = {
-            self.topic_names[number]: arrays.topics[number] for number in arrays.topics["placed"][: state["places"]]
+        numbers = self.arrays.topics["placed"][: self.arrays.state["places"][0]].tolist()
+        return self.counts_of(self.topic_names[number] for number in numbers)
+
+    def counts_of(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
+        """As `topic_counts`, of those of the names that had a row."""
+        known = {name: self.arrays.topics[self._topics[name]] for name in names if name in self._topics}
+        return {
+            name: {count: int(row[count]) for count in _COUNTS} for name, row in known.items() if row["place"] != NONE
         }
-        return {name: {count: int(row[count]) for count in _COUNTS} for name, row in rows.items()}
+
+    @property
+    def topic_count(self) -> int:
+        """How many topics had a row."""
+        return int(self.arrays.state["places"][0])
+
+    @property
+    def cursor_count(self) -> int:
+        """How many cursors are registered."""
+        return int(self.arrays.topics["registered"].sum())
 
     @property
     def current_bytes(self) -> int:

@@ -10,7 +10,7 @@ from headgate.core.state import PlainData
 if TYPE_CHECKING:
     from headgate.core.kernels.cache.broker import ArrayCache
 
-_REASONS = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
+REASONS: tuple[str, ...] = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
 
 
 def plain_of(cache: "ArrayCache") -> PlainData:
@@ -98,7 +98,7 @@ def _topic(
             for mark in arrays.marks[_linked(arrays.marks, int(arrays.cursors[cursor]["first_mark"]), "after")]
         ],
         "copies": [],
-        "reasons": [[int(ledgers[n["space"]]), int(n["number"]), str(_REASONS[n["reason"]])] for n in notes],
+        "reasons": [[int(ledgers[n["space"]]), int(n["number"]), str(REASONS[n["reason"]])] for n in notes],
         "buffers": [
             [index, bool(shrinks), None if chunk == NONE else chunks.index(chunk)]
             for index, shrinks, chunk, _ in buffers
