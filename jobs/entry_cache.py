@@ -19,6 +19,7 @@ from headgate.spark.state import close_stores
 from headgate.throttle.places import sole_use
 
 DEFAULT_OUTPUT = "output/entry-cache"
+FIRST_BATCH = "the first batch takes some seconds more: workers start, kernels are compiled (40 s) if they are new"
 FORMATS = ("parquet", "json", "csv", "delta", "kafka")
 
 
@@ -45,6 +46,7 @@ def entry_cache(options: argparse.Namespace, stop: Event) -> int:
         spark = spark_session("headgate entry cache")
         heed_signals(stop)
         run = CacheRun(spark, job, conf, partial(tell, screen), stop)
+        screen.say(f"entry_cache: {FIRST_BATCH}")
         used_up = run.run()
         screen.say(f"Tables (Delta): {job.output}/cache_metrics  cache_evictions  dead_letters  cache_batches")
         close_stores(spark)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.cache.checks import COUNT_MAX
-from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, Kind
+from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, Kind, Row
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.limits import NUMBER_LIMIT, SIZE_LIMIT_BYTES, TIME_LIMIT_US
 from headgate.core.kernels.cache.types import NONE, ROW
@@ -32,8 +32,29 @@ def packed(cache: ArrayCache, events: pa.RecordBatch) -> PackedRows | None:
     events: t_us, seq, kind, topic, cursor, ledger, entry, count and sizes, as `core.cache.rows.Row` has them.
     """
     columns = _Columns(events)
-    if not columns.are_well_formed():
-        return None
+    return _packed(cache, events, columns) if columns.well_formed().all() else None
+
+
+def packed_with(cache: ArrayCache, events: pa.RecordBatch, rows_at: Callable[[Ints], Sequence[Row]]) -> PackedRows:
+    """As `packed`, of all rows: those that are not well formed, or of kind conf, go through `cache.pack` one by one.
+
+    rows_at: the rows at these places. Raises InvalidArgument for numbers that the array form cannot calculate with.
+    """
+    columns = _Columns(events)
+    is_good = columns.well_formed()
+    if is_good.all():
+        return _packed(cache, events, columns)
+    good, odd = np.flatnonzero(is_good), np.flatnonzero(~is_good)
+    some = events.take(pa.array(good))
+    plain, others = _packed(cache, some, _Columns(some)), cache.pack(rows_at(odd))
+    others.rows["first_size"] += len(plain.sizes)
+    rows = np.empty(len(events), ROW)
+    rows[good], rows[odd] = plain.rows, others.rows
+    changes = {int(odd[place]): conf for place, conf in others.changes.items()}
+    return PackedRows(rows, np.concatenate([plain.sizes, others.sizes]), changes)
+
+
+def _packed(cache: ArrayCache, events: pa.RecordBatch, columns: "_Columns") -> PackedRows:
     rows = np.zeros(len(events), ROW)
     names, codes = _texts(events["topic"])
     topic = np.array([cache.topic_number(name) for name in names], np.int64)[codes]
@@ -75,9 +96,13 @@ class _Columns:
         """Rows of these kinds."""
         return np.isin(self.kind, [_NUMBER_OF[kind] for kind in kinds])
 
-    def are_well_formed(self) -> bool:
-        """Whether every row passes the checks 1 of entry-cache 2 but for being late, with numbers that fit."""
-        return all(bool(passed.all()) for passed in self._checks())
+    def well_formed(self) -> Flags:
+        """Rows that pass the checks 1 of entry-cache 2 but for being late, and fit; those of kind conf do not."""
+        flags: Flags = np.logical_and.reduce(self._checks())
+        are_sizes = (self.sizes >= 1) & (self.sizes < SIZE_LIMIT_BYTES)
+        of_rows = self._row_of_size[~are_sizes]
+        flags[of_rows[self.are(*WITH_SIZES)[of_rows]]] = False
+        return flags
 
     def _checks(self) -> Sequence[Flags]:
         ranges, sized = self.are(*WITH_RANGE), self.are(*WITH_SIZES)
@@ -95,7 +120,6 @@ class _Columns:
             ~self.are(*_ONE) | (self.count == 1),
             ~sized | (is_short & (self._lengths > 0)),
             ~self.are(Kind.REPLAY_READ) | (self._lengths == 1),
-            ~sized[self._row_of_size] | ((self.sizes >= 1) & (self.sizes < SIZE_LIMIT_BYTES)),
         )
 
 

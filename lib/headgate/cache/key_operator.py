@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.cache.forms import in_form, new_cache
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
 from headgate.cache.state import NEVER, BrokerState, SlotState, StoredBroker, decode_broker, encode_broker
 from headgate.cache.step import CacheRules, Told, advance
 from headgate.cache.watermark import Time
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.settings import CacheSettings
-from headgate.errors import StateError
+from headgate.errors import InvalidArgument, StateError
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.key_operator import Block
 
@@ -34,8 +34,7 @@ def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> li
     progress: list[dict[str, Any]] = []
     for broker in _concerned(state, arrived, time):
         rows = arrived.filter(pc.equal(arrived["broker"], broker))
-        kept = _opened(state, broker)
-        told = advance(kept, rows, time, state.changes, rules)
+        kept, told = _advanced(state, broker, rows, time, rules)
         state.brokers[broker] = encode_broker(kept)
         out += _blocks(told)
         progress.append(_progress(broker, state.brokers[broker], len(rows), told.dead_letters))
@@ -59,13 +58,29 @@ def _waits(stored: StoredBroker) -> bool:
     return stored.waiting > 0 or stored.untold_us != NEVER
 
 
-def _opened(state: SlotState, broker: str) -> BrokerState:
+def _advanced(state: SlotState, broker: str, rows: pa.Table, time: Time, rules: CacheRules) -> tuple[BrokerState, Told]:
+    """The broker's state after its rows. What the array form cannot calculate with is left to the readable one, from
+    the beginning of the batch on; later batches take the array form again where that is possible.
+    """
+    kept = _opened(state, broker, rules.kernel)
+    try:
+        return kept, advance(kept, rows, time, state.changes, rules)
+    except InvalidArgument:
+        if isinstance(kept.cache, Cache):
+            raise
+    kept = _opened(state, broker, "python")
+    return kept, advance(kept, rows, time, state.changes, rules)
+
+
+def _opened(state: SlotState, broker: str, kernel: str) -> BrokerState:
     """The broker's state; one that is new begins as the first conf said."""
     if broker in state.brokers:
-        return decode_broker(broker, state.brokers[broker])
+        kept = decode_broker(broker, state.brokers[broker])
+        kept.cache = in_form(kept.cache, kernel)
+        return kept
     if not state.changes:
         raise StateError("rows came before the conf that caches begin with: start with a new --checkpoint and --output")
-    return BrokerState(broker, Cache(CacheSettings.of(state.changes[0].values)))
+    return BrokerState(broker, new_cache(state.changes[0].values, kernel))
 
 
 def _blocks(told: Told) -> Iterator[Block]:

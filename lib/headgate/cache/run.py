@@ -1,55 +1,54 @@
 """Rows of one broker in order through its cache, and what is told of them. Where batches end does not show."""
 
-import json
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from headgate.cache.feeding import Feed
+from headgate.cache.feeding import Feeding, RowsOneByOne, eviction_row
 from headgate.cache.letters import letter_of
-from headgate.cache.schemas import ROWS
+from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, opened, told
 from headgate.cache.state import NEVER, BrokerState, Change
-from headgate.core.cache.checks import refusal
-from headgate.core.cache.rows import Removed, Row
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.rows import Removed
 
-_FIELDS = ROWS.names[: len(Row._fields)]
 _PLACE = ("broker", "raw", "source", "offset")
 
 
 class BrokerRun:
     """A second ends, and a change of conf files is made, before the first accepted row that is past it.
 
-    Arguments: `state`, changed in place; `changes` of the slot, by time; `feed`, the form of the rules.
-    Attributes: `metrics`, `evictions`, `letters`, rows for the tables; `late`, rows that were refused for it.
+    Arguments: `state`, changed in place; `changes` of the slot, by time; `evictions`, whether those are told.
+    Attributes: `metrics` and `letters`, rows for the tables; `evictions`, tables of them.
+    Raises InvalidArgument for what a cache in array form cannot go on with: run the batch again with the cache as it
+    was before, in readable form.
     """
 
-    def __init__(self, state: BrokerState, changes: Sequence[Change], feed: Feed) -> None:
+    def __init__(self, state: BrokerState, changes: Sequence[Change], *, evictions: bool) -> None:
         self._state = state
         self._cache = state.cache
         self._changes = changes
-        self._feed = feed
+        self._are_told = evictions
         self.metrics: list[dict[str, Any]] = []
-        self.evictions: list[dict[str, Any]] = []
+        self.evictions: list[pa.Table] = []
         self.letters: list[dict[str, Any]] = []
 
     def take(self, table: pa.Table) -> None:
         """Feed ROWS, which are in the order of their time and number."""
-        rows = rows_of(table)
-        times_us = [row.t_us for row in rows]
-        place = {name: table[name] for name in _PLACE}
+        if not len(table):
+            return
+        rows, times_us = self._feeding(table), table["event_time_us"].to_numpy()
         start = 0
-        while start < len(rows):
+        while start < len(table):
             end = bisect_left(times_us, self._limit_us(), start)
             if end == start:
-                row = rows[start]
-                if refusal(row, self._cache.now_us, self._cache.seq, self._cache.settings) is None:
-                    self._pass_to(row.t_us)
+                if rows.accepts(start):
+                    self._pass_to(int(times_us[start]))
                     continue
                 end = start + 1
-            self._take(rows, start, end, place)
+            self._take(rows, start, end, table)
             start = end
 
     def tell(self) -> None:
@@ -58,6 +57,14 @@ class BrokerRun:
         if second is not None and self._state.untold_us != NEVER:
             self.metrics += told(self._state.name, self._cache, second, self._cache.now_us)
             self._state.untold_us = NEVER
+
+    def _feeding(self, table: pa.Table) -> Feeding:
+        cache, broker = self._cache, self._state.name
+        if isinstance(cache, Cache):
+            return RowsOneByOne(cache, broker, table, is_told=self._are_told)
+        from headgate.cache.array_feeding import RowsInColumns  # noqa: PLC0415  loads the compiler
+
+        return RowsInColumns(cache, broker, table, is_told=self._are_told)
 
     def _limit_us(self) -> int:
         """A row of this time, or a later one, comes after the open second, or after a change that is to be made."""
@@ -93,44 +100,23 @@ class BrokerRun:
         self.metrics += told(self._state.name, self._cache, second, end_us)
         self._state.second, self._state.untold_us = None, NEVER
 
-    def _take(self, rows: Sequence[Row], start: int, end: int, place: Mapping[str, pa.ChunkedArray]) -> None:
+    def _take(self, rows: Feeding, start: int, end: int, table: pa.Table) -> None:
         """Feed rows of the open second, or of no second: refused ones, and those that come late."""
-        some = rows[start:end]
-        fed = self._feed(self._cache, some)
+        fed = rows.feed(start, end)
         for at, reason in fed.dead:
-            where = {name: column[start + at].as_py() for name, column in place.items()}
-            self.letters.append(letter_of(some[at], where, reason, self._cache.settings))
-        for at, gone in fed.removed:
-            self.evictions.append(self._eviction(gone, some[at].t_us, some[at].seq))
-        second, dead = self._state.second, {at for at, _ in fed.dead}
+            where = {name: table[name][at].as_py() for name in _PLACE}
+            self.letters.append(letter_of(rows.row(at), where, reason, self._cache.settings))
+        self.evictions.append(fed.evictions)
+        second = self._state.second
         if second is not None:
-            second.topics.update(row.topic for at, row in enumerate(some) if row.topic is not None and at not in dead)
-            second.topics.update(gone.topic for _, gone in fed.removed)
+            second.topics.update(fed.topics)
             self._state.untold_us = self._cache.now_us
 
     def _note(self, removed: Iterable[Removed]) -> None:
         """Entries left with no row, but as time went on."""
-        for gone in removed:
-            self.evictions.append(self._eviction(gone, self._cache.now_us, None))
-            if self._state.second is not None:
-                self._state.second.topics.add(gone.topic)
-
-    def _eviction(self, gone: Removed, t_us: int, seq: int | None) -> dict[str, Any]:
-        named = {"topic": gone.topic, "ledger": gone.ledger, "entry": gone.entry, "cause": gone.cause.value}
-        return {"broker": self._state.name, "event_time": t_us, "seq": seq, **named}
-
-
-def rows_of(table: pa.Table) -> list[Row]:
-    """ROWS as the rules take them."""
-    *columns, conf = (table[name].to_pylist() for name in _FIELDS)
-    return list(map(Row, *columns, map(_object, conf)))
-
-
-def _object(text: str | None) -> Any:
-    """What a JSON text says, None for one that is none: the rules refuse that where they need it."""
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+        gone = list(removed)
+        if self._are_told and gone:
+            rows = [eviction_row(self._state.name, one, self._cache.now_us, None) for one in gone]
+            self.evictions.append(pa.Table.from_pylist(rows, EVICTIONS))
+        if self._state.second is not None:
+            self._state.second.topics.update(one.topic for one in gone)

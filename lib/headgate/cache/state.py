@@ -4,11 +4,13 @@ Brokers that nothing came for stay bytes: only those that rows came for are deco
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from headgate.cache.forms import AnyCache
 from headgate.cache.schemas import ROWS
 from headgate.cache.stored import cache_of, tables_of
 from headgate.core.cache.broker import Cache
@@ -16,7 +18,7 @@ from headgate.core.numbers import MIN
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 
-VERSION = 1
+VERSION = 2
 NEVER = MIN
 _CHANGES = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
 _NUMBERS = ("high_us", "done_us", "waiting", "untold_us")
@@ -56,7 +58,7 @@ class BrokerState:
     """
 
     name: str
-    cache: Cache
+    cache: AnyCache
     high_us: int = NEVER
     done_us: int = NEVER
     kept: pa.Table = field(default_factory=ROWS.empty_table)
@@ -88,20 +90,21 @@ def encode_broker(state: BrokerState) -> StoredBroker:
     """The state as blocks; `decode_broker` gives one back that behaves as it."""
     second = state.second
     opened = None if second is None else [second.number, second.before, sorted(second.topics)]
-    head = pa.table({"head": [json.dumps({"changes": state.changes, "second": opened})]})
-    blocks = encode_all([head, state.kept, *tables_of(state.cache)])
+    values = {"changes": state.changes, "second": opened, "is_readable": isinstance(state.cache, Cache)}
+    head = pa.table({"head": [json.dumps(values)]})
+    blocks = encode_all([head, state.kept, *_tables_of(state.cache)])
     return StoredBroker(state.high_us, state.done_us, len(state.kept), state.untold_us, blocks)
 
 
 def decode_broker(name: str, stored: StoredBroker) -> BrokerState:
-    """The state that was encoded, of the broker of that name."""
+    """The state that was encoded, of the broker of that name, the cache in the form in which it was."""
     tables = decode_all(stored.blocks)
     (head,) = next(tables)["head"].to_pylist()
     kept, values = next(tables), json.loads(head)
     second = values["second"]
     return BrokerState(
         name,
-        cache_of(tables),
+        _cache_of(tables, is_readable=values["is_readable"]),
         stored.high_us,
         stored.done_us,
         kept,
@@ -109,6 +112,22 @@ def decode_broker(name: str, stored: StoredBroker) -> BrokerState:
         values["changes"],
         stored.untold_us,
     )
+
+
+def _tables_of(cache: AnyCache) -> list[pa.Table]:
+    if isinstance(cache, Cache):
+        return tables_of(cache)
+    from headgate.cache.stored_arrays import tables_of_arrays  # noqa: PLC0415  loads the compiler
+
+    return tables_of_arrays(cache)
+
+
+def _cache_of(tables: Iterator[pa.Table], *, is_readable: bool) -> AnyCache:
+    if is_readable:
+        return cache_of(tables)
+    from headgate.cache.stored_arrays import arrays_of_tables  # noqa: PLC0415  loads the compiler
+
+    return arrays_of_tables(tables)
 
 
 def encode_state(state: SlotState) -> bytes:

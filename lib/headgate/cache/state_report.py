@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
+from headgate.cache.forms import AnyCache, topics_and_cursors
 from headgate.cache.horizon import state as of_horizon
 from headgate.cache.horizon.state import SlotState, decode_line, decode_shard, is_of_shards
 from headgate.cache.state import NEVER, StoredBroker, decode_broker, decode_state, is_of_caches
-from headgate.core.cache.broker import Cache
 
 REPORT = pa.schema(
     [
@@ -82,16 +82,10 @@ def _row(name: str, stored: StoredBroker) -> dict[str, Any]:
     }
 
 
-def _held(cache: Cache) -> dict[str, Any]:
+def _held(cache: AnyCache) -> dict[str, Any]:
     totals = cache.totals()
-    values = (
-        totals["bytes"],
-        totals["entries"],
-        len(cache.topics),
-        sum(len(topic.cursors.by_name) for topic in cache.topics.values()),
-        totals["hits"],
-        totals["misses"],
-    )
+    size = (totals["bytes"], totals["entries"])
+    values = (*size, *topics_and_cursors(cache), totals["hits"], totals["misses"])
     return dict(zip(_HELD, values, strict=True))
 
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from headgate.cache.feeding import Feed, feed_rows
 from headgate.cache.run import BrokerRun
 from headgate.cache.schemas import EVICTIONS, METRICS
 from headgate.cache.seconds import SECOND_US
@@ -19,12 +18,12 @@ from headgate.throttle.schemas import DEAD_LETTERS
 class CacheRules:
     """What every key goes by. hold_back_us: how far a row may be behind the highest time of its broker's rows.
 
-    evictions: whether each entry that left is told.
+    evictions: whether each entry that left is told. kernel: the form of the rules, numba or python.
     """
 
     hold_back_us: int = 0
     evictions: bool = False
-    feed: Feed = feed_rows
+    kernel: str = "numba"
 
 
 class Told(NamedTuple):
@@ -41,16 +40,16 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     A row that comes behind the watermark is late only where the rules say so: if a row after it was accepted. The open
     second is told of with a finish, and where time has come past its end without rows; later rows of it tell of it
     again.
-    `state` is changed in place. Source: entry-cache 2, 4, 13
+    `state` is changed in place. Raises InvalidArgument as `BrokerRun`. Source: entry-cache 2, 4, 13
     """
     rows, finish = due(state, arrived, time, rules.hold_back_us)
-    run = BrokerRun(state, changes, rules.feed)
+    run = BrokerRun(state, changes, evictions=rules.evictions)
     run.take(rows)
     second = state.second
     if finish or (second is not None and state.done_us >= (second.number + 1) * SECOND_US):
         run.tell()
     return Told(
         pa.Table.from_pylist(run.metrics, METRICS),
-        pa.Table.from_pylist(run.evictions if rules.evictions else [], EVICTIONS),
+        pa.concat_tables([EVICTIONS.empty_table(), *run.evictions]),
         pa.Table.from_pylist(run.letters, DEAD_LETTERS),
     )

@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from headgate.cache.columns import packed
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Kind, Row
-from headgate.core.cache.settings import CacheSettings
+from headgate.core.cache.rows import Row
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.types import NONE
 from headgate.core.numbers import MIN
@@ -45,14 +44,6 @@ def feed_arrays(
                 letters.append((_REASONS[rows.rows["dead"][place]], next(rows_in(batch.slice(place, 1)))))
     gauges.look(cache.current_bytes, cache.pinned_bytes())
     return gauges
-
-
-def warm_up() -> None:
-    """Compile the array form (40 s, once in an installation), or load it, before the first run needs it."""
-    cache = ArrayCache(CacheSettings.of({}))
-    cache.feed(Row(0, 0, Kind.ADD, "t", None, 0, 0, 1, (1,)))
-    cache.advance(1)
-    cache.finished_bytes()
 
 
 def _part(rows: PackedRows, start: int, end: int) -> PackedRows:

@@ -14,11 +14,11 @@ from deltalake.exceptions import DeltaError
 from pyspark import InheritableThread, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.cache.forms import warm_up
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import TableError
-from headgate.sizing.arrays import warm_up
 from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import measure, summed

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.state import GroupState
 
 from headgate.cache.clock import Clock, now
 from headgate.cache.control import check_streaming, conf_row, tick_row
+from headgate.cache.forms import kernel_for, warm_up
 from headgate.cache.horizon import state as of_horizon
 from headgate.cache.horizon.key_operator import step_key as step_shards
 from headgate.cache.horizon.meeting import horizons_of, metrics_of
@@ -85,7 +86,7 @@ class CacheOperator:
         frames: Iterator[pd.DataFrame],
         state: GroupState,
     ) -> Iterator[pd.DataFrame]:
-        freeze_what_is_loaded()
+        load_rules(self.rules.kernel)
         if self.mode is Mode.HORIZON:
             shards = of_horizon.decode_state(*state.get) if state.exists else of_horizon.SlotState()
             out = step_shards(shards, blocks_in(frames), self.rules)
@@ -98,8 +99,13 @@ class CacheOperator:
 
 
 @cache
-def freeze_what_is_loaded() -> None:
-    """Once in a worker's life: see `operator.loaded_engine`."""
+def load_rules(kernel: str) -> None:
+    """The form of the rules of that name, compiled or loaded whole, once in a worker's life.
+
+    What is loaded by then is taken out of sight of Python's garbage collector: see `operator.loaded_engine`.
+    """
+    if kernel != "python":
+        warm_up()
     gc.freeze()
 
 
@@ -171,7 +177,8 @@ class CacheRun:
             horizons = self._appended("cache_horizons").mapInArrow(partial(pack_horizons, shards), PACKED)
             packed = packed.unionByName(items).unionByName(horizons)
         hold_back_us = self._conf.settings.input.hold_back_ms * MICROSECONDS_OF_MS
-        rules = CacheRules(hold_back_us, evictions=self._job.evictions)
+        kernel = kernel_for(self._conf.cache, self._conf.settings.operator.kernel)
+        rules = CacheRules(hold_back_us, evictions=self._job.evictions, kernel=kernel)
         return packed.transform(apply_operator, CacheOperator(rules, self._settings.mode))
 
     def _appended(self, name: str) -> DataFrame:

@@ -75,7 +75,7 @@ class SlotRun:
 
     def limit_of(self, broker: str) -> int:
         """Bytes that its cache may hold."""
-        return decode_broker(broker, self.state.brokers[broker]).cache.store.limit.max_bytes
+        return decode_broker(broker, self.state.brokers[broker]).cache.settings.max_bytes
 
     def reasons(self) -> list[str]:
         return [row["reason"].split(":")[0] for row in self.told["dead_letters"]]

@@ -1,9 +1,12 @@
 """What the state of a slot says of its caches, and how it is printed."""
 
+import pytest
+
 from headgate.cache.horizon.state import VERSION as HORIZON_VERSION
 from headgate.cache.horizon.state import encode_state as encode_slot
 from headgate.cache.state import VERSION, encode_state
 from headgate.cache.state_report import are_of_caches, cache_report
+from headgate.cache.step import CacheRules
 from headgate.report.state_screen import json_lines, state_lines
 from headgate.throttle.state import KeyState
 from headgate.throttle.state import encode_state as encode_throttle_state
@@ -14,8 +17,10 @@ OPEN = event("open", 10, 0, cursor="c", entry=0)
 ADD = event("add", 20, 1, entry=0, count=1, sizes=[100])
 
 
-def test_a_row_a_cache_in_the_order_of_brokers() -> None:
-    slot = begun({MAX_BYTES: 1000, "headgate.cache.policy": "lru"}).rows(OPEN, ADD, OPEN | {"broker": "a"})
+@pytest.mark.parametrize("kernel", ["numba", "python"])
+def test_a_row_a_cache_in_the_order_of_brokers(kernel: str) -> None:
+    values = {MAX_BYTES: 1000, "headgate.cache.policy": "lru"}
+    slot = begun(values, CacheRules(kernel=kernel)).rows(OPEN, ADD, OPEN | {"broker": "a"})
     states = [(VERSION, encode_state(begun({}).state)), (VERSION, encode_state(slot.state))]
     names = ("broker", "policy", "limit_bytes", "used_bytes", "entries", "topics", "cursors", "waiting")
     report = cache_report(states)

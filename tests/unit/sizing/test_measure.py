@@ -4,6 +4,7 @@ from itertools import islice
 
 import pytest
 
+from headgate.cache.forms import warm_up
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
@@ -12,7 +13,6 @@ from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.cache.workload import generate
 from headgate.core.kernels.cache.limits import POLICIES
 from headgate.sizing import measure as measuring
-from headgate.sizing.arrays import warm_up
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, measure, summed
 from headgate.sizing.trace import batches_of

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from headgate.cache.feeding import rows_of
 from headgate.cache.horizon.schemas import ITEMS, Mark
 from headgate.cache.letters import letter_of
-from headgate.cache.run import rows_of
 from headgate.cache.schemas import ROWS
 from headgate.cache.seconds import SECOND_US
 from headgate.cache.state import NEVER, Change

@@ -9,10 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.feeding import feed_rows
+from headgate.cache.feeding import feed_rows, rows_of
 from headgate.cache.horizon.schemas import ITEMS, Mark
 from headgate.cache.letters import letter_of
-from headgate.cache.run import rows_of
 from headgate.cache.seconds import SECOND_US, opened, told
 from headgate.cache.state import OpenSecond
 from headgate.core.cache.keyed_queue import Horizon

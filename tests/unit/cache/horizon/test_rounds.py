@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.cache.feeding import rows_of
 from headgate.cache.horizon.meeting import horizons_of
 from headgate.cache.horizon.schemas import REPORTS
-from headgate.cache.run import rows_of
 from headgate.cache.schemas import ROWS
 from headgate.cache.step import CacheRules
 from headgate.core.cache.horizon_cache import HorizonCache
