@@ -210,6 +210,28 @@ def test_a_broker_that_goes_quiet_in_live_input_is_told_of(spark: SparkSession, 
     assert 20 > len(tables.read("cache_control"))
 
 
+def parsed(spark: SparkSession, path: Path, table: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a Delta table with these columns, in the order of their time."""
+    write_deltalake(str(path), pa.table(table))
+    settings = InputSettings()
+    raw = read_raw(spark, settings, str(path), "delta", once=True, columns=COLUMNS)
+    return sorted(raw.transform(parse_events, settings).toArrow().to_pylist(), key=lambda row: row["event_time_us"])
+
+
+def test_lists_of_whole_numbers_stay_lists_and_odd_ones_are_shown(spark: SparkSession, tmp_path: Path) -> None:
+    sizes = [[5, 6], None, [], [1, None], [-1], [7]]
+    table = {
+        "event_time": [at(number) for number in range(len(sizes))],
+        "seq": list(range(len(sizes))),
+        "broker": ["b"] * len(sizes),
+        "kind": ["add"] * len(sizes),
+        "sizes": pa.array(sizes, pa.list_(pa.int32())),
+    }
+    rows = parsed(spark, tmp_path / "table", table)
+    assert sizes == [row["sizes"] for row in rows]
+    assert [False, False, True, True, True, False] == [row["raw"] is not None for row in rows]
+
+
 def test_typed_columns_are_read_or_become_values_out_of_range(spark: SparkSession, tmp_path: Path) -> None:
     """Of any type that a table may have; a null stays one, and what a row needs is for the rules to say."""
     table = {
@@ -219,16 +241,13 @@ def test_typed_columns_are_read_or_become_values_out_of_range(spark: SparkSessio
         "kind": ["add", "conf", "close"],
         "ledger": [1.0, 1.5, None],
         "count": [True, None, False],
-        "sizes": pa.array([[5, 6], None, []], pa.list_(pa.int32())),
+        "sizes": pa.array([[5.0, 6.0], None, []], pa.list_(pa.float64())),
         "conf": pa.array([None, [(MAX_BYTES, "5"), (TTL, "true")], None], pa.map_(pa.string(), pa.string())),
     }
-    write_deltalake(str(tmp_path / "table"), pa.table(table))
-    settings = InputSettings()
-    raw = read_raw(spark, settings, str(tmp_path / "table"), "delta", once=True, columns=COLUMNS)
-    rows = sorted(raw.transform(parse_events, settings).toArrow().to_pylist(), key=lambda row: row["event_time_us"])
+    rows = parsed(spark, tmp_path / "table", table)
     names = ("seq", "topic", "ledger", "entry", "count", "sizes", "conf")
     assert [
-        (0, None, 1, None, -1, "[5,6]", None),
+        (0, None, 1, None, -1, "[5.0,6.0]", None),
         (1, None, -1, None, None, None, f'{{"{MAX_BYTES}":5,"{TTL}":true}}'),
         (2, None, None, None, -1, "[]", None),
     ] == [tuple(row[name] for name in names) for row in rows]

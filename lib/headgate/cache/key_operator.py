@@ -32,8 +32,9 @@ def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> li
     arrived = gather(ROWS, by_kind["rows"])
     out: list[Block] = []
     progress: list[dict[str, Any]] = []
-    for broker in _concerned(state, arrived, time):
-        rows = arrived.filter(pc.equal(arrived["broker"], broker))
+    named = pc.unique(arrived["broker"]).to_pylist()
+    for broker in _concerned(state, named, time):
+        rows = arrived if named == [broker] else arrived.filter(pc.equal(arrived["broker"], broker))
         kept, told = _advanced(state, broker, rows, time, rules)
         state.brokers[broker] = encode_broker(kept)
         out += _blocks(told)
@@ -47,11 +48,10 @@ def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> li
     return out + [Block("dead_letters", 0, block) for block in by_kind["dead_letters"]]
 
 
-def _concerned(state: SlotState, arrived: pa.Table, time: Time) -> Iterator[str]:
+def _concerned(state: SlotState, named: Iterable[str], time: Time) -> list[str]:
     """Brokers that rows came for, and those that a time lets go on, in the order of their names."""
-    named = set(pc.unique(arrived["broker"]).to_pylist())
-    named |= {broker for broker, stored in state.brokers.items() if time.at_us != NEVER and _waits(stored)}
-    yield from sorted(named)
+    waiting = {broker for broker, stored in state.brokers.items() if time.at_us != NEVER and _waits(stored)}
+    return sorted(waiting.union(named))
 
 
 def _waits(stored: StoredBroker) -> bool:

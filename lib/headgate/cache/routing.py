@@ -77,6 +77,14 @@ def sizes_of(texts: pa.ChunkedArray) -> pa.Array:
     return lists.take(pa.array(codes, mask=codes < 0))
 
 
+def lists_of(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Lists of sizes as they came; no sizes at all where one of them is null."""
+    if not any(chunk.values.null_count for chunk in lists.chunks):
+        return lists
+    sizes = [None if one is None else [] if None in one else one for one in lists.to_pylist()]
+    return pa.chunked_array([pa.array(sizes, pa.list_(pa.int64()))])
+
+
 def _sizes(text: str) -> list[int]:
     try:
         value: Any = json.loads(text)
@@ -98,6 +106,6 @@ def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
         return
     brokers, codes = encoded(rows["broker"])
     slots = np.array([place_of(broker) % SLOTS for broker in brokers.to_pylist()], np.int64)[codes]
-    sizes = sizes_of(rows["sizes"])
+    sizes = (lists_of if pa.types.is_list(rows["sizes"].type) else sizes_of)(rows["sizes"])
     columns = [sizes if name == "sizes" else rows[name] for name in ROWS.names]
     yield from blocks_by_key(pa.table(columns, ROWS), slot_keys(SLOTS), slots, "rows")

@@ -22,7 +22,7 @@ SIZES = r"^\s*\[\s*\d+\s*(,\s*\d+\s*)*\]\s*\z"
 
 
 def parse_events(raw: DataFrame, settings: InputSettings) -> DataFrame:
-    """Rows of sources.read_raw with `cache.schemas.COLUMNS` to ROWS, with sizes as JSON texts, and `defect`.
+    """Rows of sources.read_raw with `cache.schemas.COLUMNS` to ROWS, with sizes as lists or JSON texts, and `defect`.
 
     defect: why a row has no place in the order, null for others; file where the raw rows have it.
     """
@@ -33,9 +33,9 @@ def parse_events(raw: DataFrame, settings: InputSettings) -> DataFrame:
     numbers = {name: integer(name, types[name]) for name in NUMBERS}
     wrong_name = {name: _is_wrong_name(name, types) for name in NAMES}
     wrong_number = {name: F.col(name).isNotNull() & numbers[name].isNull() for name in NUMBERS}
-    sizes = _json_text("sizes", types)
+    sizes, wrong_sizes = _sizes(types)
     is_odd = F.lit(False)
-    for wrong in (*wrong_name.values(), *wrong_number.values(), ~sizes.rlike(SIZES), ~F.col("kind").isin(*PLAIN_KINDS)):
+    for wrong in (*wrong_name.values(), *wrong_number.values(), wrong_sizes, ~F.col("kind").isin(*PLAIN_KINDS)):
         is_odd |= F.coalesce(wrong, F.lit(False))
     defect = _defect(settings, types, time)
     columns = {
@@ -55,6 +55,17 @@ def parse_events(raw: DataFrame, settings: InputSettings) -> DataFrame:
 
 def _shown(text: Column) -> Column:
     return F.make_valid_utf8(F.substring(text, 1, RAW_CHARACTERS))
+
+
+def _sizes(types: dict[str, T.DataType]) -> tuple[Column, Column]:
+    """Lists of whole numbers as they are, else JSON texts; and where they can be no sizes (null: there are none)."""
+    kind = types["sizes"]
+    if not (isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.IntegralType)):
+        text = _json_text("sizes", types)
+        return text, ~text.rlike(SIZES)
+    lists = F.col("sizes").cast("array<bigint>")
+    has_null = F.array_contains(lists, F.lit(-1).cast("bigint")).isNull()
+    return lists, lists.isNotNull() & ((F.size(lists) == 0) | has_null | (F.array_min(lists) < 0))
 
 
 def _json_text(name: str, types: dict[str, T.DataType]) -> Column:

@@ -4,9 +4,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headgate.cache.schemas import ROWS
 from headgate.cache.step import CacheRules
+from headgate.cache.watermark import in_order
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
@@ -211,3 +216,11 @@ def test_brokers_that_nothing_came_for_stay_as_bytes() -> None:
 def test_rows_before_any_conf_are_an_error() -> None:
     with pytest.raises(StateError, match="before the conf"):
         SlotRun().rows(OPEN)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 2)), max_size=8))
+def test_rows_are_in_order_however_they_came(places: list[tuple[int, int, int]]) -> None:
+    """By time, number and then the rest of a row, also where nothing has to be done for it."""
+    table = pa.Table.from_pylist([add(t_us, seq, entry) for t_us, seq, entry in places], ROWS)
+    names = ("event_time_us", "seq", "entry")
+    assert sorted(places) == [tuple(row[name] for name in names) for row in in_order(table).to_pylist()]

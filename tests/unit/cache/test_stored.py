@@ -6,7 +6,7 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
-from headgate.cache.routing import sizes_of
+from headgate.cache.routing import lists_of, sizes_of
 from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
 from headgate.cache.stored import cache_of, tables_of
 from headgate.core.cache.broker import Cache
@@ -54,3 +54,9 @@ def test_sizes_are_lists_of_whole_numbers_or_none_at_all() -> None:
     texts = ["[1]", " [ 1 , 2 ]", None, "1", "[1.0]", '["1"]', "[true]", "[1", f"[{2**63}]", "[]", "[0]", "[1]"]
     expected = [[1], [1, 2], None, [], [], [], [], [], [], [], [0], [1]]
     assert expected == sizes_of(pa.chunked_array([texts])).to_pylist()
+
+
+def test_lists_of_sizes_are_taken_as_they_are_but_for_those_with_a_null() -> None:
+    lists = pa.chunked_array([[[1, 2], None, []], [[3, None], [4]]], pa.list_(pa.int64()))
+    assert [[1, 2], None, [], [], [4]] == lists_of(lists).to_pylist()
+    assert lists_of(lists.slice(0, 3)).to_pylist() == lists.slice(0, 3).to_pylist()
