@@ -1,7 +1,6 @@
 """Where rows of the job meet the rules, in readable form; `array_feeding` is the other one."""
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -23,15 +22,6 @@ class Fed(NamedTuple):
     dead: list[tuple[int, DeadReason]]
     topics: set[str]
     evictions: pa.Table
-
-
-class FedRows(NamedTuple):
-    """What rows did in readable form. dead: the place of each refused row, and why. removed: entries that left, with
-    the place of the row that they left with.
-    """
-
-    dead: list[tuple[int, DeadReason]]
-    removed: list[tuple[int, Removed]]
 
 
 class Feeding(Protocol):
@@ -63,31 +53,25 @@ class RowsOneByOne:
 
     def feed(self, start: int, end: int) -> Fed:
         """Feed the rows of these places."""
-        rows = self._rows[start:end]
-        fed = feed_rows(self._cache, rows)
-        dead = {at for at, _ in fed.dead}
-        topics = {row.topic for at, row in enumerate(rows) if row.topic is not None and at not in dead}
-        topics.update(gone.topic for _, gone in fed.removed)
-        removed = fed.removed if self._is_told else []
-        told = [eviction_row(self._broker, gone, rows[at].t_us, rows[at].seq) for at, gone in removed]
-        return Fed([(start + at, why) for at, why in fed.dead], topics, pa.Table.from_pylist(told, EVICTIONS))
+        dead: list[tuple[int, DeadReason]] = []
+        topics: set[str] = set()
+        evictions: list[dict[str, Any]] = []
+        for place in range(start, end):
+            row = self._rows[place]
+            told = self._cache.feed(row)
+            if told.dead is not None:
+                dead.append((place, told.dead))
+            elif row.topic is not None:
+                topics.add(row.topic)
+            if told.removed:
+                topics.update(gone.topic for gone in told.removed)
+                if self._is_told:
+                    evictions += [eviction_row(self._broker, gone, row.t_us, row.seq) for gone in told.removed]
+        return Fed(dead, topics, pa.Table.from_pylist(evictions, EVICTIONS))
 
     def row(self, place: int) -> Row:
         """The row at a place."""
         return self._rows[place]
-
-
-def feed_rows(cache: Cache, rows: Sequence[Row]) -> FedRows:
-    """Feed the rows one by one, in plain Python."""
-    dead: list[tuple[int, DeadReason]] = []
-    removed: list[tuple[int, Removed]] = []
-    for place, row in enumerate(rows):
-        told = cache.feed(row)
-        if told.dead is not None:
-            dead.append((place, told.dead))
-        if told.removed:
-            removed += [(place, gone) for gone in told.removed]
-    return FedRows(dead, removed)
 
 
 def eviction_row(broker: str, gone: Removed, t_us: int, seq: int | None) -> dict[str, Any]:

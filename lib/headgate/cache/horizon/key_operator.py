@@ -16,7 +16,7 @@ from headgate.cache.horizon.schemas import HORIZONS, ITEMS, PARTS, REPORTS
 from headgate.cache.horizon.shard_run import ShardRun, ShardState
 from headgate.cache.horizon.state import SlotState, decode_line, decode_shard, encode_line, encode_shard
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
-from headgate.cache.schemas import EVICTIONS, PROGRESS, ROWS
+from headgate.cache.schemas import PROGRESS, ROWS
 from headgate.cache.state import NEVER
 from headgate.cache.step import CacheRules
 from headgate.cache.watermark import Time
@@ -46,7 +46,7 @@ def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> li
         heard = {name for table in tables["progress"] for name in table["broker"].to_pylist()}
         rest = [_progress(decode_line(name, state.lines[name]), 0, ()) for name in state.lines if name not in heard]
         tables["progress"].append(pa.Table.from_pylist(rest, PROGRESS))
-    told = ((kind, pa.concat_tables(of_kind)) for kind, of_kind in tables.items())
+    told = ((kind, pa.concat_tables(of_kind)) for kind, of_kind in tables.items() if of_kind)
     out = [Block(kind, len(table), encode(table)) for kind, table in told if len(table)]
     return out + [Block("dead_letters", 0, block) for block in by_kind["dead_letters"]]
 
@@ -86,13 +86,13 @@ def _shards(
             if stored is None
             else decode_shard(broker, number, stored)
         )
-        run = ShardRun(shard)
+        run = ShardRun(shard, evictions=rules.evictions)
         if place in met:
             run.meet(met[place])
         run.play(its_items)
         state.shards[place] = encode_shard(shard)
         tables["parts"].append(pa.Table.from_pylist(run.parts, PARTS))
-        tables["evictions"].append(pa.Table.from_pylist(run.evictions if rules.evictions else [], EVICTIONS))
+        tables["evictions"] += run.evictions
         tables["dead_letters"].append(pa.Table.from_pylist(run.letters, DEAD_LETTERS))
         tables["reports"].append(pa.Table.from_pylist(run.reports, REPORTS))
 

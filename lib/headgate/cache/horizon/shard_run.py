@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.feeding import feed_rows, rows_of
+from headgate.cache.feeding import RowsOneByOne, eviction_row
 from headgate.cache.horizon.schemas import ITEMS, Mark
 from headgate.cache.letters import letter_of
+from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, opened, told
 from headgate.cache.state import OpenSecond
 from headgate.core.cache.keyed_queue import Horizon
@@ -59,14 +60,16 @@ class ShardState:
 class ShardRun:
     """All shards of a broker go through the same marks, and wait at the same ones.
 
-    Attributes: `parts`, `evictions`, `letters`, `reports`, rows of PARTS, EVICTIONS, DEAD_LETTERS and REPORTS.
+    Arguments: `state`, changed in place; `evictions`, whether those are told.
+    Attributes: `parts`, `letters`, `reports`, rows of PARTS, DEAD_LETTERS and REPORTS; `evictions`, tables of them.
     """
 
-    def __init__(self, state: ShardState) -> None:
+    def __init__(self, state: ShardState, *, evictions: bool) -> None:
         self._state = state
         self._cache = state.cache
         self.parts: list[dict[str, Any]] = []
-        self.evictions: list[dict[str, Any]] = []
+        self._are_told = evictions
+        self.evictions: list[pa.Table] = []
         self.letters: list[dict[str, Any]] = []
         self.reports: list[dict[str, Any]] = []
 
@@ -115,17 +118,14 @@ class ShardRun:
         """Rows of the open second."""
         if not len(items):
             return
-        rows = rows_of(items)
-        fed = feed_rows(self._cache, rows)
+        rows = RowsOneByOne(self._cache, self._state.broker, items, is_told=self._are_told)
+        fed = rows.feed(0, len(items))
         for at, reason in fed.dead:
             where = {name: items[name][at].as_py() for name in _PLACE}
-            self.letters.append(letter_of(rows[at], where, reason, self._cache.settings))
-        for at, gone in fed.removed:
-            self.evictions.append(self._eviction(gone, rows[at].t_us, rows[at].seq))
-        second, dead = self._state.second, {at for at, _ in fed.dead}
-        assert second is not None  # noqa: S101  a mark opens it
-        second.topics.update(row.topic for at, row in enumerate(rows) if row.topic is not None and at not in dead)
-        second.topics.update(gone.topic for _, gone in fed.removed)
+            self.letters.append(letter_of(rows.row(at), where, reason, self._cache.settings))
+        self.evictions.append(fed.evictions)
+        assert self._state.second is not None  # noqa: S101  a mark opens it
+        self._state.second.topics.update(fed.topics)
 
     def _pass(self, item: Mapping[str, Any]) -> None:
         """A mark."""
@@ -186,11 +186,9 @@ class ShardRun:
 
     def _note(self, removed: Iterable[Removed]) -> None:
         """Entries left with no row."""
-        for gone in removed:
-            self.evictions.append(self._eviction(gone, self._cache.now_us, None))
-            if self._state.second is not None:
-                self._state.second.topics.add(gone.topic)
-
-    def _eviction(self, gone: Removed, t_us: int, seq: int | None) -> dict[str, Any]:
-        named = {"topic": gone.topic, "ledger": gone.ledger, "entry": gone.entry, "cause": gone.cause.value}
-        return {"broker": self._state.broker, "event_time": t_us, "seq": seq, **named}
+        gone = list(removed)
+        if self._are_told and gone:
+            rows = [eviction_row(self._state.broker, one, self._cache.now_us, None) for one in gone]
+            self.evictions.append(pa.Table.from_pylist(rows, EVICTIONS))
+        if self._state.second is not None:
+            self._state.second.topics.update(one.topic for one in gone)

@@ -27,7 +27,7 @@ HORIZON = {"headgate.cache.mode": "horizon"}
 SHARE, ROUND_ROWS, SHARDS = (f"headgate.cache.horizon.{name}" for name in ("roundShare", "roundRows", "shards"))
 VALUES = HORIZON | {MAX_BYTES: 600, TTL_MS: 300, SHARE: 0.5, SHARDS: 3}
 SAME = ("hits", "misses", "storage_bytes", "inserted", "expired", "evicted", "dropped", "invalidated", "requeues")
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=12, deadline=None)
 
 
 def told(slots: Slots) -> tuple[Any, ...]:
