@@ -93,8 +93,15 @@ def test_every_combination_is_what_its_cache_says_of_each_broker(
         (policy, None): sum(wanted[policy, broker] for broker in BROKERS) for policy in ("pip430", "lru", "belady")
     }
     assert found == wanted | together
-    reasons = sorted(row["reason"] for row in rows_of(output, "dead_letters"))
-    assert reasons == ["bad_row", "bad_row", "unknown_kind"]
+    letters = sorted((row["reason"], row["raw"]) for row in rows_of(output, "dead_letters"))
+    assert [raw for _, raw in letters] == [BAD[0], BAD[1], BAD[2]]
+    assert [why.split(",")[0] for why, _ in letters] == [
+        "bad_row: event_time: got never",
+        "bad_row: the line is not a JSON object",
+        "unknown_kind: got 'publish'",
+    ]
+    named = {(row["source"].rpartition("/")[2], row["offset"]) for row in rows_of(output, "dead_letters")}
+    assert named == {(f"{at % 2}.json", at // 2 + 1) for at in map(lines.index, BAD)}
     assert "1 rows of kind conf are left out" in told.out
     assert "6 of 6 runs" in told.out
     assert (output / "report.html").read_text().count("<img") == 5

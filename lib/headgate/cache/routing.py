@@ -5,20 +5,19 @@ Keys are slots, a fixed number of them, so that what conf files say, and time, c
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.cache.parsed import whole_rows
 from headgate.cache.schemas import ROWS
 from headgate.cache.state import NEVER, Change
 from headgate.cache.watermark import Time
-from headgate.core.numbers import MAX, MIN
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
 from headgate.throttle.connection_slots import SLOTS
-from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, blocks_by_key, line_numbers, packed
+from headgate.throttle.routing import DEAD_LETTER_KEY, blocks_by_key, packed
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.slots import place_of, slot_keys
 
@@ -28,19 +27,10 @@ TIME = pa.schema([("at_us", pa.int64()), ("finish", pa.bool_())])
 
 
 def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.cache_parse) in; a block of ROWS a key, and rows that have no place in the order, out.
-
-    Rows with a `file` are its lines, in order, and are counted here.
-    """
-    lines: dict[str, int] = {}
-    for batch in batches:
-        rows = pa.Table.from_batches([batch])
-        if "file" in rows.column_names:
-            numbers = pa.array(line_numbers(rows["file"], lines))
-            rows = rows.set_column(rows.column_names.index("offset"), "offset", numbers)
+    """Parsed rows (spark.cache_parse) in; a block of ROWS a key, and rows that have no place in the order, out."""
+    for rows in whole_rows(batches):
         is_bad = rows["defect"].is_valid()
-        letters = rows.filter(pc.and_(is_bad, pc.not_equal(rows["defect"], BLANK_LINE)))
-        yield packed([*_letters(letters), *_rows(rows.filter(pc.invert(is_bad)))])
+        yield packed([*_letters(rows.filter(is_bad)), *_rows(rows.filter(pc.invert(is_bad)))])
 
 
 def pack_control(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,31 +60,6 @@ def time_in(time: pa.Table) -> Time:
     return Time(at_us, finish == at_us)
 
 
-def sizes_of(texts: pa.ChunkedArray) -> pa.Array:
-    """Lists of sizes out of JSON texts; no sizes at all where a text is no list of whole numbers of 64 bits."""
-    distinct, codes = encoded(texts)
-    lists = pa.array([_sizes(text) for text in distinct.to_pylist()], pa.list_(pa.int64()))
-    return lists.take(pa.array(codes, mask=codes < 0))
-
-
-def lists_of(lists: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Lists of sizes as they came; no sizes at all where one of them is null."""
-    if not any(chunk.values.null_count for chunk in lists.chunks):
-        return lists
-    sizes = [None if one is None else [] if None in one else one for one in lists.to_pylist()]
-    return pa.chunked_array([pa.array(sizes, pa.list_(pa.int64()))])
-
-
-def _sizes(text: str) -> list[int]:
-    try:
-        value: Any = json.loads(text)
-    except ValueError:
-        return []
-    if not isinstance(value, list) or not all(type(size) is int and MIN <= size <= MAX for size in value):
-        return []
-    return value
-
-
 def _letters(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     if len(rows):
         letters = rows.select(["defect", "raw", "source", "offset"]).rename_columns(DEAD_LETTERS.names)
@@ -106,6 +71,4 @@ def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
         return
     brokers, codes = encoded(rows["broker"])
     slots = np.array([place_of(broker) % SLOTS for broker in brokers.to_pylist()], np.int64)[codes]
-    sizes = (lists_of if pa.types.is_list(rows["sizes"].type) else sizes_of)(rows["sizes"])
-    columns = [sizes if name == "sizes" else rows[name] for name in ROWS.names]
-    yield from blocks_by_key(pa.table(columns, ROWS), slot_keys(SLOTS), slots, "rows")
+    yield from blocks_by_key(rows.select(ROWS.names).cast(ROWS), slot_keys(SLOTS), slots, "rows")

@@ -1,18 +1,18 @@
 """One broker's rows through the array form of its cache, a batch at a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from headgate.cache.columns import packed
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Row
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.types import NONE
 from headgate.core.numbers import MIN
 from headgate.sizing.instants import Gauges, Span
-from headgate.sizing.trace import rows_in
+from headgate.sizing.trace import event_at, rows_in
 
 _REASONS = tuple(DeadReason)
 
@@ -21,7 +21,7 @@ def feed_arrays(
     cache: ArrayCache,
     batches: Iterable[pa.RecordBatch],
     span: Span,
-    letters: list[tuple[DeadReason, Row]] | None,
+    letters: list[tuple[DeadReason, Mapping[str, Any]]] | None,
 ) -> Gauges:
     """Feed all rows, and look into the cache at each instant. letters: takes rows that are refused, with their reason.
 
@@ -41,7 +41,7 @@ def feed_arrays(
         cache.feed_rows(_part(rows, start, len(times_us)))
         if letters is not None:
             for place in np.flatnonzero(rows.rows["dead"] != NONE).tolist():
-                letters.append((_REASONS[rows.rows["dead"][place]], next(rows_in(batch.slice(place, 1)))))
+                letters.append((_REASONS[rows.rows["dead"][place]], event_at(batch, place)))
     gauges.look(cache.current_bytes, cache.pinned_bytes())
     return gauges
 

@@ -1,6 +1,6 @@
 """One cache over one broker's rows, and what it came to. The one place where a sweep feeds a cache."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
-from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.limits import refusal_of
@@ -16,7 +15,7 @@ from headgate.errors import InvalidArgument
 from headgate.sizing.arrays import feed_arrays
 from headgate.sizing.combinations import for_sample
 from headgate.sizing.instants import Gauges, Span
-from headgate.sizing.trace import rows_in
+from headgate.sizing.trace import event_at, rows_in
 
 REASONS = (*(reason.value for reason in MissReason), *(cause.value for cause in Cause))
 SCALED = (
@@ -33,7 +32,8 @@ WORK = ("size_passes", "visits", "dead")
 
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 """Gives the rows of one broker as `trace.EVENTS`, in the order of (t, seq); may be asked twice."""
-Letter = Callable[[DeadReason, Row], None]
+Letter = Callable[[DeadReason, Mapping[str, Any]], None]
+"""Is told of a row that is refused, by its columns."""
 
 
 def measure(
@@ -46,38 +46,33 @@ def measure(
     """
     settings = for_sample(settings, every)
     if refusal_of(settings) is None:
-        letters: list[tuple[DeadReason, Row]] = []
+        letters: list[tuple[DeadReason, Mapping[str, Any]]] = []
         with suppress(InvalidArgument):  # numbers that only the readable form can calculate with
             arrays = ArrayCache(settings)
             gauges = feed_arrays(arrays, batches(), span, letters if letter is not None else None)
-            for reason, row in letters:
-                letter(reason, row)  # type: ignore[misc]
+            for told in letters:
+                letter(*told)  # type: ignore[misc]
             return _columns(arrays.totals(), arrays.misses_by_reason(), gauges, every)
     cache = Cache(settings)
     if settings.policy is PolicyName.BELADY:
-        cache.foresee(_rows(batches()))
-    gauges = _fed(cache, _rows(batches()), span, letter)
+        cache.foresee(row for batch in batches() for row in rows_in(batch))
+    gauges = _fed(cache, batches(), span, letter)
     return _columns(cache.totals(), cache.misses_by_reason(), gauges, every)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    for batch in batches:
-        yield from rows_in(batch)
-
-
-def _fed(cache: Cache, rows: Iterable[Row], span: Span, letter: Letter | None) -> Gauges:
+def _fed(cache: Cache, batches: Iterable[pa.RecordBatch], span: Span, letter: Letter | None) -> Gauges:
     """Between rows the cache is advanced to each instant that is looked at, which changes no result."""
     gauges = Gauges()
     feed, next_us, step_us = cache.feed, span.first_us + span.step_us, span.step_us
-    for row in rows:
-        if type(row.t_us) is int:
+    for batch in batches:
+        for place, row in enumerate(rows_in(batch)):
             while next_us <= min(row.t_us, span.last_us):
                 cache.advance(next_us)
                 gauges.look(cache.store.limit.current_bytes, cache.pinned_bytes())
                 next_us += step_us
-        outcome = feed(row)
-        if outcome.dead is not None and letter is not None:
-            letter(outcome.dead, row)
+            outcome = feed(row)
+            if outcome.dead is not None and letter is not None:
+                letter(outcome.dead, event_at(batch, place))
     gauges.look(cache.store.limit.current_bytes, cache.pinned_bytes())
     return gauges
 

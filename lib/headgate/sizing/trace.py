@@ -1,20 +1,36 @@
 """Cache events as files that every run of a sweep reads for itself: one broker a folder, rows in order."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from headgate.cache import schemas as events
+from headgate.cache import schemas
+from headgate.cache.letters import letter_of
+from headgate.cache.parsed import whole_rows
+from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
+from headgate.core.cache.sampling import Cut
+from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 
 COLUMNS = tuple(name for name in Row._fields if name != "conf")
 """Of a row: all but conf, which a sweep sets itself."""
-EVENTS = pa.schema([("t_us", pa.int64()), *(events.EVENTS.field(name) for name in COLUMNS[1:])])
+PLACE = ("raw", "source", "offset")
+"""What dead letters tell of a row beside it."""
+EVENTS = pa.schema([("t_us", pa.int64()), *(schemas.ROWS.field(name) for name in (*COLUMNS[1:], *PLACE))])
+READ = pa.schema([("broker", pa.string()), *EVENTS, ("defect", pa.string())])
+"""Events of all brokers as they were read. defect: why a row has no place in the order of its broker's rows."""
 ROWS_AT_ONCE = 16_384
+
+
+def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Parsed rows (spark.cache_parse) as READ."""
+    for rows in whole_rows(batches):
+        named = rows.rename_columns({"event_time_us": "t_us"})
+        yield from named.select(READ.names).cast(READ).to_batches()
 
 
 def batches_in(folder: str) -> Iterator[pa.RecordBatch]:
@@ -33,31 +49,43 @@ def _nothing(batch: pa.RecordBatch) -> Iterable[None]:
     return [None] * len(batch)
 
 
+def event_at(batch: pa.RecordBatch, place: int) -> dict[str, Any]:
+    """One row by its columns, for who wants to tell of it."""
+    (event,) = batch.slice(place, 1).to_pylist()
+    return event  # type: ignore[no-any-return]
+
+
+def letter_of_event(
+    broker: str, event: Mapping[str, Any], reason: DeadReason, settings: CacheSettings
+) -> dict[str, Any]:
+    """A row of `dead_letters`, as the entry cache's job writes it. event: as `event_at` has it."""
+    row = Row(**{name: event[name] for name in COLUMNS})
+    return letter_of(row, {**event, "broker": broker}, reason, settings)
+
+
 def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """Rows as batches of EVENTS."""
-    waiting: list[Row] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == ROWS_AT_ONCE:
-            yield _batch(waiting)
-            waiting = []
-    if waiting:
-        yield _batch(waiting)
+    """Rows as batches of EVENTS; they came from nowhere."""
+    waiting = iter(rows)
+    while some := list(islice(waiting, ROWS_AT_ONCE)):
+        yield _batch(some, {})
 
 
-def _batch(rows: list[Row]) -> pa.RecordBatch:
-    columns = zip(zip(*rows, strict=True), EVENTS.types, strict=False)  # a row's conf, its last field, is left out
-    return pa.RecordBatch.from_arrays([pa.array(values, kind) for values, kind in columns], schema=EVENTS)
+def cut(sample: Cut, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What the sample has of one broker's EVENTS, which come in their order."""
+    rows = [sample.of(row) for row in rows_in(batch)]
+    kept = pa.array([place for place, row in enumerate(rows) if row is not None], pa.int64())
+    return _batch([row for row in rows if row is not None], {name: batch[name].take(kept) for name in PLACE})
+
+
+def _batch(rows: Sequence[Row], places: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(Row._fields)
+    arrays = {name: pa.array(values, EVENTS.field(name).type) for name, values in zip(COLUMNS, columns, strict=False)}
+    nowhere = {name: pa.nulls(len(rows), EVENTS.field(name).type) for name in PLACE}
+    return pa.RecordBatch.from_pydict({**nowhere, **places, **arrays}, EVENTS)
 
 
 def generated(family: str, seed: int, sizes: str, scale: int) -> Iterator[pa.RecordBatch]:
-    """The made-up traffic of one broker, which is called after the seed (entry-cache 15)."""
+    """The made-up traffic of one broker as READ; the broker is called after the seed (entry-cache 15)."""
     for batch in batches_of(generate(family, seed, sizes, scale)):
-        broker = pa.repeat(f"{family}-{seed}", len(batch))
-        yield batch.add_column(0, pa.field("broker", pa.string()), broker)
-
-
-def written(broker: str, row: Row) -> str:
-    """A row as a dead letter shows it."""
-    values: dict[str, Any] = {name: value for name, value in zip(Row._fields, row, strict=True) if value is not None}
-    return json.dumps({"broker": broker, **values})
+        whole = batch.add_column(0, "broker", pa.repeat(f"{family}-{seed}", len(batch)))
+        yield whole.append_column("defect", pa.nulls(len(batch), pa.string()))

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,14 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.cache.forms import warm_up
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Row
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import TableError
 from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import measure, summed
 from headgate.sizing.schemas import CACHE_SWEEP, TABLES
-from headgate.sizing.trace import batches_in, written
+from headgate.sizing.trace import batches_in, letter_of_event
 from headgate.spark.cache_trace import Generated, StagedTrace, generated_events, read_events, stage
 from headgate.throttle.schemas import DEAD_LETTERS
 
@@ -128,8 +127,8 @@ def _run_tasks(
 def _result(run: Run, span: Span, every: int) -> Iterator[pa.RecordBatch]:
     one, letters = run.combination, list[str]()
 
-    def refused(reason: DeadReason, row: Row) -> None:
-        letters.append(json.dumps({"reason": reason.value, "raw": written(run.broker, row)}))
+    def refused(reason: DeadReason, event: Mapping[str, Any]) -> None:
+        letters.append(json.dumps(letter_of_event(run.broker, event, reason, one.settings)))
 
     began_s = time.process_time()
     measured = measure(

@@ -6,7 +6,7 @@ from itertools import islice
 import pyarrow as pa
 import pytest
 
-from headgate.cache.routing import lists_of, sizes_of
+from headgate.cache.parsed import lists_of, sizes_of
 from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
 from headgate.cache.stored import cache_of, tables_of
 from headgate.core.cache.broker import Cache

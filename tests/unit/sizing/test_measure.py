@@ -14,7 +14,7 @@ from headgate.core.cache.workload import generate
 from headgate.core.kernels.cache.limits import POLICIES
 from headgate.sizing import measure as measuring
 from headgate.sizing.instants import Span
-from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, measure, summed
+from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, Letter, measure, summed
 from headgate.sizing.trace import batches_of
 
 ROWS = list(islice(generate("mixed", 1), 6000))
@@ -29,6 +29,10 @@ def given(rows):
 
 def settings(policy: PolicyName, max_bytes: int = 100_000) -> CacheSettings:
     return CacheSettings.of({"headgate.cache.policy": policy, "headgate.cache.maxBytes": max_bytes})
+
+
+def seqs_of(letters: list[tuple[DeadReason, int]]) -> Letter:
+    return lambda why, event: letters.append((why, event["seq"]))
 
 
 @pytest.mark.parametrize("policy", PolicyName)
@@ -51,17 +55,17 @@ def test_both_forms_of_the_rules_tell_the_same(policy: PolicyName, every: int, m
     """With rows among them that are refused for their form, and by the state."""
     odd = [Row(ROWS[4000].t_us, 10**6, "close", "t0000", "nobody"), Row(ROWS[5000].t_us, 10**7, "read", "t0000")]
     rows = sorted([*ROWS, *odd], key=lambda row: (row.t_us, row.seq))
-    letters: list[tuple[DeadReason, Row]] = []
+    letters: list[tuple[DeadReason, int]] = []
 
     def run() -> dict[str, int | None]:
-        return measure(settings(policy), given(rows), SPAN, every=every, letter=lambda *told: letters.append(told))
+        return measure(settings(policy), given(rows), SPAN, every=every, letter=seqs_of(letters))
 
     by_arrays, told = run(), letters.copy()
     letters.clear()
     monkeypatch.setattr(measuring, "refusal_of", lambda _: "for the test")
     assert run() == by_arrays
     assert letters == told
-    assert [why for why, _ in told] == [DeadReason.UNKNOWN_CURSOR, DeadReason.BAD_ROW]
+    assert told == [(DeadReason.UNKNOWN_CURSOR, 10**6), (DeadReason.BAD_ROW, 10**7)]
 
 
 def test_numbers_that_arrays_cannot_calculate_with_are_left_to_the_readable_form() -> None:
@@ -87,13 +91,11 @@ def test_means_are_over_event_time() -> None:
 
 
 def test_rows_that_are_refused_are_told_and_counted() -> None:
-    told = []
-    rows = [Row(5, 0, "nonsense", "t"), Row(6, 1, "close", "t", "c"), Row(None, 2, "close", "t", "c")]
-    found = measure(settings(PolicyName.LRU), given(rows), Span(5, 6), letter=lambda why, row: told.append((why, row)))
+    told: list[tuple[DeadReason, int]] = []
+    rows = [Row(5, 0, "nonsense", "t"), Row(6, 1, "close", "t", "c"), Row(7, 2, "close", "", "c")]
+    found = measure(settings(PolicyName.LRU), given(rows), Span(5, 7), letter=seqs_of(told))
     assert found["dead"] == 3
-    assert told == list(
-        zip([DeadReason.UNKNOWN_KIND, DeadReason.UNKNOWN_CURSOR, DeadReason.BAD_ROW], rows, strict=True)
-    )
+    assert told == [(DeadReason.UNKNOWN_KIND, 0), (DeadReason.UNKNOWN_CURSOR, 1), (DeadReason.BAD_ROW, 2)]
 
 
 def test_a_sample_stands_for_as_many_entries() -> None:

@@ -59,22 +59,22 @@ def sampled(rows: Iterable[Row], every: int) -> Iterator[Row]:
     A cursor stands where the next entry is that it will read, of those that are kept: a read without any such entry
     changes nothing and is left out. Rows that are no rows stay as they are; rows of kind conf are not changed.
     """
-    return iter(rows) if every == 1 else _Cut(every).rows(rows)
+    cut = Cut(every)
+    return (kept for kept in map(cut.of, rows) if kept is not None)
 
 
-class _Cut:
+class Cut:
+    """What the sample has of each row of one broker, which come in their order."""
+
     def __init__(self, every: int) -> None:
         self._sample = Sample(every)
         self._reads_at: dict[tuple[str, str], Position] = {}
         self._marked_at: dict[tuple[str, str], Position] = {}
 
-    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        for row in rows:
-            cut = self._cut(row) if is_well_formed(row) else row
-            if cut is not None:
-                yield cut
-
-    def _cut(self, row: Row) -> Row | None:
+    def of(self, row: Row) -> Row | None:
+        """The row as far as it is about entries that are kept; None if it is about none."""
+        if self._sample.every == 1 or not is_well_formed(row):
+            return row
         if row.kind in _OF_POSITIONS:
             return self._of_positions(row)
         if row.kind in _OF_CURSORS:

@@ -1,0 +1,58 @@
+"""Events of a sweep as files: what is read of rows, what a sample keeps of them, what dead letters tell."""
+
+import pyarrow as pa
+
+from headgate.cache.schemas import ROWS
+from headgate.core.cache.reasons import DeadReason
+from headgate.core.cache.rows import Row
+from headgate.core.cache.sampling import Cut, sampled
+from headgate.core.cache.settings import CacheSettings
+from headgate.core.cache.workload import generate
+from headgate.sizing.trace import EVENTS, READ, batches_of, cut, event_at, letter_of_event, read, rows_in
+
+PARSED = pa.schema([*(field for field in ROWS if field.name != "sizes"), ("sizes", pa.string())])
+
+
+def parsed(**columns: list) -> pa.RecordBatch:
+    """Rows of a file of JSON lines, as spark.cache_parse gives them."""
+    length = len(columns["seq"])
+    schema = pa.schema([*PARSED, ("defect", pa.string()), ("file", pa.string())])
+    return pa.RecordBatch.from_pydict({name: [None] * length for name in schema.names} | columns, schema)
+
+
+def test_lines_are_counted_across_batches_and_blank_ones_are_no_rows() -> None:
+    first = parsed(seq=[1, None, 2], defect=[None, "blank line", None], file=["f"] * 3, sizes=["[5]", None, None])
+    second = parsed(seq=[None], defect=["bad_row: seq"], file=["f"], raw=["{"])
+    rows = pa.Table.from_batches(list(read([first, second])))
+    assert rows.schema == READ
+    assert rows.select(["seq", "offset", "sizes", "defect"]).to_pylist() == [
+        {"seq": 1, "offset": 1, "sizes": [5], "defect": None},
+        {"seq": 2, "offset": 3, "sizes": None, "defect": None},
+        {"seq": None, "offset": 4, "sizes": None, "defect": "bad_row: seq"},
+    ]
+
+
+def test_a_sample_of_batches_is_that_of_rows_each_with_its_place() -> None:
+    rows = list(generate("mixed", 1))[:20_000]
+    sample, lines, found = Cut(10), iter(range(len(rows))), []
+    for batch in batches_of(rows):
+        offsets = pa.array([next(lines) for _ in range(len(batch))], pa.int64())
+        kept = cut(sample, batch.set_column(EVENTS.names.index("offset"), "offset", offsets))
+        found += zip(rows_in(kept), kept["offset"].to_pylist(), strict=True)
+    assert [row for row, _ in found] == list(sampled(rows, 10))
+    assert all((row.t_us, row.seq) == (rows[line].t_us, rows[line].seq) for row, line in found)
+
+
+def test_a_batch_of_which_a_sample_keeps_nothing_is_empty() -> None:
+    (batch,) = batches_of([Row(5, 0, "read", "t", "c", 0, 0, 1, [1])])
+    assert sum(len(cut(Cut(1000), batch)) for _ in range(1)) == 0
+
+
+def test_a_dead_letter_tells_what_the_job_tells_of_the_row() -> None:
+    batch = parsed(
+        seq=[3], event_time_us=[7], kind=["add"], topic=["t"], ledger=[-1], entry=[0], raw=["text"], source=["f"]
+    )
+    (rows,) = read([batch.set_column(batch.schema.names.index("file"), "file", pa.array(["f"]))])
+    letter = letter_of_event("b", event_at(rows, 0), DeadReason.BAD_ROW, CacheSettings())
+    assert letter["reason"].startswith("bad_row: add needs topic, ledger and entry from 0")
+    assert (letter["raw"], letter["source"], letter["offset"]) == ("text", "f", 1)
