@@ -1,11 +1,15 @@
 """The entry cache in plain Python and on arrays, one thread, on the same rows of the workload generator.
 
 An entry operation is one entry added or read. CPU time; rows are made and packed before, the removal log and the memory
-of miss reasons are off. Both sides take turns in one run and end with equal totals. The curve feeds adds and reads of
-one entry each, with the cache full of so many entries before.
+of miss reasons are off. Both sides take turns in one run and end with equal totals. libCacheSim's LRU, where it is
+installed (extra `compare`), takes the same entry operations as requests, an entry each, from a file that it maps. The
+curve feeds adds and reads of one entry each, with the cache full of so many entries before.
 """
 
+import tempfile
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from time import process_time
 
 import numpy as np
@@ -23,6 +27,8 @@ ENTRY_BYTES = 1024
 CACHED = (1_000, 10_000, 100_000, 1_000_000)
 CURVE_ROWS = 200_000
 KINDS = {"add", "read", "replay_read"}
+REQUEST = np.dtype([("s", "<u4"), ("id", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
+"""A record of libCacheSim's layout oracleGeneral."""
 
 
 def settings_of(policy: str, max_bytes: int) -> CacheSettings:
@@ -64,6 +70,46 @@ class Sides:
         spent = process_time() - start
         self.totals["arrays"] = cache.totals()
         return self._millions / spent
+
+
+class TheirLru:
+    """libCacheSim's LRU on the entries that rows add and read; each run returns millions of them a second."""
+
+    def __init__(self, rows: Sequence[Row], folder: str) -> None:
+        entries = [
+            (row.topic, row.ledger, entry)
+            for row in rows
+            if row.kind in KINDS
+            for entry in range(row.entry, row.entry + (row.count or 1))
+        ]
+        numbers = {entry: number for number, entry in enumerate(dict.fromkeys(entries))}
+        requests = np.zeros(len(entries), REQUEST)
+        requests["id"] = [numbers[entry] for entry in entries]
+        requests["bytes"] = ENTRY_BYTES
+        self._trace = Path(folder, "requests.oracleGeneral.bin")
+        self._trace.write_bytes(requests.tobytes())
+        self._millions = len(entries) / 1e6
+
+    def run(self) -> float:
+        """All requests in one call."""
+        import libcachesim  # noqa: PLC0415  where it is installed
+
+        cache = libcachesim.LRU(2 * MIB_BYTES)
+        reader = libcachesim.TraceReader(str(self._trace), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
+        start = process_time()
+        cache.process_trace(reader)
+        return self._millions / (process_time() - start)
+
+
+def beside_theirs(results: Results, rows: Sequence[Row], repetitions: int) -> None:
+    """Both LRUs on the same entries; a stretch goal, without a bound that has to hold."""
+    with tempfile.TemporaryDirectory() as folder:
+        ours, theirs = Sides("lru", rows), TheirLru(rows, folder)
+        values = interleave({"arrays": ours.arrays, "libCacheSim": theirs.run}, repetitions, warmups=1)
+    results.measure("lru, fanout, 2 MiB, libCacheSim", "M entry operations/s", values["libCacheSim"])
+    results.target(
+        "lru: arrays / libCacheSim (stretch)", "x", ratios(values["arrays"], values["libCacheSim"]), at_least=1
+    )
 
 
 def curve(policy: str, cached: int) -> Callable[[], float]:
@@ -117,6 +163,8 @@ def main() -> int:
             same = sides.totals["python"] == sides.totals["arrays"]
             results.check(f"{policy}: both forms end with equal totals", passed=same)
             equal = equal and same
+        if find_spec("libcachesim"):
+            beside_theirs(results, rows, arguments.repetitions)
         for policy in POLICIES:
             sizes = {f"{cached:,}": curve(policy, cached) for cached in CACHED}
             values = interleave(sizes, max(1, arguments.repetitions // 5), warmups=0)
