@@ -1,41 +1,35 @@
 """The entry cache's query: cache events to the tables of what brokers' caches do (PIP-430)."""
 
-import gc
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.state import GroupState
 
 from headgate.cache.clock import Clock, now
 from headgate.cache.control import check_streaming, conf_row, tick_row
-from headgate.cache.forms import kernel_for, warm_up
-from headgate.cache.horizon import state as of_horizon
-from headgate.cache.horizon.key_operator import step_key as step_shards
+from headgate.cache.forms import kernel_for
 from headgate.cache.horizon.meeting import horizons_of, metrics_of
 from headgate.cache.horizon.routing import pack_horizons, pack_items
 from headgate.cache.horizon.schemas import ITEMS, PARTS, REPORTS
-from headgate.cache.key_operator import step_key
 from headgate.cache.routing import pack_control, pack_rows
 from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, COLUMNS, CONTROL, EVICTIONS, METRICS, PROGRESS
-from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
 from headgate.cache.step import CacheRules
 from headgate.cache.tables import OF_CACHE, OF_HORIZON, WRITTEN
 from headgate.conf import Conf
 from headgate.core.cache.settings import CacheSettings, Mode
 from headgate.errors import StateError
+from headgate.spark.cache_operator import CacheOperator
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.ending import POLL_S
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
-from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import query_id_of, rows_by_kind
 from headgate.spark.sources import appended_rows, path_exists, read_raw
 from headgate.throttle.schemas import DEAD_LETTERS
@@ -68,45 +62,6 @@ class CacheResult:
     late: int
     dead_letters: int
     event_time: datetime | None
-
-
-@dataclass(frozen=True)
-class CacheOperator:
-    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module.
-
-    mode: what a key holds, brokers (exact), or their lines and shards (horizon).
-    """
-
-    rules: CacheRules
-    mode: Mode
-
-    def __call__(
-        self,
-        key: tuple[str],  # noqa: ARG002  a slot's name says nothing
-        frames: Iterator[pd.DataFrame],
-        state: GroupState,
-    ) -> Iterator[pd.DataFrame]:
-        load_rules(self.rules.kernel)
-        if self.mode is Mode.HORIZON:
-            shards = of_horizon.decode_state(*state.get) if state.exists else of_horizon.SlotState()
-            out = step_shards(shards, blocks_in(frames), self.rules)
-            keep(state, of_horizon.VERSION, of_horizon.encode_state(shards))
-        else:
-            kept = decode_state(*state.get) if state.exists else SlotState()
-            out = step_key(kept, blocks_in(frames), self.rules)
-            keep(state, VERSION, encode_state(kept))
-        yield frame_of(out)
-
-
-@cache
-def load_rules(kernel: str) -> None:
-    """The form of the rules of that name, compiled or loaded whole, once in a worker's life.
-
-    What is loaded by then is taken out of sight of Python's garbage collector: see `operator.loaded_engine`.
-    """
-    if kernel != "python":
-        warm_up()
-    gc.freeze()
 
 
 class CacheRun:
