@@ -11,15 +11,15 @@ from functools import partial
 from threading import Event
 
 from headgate.conf import load_conf
-from headgate.report.screen import Screen, terminal_console
-from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
+from headgate.report.cache_screen import CacheScreen
+from headgate.report.screen import terminal_console
+from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.throttle.places import sole_use
 
 DEFAULT_OUTPUT = "output/entry-cache"
-FIRST_BATCH = "the first batch takes some seconds more: workers start, kernels are compiled (40 s) if they are new"
 FORMATS = ("parquet", "json", "csv", "delta", "kafka")
 
 
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry_cache(options: argparse.Namespace, stop: Event) -> int:
-    screen = Screen(terminal_console(), "entry_cache")
+    screen = CacheScreen(terminal_console())
     conf = load_conf(options.conf_dir)
     for warning in conf.warnings:
         screen.say(f"entry_cache: {warning}")
@@ -45,19 +45,12 @@ def entry_cache(options: argparse.Namespace, stop: Event) -> int:
         screen.say(f"entry_cache: starting Spark for the events of {job.input}")
         spark = spark_session("headgate entry cache")
         heed_signals(stop)
-        run = CacheRun(spark, job, conf, partial(tell, screen), stop)
-        screen.say(f"entry_cache: {FIRST_BATCH}")
+        run = CacheRun(spark, job, conf, screen.batch, stop)
+        screen.begin(run.kernel)
         used_up = run.run()
         screen.say(f"Tables (Delta): {job.output}/cache_metrics  cache_evictions  dead_letters  cache_batches")
         close_stores(spark)
     return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
-
-
-def tell(screen: Screen, batch: CacheResult) -> None:
-    """One line a batch that brought something."""
-    if batch.rows or batch.dead_letters:
-        counts = f"rows={batch.rows} late={batch.late} dead_letters={batch.dead_letters}"
-        screen.say(f"batch={batch.batch_id} {counts} event_time={batch.event_time or '-'}")
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

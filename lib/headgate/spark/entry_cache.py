@@ -55,12 +55,13 @@ class CacheJob:
 
 @dataclass(frozen=True)
 class CacheResult:
-    """What one batch brought. event_time: the highest of its rows', None without any."""
+    """What one batch brought. rounds: of mode horizon, those that met. event_time: the highest of its rows' or None."""
 
     batch_id: int
     rows: int
     late: int
     dead_letters: int
+    rounds: int
     event_time: datetime | None
 
 
@@ -103,6 +104,11 @@ class CacheRun:
         """Whether a batch took too long to wait for its end."""
         return self._life.broken_off
 
+    @property
+    def kernel(self) -> str:
+        """The form of the rules that this run uses."""
+        return kernel_for(self._conf.cache, self._conf.settings.operator.kernel)
+
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
         self._say_conf()
@@ -132,8 +138,7 @@ class CacheRun:
             horizons = self._appended("cache_horizons").mapInArrow(partial(pack_horizons, shards), PACKED)
             packed = packed.unionByName(items).unionByName(horizons)
         hold_back_us = self._conf.settings.input.hold_back_ms * MICROSECONDS_OF_MS
-        kernel = kernel_for(self._conf.cache, self._conf.settings.operator.kernel)
-        rules = CacheRules(hold_back_us, evictions=self._job.evictions, kernel=kernel)
+        rules = CacheRules(hold_back_us, evictions=self._job.evictions, kernel=self.kernel)
         return packed.transform(apply_operator, CacheOperator(rules, self._settings.mode))
 
     def _appended(self, name: str) -> DataFrame:
@@ -199,7 +204,8 @@ class CacheRun:
             self.tables.append(name, of_table, query_id, batch_id)
         self._goes_on = any(len(of_table) for of_table in fed_back.values())
         self._clock.take(progress)
-        result = _result(batch_id, of_tables["cache_batches"], len(rows["dead_letters"]))
+        rounds = len(fed_back.get("cache_horizons", ()))
+        result = _result(batch_id, of_tables["cache_batches"], len(rows["dead_letters"]), rounds)
         self._taken += result.rows
         self._on_batch(result)
         self._life.heard(batch_id, result.rows)
@@ -224,6 +230,6 @@ def _numbered(rows: pa.Table, schema: pa.Schema, batch_id: int) -> pa.Table:
     return numbered.select(schema.names)
 
 
-def _result(batch_id: int, batches: pa.Table, dead_letters: int) -> CacheResult:
+def _result(batch_id: int, batches: pa.Table, dead_letters: int, rounds: int) -> CacheResult:
     taken, late = (pc.sum(batches[name]).as_py() or 0 for name in ("rows", "late"))
-    return CacheResult(batch_id, taken, late, dead_letters, pc.max(batches["event_time"]).as_py())
+    return CacheResult(batch_id, taken, late, dead_letters, rounds, pc.max(batches["event_time"]).as_py())
