@@ -15,6 +15,7 @@ from pathlib import Path
 
 from headgate.cache_trace import FORMATS, Layout, convert
 from headgate.cache_trace.layout import TIME_UNITS_NS
+from headgate.core.cache.checks import SIZE_MAX_BYTES
 from headgate.errors import HeadgateError
 
 
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stdout.write(f"{done.requests:,} requests in {done.files} files: {options.output}\n")
     if done.without_size:
         sys.stdout.write(f"{done.without_size:,} requests for 0 bytes left out\n")
+    if done.too_large:
+        sys.stdout.write(f"{done.too_large:,} requests for more than {SIZE_MAX_BYTES:,} bytes left out\n")
     if done.moved:
         sys.stdout.write(f"{done.moved:,} requests moved to the time of the one before them, which was later\n")
     return 0

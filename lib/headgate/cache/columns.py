@@ -8,10 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.cache.checks import COUNT_MAX
+from headgate.core.cache.checks import COUNT_MAX, SIZE_MAX_BYTES
 from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, Kind, Row
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
-from headgate.core.kernels.cache.limits import NUMBER_LIMIT, SIZE_LIMIT_BYTES, TIME_LIMIT_US
+from headgate.core.kernels.cache.limits import NUMBER_LIMIT, TIME_LIMIT_US
 from headgate.core.kernels.cache.types import NONE, ROW
 
 Ints = npt.NDArray[np.int64]
@@ -99,7 +99,7 @@ class _Columns:
     def well_formed(self) -> Flags:
         """Rows that pass the checks 1 of entry-cache 2 but for being late, and fit; those of kind conf do not."""
         flags: Flags = np.logical_and.reduce(self._checks())
-        are_sizes = (self.sizes >= 1) & (self.sizes < SIZE_LIMIT_BYTES)
+        are_sizes = (self.sizes >= 1) & (self.sizes <= SIZE_MAX_BYTES)
         of_rows = self._row_of_size[~are_sizes]
         flags[of_rows[self.are(*WITH_SIZES)[of_rows]]] = False
         return flags
@@ -108,14 +108,13 @@ class _Columns:
         ranges, sized = self.are(*WITH_RANGE), self.are(*WITH_SIZES)
         is_short = (self._lengths == 1) | (self._lengths == self.count)
         at_ledger = self.has_position | self.are(Kind.LEDGER_DELETE)
-        end = self.entry + self.count
         return (
             self.are(*_PLAIN),
-            (np.abs(self.t_us) < TIME_LIMIT_US) & (self.seq >= 0),
+            (self.t_us > -TIME_LIMIT_US) & (self.t_us < TIME_LIMIT_US) & (self.seq >= 0),
             _are_names(self._events["topic"]),
             _are_names(self._events["cursor"]) | ~self.are(*_OF_CURSOR),
             ~at_ledger | ((self.ledger >= 0) & (self.ledger < NUMBER_LIMIT)),
-            ~self.has_position | ((self.entry >= 0) & (end <= NUMBER_LIMIT)),
+            ~self.has_position | ((self.entry >= 0) & (self.entry <= NUMBER_LIMIT - COUNT_MAX)),
             ~ranges | ((self.count >= 1) & (self.count <= COUNT_MAX)),
             ~self.are(*_ONE) | (self.count == 1),
             ~sized | (is_short & (self._lengths > 0)),

@@ -12,6 +12,8 @@ from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Removed, Row
 
 _FIELDS = ROWS.names[: len(Row._fields)]
+_MOST_BRACKETS = 100
+"""In a conf, whose values are none of objects and lists: what is thousands deep can be neither read nor quoted."""
 
 
 class Fed(NamedTuple):
@@ -87,8 +89,8 @@ def rows_of(table: pa.Table) -> list[Row]:
 
 
 def _object(text: str | None) -> Any:
-    """What a JSON text says, None for one that is none: the rules refuse that where they need it."""
-    if text is None:
+    """What a JSON text says, None for one that is none, or too deep: the rules refuse that where they need it."""
+    if text is None or text.count("[") + text.count("{") > _MOST_BRACKETS:
         return None
     try:
         return json.loads(text)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.cache.schemas import ROWS
+from headgate.core.cache.checks import SIZE_MAX_BYTES
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.settings import CacheSettings, CacheSettingsError
@@ -12,7 +13,7 @@ from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 _POSITION = "ledger and entry from 0"
 _RANGE = f"{_POSITION}, count null or 1 to 10000"
 _MAYBE = f"topic, cursor, {_POSITION} or neither, count null or 1"
-_SIZES = "sizes from 1: one for all entries, or one each"
+_SIZES = f"sizes from 1 to {SIZE_MAX_BYTES}: one for all entries, or one each"
 _NEEDS: dict[str, str] = {
     Kind.ADD: f"topic, {_RANGE}, {_SIZES}",
     Kind.OPEN: _MAYBE,
@@ -21,7 +22,7 @@ _NEEDS: dict[str, str] = {
     Kind.CLOSE: "topic, cursor",
     Kind.READ: f"topic, cursor, {_RANGE}, {_SIZES}",
     Kind.REPLAY_ADD: f"topic, cursor, {_RANGE}",
-    Kind.REPLAY_READ: f"topic, cursor, {_POSITION}, count null or 1, one size from 1",
+    Kind.REPLAY_READ: f"topic, cursor, {_POSITION}, count null or 1, one size from 1 to {SIZE_MAX_BYTES}",
     Kind.RELEASE: f"topic, cursor, {_RANGE}",
     Kind.LEDGER_DELETE: "topic, ledger from 0",
     Kind.TOPIC_CLEAR: "topic",

@@ -55,7 +55,7 @@ def _with(rows: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.T
 def _sizes(text: str) -> list[int]:
     try:
         value: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, a number of thousands of digits, brackets thousands deep
         return []
     if not isinstance(value, list) or not all(type(size) is int and MIN <= size <= MAX for size in value):
         return []

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from headgate.cache.schemas import EVENTS
 from headgate.cache_trace.layout import Layout
 from headgate.cache_trace.reading import Requests, read_requests
+from headgate.core.cache.checks import SIZE_MAX_BYTES
 from headgate.errors import ConfError, InputError
 
 WITHOUT_TIME_STEP_US = 1000
@@ -23,11 +24,13 @@ class Conversion:
     """What was made of a trace.
 
     requests: rows written. without_size: requests for 0 bytes, left out as libCacheSim leaves them out.
+    too_large: requests for more bytes than an entry can have (SIZE_MAX_BYTES), left out.
     moved: requests whose time was before that of one ahead of them, which got that one's.
     """
 
     requests: int = 0
     without_size: int = 0
+    too_large: int = 0
     moved: int = 0
     files: int = 0
 
@@ -74,8 +77,9 @@ class _Events:
             sizes = chunk.sizes_bytes
             if sizes is None or self._all_of_one_byte:
                 sizes = np.ones(len(chunk.ids), np.int64)
-            kept = sizes > 0
-            done.without_size += int(len(kept) - kept.sum())
+            done.without_size += int((sizes <= 0).sum())
+            done.too_large += int((sizes > SIZE_MAX_BYTES).sum())
+            kept = (sizes > 0) & (sizes <= SIZE_MAX_BYTES)
             if kept.any():
                 yield self._table(times_us[kept], seqs[kept], chunk.ids[kept], sizes[kept])
 

@@ -86,7 +86,9 @@ def test_sizes_of_rows_that_need_none_are_ignored() -> None:
         Row(1 << 55, 0, "close", "t", "c"),
         Row(1, 0, "mark", "t", "c", 1 << 60, 0),
         Row(1, 0, "mark", "t", "c", 0, 1 << 60),
-        Row(1, 0, "add", "t", None, 0, 0, 1, [1 << 40]),
+        Row(1, 0, "mark", "t", "c", 0, (1 << 63) - 1),
+        Row(-(1 << 63), 0, "close", "t", "c"),
+        Row(1, 0, "add", "t", None, 0, 0, 1, [1 << 31]),
         Row(1, 0, "add", "t", None, 0, 0, 10_001, [1]),
     ],
 )

@@ -20,6 +20,10 @@ ARRAYS, READABLE = (CacheRules(evictions=True, kernel=kernel) for kernel in ("nu
 POLICIES = ("pip430", "lru", "fifo", "sieve", "cursor_distance")
 POLICY = "headgate.cache.policy"
 BEYOND = 1 << 61
+LAST = (1 << 63) - 1
+DEEP = '{"x":' + 980 * "[" + 980 * "]" + "}"
+DEEPER = "[" * 100_000
+WIDE = f'{{"managedLedgerCacheEvictionWatermark": 1{"0" * 400}}}'
 quick = settings(max_examples=60, deadline=None)
 
 
@@ -30,12 +34,14 @@ def odd_rows(draw: Any) -> dict[str, Any]:
     wrong = {
         "topic": st.sampled_from(["", None]),
         "cursor": st.sampled_from(["", None, "new"]),
-        "ledger": st.sampled_from([-1, None, 1, BEYOND]),
-        "entry": st.sampled_from([-1, None, 1 << 58, BEYOND]),
+        "ledger": st.sampled_from([-1, None, 1, BEYOND, LAST]),
+        "entry": st.sampled_from([-1, None, 1 << 58, BEYOND, LAST - 1, LAST]),
         "count": st.sampled_from([None, 0, 2, 3, 10_001]),
-        "sizes": st.sampled_from([None, [], [1, 2], [100, 50, 10], [0, 1, 1], [1 << 41]]),
+        "sizes": st.sampled_from([None, [], [1, 2], [100, 50, 10], [0, 1, 1], [1 << 31], [LAST]]),
         "seq": st.sampled_from([-1, 3]),
-        "conf": st.sampled_from(["{}", "[", '{"headgate.cache.maxBytes": 1152921504606846976}', '{"x": 1}']),
+        "conf": st.sampled_from(
+            ["{}", "[", DEEP, DEEPER, WIDE, '{"headgate.cache.maxBytes": 1152921504606846976}', '{"x": 1}']
+        ),
     }
     name = draw(st.sampled_from(sorted(wrong)))
     return row | {name: draw(wrong[name])}
@@ -93,6 +99,13 @@ def test_rows_of_which_nothing_is_told_leave_no_evictions() -> None:
         assert slot.told["metrics"]
 
 
+@pytest.mark.parametrize("conf", [DEEP, DEEPER, WIDE], ids=["deep", "deeper", "wide"])
+@pytest.mark.parametrize("rules", [ARRAYS, READABLE], ids=["arrays", "readable"])
+def test_a_conf_that_nothing_can_be_made_of_is_a_dead_letter(conf: str, rules: CacheRules) -> None:
+    slot = begun({}, rules).rows(OPEN, event("conf", 10, 1) | {"conf": conf})
+    assert ["bad_row"] == [letter["reason"].split(":")[0] for letter in slot.told["dead_letters"]]
+
+
 OPEN = event("open", 0, 0, cursor="c", entry=0)
 
 
@@ -108,10 +121,9 @@ def form_of(slot: SlotRun) -> type:
     "beyond",
     [
         event("conf", 20, 9, conf={MAX_BYTES: 1 << 60}),
-        event("add", 20, 9, entry=9, sizes=[1 << 41]),
         event("mark", 20, 9, cursor="c", entry=BEYOND),
     ],
-    ids=["limit", "size", "position"],
+    ids=["limit", "position"],
 )
 def test_what_has_no_array_form_goes_on_in_the_readable_one_and_back(beyond: dict[str, Any]) -> None:
     back = [

@@ -52,7 +52,8 @@ def test_state_of_another_version_is_refused() -> None:
 
 def test_sizes_are_lists_of_whole_numbers_or_none_at_all() -> None:
     texts = ["[1]", " [ 1 , 2 ]", None, "1", "[1.0]", '["1"]', "[true]", "[1", f"[{2**63}]", "[]", "[0]", "[1]"]
-    expected = [[1], [1, 2], None, [], [], [], [], [], [], [], [0], [1]]
+    texts.append("[" * 100_000)
+    expected = [[1], [1, 2], None, [], [], [], [], [], [], [], [0], [1], []]
     assert expected == sizes_of(pa.chunked_array([texts])).to_pylist()
 
 

@@ -52,6 +52,12 @@ def test_a_request_for_nothing_is_left_out_and_counted(tmp_path):
     assert 1 == done.without_size
 
 
+def test_a_request_for_more_than_an_entry_can_have_is_left_out_and_counted(tmp_path):
+    done, events = converted(tmp_path, requests.oracle_general([(1, 5, 1 << 31), (2, 6, (1 << 31) - 1)]))
+    assert [(2000000, 1, 0, 6, (1 << 31) - 1)] == short(requests.rows(events))
+    assert 1 == done.too_large
+
+
 def test_a_time_that_falls_is_that_of_the_request_before(tmp_path):
     done, events = converted(tmp_path, requests.oracle_general([(5, 1, 1), (4, 2, 1), (6, 3, 1)]))
     assert [5000000, 5000000, 6000000] == [row.t_us for row in requests.rows(events)]

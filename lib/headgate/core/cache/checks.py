@@ -10,8 +10,10 @@ from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 from headgate.core.numbers import MAX, MIN
+from headgate.core.settings_keys import INT32_MAX
 
 COUNT_MAX = 10_000
+SIZE_MAX_BYTES = INT32_MAX
 
 Check = Callable[[Row], bool]
 
@@ -75,12 +77,12 @@ def _are_at(ledger: object, entry: object, count: Any) -> bool:
 
 
 def _are_sizes(sizes: Any, count: int | None) -> bool:
-    """Whether there is one size, or one for each of the entries."""
+    """Whether there is one size, or one for each of the entries, and their sums stay far below 64 bits."""
     if not isinstance(sizes, list | tuple):
         return False
     if len(sizes) == 1:
-        return type(sizes[0]) is int and 1 <= sizes[0] <= MAX
-    return len(sizes) == count and set(map(type, sizes)) == {int} and min(sizes) >= 1 and max(sizes) <= MAX
+        return type(sizes[0]) is int and 1 <= sizes[0] <= SIZE_MAX_BYTES
+    return len(sizes) == count and set(map(type, sizes)) == {int} and min(sizes) >= 1 and max(sizes) <= SIZE_MAX_BYTES
 
 
 def _add(row: Row) -> bool:

@@ -79,12 +79,11 @@ def _fraction(key: str, default: float, *, from_zero: bool, dynamic: bool = Fals
     """Declare a number up to 1."""
 
     def read(value: object) -> object:
-        if type(value) not in {int, float}:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        # compared before it becomes a float: an integer may be too large for one
+        if not (is_number and 0 <= value <= 1 and (from_zero or value > 0)):  # type: ignore[operator]
             raise ValueError(value)
-        number = float(value)  # type: ignore[arg-type]
-        if not (0 <= number <= 1 and (from_zero or number > 0)):
-            raise ValueError(value)
-        return number
+        return float(value)  # type: ignore[arg-type]
 
     allowed = "a number from 0 to 1" if from_zero else "a number above 0, up to 1"
     return _marked(field(default=default, metadata={"setting": Setting(key, allowed, read, str(default))}), dynamic)

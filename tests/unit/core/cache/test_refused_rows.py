@@ -5,7 +5,7 @@ import pytest
 from headgate.core.cache.rows import Row
 from headgate.core.cache.state import dump
 from headgate.core.numbers import MAX
-from unit.core.cache.traces import TTL, Rows, cache_of
+from unit.core.cache.traces import TTL, WATERMARK, Rows, cache_of
 
 GOOD = {
     "add": Row(5, 9, "add", "a", None, 1, 0, 2, [10]),
@@ -41,6 +41,8 @@ BAD = [
     ("add", {"sizes": []}),
     ("add", {"sizes": [1, 2, 3]}),
     ("add", {"sizes": [1, 0]}),
+    ("add", {"sizes": [1 << 31]}),
+    ("add", {"sizes": [1, 1 << 31]}),
     ("add", {"sizes": [1, 2.0]}),
     ("add", {"sizes": "12"}),
     ("open", {"cursor": ""}),
@@ -53,6 +55,7 @@ BAD = [
     ("read", {"sizes": [1, 2]}),
     ("replay_read", {"count": 2}),
     ("replay_read", {"sizes": [1, 2]}),
+    ("replay_read", {"sizes": [1 << 31]}),
     ("release", {"count": 0}),
     ("ledger_delete", {"ledger": None}),
     ("topic_clear", {"topic": 3}),
@@ -60,6 +63,8 @@ BAD = [
     ("conf", {"conf": {}}),
     ("conf", {"conf": {"nope": 1}}),
     ("conf", {"conf": {TTL: 0}}),
+    ("conf", {"conf": {WATERMARK: 10**400}}),
+    ("conf", {"conf": {WATERMARK: float("nan")}}),
     ("conf", {"conf": {"cacheEvictionByExpectedReadCount": True}}),
 ]
 

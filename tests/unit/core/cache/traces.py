@@ -8,6 +8,7 @@ from headgate.core.cache.settings import CacheSettings
 
 PREFIX = "headgate.cache."
 TTL = "managedLedgerCacheEvictionTimeThresholdMillis"
+WATERMARK = "managedLedgerCacheEvictionWatermark"
 STRATEGY = "cacheEvictionByExpectedReadCount"
 
 

@@ -12,7 +12,7 @@ from headgate.core.cache.state import dump
 from headgate.core.kernels.cache.arrays import rehash_table, with_room
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.filled_pages import FilledPages
-from headgate.core.kernels.cache.limits import NUMBER_LIMIT, SIZE_LIMIT_BYTES, TIME_LIMIT_US, refusal_of
+from headgate.core.kernels.cache.limits import NUMBER_LIMIT, TIME_LIMIT_US, refusal_of
 from headgate.core.kernels.cache.plain import REASONS
 from headgate.core.kernels.cache.run import settle_limits
 from headgate.core.kernels.cache.types import CHUNK, ENTRY, LETTERS, MARK, MISSES, NEVER, NONE, NOTE, REMOVALS
@@ -223,7 +223,7 @@ def _count(counts: Any, by_name: PlainData, names: Any) -> None:
 
 def _fits(plain: PlainData) -> bool:
     """Whether all numbers leave room to calculate in 64 bits, as `limits.fits` says it of rows."""
-    bounds = {TIME_LIMIT_US: _times(plain), NUMBER_LIMIT + 1: _numbers(plain), SIZE_LIMIT_BYTES: _sizes(plain)}
+    bounds = {TIME_LIMIT_US: _times(plain), NUMBER_LIMIT + 1: _numbers(plain)}
     return all(-limit < number < limit for limit, numbers in bounds.items() for number in numbers)
 
 
@@ -250,7 +250,3 @@ def _numbers(plain: PlainData) -> Iterator[int]:
         yield from chain.from_iterable(mark[1:3] for mark in topic["marks"])
         yield from chain.from_iterable(reason[:2] for reason in topic["reasons"])
         yield from chain.from_iterable((*entry[:2], entry[5]) for entry in topic["entries"])
-
-
-def _sizes(plain: PlainData) -> Iterator[int]:
-    return (entry[2] for topic in plain["topics"] for entry in topic["entries"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.receive_buffers import TABLE
-from headgate.core.cache.rows import WITH_SIZES, WITHOUT_LEDGER, Kind, Row
+from headgate.core.cache.rows import WITHOUT_LEDGER, Kind, Row
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName, RangeHits, Release
 from headgate.core.kernels.cache.types import DISTANCE, FIFO, LRU, PIP430, SIEVE
 
@@ -18,7 +18,6 @@ POLICIES = {
 }
 TIME_LIMIT_US = 1 << 55
 NUMBER_LIMIT = 1 << 60
-SIZE_LIMIT_BYTES = 1 << 40
 MEMORY_LIMIT = 1 << 31
 
 
@@ -44,8 +43,6 @@ def refusal_of(settings: CacheSettings) -> str | None:
 def fits(row: Row) -> bool:
     """Whether the numbers of a well-formed row leave room to calculate in 64 bits."""
     if not -TIME_LIMIT_US < row.t_us < TIME_LIMIT_US:
-        return False
-    if row.kind in WITH_SIZES and max(row.sizes) >= SIZE_LIMIT_BYTES:
         return False
     if row.kind in WITHOUT_LEDGER:
         return True
