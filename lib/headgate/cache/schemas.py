@@ -72,6 +72,7 @@ METRICS = pa.schema(
         ("misses_by_reason", COUNTS_BY_NAME),
         ("dead_letters", COUNTS_BY_NAME),
         ("horizon_rounds", pa.int64()),
+        ("horizon_busy_rounds", pa.int64()),
         ("horizon_inflow_share", pa.float64()),
         ("horizon_size_error", pa.float64()),
     ]

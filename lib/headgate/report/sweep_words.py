@@ -57,6 +57,8 @@ def recommendation(advice: Advice) -> Iterator[str]:
         yield f"At {size(now['max_bytes'])}, {_told(advice.keys, now)}: {_effect(advice.keys, now)}."
     else:
         yield f"At {size(now['max_bytes'])} no value of a key saves 1 % of the bytes from storage: leave the keys."
+    if advice.policy is not None:
+        yield _better(f"Policy {advice.policy['policy']}, one of Pulsar's own", advice.policy, advice)
     if advice.size is not None:
         larger = advice.size
         keys = f", with {settings(larger)}" if changes(larger) else ""
@@ -93,16 +95,19 @@ def why(advice: Advice) -> Iterator[str]:
         least = percent(miss_ratio(advice.bound))
         yield f"With the whole future known (belady) {least} would be missed at this size."
     if advice.yardstick is not None:
-        yield (
-            f"A rule that brokers do not have, {advice.yardstick['policy']}, would read "
-            f"{percent(saved(advice.yardstick, advice.keys or now))} fewer bytes from storage at this size"
-            f"{' than the advised keys' if advice.keys is not None else ''}."
-        )
+        yield _better(f"A rule that brokers do not have, {advice.yardstick['policy']}", advice.yardstick, advice)
     if now["mean_pinned_bytes"] is not None and now["mean_bytes"]:
         yield (
             f"The cache holds {size(now['mean_bytes'])} on average, which keep {size(now['mean_pinned_bytes'])} of "
             f"memory: {now['mean_pinned_bytes'] / now['mean_bytes']:.2f} times as much."
         )
+
+
+def _better(what: str, row: RowOfSweep, advice: Advice) -> str:
+    keys = f", with {settings(row)}," if changes(row) else ""
+    fewer = percent(saved(row, advice.keys or advice.present))
+    than = " than the advised keys" if advice.keys is not None else ""
+    return f"{what}{keys} would read {fewer} fewer bytes from storage at this size{than}."
 
 
 def _told(row: RowOfSweep, now: RowOfSweep) -> str:

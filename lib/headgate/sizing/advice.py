@@ -24,6 +24,7 @@ class Advice:
     present: the conf of now. keys: the best change of keys at the present size, under the policy of now. size: the best
     larger size, with the keys that are advised at it. smaller: the smallest size that reads hardly more than now.
     by_size: for each size that was tried, what the keys of now do there, and the best change of them.
+    policy: the best other policy that brokers have, at the present size, where it does better than the advised keys.
     yardstick: the best policy that brokers do not have, at the present size. bound: belady there. reasons: parts of
     what is missed now, largest first.
     """
@@ -33,6 +34,7 @@ class Advice:
     size: RowOfSweep | None
     smaller: RowOfSweep | None
     by_size: Sequence[tuple[RowOfSweep, RowOfSweep]]
+    policy: RowOfSweep | None
     yardstick: RowOfSweep | None
     bound: RowOfSweep | None
     reasons: Sequence[tuple[str, float]]
@@ -45,7 +47,7 @@ def advise(rows: Sequence[RowOfSweep]) -> Advice:
     here = [row for row in rows if row["max_bytes"] == present["max_bytes"]]
     keys = _best([row for row in same_policy if row["max_bytes"] == present["max_bytes"]], present)
     larger = [row for row in same_policy if row["max_bytes"] > present["max_bytes"]]
-    others = [row for row in here if row["policy"] not in (*DEPLOYABLE, PolicyName.BELADY, present["policy"])]
+    others = [row for row in here if row["policy"] not in (PolicyName.BELADY, present["policy"])]
     bounds = [row for row in here if row["policy"] == PolicyName.BELADY]
     return Advice(
         present,
@@ -53,7 +55,8 @@ def advise(rows: Sequence[RowOfSweep]) -> Advice:
         _best(larger, keys or present),
         _enough([row for row in same_policy if not _changes(row)], present),
         list(_by_size(same_policy)),
-        _best(others, keys or present),
+        _best([row for row in others if row["policy"] in DEPLOYABLE], keys or present),
+        _best([row for row in others if row["policy"] not in DEPLOYABLE], keys or present),
         bounds[0] if bounds else None,
         _reasons(present),
     )

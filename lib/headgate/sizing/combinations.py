@@ -120,8 +120,15 @@ def _identity(settings: CacheSettings) -> CacheSettings:
 
 
 def for_sample(settings: CacheSettings, every: int) -> CacheSettings:
-    """The cache for a trace with one entry in so many: as many times smaller, and entries are as many times farther."""
+    """The cache for a trace with one entry in so many: as many times smaller, and entries are as many times farther.
+
+    It remembers as many times fewer reasons: with a whole memory it would know those of reads that are longer ago.
+    """
     if every == 1:
         return settings
-    batch = max(1, settings.distance_batch // every)
-    return replace(settings, max_bytes_override=settings.max_bytes // every, distance_batch=batch)
+    return replace(
+        settings,
+        max_bytes_override=settings.max_bytes // every,
+        distance_batch=max(1, settings.distance_batch // every),
+        reason_memory=-(-settings.reason_memory // every),
+    )

@@ -72,6 +72,17 @@ def test_a_policy_that_no_broker_has_is_compared_with_itself_where_it_is_the_con
     assert (advice.size, advice.yardstick) == (rows[1], rows[2])
 
 
+def test_another_policy_of_pulsar_is_advised_where_it_does_better_than_keys() -> None:
+    other = row(8, 4, 387, policy="by_mark_delete", changed={TTL: 5000})
+    advice = advise([*ROWS, other, row(9, 4, 420, policy="size_proportional")])
+    assert (advice.policy, advice.yardstick) == (other, ROWS[3])
+    assert list(words.recommendation(advice))[1] == (
+        f"Policy by_mark_delete, one of Pulsar's own, with {TTL}=5000, would read 10 % fewer bytes from storage at "
+        "this size than the advised keys."
+    )
+    assert advise([*ROWS, row(8, 4, 428, policy="by_mark_delete")]).policy is None
+
+
 @pytest.mark.parametrize(
     ("size_bytes", "told"),
     [

@@ -113,5 +113,5 @@ def test_every_field_that_a_policy_does_not_read_exists() -> None:
 def test_the_cache_of_a_sample_is_as_many_times_smaller() -> None:
     settings = CacheSettings.of(NOW)
     scaled = for_sample(settings, 10)
-    assert (scaled.max_bytes, scaled.distance_batch) == (4 * MIB_BYTES // 10, 10)
+    assert (scaled.max_bytes, scaled.distance_batch, scaled.reason_memory) == (4 * MIB_BYTES // 10, 10, 410)
     assert for_sample(settings, 1) is settings

@@ -14,7 +14,10 @@ from headgate.core.cache.policies.sharded import Report
 from headgate.core.cache.rounds import goal_bytes, horizon_of
 from headgate.errors import StateError
 
-_OF_ALL = ("size_passes", "peak_bytes", "overshoot_bytes", "horizon_rounds", "horizon_inflow_share")
+_OF_ALL = (
+    *("size_passes", "peak_bytes", "overshoot_bytes"),
+    *("horizon_rounds", "horizon_busy_rounds", "horizon_inflow_share"),
+)
 """What every shard has alike; other numbers of PARTS are sums."""
 _MAPS = ("misses_by_reason", "dead_letters")
 _PLACE = ("broker", "topic", "second", "until", "horizon_size_error")

@@ -16,6 +16,7 @@ from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, opened, told
 from headgate.cache.state import OpenSecond
 from headgate.core.cache.keyed_queue import Horizon
+from headgate.core.cache.rounds import BUSY_SHARE
 from headgate.core.cache.rows import Removed
 from headgate.core.cache.shard import Shard
 from headgate.errors import StateError
@@ -27,10 +28,12 @@ _PLACE = ("broker", "raw", "source", "offset")
 class Met:
     """What came of the rounds so far, of all shards but for left_bytes: what this one kept after the last horizon.
 
-    size_passes: horizons that were applied. goal_bytes, limit_bytes: of the last one.
+    busy_rounds: those that inserted more than BUSY_SHARE of the limit. size_passes: horizons that were applied.
+    goal_bytes, limit_bytes: of the last one.
     """
 
     rounds: int = 0
+    busy_rounds: int = 0
     size_passes: int = 0
     inflow_share: float = 0.0
     peak_bytes: int = 0
@@ -83,6 +86,7 @@ class ShardRun:
             )
         met.rounds += 1
         met.inflow_share = horizon["inserted_bytes"] / max(1, horizon["limit_bytes"])
+        met.busy_rounds += met.inflow_share > BUSY_SHARE
         if horizon["used_bytes"] > met.peak_bytes:
             met.peak_bytes = horizon["used_bytes"]
             met.overshoot_bytes = max(0, met.peak_bytes - horizon["limit_bytes"])
@@ -176,6 +180,7 @@ class ShardRun:
             "peak_bytes": met.peak_bytes,
             "overshoot_bytes": met.overshoot_bytes,
             "horizon_rounds": met.rounds,
+            "horizon_busy_rounds": met.busy_rounds,
             "horizon_inflow_share": met.inflow_share,
             "shard": state.number,
             "left_bytes": met.left_bytes,

@@ -5,13 +5,11 @@ from collections.abc import Iterable
 
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rounds import Round, goal_bytes, horizon_of
+from headgate.core.cache.rounds import BUSY_SHARE, Round, goal_bytes, horizon_of
 from headgate.core.cache.rows import Kind, Outcome, Removed, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.shard import Shard, shard_of
 from headgate.core.cache.topic import Topic
-
-BUSY_SHARE = 0.2
 
 
 class HorizonCache:

@@ -69,6 +69,7 @@ def samples(cache: Cache | HorizonCache) -> Iterator[Sample]:
         yield Sample("headgate_cache_dead_letters_total", count, (("reason", dead.value),))
     if isinstance(cache, HorizonCache):
         yield Sample("headgate_cache_horizon_rounds_total", cache.rounds)
+        yield Sample("headgate_cache_horizon_busy_rounds_total", cache.busy_rounds)
         yield Sample("headgate_cache_horizon_inflow_share", cache.inflow_share)
         yield Sample("headgate_cache_horizon_size_error", cache.size_error)
 

@@ -9,6 +9,9 @@ from headgate.core.cache.policies.sharded import Report
 from headgate.core.cache.rows import WITH_SIZES, Kind, Row
 from headgate.core.cache.settings import CacheSettings
 
+BUSY_SHARE = 0.2
+"""Of the limit; rounds that insert more are counted, as the mode promises nothing of them."""
+
 
 class Round:
     """A slice of the rows that are well formed and in time: its end depends on the rows alone, not on batches.

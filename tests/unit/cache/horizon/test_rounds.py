@@ -58,6 +58,7 @@ def test_shards_together_do_what_the_rules_say(rows: list[dict[str, Any]], more:
             name: last[name] for name in (*SAME, "size_passes", "peak_bytes")
         }
         assert (cache.rounds, cache.inflow_share) == (last["horizon_rounds"], last["horizon_inflow_share"])
+        assert cache.busy_rounds == last["horizon_busy_rounds"]
         assert {str(reason): n for reason, n in cache.dead_letters.items()} == dict(last["dead_letters"])
         assert cache.misses_by_reason() == dict(last["misses_by_reason"])
         gone = Counter((left.topic, left.ledger, left.entry, str(left.cause)) for o in outcomes for left in o.removed)

@@ -55,6 +55,7 @@ def test_horizon_mode_tells_of_its_rounds():
     values = told(cache)
 
     assert values["headgate_cache_horizon_rounds_total",] == 3
+    assert values["headgate_cache_horizon_busy_rounds_total",] == 1
     assert values["headgate_cache_horizon_inflow_share",] == 0
     assert ("headgate_cache_horizon_rounds_total",) not in told(played(cache_of()))
 
