@@ -1,5 +1,6 @@
 """Single operations on arrays emit what readable machines emit, whatever fields hold (throttle-protocol 15)."""
 
+from itertools import product
 from random import Random
 
 import pytest
@@ -84,9 +85,14 @@ def test_operations_with_whatever_they_hold(seed, length, keys):
         assert replayed(readable, [op]) == replayed(arrays, [op]), op
 
 
-@pytest.mark.parametrize("rate", [1, 3, 10**9, MAX])
-@pytest.mark.parametrize("passed_ms", [0, 1, 10**12, MAX])
-@pytest.mark.parametrize("balance", [MIN, -(10**12), 0, MAX])
+LARGEST = [
+    # a million commands each, the most that one row can bring
+    pytest.param(*case, marks=pytest.mark.long if case in {(MIN, MAX, 1), (MIN, MAX, 3)} else ())
+    for case in product([MIN, -(10**12), 0, MAX], [0, 1, 10**12, MAX], [1, 3, 10**9, MAX])
+]
+
+
+@pytest.mark.parametrize(("balance", "passed_ms", "rate"), LARGEST)
 def test_pauses_of_the_largest_numbers(balance, rate, passed_ms):
     opened = [{"op": "connect", "supports": True}, {"op": "open", "producer": 0, "topic": "t"}]
     marked = {"op": "mark", "producer": 0, "trips": [{"reason": 0, "n": 1, "buckets": [[-10, 1]]}]}
