@@ -9,11 +9,12 @@ from threading import Event, Timer
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from headgate.cache.schemas import COLUMNS
+from headgate.cache.schemas import COLUMNS, EVENTS
 from headgate.cache.tables import OF_CACHE
 from headgate.conf import InputSettings, load_conf
 from headgate.errors import ConfError, InputError, StateError
@@ -29,6 +30,7 @@ from integration.cache_events import (
     conf_event,
     events,
     fed,
+    parts,
     results_of,
     write_lines,
     write_table,
@@ -169,6 +171,29 @@ def test_a_conf_file_that_changed_between_two_starts_holds_from_the_next_microse
         last = [row for row in told if row["broker"] == broker and row["topic"] is None][-1]
         same = {"hits", "misses", "evicted", "expired", "size_passes", "entries"}
         assert {name: expected[name] for name in same} == {name: last[name] for name in same}
+
+
+def test_a_file_that_cannot_be_read_is_left_out_and_told_of(spark: SparkSession, tmp_path: Path) -> None:
+    """It begins as its readers expect, and is damaged further on; those before and behind it count."""
+    first, lost, last = parts(events(ROWS), 3)
+    input_ = tmp_path / "in"
+    input_.mkdir()
+    for number, rows in enumerate((first, lost, last)):
+        pq.write_table(pa.Table.from_pylist(rows, EVENTS), input_ / f"part-{number}.parquet")
+    damaged = input_ / "part-1.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    run(spark, conf_in(tmp_path / "conf", ONE_FILE, broker=SMALL), job_in(tmp_path / "out", input_, "parquet"))
+
+    (letter,) = Tables(tmp_path / "out", OF_CACHE).read("dead_letters").to_pylist()
+    assert letter["reason"].startswith("the file cannot be read to its end; rows that are not read are lost: ")
+    assert "part-1.parquet" == Path(letter["source"]).name
+    told = results_of(tmp_path / "out")["metrics"]
+    for broker in BROKERS:
+        expected = fed([*first, *last], broker, SMALL).totals()
+        of_broker = [row for row in told if row["broker"] == broker and row["topic"] is None][-1]
+        assert {name: expected[name] for name in ("hits", "misses", "inserted")} == {
+            name: of_broker[name] for name in ("hits", "misses", "inserted")
+        }
 
 
 def test_what_cannot_be_run_is_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:

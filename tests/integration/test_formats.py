@@ -259,7 +259,7 @@ class TestUnreadableFiles:
             file.write_bytes(packed)
             return unreadable_files(*arguments)
 
-        monkeypatch.setattr("headgate.spark.throttle.unreadable_files", search)
+        monkeypatch.setattr("headgate.spark.input_files.unreadable_files", search)
         output = run_once(spark, conf_in(tmp_path / "conf"), file.parent, tmp_path / "out")
         taken = total(output, "publishes")
         assert 0 < taken < len(lines)

@@ -28,7 +28,8 @@ from headgate.errors import StateError
 from headgate.spark.cache_operator import CacheOperator
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.ending import POLL_S
-from headgate.spark.life import QueryLife, refuse_another_checkpoint
+from headgate.spark.input_files import InputFiles
+from headgate.spark.life import QueryLife, refuse_another_checkpoint, started
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import query_id_of, rows_by_kind
 from headgate.spark.sources import appended_rows, path_exists, read_raw
@@ -85,6 +86,7 @@ class CacheRun:
         self._conf = conf
         self._on_batch = on_batch
         self._life = QueryLife(stop)
+        self._files = InputFiles(spark)
         self._clock = Clock()
         self._taken = 0
         check_streaming(conf.cache)
@@ -146,7 +148,8 @@ class CacheRun:
 
     def _events(self) -> DataFrame:
         settings = self._conf.settings.input
-        raw = read_raw(self._spark, settings, self._job.input, self._job.format, columns=COLUMNS)
+        job, past_damage = self._job, self._files.past_damage
+        raw = read_raw(self._spark, settings, job.input, job.format, past_damage=past_damage, columns=COLUMNS)
         return raw.transform(parse_events, settings)
 
     def _say_conf(self) -> None:
@@ -157,7 +160,8 @@ class CacheRun:
             self._control(row)
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        self._life.write("entry_cache", self._job.checkpoint, self.dataframe, self._take, wait, **trigger)
+        start = partial(started, "entry_cache", self._job.checkpoint, self.dataframe, self._take, **trigger)
+        self._files.to_the_end(self._life, start, wait)
 
     def _close(self) -> None:
         """Feed what waits and tell of open seconds, again as long as rows come in with the batch that does it."""
@@ -187,7 +191,7 @@ class CacheRun:
         """
         query_id = query_id_of(output)
         rows = rows_by_kind(output.toArrow(), KINDS | (OF_SHARDS if self._is_horizon else {}))
-        progress = rows["progress"]
+        progress, lost = rows["progress"], self._files.lost()
         fed_back: dict[str, pa.Table] = {}
         if self._is_horizon:
             rows["metrics"] = metrics_of(rows["parts"])
@@ -197,7 +201,7 @@ class CacheRun:
             "cache_batches": _numbered(progress.filter(pc.greater(progress["rows"], 0)), CACHE_BATCHES, batch_id),
             "cache_metrics": _numbered(rows["metrics"], CACHE_METRICS, batch_id),
             "cache_evictions": rows["evictions"],
-            "dead_letters": rows["dead_letters"],
+            "dead_letters": pa.concat_tables([rows["dead_letters"], lost]),
             **fed_back,
         }
         for name, of_table in of_tables.items():
@@ -205,7 +209,7 @@ class CacheRun:
         self._goes_on = any(len(of_table) for of_table in fed_back.values())
         self._clock.take(progress)
         rounds = len(fed_back.get("cache_horizons", ()))
-        result = _result(batch_id, of_tables["cache_batches"], len(rows["dead_letters"]), rounds)
+        result = _result(batch_id, of_tables["cache_batches"], len(of_tables["dead_letters"]), rounds)
         self._taken += result.rows
         self._on_batch(result)
         self._life.heard(batch_id, result.rows)

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -53,18 +54,8 @@ class QueryLife:
         wait: Callable[[StreamingQuery], None] | None = None,
         **trigger: Any,
     ) -> None:
-        """Run a query that gives `take` each batch of the rows. Raises what fails of Spark's. wait: as of `run`."""
-        failure = self.run(
-            lambda: (
-                rows()
-                .writeStream.foreachBatch(take)
-                .option("checkpointLocation", checkpoint)
-                .queryName(name)
-                .trigger(**trigger)
-                .start()
-            ),
-            wait,
-        )
+        """Run a query as `started` starts it. Raises what fails of Spark's. wait: as of `run`."""
+        failure = self.run(partial(started, name, checkpoint, rows, take, **trigger), wait)
         if failure is not None:
             raise failure
 
@@ -94,6 +85,24 @@ class QueryLife:
         if rows:
             self.taken_at = datetime.now(UTC)
         self._batch_ended.set()
+
+
+def started(
+    name: str,
+    checkpoint: str,
+    rows: Callable[[], DataFrame],
+    take: Callable[[DataFrame, int], None],
+    **trigger: Any,
+) -> StreamingQuery:
+    """A query that gives `take` each batch of the rows."""
+    return (
+        rows()
+        .writeStream.foreachBatch(take)
+        .option("checkpointLocation", checkpoint)
+        .queryName(name)
+        .trigger(**trigger)
+        .start()
+    )
 
 
 def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:

@@ -23,19 +23,13 @@ from headgate.conf import (
     subscribe_limits,
     unload_limits,
 )
-from headgate.errors import InputError, StateError
+from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota.share_courses import QuotaCourse
-from headgate.spark.batch_files import (
-    files_that_spark_multiplies,
-    is_unreadable_file,
-    missing_files,
-    planned_files,
-    unreadable_files,
-)
 from headgate.spark.ending import POLL_S
 from headgate.spark.idle import idle_of
-from headgate.spark.life import QueryLife
+from headgate.spark.input_files import InputFiles
+from headgate.spark.life import QueryLife, started
 from headgate.spark.operator import PACKED, KeyOperator, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sharing import Sharing
@@ -102,11 +96,9 @@ class ThrottleRun:
         self._conf = conf
         self._on_batch = on_batch
         self._life = QueryLife(stop)
-        self._started = threading.Event()
-        self._past_damage = False
-        self._taken = self._planned = 0
+        self._files = InputFiles(spark)
+        self._taken = 0
         self._caught_up = False
-        self._refused: InputError | None = None
         self.clocks = Clocks(job.broker)
         read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
         self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
@@ -184,26 +176,12 @@ class ThrottleRun:
                 return
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        failure = self._life.run(partial(self._start, trigger), wait)
-        if failure is not None and is_unreadable_file(failure):
-            self._past_damage = True
-            failure = self._life.run(partial(self._start, trigger), wait)
-        if failure is not None:
-            raise self._refused or failure
+        self._files.to_the_end(self._life, partial(self._start, trigger), wait)
 
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
-        self._started.clear()
         self._caught_up = False
-        self._query: StreamingQuery = (
-            self.dataframe()
-            .writeStream.foreachBatch(TableSink(self.tables, self._heard, self._lost, self.sharing, self._counted))
-            .option("checkpointLocation", self._job.checkpoint)
-            .queryName("throttle")
-            .trigger(**trigger)
-            .start()
-        )
-        self._started.set()
-        return self._query
+        sink = TableSink(self.tables, self._heard, self._files.lost, self.sharing, self._counted)
+        return started("throttle", self._job.checkpoint, self.dataframe, sink, **trigger)
 
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
@@ -213,7 +191,7 @@ class ThrottleRun:
         rules = rules_of(self._layout, meter, connection_topics=operator.connection_topics)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
         traffic = (
-            read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._past_damage)
+            read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._files.past_damage)
             .transform(parse, settings)
             .mapInArrow(partial(pack, self._routing, faults_of(settings)), PACKED)
         )
@@ -283,19 +261,6 @@ class ThrottleRun:
         reached = pc.max(self.tables.read("batches", ["event_time"])["event_time"]).as_py()
         return FROM_THE_START if reached is None else reached
 
-    def _lost(self) -> pa.Table:
-        """Dead letters of files of which the batch under way lacks rows."""
-        self._started.wait()
-        planned = planned_files(self._query)
-        self._planned = sum(len(files.paths) for files in planned)
-        if odd := files_that_spark_multiplies(planned):
-            self._refused = InputError(
-                f"--input: the path of {odd[0]} holds one of {{}}[]*?\\, and Spark counts files of its batch several "
-                "times, so nothing of it is counted: rename the file or folder and start with a new --output"
-            )
-            raise self._refused
-        return unreadable_files(self._spark, self._query, planned) if self._past_damage else missing_files(planned)
-
     def _counted(self, batch_id: int, rows: Mapping[str, pa.Table]) -> None:
         if self._metrics is not None:
             self._metrics.take(batch_id, rows, None if self.sharing is None else self.sharing.figures())
@@ -307,7 +272,7 @@ class ThrottleRun:
             self._taken += result.rows
             self._on_batch(result, self.clocks.waiting)
         if result.rows:
-            self._caught_up = 0 < self._planned < self._conf.settings.input.max_files_per_trigger
+            self._caught_up = 0 < self._files.planned < self._conf.settings.input.max_files_per_trigger
         self._life.heard(result.batch_id, result.rows)
 
     def _finish_ticks(self) -> list[dict[str, object]]:

@@ -1,0 +1,70 @@
+"""A query over input files: what it cannot read of them it leaves out, and says so."""
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.errors import InputError
+from headgate.spark.batch_files import (
+    files_that_spark_multiplies,
+    is_unreadable_file,
+    missing_files,
+    planned_files,
+    unreadable_files,
+)
+from headgate.spark.life import QueryLife
+
+
+class InputFiles:
+    """Every file of which a batch lacks rows has a dead letter, and no file counts twice.
+
+    Attributes: `past_damage`, whether the query has to leave out what cannot be read (sources.read_raw); `planned`, how
+    many files the batch under way has.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.past_damage = False
+        self.planned = 0
+        self._spark = spark
+        self._started = threading.Event()
+        self._refused: InputError | None = None
+
+    def to_the_end(
+        self,
+        life: QueryLife,
+        start: Callable[[], StreamingQuery],
+        wait: Callable[[StreamingQuery], None] | None = None,
+    ) -> None:
+        """Run a query as `QueryLife.run` does; where a file cannot be read it starts once more, past the damage.
+
+        Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
+        """
+        failure = life.run(partial(self._begin, start), wait)
+        if failure is not None and is_unreadable_file(failure):
+            self.past_damage = True
+            failure = life.run(partial(self._begin, start), wait)
+        if failure is not None:
+            raise self._refused or failure
+
+    def lost(self) -> pa.Table:
+        """Dead letters of files of which the batch under way lacks rows; asked for within that batch."""
+        self._started.wait()
+        planned = planned_files(self._query)
+        self.planned = sum(len(files.paths) for files in planned)
+        if odd := files_that_spark_multiplies(planned):
+            self._refused = InputError(
+                f"--input: the path of {odd[0]} holds one of {{}}[]*?\\, and Spark counts files of its batch several "
+                "times, so nothing of it is counted: rename the file or folder and start with a new --output"
+            )
+            raise self._refused
+        return unreadable_files(self._spark, self._query, planned) if self.past_damage else missing_files(planned)
+
+    def _begin(self, start: Callable[[], StreamingQuery]) -> StreamingQuery:
+        self._started.clear()
+        self._query = start()
+        self._started.set()
+        return self._query
