@@ -102,19 +102,24 @@ def test_every_combination_is_what_its_cache_says_of_each_broker(
     ]
     named = {(row["source"].rpartition("/")[2], row["offset"]) for row in rows_of(output, "dead_letters")}
     assert named == {(f"{at % 2}.json", at // 2 + 1) for at in map(lines.index, BAD)}
-    assert "1 rows of kind conf are left out" in told.out
+    assert "1 row of kind conf is left out" in told.out
     assert "6 of 6 runs" in told.out
     assert (output / "report.html").read_text().count("<img") == 5
     assert not (output / "trace").exists()
 
 
 def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, tmp_path: Path, capsys) -> None:
-    """What the generator makes is read back from Parquet with times as whole microseconds."""
+    """What the generator makes is read back from Parquet with times as whole microseconds.
+
+    A file among them that was cut off is left out, and told of.
+    """
     names = ("seq", "kind", "topic", "cursor", "ledger", "entry", "count", "sizes")
     rows = [[row.t_us, "replay-1", *(getattr(row, name) for name in names)] for row in generate("replay", 1)]
     kinds = "seq long, kind string, topic string, cursor string, ledger long, entry long, count long, sizes array<long>"
     frame = spark.createDataFrame(rows, f"event_time long, broker string, {kinds}")
     frame.write.parquet(str(tmp_path / "trace"))
+    whole = next((tmp_path / "trace").glob("*.parquet"))
+    (tmp_path / "trace" / "part-99999.parquet").write_bytes(whole.read_bytes()[:-100])
     conf = conf_in(tmp_path)
     (tmp_path / "grid.toml").write_text('sizes_mib = [0.25]\npolicies = ["pip430"]\n')
     given = ("--input", tmp_path / "trace", "--format", "parquet")
@@ -123,6 +128,10 @@ def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, t
     read, made = ([{**row, "cpu_s": 0} for row in rows_of(tmp_path / one, "cache_sweep")] for one in "ab")
     assert read == made
     assert len(read) == 2
+    (letter,) = rows_of(tmp_path / "a", "dead_letters")
+    assert letter["source"].endswith("/part-99999.parquet")
+    assert letter["reason"].startswith("the file cannot be read to its end; rows that are not read are lost: ")
+    assert "part-99999.parquet cannot be read to its end and is left out" in capsys.readouterr().out
 
 
 def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsys) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
+import pyarrow as pa
 from rich.console import Console
 
 from headgate.report import sweep_words as words
@@ -30,6 +31,8 @@ class Staged(Protocol):
     def left_out(self) -> int: ...
     @property
     def bad(self) -> int: ...
+    @property
+    def lost(self) -> pa.Table: ...
 
 
 class SweepScreen(Screen):
@@ -59,8 +62,13 @@ class SweepScreen(Screen):
         self.say(f"cache_sweep: {self.about}")
         if trace.bad:
             self.say(f"cache_sweep: warning: {trace.bad:,} rows without a time, number or broker are in dead_letters")
+        for file in trace.lost["source"].to_pylist():
+            self.say(
+                f"cache_sweep: warning: {file} cannot be read to its end and is left out; dead_letters has the reason"
+            )
         if trace.left_out:
-            self.say(f"cache_sweep: {trace.left_out:,} rows of kind conf are left out: a combination holds throughout")
+            what = "1 row of kind conf is" if trace.left_out == 1 else f"{trace.left_out:,} rows of kind conf are"
+            self.say(f"cache_sweep: {what} left out: a combination holds throughout")
         self._runs_began_s = self._told_s = time.monotonic()
 
     def ended(self, done: int, count: int) -> None:

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 
 from headgate.sizing.advice import Advice, RowOfSweep, miss_ratio, saved
 
-KIB_BYTES, MIB_BYTES, GIB_BYTES = 1 << 10, 1 << 20, 1 << 30
-_UNITS = ((GIB_BYTES, "GiB"), (MIB_BYTES, "MiB"), (KIB_BYTES, "KiB"))
+KIB_BYTES, MIB_BYTES, GIB_BYTES, TIB_BYTES = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+_UNITS = ((TIB_BYTES, "TiB"), (GIB_BYTES, "GiB"), (MIB_BYTES, "MiB"), (KIB_BYTES, "KiB"))
+MOST_DIGITS = 1000
 SMALL = 0.005
 _REASONS = {
     "expired": "had expired: older than the time threshold, and not expected any longer or out of extensions",
@@ -24,7 +25,8 @@ def size(size_bytes: float) -> str:
     """Bytes in the largest unit of which they are one or more; halves and smaller parts of MiB stay in it."""
     for unit, name in _UNITS:
         if size_bytes >= unit / (8 if unit == MIB_BYTES else 1):
-            return f"{size_bytes / unit:,.4g} {name}"
+            shown = size_bytes / unit
+            return f"{shown:,.0f} {name}" if shown >= MOST_DIGITS else f"{shown:,.4g} {name}"
     return f"{size_bytes:,.0f} bytes"
 
 

@@ -26,7 +26,7 @@ def read_grid(path: str | Path) -> Grid:
         table = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise ConfError([f"{file}: got {error.strerror}; allowed: a readable file; correct --grid"]) from error
-    except ValueError as error:  # of TOML, and of UTF-8
+    except (ValueError, RecursionError) as error:  # of TOML, and of UTF-8; brackets thousands deep
         raise ConfError([f"{file}: got {error}; allowed: TOML in UTF-8; correct the syntax"]) from error
     for key in table.keys() - set(_KEYS):
         findings.unknown_key(Place(file, key), key, _KEYS)

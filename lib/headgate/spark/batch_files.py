@@ -5,18 +5,22 @@ one once it is computed: the state that it has written would stay, whatever its 
 """
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.errors import InputError
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.spark.sources import PATTERN, ROWS_BY_FILE, literal
 from headgate.throttle.schemas import DEAD_LETTERS
+
+Counts = TypeVar("Counts")
 
 _CONDITION = "FAILED_READ_FILE"
 _UNREADABLE = "cannot be read to its end"
@@ -94,6 +98,32 @@ def damaged_files(spark: SparkSession, frame: DataFrame) -> tuple[pa.Table, list
             else:
                 whole.append(path)
     return pa.Table.from_pylist(letters, DEAD_LETTERS), whole
+
+
+def readable_rows(
+    spark: SparkSession, input_: str, read: Callable[[Sequence[str]], DataFrame], count: Callable[[DataFrame], Counts]
+) -> tuple[DataFrame, pa.Table, Counts]:
+    """The rows of an input, persisted; dead letters of files that are left out (damaged_files); what was counted.
+
+    read: the rows of these files, of all where none are named. count: goes over every row that it is given. Raises
+    InputError where no file can be read, and what both raise.
+    """
+    rows = read(()).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        return rows, DEAD_LETTERS.empty_table(), count(rows)
+    except (InputError, *SPARK_ERRORS) as error:
+        rows.unpersist()
+        if not is_unreadable_file(error):
+            raise
+        lost, whole = damaged_files(spark, rows)
+        if not whole:
+            raise InputError(f"--input: no file of {input_} can be read to its end: {first_line(error)}") from error
+    rows = read(whole).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        return rows, lost, count(rows)
+    except BaseException:
+        rows.unpersist()
+        raise
 
 
 def _read_once_more(spark: SparkSession, planned: Iterable[PlannedFiles]) -> Iterator[tuple[str, int | str]]:

@@ -23,7 +23,7 @@ from headgate.sizing.instants import Span
 from headgate.sizing.measure import measure, summed
 from headgate.sizing.schemas import CACHE_SWEEP, TABLES
 from headgate.sizing.trace import batches_in, letter_of_event
-from headgate.spark.cache_trace import Generated, StagedTrace, generated_events, read_events, stage
+from headgate.spark.cache_trace import TRACE, Generated, StagedTrace, generated_events, read_events, stage
 from headgate.throttle.schemas import DEAD_LETTERS
 
 LOOK_S = 0.5
@@ -73,21 +73,20 @@ def run_sweep(
     staged: is told of the trace once it is in order. ended: of how many runs out of how many have ended. Raises
     InputError for an input that cannot be read, TableError for the tables.
     """
-    folder = f"{job.output}/trace"
-    events = (
-        generated_events(spark, job.input)
-        if isinstance(job.input, Generated)
-        else read_events(spark, job.input, job.format)
-    )
+    if isinstance(job.input, Generated):
+        place, read = "made-up traffic", partial(generated_events, spark, job.input)
+    else:
+        place, read = job.input, partial(read_events, spark, job.input, job.format)
     try:
-        trace = stage(events, folder, f"{job.output}/dead_letters", job.every)
+        trace = stage(spark, place, read, job.output, job.every)
         staged(trace)
+        _append(job.output, "dead_letters", trace.lost)
         if any(refusal_of(one.settings) is None for one in combinations):
             warm_up()
         runs = [Run(one, broker, place) for one in combinations for broker, place in trace.folders.items()]
         rows = _run_all(spark, job, runs, trace.span, ended)
     finally:
-        _remove(spark, folder)
+        _remove(spark, f"{job.output}/{TRACE}")
     rows = [*rows, *_of_all_brokers(rows)]
     rows.sort(key=lambda row: (row["combination"], row["broker"] is not None, row["broker"] or ""))
     _append(job.output, "cache_sweep", pa.Table.from_pylist(rows, CACHE_SWEEP))

@@ -1,6 +1,6 @@
 """The trace of a sweep: read once, in the order of each broker, to files that the runs read for themselves."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,9 +18,11 @@ from headgate.core.cache.workload import Family, Sizes
 from headgate.errors import InputError
 from headgate.sizing.instants import Span
 from headgate.sizing.trace import EVENTS, PLACE, READ, cut, generated, read
+from headgate.spark.batch_files import readable_rows
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.sources import read_raw
 
+TRACE = "trace"
 FORMATS = ("json", "csv", "parquet", "delta")
 FAMILIES, SIZES = tuple(map(str, Family)), tuple(map(str, Sizes))
 
@@ -42,23 +44,30 @@ class Generated:
 
 @dataclass(frozen=True)
 class StagedTrace:
-    """What was read. folders: by broker. rows: all in order. left_out: of kind conf. bad: dead letters."""
+    """What was read. folders: by broker. rows: all in order. left_out: of kind conf. bad: rows that are dead letters.
+
+    lost: dead letters of files that cannot be read to their end, of which no row is there.
+    """
 
     folders: dict[str, str]
     span: Span
     rows: int
     left_out: int
     bad: int
+    lost: pa.Table
 
 
-def read_events(spark: SparkSession, path: str, format_: str) -> DataFrame:
-    """Columns of READ. Raises InputError for an input that is not there or that Spark cannot open."""
-    raw = read_raw(spark, ANY_TIME, path, format_, once=True, columns=COLUMNS)
+def read_events(spark: SparkSession, path: str, format_: str, files: Sequence[str]) -> DataFrame:
+    """Columns of READ, of `files` alone if there are any.
+
+    Raises InputError for an input that is not there or that Spark cannot open.
+    """
+    raw = read_raw(spark, ANY_TIME, path, format_, once=True, files=files, columns=COLUMNS)
     return raw.transform(parse_events, ANY_TIME).mapInArrow(read, from_arrow_schema(READ))
 
 
-def generated_events(spark: SparkSession, traffic: Generated) -> DataFrame:
-    """Columns of READ; a task a broker."""
+def generated_events(spark: SparkSession, traffic: Generated, _: Sequence[str]) -> DataFrame:
+    """Columns of READ; a task a broker. There are no files."""
     seeds = spark.createDataFrame([(seed,) for seed in traffic.seeds], "seed long")
     make = partial(_generate, traffic)
     return seeds.repartition(len(traffic.seeds), "seed").mapInArrow(make, from_arrow_schema(READ))
@@ -70,18 +79,21 @@ def _generate(traffic: Generated, batches: Iterable[pa.RecordBatch]) -> Iterator
             yield from generated(traffic.family, seed, traffic.sizes, traffic.scale)
 
 
-def stage(events: DataFrame, folder: str, letters: str, every: int) -> StagedTrace:
-    """Write each broker's rows in order to a folder of its own below `folder`, or one entry in so many of them.
+def stage(
+    spark: SparkSession, input_: str, read: Callable[[Sequence[str]], DataFrame], output: str, every: int
+) -> StagedTrace:
+    """Write each broker's rows in order to a folder of its own below `trace`, or one entry in so many of them.
 
-    letters: the table of dead letters, for rows that have no place in that order. Raises InputError for a trace
-    without any row.
+    read: events of these files, of all of `input_` if none are named. output: the folder of `trace` and of the table
+    `dead_letters`, for rows that have no place in that order. Raises InputError for a trace without any row.
     """
-    events, has_place = events.persist(), F.col("defect").isNull()
+    folder = f"{output}/{TRACE}"
+    events, lost, (by_broker, left_out, bad) = readable_rows(spark, input_, read, _counted)
+    has_place = F.col("defect").isNull()
     try:
-        by_broker, left_out, bad = _counted(events)
         if bad:
             told = events.where(~has_place).select(F.col("defect").alias("reason"), *PLACE)
-            told.write.format("delta").mode("append").save(letters)
+            told.write.format("delta").mode("append").save(f"{output}/dead_letters")
         brokers = sorted(by_broker)
         _write(events.where(has_place & ~F.col("kind").eqNullSafe("conf")), brokers, folder, every)
     finally:
@@ -89,7 +101,7 @@ def stage(events: DataFrame, folder: str, letters: str, every: int) -> StagedTra
     span = Span(min(first for first, _, _ in by_broker.values()), max(last for _, last, _ in by_broker.values()))
     rows = sum(count for _, _, count in by_broker.values())
     folders = {broker: f"{folder}/number={number}" for number, broker in enumerate(brokers)}
-    return StagedTrace(folders, span, rows, left_out, bad)
+    return StagedTrace(folders, span, rows, left_out, bad, lost)
 
 
 def _write(events: DataFrame, brokers: list[str], folder: str, every: int) -> None:

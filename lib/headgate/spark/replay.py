@@ -19,8 +19,7 @@ from headgate.replay.run import Trace
 from headgate.replay.stream import replay, route
 from headgate.replay.summary import Summary
 from headgate.replay.tables import ReplayTables
-from headgate.spark.batch_files import damaged_files, is_unreadable_file
-from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.batch_files import readable_rows
 from headgate.spark.operator import loaded_engine
 from headgate.spark.parse import parse
 from headgate.spark.session import PARTITIONS
@@ -78,7 +77,8 @@ def run_replay(
     is left out, and told of in a dead letter. Raises InputError for an input that cannot be read, is without any
     publish or goes over too long a time, TableError for the tables.
     """
-    routed, lost, (trace, rows, bad, dispatches) = _taken_in(spark, job, plans, settings)
+    read, count = partial(_routed, spark, job, plans, settings), partial(_counted, job)
+    routed, lost, (trace, rows, bad, dispatches) = readable_rows(spark, job.input, read, count)
     try:
         bad += len(lost)
         heard(trace, rows, bad, dispatches, lost["source"].to_pylist())
@@ -93,37 +93,18 @@ def run_replay(
     return Replayed(tables, trace, rows, bad)
 
 
-def _taken_in(
-    spark: SparkSession, job: ReplayJob, plans: Sequence[Plan], settings: InputSettings
-) -> tuple[DataFrame, pa.Table, tuple[Trace, int, int, int]]:
-    """The rows, dead letters of files that are left out as they cannot be read to their end, and what was counted."""
-    routed = _routed(spark, job, plans, settings)
-    try:
-        return routed, DEAD_LETTERS.empty_table(), _counted(routed, job)
-    except (InputError, *SPARK_ERRORS) as error:
-        routed.unpersist()
-        if not is_unreadable_file(error):
-            raise
-        lost, whole = damaged_files(spark, routed)
-        if not whole:
-            raise InputError(f"--input: no file of {job.input} can be read to its end: {first_line(error)}") from error
-    routed = _routed(spark, job, plans, settings, whole)
-    return routed, lost, _counted(routed, job)
-
-
 def _routed(
-    spark: SparkSession, job: ReplayJob, plans: Sequence[Plan], settings: InputSettings, files: Sequence[str] = ()
+    spark: SparkSession, job: ReplayJob, plans: Sequence[Plan], settings: InputSettings, files: Sequence[str]
 ) -> DataFrame:
-    """Every row with its keys, kept: it is gone over several times."""
+    """Every row with its keys."""
     return (
         read_raw(spark, settings, job.input, job.format, once=True, files=files)
         .transform(parse, settings)
         .mapInArrow(partial(route, plans, faults_of(settings)), ROUTED)
-        .persist(StorageLevel.MEMORY_AND_DISK)
     )
 
 
-def _counted(routed: DataFrame, job: ReplayJob) -> tuple[Trace, int, int, int]:
+def _counted(job: ReplayJob, routed: DataFrame) -> tuple[Trace, int, int, int]:
     """The trace, its publishes, bad rows and dispatches; the only pass over the input."""
     time, is_dispatch = F.col("event_time_us"), (F.size("keys") == 0).alias("is_dispatch")
     sums = (F.min(time).alias("first"), F.max(time).alias("last"), F.count("*").alias("n"))

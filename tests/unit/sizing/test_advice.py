@@ -92,6 +92,7 @@ def test_another_policy_of_pulsar_is_advised_where_it_does_better_than_keys() ->
         (MIB_BYTES // 2, "0.5 MiB"),
         (3 * MIB_BYTES // 2, "1.5 MiB"),
         (2048 * MIB_BYTES, "2 GiB"),
+        (20_000 << 40, "20,000 TiB"),
     ],
 )
 def test_sizes_are_told_in_units_that_fit(size_bytes: int, told: str) -> None:
