@@ -35,7 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def sweep(options: argparse.Namespace) -> int:
     screen = SweepScreen(terminal_console())
-    tried = combinations(read_grid(options.grid), load_conf(options.conf_dir).cache)
+    present = load_conf(options.conf_dir).cache
+    tried = combinations(read_grid(options.grid, present), present)
     job = given(options)
     place = options.input or f"made-up traffic, family {options.family}"
     screen.begin(len(tried), place, job.every)

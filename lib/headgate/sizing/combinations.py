@@ -64,7 +64,8 @@ def combinations(grid: Grid, present: Mapping[str, object]) -> list[Combination]
     (the grace from the time threshold) follows from varied ones, too. Raises ConfError with every value that is not
     allowed.
     """
-    check_keys(grid, present)
+    if mistakes := key_mistakes(grid.vary, present):
+        raise ConfError(mistakes)
     settings = CacheSettings.of(present)
     now = _exact(settings, settings.max_bytes)
     found = {_identity(now): Combination(0, now, {}, is_present=True)}
@@ -83,10 +84,10 @@ def combinations(grid: Grid, present: Mapping[str, object]) -> list[Combination]
     return list(found.values())
 
 
-def check_keys(grid: Grid, present: Mapping[str, object]) -> None:
-    """Raise ConfError with every key and value of `vary` that cannot be tried on the present conf."""
+def key_mistakes(vary: Mapping[str, Sequence[object]], present: Mapping[str, object]) -> list[str]:
+    """Every key and value of `vary` that cannot be tried on the present conf."""
     mistakes = []
-    for key, values in grid.vary.items():
+    for key, values in vary.items():
         if key in TAKEN_KEYS:
             mistakes.append(f"vary.{key}: got a key that a sweep sets; {TAKEN_KEYS[key]}")
             continue
@@ -95,8 +96,7 @@ def check_keys(grid: Grid, present: Mapping[str, object]) -> None:
                 CacheSettings.of({**present, key: value})
             except CacheSettingsError as error:
                 mistakes += [f"vary.{mistake}" for mistake in error.mistakes]
-    if mistakes:
-        raise ConfError(list(dict.fromkeys(mistakes)))
+    return list(dict.fromkeys(mistakes))
 
 
 def _variants(vary: Mapping[str, Sequence[object]], now: Mapping[str, object]) -> Iterator[dict[str, object]]:

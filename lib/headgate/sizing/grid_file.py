@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,16 +10,16 @@ from typing import Any
 from headgate.conf.findings import Findings, Place, shown
 from headgate.core.cache.settings import MIB_BYTES, PolicyName
 from headgate.errors import ConfError
-from headgate.sizing.combinations import Grid
+from headgate.sizing.combinations import Grid, key_mistakes
 
 _KEYS = ("sizes_mib", "policies", "vary")
 _LARGEST_MIB = 1 << 40
 
 
-def read_grid(path: str | Path) -> Grid:
+def read_grid(path: str | Path, present: Mapping[str, object]) -> Grid:
     """The grid of a file. Raises ConfError with every mistake in it, and if it cannot be read.
 
-    Keys of `vary` are checked against the present conf (`combinations.check_keys`).
+    present: the conf that values of `vary` are tried on, as `combinations.combinations` takes it.
     """
     file, findings = str(path), Findings()
     try:
@@ -37,10 +37,11 @@ def read_grid(path: str | Path) -> Grid:
     if not isinstance(vary, dict):
         findings.mistake(Place(file, "vary"), shown(vary), "a table of lists", 'write [vary] and "KEY" = [VALUE, ..]')
         vary = {}
-    for key, values in vary.items():
-        if not (isinstance(values, list) and values):
-            place = Place(file, f"vary.{key}")
-            findings.mistake(place, shown(values), "a list of values", f'write "{key}" = [VALUE, ..], key in quotes')
+    are_lists = {key: values for key, values in vary.items() if isinstance(values, list) and values}
+    for key in (key for key in vary if key not in are_lists):
+        place = Place(file, f"vary.{key}")
+        findings.mistake(place, shown(vary[key]), "a list of values", f'write "{key}" = [VALUE, ..], key in quotes')
+    findings.mistakes += (f"{file}: {mistake}" for mistake in key_mistakes(are_lists, present))
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return Grid([round(size * MIB_BYTES) for size in sizes], [PolicyName(name) for name in policies], vary)

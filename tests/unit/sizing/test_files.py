@@ -21,14 +21,16 @@ def grid_in(folder: Path, text: str) -> Path:
 
 def test_a_grid_is_read(tmp_path: Path) -> None:
     grid = read_grid(
-        grid_in(tmp_path, 'sizes_mib = [0.5, 2]\npolicies = ["lru"]\n[vary]\n"headgate.cache.rangeHits" = ["entry"]\n')
+        grid_in(tmp_path, 'sizes_mib = [0.5, 2]\npolicies = ["lru"]\n[vary]\n"headgate.cache.rangeHits" = ["entry"]\n'),
+        {},
     )
     assert (grid.sizes_bytes, grid.policies) == ([MIB_BYTES // 2, 2 * MIB_BYTES], [PolicyName.LRU])
     assert grid.vary == {"headgate.cache.rangeHits": ["entry"]}
 
 
 def test_the_shipped_grid_can_be_tried_on_the_shipped_conf() -> None:
-    assert len(combinations(read_grid(CONF / "cache-sweep.toml"), load_conf(CONF).cache)) > 1
+    present = load_conf(CONF).cache
+    assert len(combinations(read_grid(CONF / "cache-sweep.toml", present), present)) > 1
 
 
 @pytest.mark.parametrize(
@@ -42,15 +44,23 @@ def test_the_shipped_grid_can_be_tried_on_the_shipped_conf() -> None:
         ('sizes_mib = [1, true]\npolicies = ["lru"]', ["sizes_mib: got [1, True]"]),
         ('sizes_mib = [inf]\npolicies = ["lru"]\nvary = 1', ["sizes_mib: got [inf]", "vary: got 1"]),
         ("sizes_mib = [", ["TOML"]),
+        (
+            'sizes_mib = [0]\npolicies = ["lru"]\n[vary]\nx = [1]\n"headgate.cache.mode" = ["exact"]\n',
+            [
+                "sizes_mib: got [0]",
+                "grid.toml: vary.x: got an unknown key",
+                "grid.toml: vary.headgate.cache.mode: got a",
+            ],
+        ),
     ],
 )
 def test_every_mistake_of_a_grid_is_told(tmp_path: Path, text: str, told: list[str]) -> None:
     with pytest.raises(ConfError) as error:
-        read_grid(grid_in(tmp_path, text))
+        read_grid(grid_in(tmp_path, text), {})
     assert len(error.value.mistakes) == len(told)
     assert all(part in mistake for part, mistake in zip(told, error.value.mistakes, strict=True))
 
 
 def test_a_grid_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfError, match="No such file"):
-        read_grid(tmp_path / "none.toml")
+        read_grid(tmp_path / "none.toml", {})
