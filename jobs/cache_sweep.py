@@ -20,7 +20,7 @@ from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
 from headgate.spark.cache_sweep import SweepJob, run_sweep
 from headgate.spark.cache_trace import FAMILIES, FORMATS, SIZES, Generated
-from headgate.spark.job import exit_status
+from headgate.spark.job import status_of_whole
 from headgate.spark.session import spark_session
 from headgate.throttle.places import check_places
 
@@ -29,8 +29,8 @@ MADE_UP = ("family", "seeds", "sizes", "scale")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input."""
-    return exit_status("cache_sweep", partial(sweep, parsed(arguments)))
+    """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
+    return status_of_whole("cache_sweep", partial(sweep, parsed(arguments)))
 
 
 def sweep(options: argparse.Namespace) -> int:

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except HeadgateError as error:
         sys.stderr.write(f"cache_trace: {error}\n")
         return 2
-    sys.stdout.write(f"{done.requests:,} requests in {done.files} files: {options.output}\n")
+    sys.stdout.write(f"{done.requests:,} requests in {done.files} file{'s' * (done.files != 1)}: {options.output}\n")
     if done.without_size:
         sys.stdout.write(f"{done.without_size:,} requests for 0 bytes left out\n")
     if done.too_large:

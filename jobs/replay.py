@@ -18,7 +18,7 @@ from headgate.replay.tables import check_new
 from headgate.report.replay_html import write_report
 from headgate.report.replay_screen import ReplayScreen
 from headgate.report.screen import terminal_console
-from headgate.spark.job import exit_status
+from headgate.spark.job import status_of_whole
 from headgate.spark.replay import ReplayJob, run_replay
 from headgate.spark.session import spark_session
 from headgate.throttle.places import check_places
@@ -31,8 +31,8 @@ DEMO = Path("output/replay-demo")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input."""
-    return exit_status("replay", partial(replay, parsed(arguments)))
+    """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
+    return status_of_whole("replay", partial(replay, parsed(arguments)))
 
 
 def replay(options: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ class Stop:
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
         self.count += 1
         if self.count == 1:
-            steps.say("\nheadgate: stopping after the batch under way (once more: at once)")
+            steps.say("\nheadgate: stopping (once more: at once)")
         self.deliver()
 
     def deliver(self) -> None:

@@ -2,7 +2,9 @@
 
 import importlib.util
 import json
+import os
 import random
+import signal
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -18,6 +20,7 @@ from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.delta_query import query
 from headgate.sizing.combinations import for_sample
+from headgate.spark import cache_sweep
 
 ROOT = Path(__file__).parents[2]
 BYTES = 256 * 1024
@@ -132,6 +135,23 @@ def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, t
     assert letter["source"].endswith("/part-99999.parquet")
     assert letter["reason"].startswith("the file cannot be read to its end; rows that are not read are lost: ")
     assert "part-99999.parquet cannot be read to its end and is left out" in capsys.readouterr().out
+
+
+def test_a_stop_breaks_a_sweep_off_and_leaves_no_trace(sweep, tmp_path: Path, capsys, monkeypatch) -> None:
+    """While its runs are under way; the session goes on."""
+    looked = cache_sweep._tasks_ended
+
+    def stop(*arguments: object) -> int:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return looked(*arguments)
+
+    monkeypatch.setattr(cache_sweep, "_tasks_ended", stop)
+    before, output = signal.getsignal(signal.SIGTERM), tmp_path / "out"
+    assert sweep("--family", "replay", "--output", output, *conf_in(tmp_path)) == 3
+    assert "cache_sweep: stopped before its end: what it has written is no whole result" in capsys.readouterr().err
+    assert not (output / "trace").exists()
+    assert not (output / "report.html").exists()
+    assert before == signal.getsignal(signal.SIGTERM)
 
 
 def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsys) -> None:

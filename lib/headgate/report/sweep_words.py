@@ -106,10 +106,10 @@ def why(advice: Advice) -> Iterator[str]:
 
 
 def _better(what: str, row: RowOfSweep, advice: Advice) -> str:
-    keys = f", with {settings(row)}," if changes(row) else ""
+    keys = f", with {settings(row)}" if changes(row) else ""
     fewer = percent(saved(row, advice.keys or advice.present))
     than = " than the advised keys" if advice.keys is not None else ""
-    return f"{what}{keys} would read {fewer} fewer bytes from storage at this size{than}."
+    return f"{what}{keys}, would read {fewer} fewer bytes from storage at this size{than}."
 
 
 def _told(row: RowOfSweep, now: RowOfSweep) -> str:

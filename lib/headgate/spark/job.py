@@ -19,8 +19,7 @@ def stop_asked() -> Event:
     """Set by SIGTERM and Ctrl-C. Whoever started the job finds its process in HEADGATE_PID_FILE."""
     stop = Event()
     heed_signals(stop)
-    if pid_file := os.environ.get("HEADGATE_PID_FILE"):
-        Path(pid_file).write_text(str(os.getpid()))
+    _note_process()
     return stop
 
 
@@ -28,6 +27,11 @@ def heed_signals(stop: Event) -> None:
     """Once more after Spark has started, which puts its own handler for Ctrl-C in place."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+
+
+def _note_process() -> None:
+    if pid_file := os.environ.get("HEADGATE_PID_FILE"):
+        Path(pid_file).write_text(str(os.getpid()))
 
 
 def ended(say: Callable[[str], None], what: str, *, once: bool, used_up: bool, broken_off: bool) -> int:
@@ -60,3 +64,25 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
     except SPARK_ERRORS as error:
         sys.stderr.write(f"{name}: {in_words(error)}\n")
         return FAILED
+
+
+class _Stopped(BaseException):
+    """Raised where the job is, so that it puts away what it has begun."""
+
+
+def status_of_whole(name: str, work: Callable[[], int]) -> int:
+    """As `exit_status`, for a job whose results are of no use in part: a stop breaks it off, with a line and STOPPED."""
+
+    def stop(*_: object) -> None:
+        raise _Stopped
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    _note_process()
+    try:
+        return exit_status(name, work)
+    except _Stopped:
+        sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
+        return STOPPED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

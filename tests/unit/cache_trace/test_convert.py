@@ -108,7 +108,7 @@ def test_the_job_says_what_it_wrote(tmp_path):
     columns = ["--time-column", 2, "--id-column", 4, "--size-column", 3]
     done = run_job("--input", tmp_path / "trace.csv", "--format", "csv", *columns, "--output", tmp_path / "events")
     assert (0, "") == (done.returncode, done.stderr)
-    assert done.stdout.startswith("5 requests in 1 files: ")
+    assert done.stdout.startswith("5 requests in 1 file: ")
     assert "1 requests for 0 bytes left out" in done.stdout
     assert "2 requests moved to the time" in done.stdout
     assert 5 == len(list(requests.rows(tmp_path / "events")))

@@ -124,6 +124,10 @@ def test_the_reasons_are_those_of_what_is_missed_now() -> None:
     told = list(words.why(advise(ROWS)))
     assert any(line.startswith("Of what is missed now: 100 % had expired") for line in told)
     assert any("(belady) 25 % would be missed" in line for line in told)
+    assert (
+        "A rule that brokers do not have, cursor_distance, would read 30 % fewer bytes from storage at this size than "
+        "the advised keys."
+    ) in told
 
 
 def test_changes_at_other_sizes_are_told_against_the_same_size() -> None:
