@@ -71,7 +71,7 @@ class _Stopped(BaseException):
 
 
 def status_of_whole(name: str, work: Callable[[], int]) -> int:
-    """As `exit_status`, for a job whose results are of no use in part: a stop breaks it off, with a line and STOPPED."""
+    """As `exit_status`, for a job whose results are of no use in part: a stop breaks it off, with a line, STOPPED."""
 
     def stop(*_: object) -> None:
         raise _Stopped
