@@ -13,9 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from headgate.cache_trace import FORMATS, Layout, convert
+from headgate.cache_trace import FORMATS, LARGEST_BYTES, Layout, convert
 from headgate.cache_trace.layout import TIME_UNITS_NS
-from headgate.core.cache.checks import SIZE_MAX_BYTES
 from headgate.errors import HeadgateError
 
 
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if done.without_size:
         sys.stdout.write(f"{done.without_size:,} requests for 0 bytes left out\n")
     if done.too_large:
-        sys.stdout.write(f"{done.too_large:,} requests for more than {SIZE_MAX_BYTES:,} bytes left out\n")
+        sys.stdout.write(f"{done.too_large:,} requests for more than {LARGEST_BYTES:,} bytes left out\n")
     if done.moved:
         sys.stdout.write(f"{done.moved:,} requests moved to the time of the one before them, which was later\n")
     return 0

@@ -17,6 +17,8 @@ from headgate.errors import ConfError, InputError
 
 WITHOUT_TIME_STEP_US = 1000
 CURSOR = "requests"
+LARGEST_BYTES = SIZE_MAX_BYTES
+"""More than that no entry can have."""
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Conversion:
     """What was made of a trace.
 
     requests: rows written. without_size: requests for 0 bytes, left out as libCacheSim leaves them out.
-    too_large: requests for more bytes than an entry can have (SIZE_MAX_BYTES), left out.
+    too_large: requests for more than LARGEST_BYTES, left out.
     moved: requests whose time was before that of one ahead of them, which got that one's.
     """
 
@@ -78,8 +80,8 @@ class _Events:
             if sizes is None or self._all_of_one_byte:
                 sizes = np.ones(len(chunk.ids), np.int64)
             done.without_size += int((sizes <= 0).sum())
-            done.too_large += int((sizes > SIZE_MAX_BYTES).sum())
-            kept = (sizes > 0) & (sizes <= SIZE_MAX_BYTES)
+            done.too_large += int((sizes > LARGEST_BYTES).sum())
+            kept = (sizes > 0) & (sizes <= LARGEST_BYTES)
             if kept.any():
                 yield self._table(times_us[kept], seqs[kept], chunk.ids[kept], sizes[kept])
 
