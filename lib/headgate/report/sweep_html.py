@@ -107,11 +107,5 @@ def _numbers(row: RowOfSweep, present: RowOfSweep) -> Iterator[str]:
 
 
 def _notes(rows: Sequence[RowOfSweep]) -> str:
-    notes = [*_NOTES]
-    sample = rows[0]["sample"]
-    if sample > 1:
-        notes.append(
-            f"These are estimates of a sample: one entry in {sample}, in caches {sample} times smaller. Storage reads "
-            "and memory kept cannot be told from it. docs/sizing.md says how far it is off, and where it fails."
-        )
+    notes = [*_NOTES, *words.of_sample(next(row for row in rows if row["is_present"]))]
     return f"<h2>How to read this</h2><ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"

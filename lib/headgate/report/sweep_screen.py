@@ -93,7 +93,7 @@ class SweepScreen(Screen):
             self.say(line)
         for line in words.why(advice):
             self.say(f"  {line}")
-        for line in words.at_other_sizes(advice):
+        for line in (*words.at_other_sizes(advice), *words.of_sample(advice.present)):
             self.say(f"  {line}")
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/cache_sweep  dead_letters")

@@ -9,6 +9,7 @@ KIB_BYTES, MIB_BYTES, GIB_BYTES, TIB_BYTES = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 _UNITS = ((TIB_BYTES, "TiB"), (GIB_BYTES, "GiB"), (MIB_BYTES, "MiB"), (KIB_BYTES, "KiB"))
 MOST_DIGITS = 1000
 SMALL = 0.005
+RANGE_HITS = "headgate.cache.rangeHits"
 _REASONS = {
     "expired": "had expired: older than the time threshold, and not expected any longer or out of extensions",
     "evicted": "had been evicted for size",
@@ -102,6 +103,22 @@ def why(advice: Advice) -> Iterator[str]:
         yield (
             f"The cache holds {size(now['mean_bytes'])} on average, which keep {size(now['mean_pinned_bytes'])} of "
             f"memory: {now['mean_pinned_bytes'] / now['mean_bytes']:.2f} times as much."
+        )
+
+
+def of_sample(now: RowOfSweep) -> Iterator[str]:
+    """How far what a sample says can be trusted; nothing of a sweep that took all entries. now: the present conf."""
+    if now["sample"] == 1:
+        return
+    yield (
+        f"These are estimates of a sample: one entry in {now['sample']}, in caches {now['sample']} times smaller. "
+        "Storage reads and memory kept cannot be told from it. docs/sizing.md says how far it is off, and where it "
+        "fails."
+    )
+    if json.loads(now["conf"]).get(RANGE_HITS) == "whole":
+        yield (
+            f"With {RANGE_HITS}=whole a sample misses up to some points too little in small caches: sweep the sizes "
+            "that matter once more without --sample."
         )
 
 

@@ -141,6 +141,15 @@ def test_a_trace_without_reads_from_storage_has_nothing_to_advise() -> None:
     assert (advice.keys, advice.size, advice.reasons) == (None, None, [])
 
 
+@pytest.mark.parametrize(("hits", "lines"), [("whole", 2), ("entry", 1)])
+def test_a_sample_says_how_far_it_can_be_trusted(hits: str, lines: int) -> None:
+    conf = json.dumps({words.RANGE_HITS: hits})
+    told = list(words.of_sample(row(0, 4, 500, sample=10, conf=conf)))
+    assert told[0].startswith("These are estimates of a sample: one entry in 10, in caches 10 times smaller.")
+    assert lines == len(told)
+    assert [] == list(words.of_sample(row(0, 4, 500, conf=conf)))
+
+
 @pytest.mark.parametrize("sample", [1, 10])
 def test_the_report_has_the_advice_the_pictures_and_what_belady_is(tmp_path, sample: int) -> None:
     unknown = dict.fromkeys(OF_ALL_ROWS) if sample > 1 else {}
