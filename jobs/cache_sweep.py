@@ -52,7 +52,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--input", metavar="PATH", help="cache events: files, folder or Delta table")
     parser.add_argument("--format", choices=FORMATS, default="json", help="of --input; default json")
     parser.add_argument(
-        "--output", metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}, made anew with every run"
+        "--output", metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}, made anew if there is no --input"
     )
     parser.add_argument("--grid", default="conf/cache-sweep.toml", metavar="FILE", help="default conf/cache-sweep.toml")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="with the broker.conf of now; default conf")
@@ -77,7 +77,7 @@ def given(options: argparse.Namespace) -> SweepJob:
     if wrong:
         raise ConfError(wrong)
     output = options.output or DEFAULT_OUTPUT
-    if options.output is None:
+    if options.input is None and options.output is None:
         shutil.rmtree(output, ignore_errors=True)
     check_new(output)
     if options.input is None:

@@ -154,6 +154,17 @@ def test_a_stop_breaks_a_sweep_off_and_leaves_no_trace(sweep, tmp_path: Path, ca
     assert before == signal.getsignal(signal.SIGTERM)
 
 
+def test_a_report_that_is_there_is_never_removed_for_an_input(sweep, tmp_path: Path, capsys, monkeypatch) -> None:
+    """Not even in the default folder, which made-up traffic has to itself; the input might be there."""
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "output" / "cache-sweep" / "report.html"
+    report.parent.mkdir(parents=True)
+    report.write_text("of last week")
+    assert sweep("--input", report.parent, *conf_in(tmp_path)) == 2
+    assert "output/cache-sweep is not empty; give a new or empty folder" in capsys.readouterr().err
+    assert report.read_text() == "of last week"
+
+
 def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsys) -> None:
     conf = conf_in(tmp_path)
     (tmp_path / "grid.toml").write_text('sizes_mib = [1]\npolicies = ["mru"]\n')

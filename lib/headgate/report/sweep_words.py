@@ -65,7 +65,8 @@ def recommendation(advice: Advice) -> Iterator[str]:
     if advice.size is not None:
         larger = advice.size
         keys = f", with {settings(larger)}" if changes(larger) else ""
-        sizes = f"from {size(now['max_bytes'])} to {size(larger['max_bytes'])}"
+        edge = ", the largest that was tried" if larger["max_bytes"] == advice.largest_bytes else ""
+        sizes = f"from {size(now['max_bytes'])} to {size(larger['max_bytes'])}{edge}"
         yield f"Raise the cache {sizes}{keys}: {_effect(larger, now)}."
     elif advice.smaller is not None:
         more = miss_ratio(advice.smaller) - miss_ratio(now)

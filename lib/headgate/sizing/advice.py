@@ -22,7 +22,8 @@ class Advice:
     """What to do, each part None where nothing is worth it; all rows are of `cache_sweep`.
 
     present: the conf of now. keys: the best change of keys at the present size, under the policy of now. size: the best
-    larger size, with the keys that are advised at it. smaller: the smallest size that reads hardly more than now.
+    larger size, with the keys that are advised at it. largest_bytes: the largest size that was tried.
+    smaller: the smallest size that reads hardly more than now.
     by_size: for each size that was tried, what the keys of now do there, and the best change of them.
     policy: the best other policy that brokers have, at the present size, where it does better than the advised keys.
     yardstick: the best policy that brokers do not have, at the present size. bound: belady there. reasons: parts of
@@ -32,6 +33,7 @@ class Advice:
     present: RowOfSweep
     keys: RowOfSweep | None
     size: RowOfSweep | None
+    largest_bytes: int
     smaller: RowOfSweep | None
     by_size: Sequence[tuple[RowOfSweep, RowOfSweep]]
     policy: RowOfSweep | None
@@ -53,6 +55,7 @@ def advise(rows: Sequence[RowOfSweep]) -> Advice:
         present,
         keys,
         _best(larger, keys or present),
+        max(row["max_bytes"] for row in rows),
         _enough([row for row in same_policy if not _changes(row)], present),
         list(_by_size(same_policy)),
         _best([row for row in others if row["policy"] in DEPLOYABLE], keys or present),

@@ -120,6 +120,11 @@ def test_the_recommendation_says_what_to_set_and_what_it_brings() -> None:
     assert size.startswith(f"Raise the cache from 4 MiB to 8 MiB, with {TTL}=5000: 32 % fewer bytes from storage")
 
 
+def test_the_largest_size_that_was_tried_is_called_so() -> None:
+    _, told = words.recommendation(advise(ROWS[:-1]))
+    assert told.startswith(f"Raise the cache from 4 MiB to 8 MiB, the largest that was tried, with {TTL}=5000: 32 %")
+
+
 def test_the_reasons_are_those_of_what_is_missed_now() -> None:
     told = list(words.why(advise(ROWS)))
     assert any(line.startswith("Of what is missed now: 100 % had expired") for line in told)
