@@ -36,11 +36,6 @@ def refusal(row: Row, now_us: int, seq: int, settings: CacheSettings) -> DeadRea
     return None
 
 
-def is_read(row: Row) -> bool:
-    """Whether a row is a well-formed read of entries."""
-    return isinstance(row.kind, str) and row.kind in _READS and _CHECKS[row.kind](row)
-
-
 def is_well_formed(row: Row) -> bool:
     """Whether a row is of a known kind and has what the kind needs, whatever its time, order and conf."""
     check = _CHECKS.get(row.kind) if isinstance(row.kind, str) else None
@@ -128,8 +123,6 @@ def _topic_clear(row: Row) -> bool:
 def _conf(row: Row) -> bool:
     return isinstance(row.conf, dict)
 
-
-_READS = {Kind.READ, Kind.REPLAY_READ}
 
 _CHECKS: dict[str, Check] = {
     Kind.ADD: _add,

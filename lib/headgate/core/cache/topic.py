@@ -79,10 +79,8 @@ class Topic:
         )
 
     def delete_ledger(self, ledger: int) -> None:
-        """Remember a ledger as deleted: the highest ids are kept."""
-        self.deleted_ledgers.add(ledger)
-        if len(self.deleted_ledgers) > DELETED_LEDGERS:
-            self.deleted_ledgers.remove(min(self.deleted_ledgers))
+        """Remember a ledger as deleted."""
+        note_deleted(self.deleted_ledgers, ledger)
 
     def finished_bytes(self) -> int:
         """Bytes of the cached entries that no tracked cursor will read and no cursor has in its replay queue."""
@@ -97,6 +95,13 @@ class Topic:
     def pinned_bytes(self) -> int:
         """Estimated memory that the cached entries keep."""
         return self.own_bytes + self.from_producer.pinned_bytes + self.from_bookie.pinned_bytes
+
+
+def note_deleted(ledgers: set[int], ledger: int) -> None:
+    """Remember a ledger as deleted: the highest ids are kept."""
+    ledgers.add(ledger)
+    if len(ledgers) > DELETED_LEDGERS:
+        ledgers.remove(min(ledgers))
 
 
 def _ranks_by_mark(settings: CacheSettings) -> bool:

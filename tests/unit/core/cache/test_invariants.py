@@ -73,7 +73,7 @@ def positions(cache):
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """A cache, and a twin that is stored and loaded, and advanced between rows."""
+    """A cache, a twin that is stored and loaded, and advanced between rows, and one that skips no tick."""
 
     policy: str
 
@@ -81,7 +81,7 @@ class CacheMachine(RuleBasedStateMachine):
     def build(self, pulsar, own):
         keys = {PREFIX + name: value for name, value in {**own, "policy": self.policy}.items()}
         self.settings = CacheSettings.of({**pulsar, **keys})
-        self.cache, self.twin = Cache(self.settings), Cache(self.settings)
+        self.cache, self.twin, self.tireless = (Cache(self.settings) for _ in range(3))
         self.rows = self.asked = self.t_us = 0
         self.most_requeues = self.settings.max_requeue
         self.held = set()
@@ -99,12 +99,29 @@ class CacheMachine(RuleBasedStateMachine):
         outcome = self.cache.feed(row)
 
         assert outcome == self.twin.feed(row)
+        assert outcome == self.at_every_tick(row)
         self.check_dead(outcome, expected)
         self.check_hits(row, outcome, was_cached)
         self.check_removed(row, outcome, before)
         if self.policy == "pip430" and self.cache.policy.work.size_passes > work:
             limit = self.cache.store.limit
             assert limit.current_bytes <= limit.target_bytes or not self.cache.store.entry_count
+
+    def at_every_tick(self, row):
+        """4: ticks that cannot change anything may be skipped, with equal results."""
+        cache, removed = self.tireless, []
+        interval_us = cache.settings.interval_us
+        for tick_us in range((cache.now_us // interval_us + 1) * interval_us if row.seq else 0, row.t_us, interval_us):
+            removed += self.look_through(tick_us)
+        if cache.now_us < row.t_us:
+            removed += self.look_through(row.t_us)
+        told = cache.feed(row)
+        return told._replace(removed=(*removed, *told.removed))
+
+    def look_through(self, at_us):
+        for topic in self.tireless.topics.values():
+            self.tireless.policy.topic_changed(topic, self.tireless.now_us)
+        return self.tireless.advance(at_us).removed
 
     def check_dead(self, outcome, expected):
         """8: what the state refuses has moved the clock and run ticks, no more."""
@@ -217,6 +234,7 @@ class CacheMachine(RuleBasedStateMachine):
     @rule()
     def advance(self):
         assert self.cache.advance(self.t_us) == self.twin.advance(self.t_us)
+        self.tireless.advance(self.t_us)
         self.held = positions(self.cache)
 
     @invariant()

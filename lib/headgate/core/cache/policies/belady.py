@@ -4,15 +4,16 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from headgate.core.cache.checks import is_read
+from headgate.core.cache.checks import refusal
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.capped import Capped
 from headgate.core.cache.policies.policy import Read
 from headgate.core.cache.reasons import Cause, MissReason
-from headgate.core.cache.rows import Position, Row
+from headgate.core.cache.rows import Kind, Position, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topic import Topic, note_deleted
+from headgate.core.numbers import MIN
 
 Place = tuple[str, int, int]
 """Topic, ledger and entry."""
@@ -32,17 +33,30 @@ class Belady(Capped):
         self._next: dict[Entry, int] = {}
         self._farthest: list[_Scored] = []
         self._told = 0
+        self._heard = (MIN, -1)
+        self._deleted: dict[str, set[int]] = {}
 
     def foresee(self, rows: Iterable[Row]) -> None:
-        """Number the reads of all rows that will come, in order. Rows that are no rows are left out."""
+        """Number the reads of all rows that will come, in order. Rows that will be refused are no reads."""
         later: dict[Place, list[int]] = {}
         for row in rows:
-            if is_read(row):
+            if self._will_be_refused(row):
+                continue
+            if row.kind == Kind.LEDGER_DELETE:
+                note_deleted(self._deleted.setdefault(row.topic, set()), row.ledger)
+            elif row.kind in {Kind.READ, Kind.REPLAY_READ}:
                 for entry in range(row.entry, row.entry + (row.count or 1)):
                     self._told += 1
                     later.setdefault((row.topic, row.ledger, entry), []).append(self._told)
         for place, reads in later.items():
             self._reads[place] = reads[::-1] + self._reads.get(place, [])
+
+    def _will_be_refused(self, row: Row) -> bool:
+        """Whether a row that is foreseen will change nothing: as the cache will refuse it, reads and deletes alone."""
+        if refusal(row, *self._heard, self._settings) is not None:
+            return True
+        self._heard = (row.t_us, row.seq)
+        return row.ledger in self._deleted.get(row.topic, ())
 
     def admits_topic(self, topic: Topic, now_us: int) -> bool:  # noqa: ARG002  a hook
         """Cursors say nothing that the future does not."""
@@ -104,6 +118,8 @@ class Belady(Capped):
         return {
             "reads": [[*place, reads] for place, reads in self._reads.items()],
             "told": self._told,
+            "heard": self._heard,
+            "deleted": {topic: sorted(ledgers) for topic, ledgers in self._deleted.items()},
             "next": [[numbers[entry], read] for entry, read in self._next.items()],
         }
 
@@ -111,6 +127,8 @@ class Belady(Capped):
         """Take the reads to come."""
         self._reads = {(topic, ledger, number): list(reads) for topic, ledger, number, reads in stored["reads"]}
         self._told = stored["told"]
+        self._heard = (stored["heard"][0], stored["heard"][1])
+        self._deleted = {topic: set(ledgers) for topic, ledgers in stored["deleted"].items()}
         for number, read in stored["next"]:
             self._expect(entries[number], read)
 

@@ -66,8 +66,11 @@ class PrePip(Policy):
         self.size_pass(now_us)
         self.plan(now_us)
 
-    def size_pass(self, now_us: int) -> None:  # noqa: ARG002  a hook
-        """The largest topics, which have half of all bytes, give from their lowest position, each by its size."""
+    def size_pass(self, now_us: int) -> None:
+        """The largest topics, which have half of all bytes, give from their lowest position, each by its size.
+
+        What comes to be the lowest of a topic may be older than what was.
+        """
         need_bytes = self._limit.need_bytes()
         if need_bytes is None:
             return
@@ -77,6 +80,7 @@ class PrePip(Policy):
         for topic in chosen:
             share_bytes = need_bytes * topic.entries.size_bytes // chosen_bytes
             victims += self._free(topic, share_bytes)
+            self.topic_changed(topic, now_us)
         self.work.add_size_pass(victims)
 
     def settings_changed(self, settings: CacheSettings, now_us: int) -> None:
