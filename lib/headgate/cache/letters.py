@@ -1,15 +1,18 @@
 """What is said of a row that the rules refused (entry-cache 2)."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from headgate.cache.schemas import ROWS
-from headgate.core.cache.checks import SIZE_MAX_BYTES
+from headgate.core.cache.checks import SIZE_MAX_BYTES, is_well_formed
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 
+_PLACE = ("broker", "raw", "source", "offset")
 _POSITION = "ledger and entry from 0"
 _RANGE = f"{_POSITION}, count null or 1 to 10000"
 _MAYBE = f"topic, cursor, {_POSITION} or neither, count null or 1"
@@ -28,6 +31,7 @@ _NEEDS: dict[str, str] = {
     Kind.TOPIC_CLEAR: "topic",
     Kind.CONF: "conf, an object with one or more keys that may change",
 }
+_ALONE = ("topic", "cursor", "ledger", "entry", "count", "conf")
 _WORDS = {
     DeadReason.LATE: "(event_time, seq) is not above that of the last row of the broker that was taken",
     DeadReason.UNKNOWN_CURSOR: "the cursor is not open",
@@ -36,6 +40,25 @@ _WORDS = {
     DeadReason.ADD_NOT_INCREASING: "the position is not above the last one that was added to the topic",
     DeadReason.UNKNOWN_COPY: "the cursor holds no copy of an entry, or copies are released at once",
 }
+
+
+class Refused(Protocol):
+    """Rows of a table, by place."""
+
+    def row(self, place: int) -> Row:
+        """The row at a place."""
+
+
+def letters_of(
+    table: pa.Table, rows: Refused, dead: Iterable[tuple[int, DeadReason]], settings: CacheSettings
+) -> Iterator[dict[str, Any]]:
+    """Letters of the rows that were refused, by their places. table: ROWS."""
+    return (letter_of(rows.row(at), place_of(table, at), reason, settings) for at, reason in dead)
+
+
+def place_of(table: pa.Table, at: int) -> dict[str, Any]:
+    """What ROWS has of a row beside what the rules take."""
+    return {name: table[name][at].as_py() for name in _PLACE}
 
 
 def letter_of(row: Row, place: Mapping[str, Any], reason: DeadReason, settings: CacheSettings) -> dict[str, Any]:
@@ -55,7 +78,18 @@ def _words(row: Row, reason: DeadReason, settings: CacheSettings) -> str:
         return _WORDS[reason]
     if row.kind == Kind.CONF and isinstance(row.conf, dict):
         return _mistakes(row.conf, settings)
-    return f"{row.kind} needs {_NEEDS[row.kind]}"
+    return f"{row.kind} needs {_NEEDS[row.kind]}; at fault: {', '.join(_at_fault(row))}"
+
+
+def _at_fault(row: Row) -> list[str]:
+    """The columns without which the row would be well formed; entry and count where only both together are wrong."""
+    right = row._replace(topic="t", cursor="c", ledger=0, entry=0, count=1, sizes=[1], conf={})
+    wrong = [name for name in _ALONE if not is_well_formed(right._replace(**{name: getattr(row, name)}))]
+    sizes = row.sizes if isinstance(row.sizes, list | tuple) else []
+    count = max(1, len(sizes)) if "count" in wrong else row.count
+    if not is_well_formed(right._replace(count=count, sizes=row.sizes)):
+        wrong.append("sizes")
+    return wrong or ["entry and count"]
 
 
 def _mistakes(conf: dict[str, Any], settings: CacheSettings) -> str:

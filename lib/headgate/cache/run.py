@@ -7,14 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.cache.feeding import Feeding, RowsOneByOne, eviction_row
-from headgate.cache.letters import letter_of
+from headgate.cache.letters import letters_of
 from headgate.cache.schemas import EVICTIONS
-from headgate.cache.seconds import SECOND_US, opened, told
+from headgate.cache.seconds import SECOND_US, end_of, next_before, opened, told
 from headgate.cache.state import NEVER, BrokerState, Change
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Removed
-
-_PLACE = ("broker", "raw", "source", "offset")
 
 
 class BrokerRun:
@@ -70,9 +68,12 @@ class BrokerRun:
         """A row of this time, or a later one, comes after the open second, or after a change that is to be made."""
         if self._state.second is None:
             return NEVER
-        end_us = (self._state.second.number + 1) * SECOND_US
+        end_us = end_of(self._state.second.number)
         change = self._next_change()
         return end_us if change is None else min(end_us, change.at_us)
+
+    def _open_second(self) -> int | None:
+        return None if self._state.second is None else self._state.second.number
 
     def _next_change(self) -> Change | None:
         made = self._state.changes
@@ -80,17 +81,13 @@ class BrokerRun:
 
     def _pass_to(self, t_us: int) -> None:
         """End the second and make the changes that an accepted row of this time comes after."""
-        while True:
-            second, change = self._state.second, self._next_change()
-            end_us = None if second is None else (second.number + 1) * SECOND_US
-            if end_us is not None and end_us <= t_us and (change is None or end_us <= change.at_us):
-                self._end_second(end_us)
-            elif change is not None and change.at_us <= t_us:
-                self._note(self._cache.change(change.values, change.at_us).removed)
+        while (step := next_before(t_us, self._open_second(), self._next_change())) is not None:
+            if isinstance(step, Change):
+                self._note(self._cache.change(step.values, step.at_us).removed)
                 self._state.changes += 1
             else:
-                break
-        if second is None:
+                self._end_second(step)
+        if self._state.second is None:
             self._state.second = opened(self._cache, t_us // SECOND_US)
 
     def _end_second(self, end_us: int) -> None:
@@ -103,9 +100,7 @@ class BrokerRun:
     def _take(self, rows: Feeding, start: int, end: int, table: pa.Table) -> None:
         """Feed rows of the open second, or of no second: refused ones, and those that come late."""
         fed = rows.feed(start, end)
-        for at, reason in fed.dead:
-            where = {name: table[name][at].as_py() for name in _PLACE}
-            self.letters.append(letter_of(rows.row(at), where, reason, self._cache.settings))
+        self.letters += letters_of(table, rows, fed.dead, self._cache.settings)
         self.evictions.append(fed.evictions)
         second = self._state.second
         if second is not None:

@@ -79,7 +79,7 @@ METRICS = pa.schema(
 )
 """What is told of a second."""
 CACHE_METRICS = METRICS.insert(0, pa.field("batch_id", pa.int64()))
-"""The table `cache_metrics` (entry-cache 13); (broker, topic, second, until) is its key."""
+"""The table `cache_metrics` (entry-cache 13); (broker, topic, second, until, batch_id) is its key."""
 
 EVICTIONS = pa.schema(
     [

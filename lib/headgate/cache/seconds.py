@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.cache.forms import AnyCache, uses_by_topic
 from headgate.cache.schemas import RATES
-from headgate.cache.state import OpenSecond
+from headgate.cache.state import Change, OpenSecond
 from headgate.core.cache.metrics import rates
 
 SECOND_US = 1_000_000
@@ -13,6 +13,21 @@ _RATED = ("hits", "hit_bytes", "misses", "storage_bytes")
 _NAMES = {"storage_ops": "storage_reads", "bytes": "used_bytes"}
 """Totals whose column has a name of its own."""
 _ELSEWHERE = {"dead"}
+
+
+def end_of(second: int) -> int:
+    """When a second ends, in microseconds."""
+    return (second + 1) * SECOND_US
+
+
+def next_before(t_us: int, second: int | None, change: Change | None) -> int | Change | None:
+    """What an accepted row of this time comes after: the end of the open second in microseconds, or the next change of
+    conf files; of both at one time the end. None: nothing more.
+    """
+    end_us = None if second is None else end_of(second)
+    if end_us is not None and end_us <= t_us and (change is None or end_us <= change.at_us):
+        return end_us
+    return change if change is not None and change.at_us <= t_us else None
 
 
 def opened(cache: AnyCache, number: int) -> OpenSecond:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headgate.cache.run import BrokerRun
 from headgate.cache.schemas import EVICTIONS, METRICS
-from headgate.cache.seconds import SECOND_US
+from headgate.cache.seconds import end_of
 from headgate.cache.state import BrokerState, Change
 from headgate.cache.watermark import Time, due
 from headgate.throttle.schemas import DEAD_LETTERS
@@ -46,7 +46,7 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     run = BrokerRun(state, changes, evictions=rules.evictions)
     run.take(rows)
     second = state.second
-    if finish or (second is not None and state.done_us >= (second.number + 1) * SECOND_US):
+    if finish or (second is not None and time.at_us >= end_of(second.number)):
         run.tell()
     return Told(
         pa.Table.from_pylist(run.metrics, METRICS),

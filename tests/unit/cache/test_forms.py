@@ -102,7 +102,7 @@ def test_rows_of_which_nothing_is_told_leave_no_evictions() -> None:
 @pytest.mark.parametrize("conf", [DEEP, DEEPER, WIDE], ids=["deep", "deeper", "wide"])
 @pytest.mark.parametrize("rules", [ARRAYS, READABLE], ids=["arrays", "readable"])
 def test_a_conf_that_nothing_can_be_made_of_is_a_dead_letter(conf: str, rules: CacheRules) -> None:
-    slot = begun({}, rules).rows(OPEN, event("conf", 10, 1) | {"conf": conf})
+    slot = begun({}, rules).rows(OPEN, event("conf", 10, 1) | {"conf": conf}, event("mark", 20, 2, cursor="c", entry=0))
     assert ["bad_row"] == [letter["reason"].split(":")[0] for letter in slot.told["dead_letters"]]
 
 

@@ -14,7 +14,7 @@ from headgate.cache.step import CacheRules
 from headgate.core.cache.settings import PolicyName
 from headgate.core.cache.state import dump
 from headgate.core.cache.workload import generate
-from unit.cache.runs import MAX_BYTES, SECOND, TTL_MS, SlotRun, begun, block, change, event, rows_from, tick, totals
+from unit.cache.runs import MAX_BYTES, SECOND, TTL_MS, SlotRun, begun, block, change, event, rows_from, tick
 
 HOLD_BACK_US = 700_000
 BROKERS, TOPICS, CURSORS = ("a", "b"), ("t", "u"), ("c", "d")
@@ -31,7 +31,8 @@ def event_rows(draw: Any) -> dict[str, Any]:
     kind = draw(st.sampled_from(KINDS))
     row = event(kind, draw(times), draw(st.integers(0, 500)), broker=draw(st.sampled_from(BROKERS)))
     if kind == "conf":
-        return row | event("conf", row["event_time_us"], row["seq"], conf={MAX_BYTES: draw(st.integers(0, 900))})
+        conf = json.dumps({MAX_BYTES: draw(st.integers(-100, 900))})
+        return row | {"topic": draw(st.sampled_from([None, *TOPICS])), "conf": conf}
     entry = draw(st.integers(0, 12))
     row |= {"topic": draw(st.sampled_from(TOPICS)), "cursor": draw(st.sampled_from(CURSORS)), "ledger": 0}
     return row | {"entry": entry, "count": 1, "sizes": [draw(st.sampled_from([0, 10, 100, 300]))]}
@@ -55,7 +56,11 @@ def results(slot: SlotRun) -> tuple[Any, ...]:
     caches = {name: plain(decode_broker(name, stored).cache) for name, stored in sorted(slot.state.brokers.items())}
     evictions = sorted(slot.told["evictions"], key=lambda row: row["broker"])
     letters = sorted(slot.told["dead_letters"], key=lambda row: row["raw"])
-    return totals(slot), evictions, letters, caches
+    return sorted(slot.told["metrics"], key=_place), evictions, letters, caches
+
+
+def _place(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["broker"], str(row["second"]), str(row["until"]), row["topic"] or ""
 
 
 def plain(cache: AnyCache) -> Any:

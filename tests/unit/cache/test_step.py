@@ -108,10 +108,61 @@ def test_rows_wait_until_the_watermark_has_passed_them_and_are_fed_in_order() ->
     assert [] == slot.reasons()
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        event("sneeze", 90 * SECOND, 9),
+        event("add", 90 * SECOND, 9, entry=0),
+        event("conf", 90 * SECOND, 9, conf={"managedLedgerCacheEvictionWatermark": 7}),
+    ],
+)
+def test_a_row_that_changes_nothing_moves_no_watermark(odd: dict[str, Any]) -> None:
+    """Rows behind it wait for each other, and a second goes on, as without it; it is refused in its turn."""
+    rules = CacheRules(hold_back_us=SECOND)
+    rest = [add(1_600_000, 5, 2)], [add(1_500_000, 4, 1)]
+    without = begun(SMALL, rules).rows(OPEN, add(400_000, 3, 0))
+    slot = begun(SMALL, rules).rows(OPEN, add(400_000, 3, 0), odd)
+    assert (400_000, 3) == (slot.state.brokers[BROKER].high_us, slot.state.brokers[BROKER].waiting)
+    for rows in rest:
+        slot.rows(*rows)
+        without.rows(*rows)
+    finish = tick(1_600_000, finish=True)
+    names = ("second", "until", "inserted", "used_bytes")
+    assert without.batch(finish).seconds(*names) == slot.batch(finish).seconds(*names)
+    assert 1 == len(slot.reasons())
+
+
+def test_more_rows_that_change_nothing_than_are_looked_at_together() -> None:
+    odd = [event("sneeze", 90 * SECOND + place, place) for place in range(2500)]
+    slot = begun(SMALL).rows(OPEN, *odd, add(400_000, 3, 0))
+    assert (400_000, 2500) == (slot.state.brokers[BROKER].high_us, slot.state.brokers[BROKER].waiting)
+    assert ["unknown_kind"] * 2500 == slot.batch(tick(400_000, finish=True)).reasons()
+
+
 def test_a_row_behind_the_watermark_acts_unless_a_later_one_was_accepted() -> None:
-    slot = begun(SMALL).rows(OPEN, event("sneeze", 900, 9)).rows(add(800, 2, 0), add(700, 1, 1)).rows(add(750, 8, 2))
-    assert ["unknown_kind", "add_not_increasing", "late"] == slot.reasons()
-    assert [(2, 0), (2, 0), (1, 1)] == [(row["rows"], row["late"]) for row in slot.told["progress"]]
+    slot = begun(SMALL).rows(OPEN).batch(tick(900)).rows(add(800, 2, 0), add(700, 1, 1)).rows(add(750, 8, 2))
+    assert ["add_not_increasing", "late"] == slot.reasons()
+    assert [(1, 0), (0, 0), (2, 0), (1, 1)] == [(row["rows"], row["late"]) for row in slot.told["progress"]]
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [
+        (event("add", 5, 1, entry=0), "sizes"),
+        (event("add", 5, 1, entry=-1, count=0, sizes=[0, 7], ledger=None), "ledger, entry, count, sizes"),
+        (event("add", 5, 1, entry=0, count=-1, sizes=[7, 7]), "count"),
+        (event("read", 5, 1, cursor="", entry=0, count=2, sizes=[1, 2]), "cursor"),
+        (event("read", 5, 1, cursor="c", entry=0, count=2, sizes=[1, 2, 3]), "sizes"),
+        (event("read", 5, 1, cursor="c", entry=(1 << 63) - 3, count=10, sizes=[1]), "entry and count"),
+        (event("replay_read", 5, 1, cursor="c", entry=0, count=2, sizes=[1]), "count"),
+        (event("open", 5, 1, cursor=None, entry=0, topic=""), "topic, cursor"),
+        (event("move", 5, 1, cursor="c", entry=0, ledger=None), "ledger"),
+        (event("conf", 5, 1) | {"conf": "[1"}, "conf"),
+    ],
+)
+def test_the_columns_at_fault_are_named(row: dict[str, Any], columns: str) -> None:
+    (letter,) = run(SMALL, [row]).told["dead_letters"]
+    assert letter["reason"].endswith(f"; at fault: {columns}")
 
 
 def test_of_two_rows_at_one_place_in_the_order_one_is_late() -> None:

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from headgate.cache.feeding import rows_of
 from headgate.cache.horizon.schemas import ITEMS, Mark
-from headgate.cache.letters import letter_of
+from headgate.cache.letters import letter_of, place_of
 from headgate.cache.schemas import ROWS
-from headgate.cache.seconds import SECOND_US
+from headgate.cache.seconds import SECOND_US, end_of, next_before
 from headgate.cache.state import NEVER, Change
 from headgate.cache.watermark import Time, due
 from headgate.core.cache.checks import refusal
@@ -26,8 +26,6 @@ from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.shard import shard_of
 from headgate.throttle.schemas import DEAD_LETTERS
-
-_PLACE = ("broker", "raw", "source", "offset")
 
 
 @dataclass
@@ -70,7 +68,7 @@ def line_up(state: LineState, arrived: pa.Table, time: Time, changes: Sequence[C
     rows, finish = due(state, arrived, time, hold_back_us)
     run = _LineRun(state, changes)
     run.take(rows)
-    if finish or (state.second is not None and state.done_us >= (state.second + 1) * SECOND_US):
+    if finish or (state.second is not None and time.at_us >= end_of(state.second)):
         run.tell()
     return InLine(run.items(rows), pa.Table.from_pylist(run.letters, DEAD_LETTERS))
 
@@ -86,7 +84,6 @@ class _LineRun:
         self.letters: list[dict[str, Any]] = []
 
     def take(self, table: pa.Table) -> None:
-        where = {name: table[name] for name in _PLACE}
         for at, row in enumerate(rows_of(table)):
             refused = self._refusal(row)
             if refused is None:
@@ -95,7 +92,7 @@ class _LineRun:
             if refused is None:
                 self._accept(at, row)
             else:
-                self._refuse(row, refused, {name: column[at].as_py() for name, column in where.items()})
+                self._refuse(row, refused, place_of(table, at))
 
     def tell(self) -> None:
         """Let shards tell of the open second as it is now, where that was not done."""
@@ -124,19 +121,19 @@ class _LineRun:
         state = self._state
         if state.round.ends_before(row, state.settings):
             self._end_round()
-        while True:
-            end_us = None if state.second is None else (state.second + 1) * SECOND_US
-            change = self._changes[state.changes] if state.changes < len(self._changes) else None
-            if end_us is not None and end_us <= row.t_us and (change is None or end_us <= change.at_us):
-                self._mark(Mark.SECOND, end_us, self._of_second())
-                state.second, state.untold_us = None, NEVER
-            elif change is not None and change.at_us <= row.t_us:
-                self._change(change)
+        while (step := next_before(row.t_us, state.second, self._next_change())) is not None:
+            if isinstance(step, Change):
+                self._change(step)
             else:
-                break
+                self._mark(Mark.SECOND, step, self._of_second())
+                state.second, state.untold_us = None, NEVER
         if state.second is None:
             state.second = row.t_us // SECOND_US
             self._mark(Mark.OPEN, state.second * SECOND_US)
+
+    def _next_change(self) -> Change | None:
+        made = self._state.changes
+        return self._changes[made] if made < len(self._changes) else None
 
     def _change(self, change: Change) -> None:
         state = self._state

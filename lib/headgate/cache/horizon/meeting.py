@@ -39,16 +39,17 @@ def horizons_of(reports: pa.Table, shards: int) -> pa.Table:
 
 
 def metrics_of(parts: pa.Table) -> pa.Table:
-    """METRICS of all shards together; a topic is one shard's alone."""
-    rows = parts.to_pylist()
-    by_second: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
+    """METRICS of all shards together; a topic is one shard's alone. Of two tellings up to one time the later holds."""
+    rows = sorted(parts.to_pylist(), key=lambda row: row["place"])
+    by_mark: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["topic"] is None:
-            by_second[row["broker"], row["second"], row["until"]].append(row)
+            by_mark[row["broker"], row["place"]].append(row)
     of_topics = (row for row in rows if row["topic"] is not None)
-    told = [*map(_joined, by_second.values()), *of_topics]
-    told.sort(key=lambda row: (row["broker"], row["until"], row["second"], row["topic"] or ""))
-    return pa.Table.from_pylist([{name: row.get(name) for name in METRICS.names} for row in told], METRICS)
+    told = [*map(_joined, by_mark.values()), *of_topics]
+    by_key = {(row["broker"], row["until"], row["second"], row["topic"] or ""): row for row in told}
+    in_order = ({name: by_key[key].get(name) for name in METRICS.names} for key in sorted(by_key))
+    return pa.Table.from_pylist(list(in_order), METRICS)
 
 
 def _horizon(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

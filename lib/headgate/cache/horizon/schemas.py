@@ -73,6 +73,15 @@ HORIZONS = pa.schema(
 )
 """The table `cache_horizons`: what became of each round. goal_bytes, laps, key: null where nothing had to leave."""
 
-_OF_PARTS = (("shard", pa.int32()), ("left_bytes", pa.int64()), ("goal_bytes", pa.int64()), ("limit_bytes", pa.int64()))
+_OF_PARTS = (
+    ("place", pa.int64()),
+    ("shard", pa.int32()),
+    ("left_bytes", pa.int64()),
+    ("goal_bytes", pa.int64()),
+    ("limit_bytes", pa.int64()),
+)
 PARTS = pa.schema([*METRICS, *_OF_PARTS])
-"""METRICS of one shard. left_bytes: after the last horizon, goal_bytes: those that it aimed at, of all shards."""
+"""METRICS of one shard. place: of the mark at which it tells.
+
+left_bytes: after the last horizon, goal_bytes: those that it aimed at, of all shards.
+"""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headgate.cache.feeding import RowsOneByOne, eviction_row
 from headgate.cache.horizon.schemas import ITEMS, Mark
-from headgate.cache.letters import letter_of
+from headgate.cache.letters import letters_of
 from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, opened, told
 from headgate.cache.state import OpenSecond
@@ -20,8 +20,6 @@ from headgate.core.cache.rounds import BUSY_SHARE
 from headgate.core.cache.rows import Removed
 from headgate.core.cache.shard import Shard
 from headgate.errors import StateError
-
-_PLACE = ("broker", "raw", "source", "offset")
 
 
 @dataclass
@@ -124,9 +122,7 @@ class ShardRun:
             return
         rows = RowsOneByOne(self._cache, self._state.broker, items, is_told=self._are_told)
         fed = rows.feed(0, len(items))
-        for at, reason in fed.dead:
-            where = {name: items[name][at].as_py() for name in _PLACE}
-            self.letters.append(letter_of(rows.row(at), where, reason, self._cache.settings))
+        self.letters += letters_of(items, rows, fed.dead, self._cache.settings)
         self.evictions.append(fed.evictions)
         assert self._state.second is not None  # noqa: S101  a mark opens it
         self._state.second.topics.update(fed.topics)
@@ -143,7 +139,7 @@ class ShardRun:
             self._end(item["round"], at_us, values["rows"])
         else:
             self._note(self._cache.advance(at_us - 1 if mark is Mark.SECOND else at_us).removed)
-            self._tell(at_us, values["dead_letters"])
+            self._tell(item["place"], at_us, values["dead_letters"])
             state.second = None if mark is Mark.SECOND else state.second
 
     def _end(self, number: int, at_us: int, rows: int) -> None:
@@ -168,7 +164,7 @@ class ShardRun:
         )
         state.awaits = (number, at_us)
 
-    def _tell(self, until_us: int, refused: Mapping[str, int]) -> None:
+    def _tell(self, place: int, until_us: int, refused: Mapping[str, int]) -> None:
         """The broker's row, of what is this shard's, and those of its topics. Shard 0 tells of what no shard has."""
         state, met = self._state, self._state.met
         assert state.second is not None  # noqa: S101  a mark opens it
@@ -182,12 +178,13 @@ class ShardRun:
             "horizon_rounds": met.rounds,
             "horizon_busy_rounds": met.busy_rounds,
             "horizon_inflow_share": met.inflow_share,
+            "place": place,
             "shard": state.number,
             "left_bytes": met.left_bytes,
             "goal_bytes": met.goal_bytes,
             "limit_bytes": met.limit_bytes,
         }
-        self.parts += [of_broker | of_all, *of_topics]
+        self.parts += [of_broker | of_all, *(row | {"place": place} for row in of_topics)]
 
     def _note(self, removed: Iterable[Removed]) -> None:
         """Entries left with no row."""

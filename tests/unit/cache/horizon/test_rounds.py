@@ -43,6 +43,20 @@ def core_rows(rows: list[dict[str, Any]], broker: str) -> list[Row]:
     return rows_of(pa.Table.from_pylist(own, ROWS))
 
 
+def test_a_second_that_is_told_of_twice_while_shards_wait_for_a_round_counts_once() -> None:
+    """A late row lets it be told of again up to the same time; shards come to both marks in one batch."""
+    opened = event("open", 1000, 0, cursor="c", entry=0)
+    rows = [opened, *(event("add", 500_000, 1 + n, entry=n, count=1, sizes=[160]) for n in range(5))]
+    late = event("read", 900, 0, cursor="c", entry=4, count=1, sizes=[50])
+    at_once = run(VALUES, [rows]).told["metrics"]
+    slots = Slots(CacheSettings.of(VALUES), CacheRules()).batch((), change(**VALUES))
+    slots.batch(rows).batch((), tick(SECOND)).batch([late], tick(SECOND + 1)).batch((), tick(2 * SECOND, finish=True))
+    assert slots.next
+    *_, broker, topic = slots.still().told["metrics"]
+    assert [("late", 1)] == broker["dead_letters"]
+    assert at_once == [broker | {"dead_letters": []}, topic]
+
+
 @quick
 @given(some_rows, st.sampled_from([{}, {ROUND_ROWS: 1}, {ROUND_ROWS: 3, SHARDS: 1}]))
 def test_shards_together_do_what_the_rules_say(rows: list[dict[str, Any]], more: dict[str, Any]) -> None:
