@@ -56,6 +56,9 @@ def written(value: object) -> str:
 def recommendation(advice: Advice) -> Iterator[str]:
     """What to do, one sentence each, the most useful first."""
     now = advice.present
+    if not _asked(now):
+        yield "No entry was read in this trace, so it says nothing of caches: take one with reads."
+        return
     if advice.keys is not None:
         yield f"At {size(now['max_bytes'])}, {_told(advice.keys, now)}: {_effect(advice.keys, now)}."
     else:
@@ -89,8 +92,8 @@ def why(advice: Advice) -> Iterator[str]:
     """What the recommendation rests on."""
     now = advice.present
     yield (
-        f"Now (policy {now['policy']}, {size(now['max_bytes'])}) {percent(miss_ratio(now))} of the entries that are "
-        f"read come from storage, {size(now['storage_bytes'])} in all."
+        f"Now (policy {now['policy']}, {size(now['max_bytes'])}) {percent(miss_ratio(now))} of the {_asked(now):,} "
+        f"entries that are read come from storage, {size(now['storage_bytes'])} in all."
     )
     parts = [f"{percent(part)} {_REASONS[reason]}" for reason, part in advice.reasons if part >= SMALL]
     if parts:
@@ -102,8 +105,9 @@ def why(advice: Advice) -> Iterator[str]:
         yield _better(f"A rule that brokers do not have, {advice.yardstick['policy']}", advice.yardstick, advice)
     if now["mean_pinned_bytes"] is not None and now["mean_bytes"]:
         yield (
-            f"The cache holds {size(now['mean_bytes'])} on average, which keep {size(now['mean_pinned_bytes'])} of "
-            f"memory: {now['mean_pinned_bytes'] / now['mean_bytes']:.2f} times as much."
+            f"The caches of all brokers hold {size(now['mean_bytes'])} on average, which keep "
+            f"{size(now['mean_pinned_bytes'])} of memory: {now['mean_pinned_bytes'] / now['mean_bytes']:.2f} times as "
+            "much."
         )
 
 
@@ -121,6 +125,12 @@ def of_sample(now: RowOfSweep) -> Iterator[str]:
             f"With {RANGE_HITS}=whole a sample misses up to some points too little in small caches: sweep the sizes "
             "that matter once more without --sample."
         )
+
+
+def _asked(row: RowOfSweep) -> int:
+    """Entries that reads asked for."""
+    asked: int = row["hits"] + row["misses"]
+    return asked
 
 
 def _better(what: str, row: RowOfSweep, advice: Advice) -> str:

@@ -11,7 +11,7 @@ from headgate.core.cache.reasons import DeadReason
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.types import NONE
 from headgate.core.numbers import MIN
-from headgate.sizing.instants import Gauges, Span
+from headgate.sizing.instants import Gauges
 from headgate.sizing.trace import event_at, rows_in
 
 _REASONS = tuple(DeadReason)
@@ -20,30 +20,27 @@ _REASONS = tuple(DeadReason)
 def feed_arrays(
     cache: ArrayCache,
     batches: Iterable[pa.RecordBatch],
-    span: Span,
+    gauges: Gauges,
     letters: list[tuple[DeadReason, Mapping[str, Any]]] | None,
-) -> Gauges:
-    """Feed all rows, and look into the cache at each instant. letters: takes rows that are refused, with their reason.
+) -> None:
+    """Feed all rows, and look into the cache at each instant up to the last one. letters: takes rows that are refused,
+    with their reason.
 
     Raises InvalidArgument for numbers that the array form does not take; the cache is of no use then.
     """
-    gauges, next_us = Gauges(), span.first_us + span.step_us
     for batch in batches:
         rows = packed(cache, batch) or cache.pack(list(rows_in(batch)))
         times_us = np.maximum.accumulate(np.where(rows.rows["kind"] < 0, MIN, rows.rows["t_us"]))
         start = 0
-        while next_us <= span.last_us and start < len(times_us) and next_us <= times_us[-1]:
-            end = int(np.searchsorted(times_us, next_us))
+        while start < len(times_us) and gauges.next_us <= times_us[-1]:
+            end = int(np.searchsorted(times_us, gauges.next_us))
             cache.feed_rows(_part(rows, start, end))
-            cache.advance(next_us)
-            gauges.look(cache.current_bytes, cache.pinned_bytes())
-            start, next_us = end, next_us + span.step_us
+            gauges.look_until(gauges.next_us, cache)
+            start = end
         cache.feed_rows(_part(rows, start, len(times_us)))
         if letters is not None:
             for place in np.flatnonzero(rows.rows["dead"] != NONE).tolist():
                 letters.append((_REASONS[rows.rows["dead"][place]], event_at(batch, place)))
-    gauges.look(cache.current_bytes, cache.pinned_bytes())
-    return gauges
 
 
 def _part(rows: PackedRows, start: int, end: int) -> PackedRows:

@@ -1,31 +1,33 @@
 """What a sweep tries: the conf that brokers have now, and every combination of a grid that differs from the others."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
-from headgate.core.cache.settings import MIB_BYTES, CacheSettings, CacheSettingsError, Mode, PolicyName
+from headgate.core.cache.settings import MIB_BYTES, CacheSettings, CacheSettingsError, PolicyName
 from headgate.errors import ConfError
 
 MOST_COMBINATIONS = 2000
 POLICY_KEY = "headgate.cache.policy"
+MODE_KEY = "headgate.cache.mode"
 SIZE_KEYS = ("managedLedgerCacheSizeMB", "headgate.cache.maxBytes")
 TAKEN_KEYS = {
     POLICY_KEY: "list policies instead",
-    "headgate.cache.mode": "a sweep is exact; remove it",
+    MODE_KEY: "a sweep is exact; remove it",
     "headgate.cache.profile": "vary the keys that it stands for",
 } | dict.fromkeys(SIZE_KEYS, "list sizes_mib instead")
 """Keys that a grid cannot vary, and what to do instead."""
 
 _DISTANCE = ("distance_target", "distance_batch", "distance_look", "wake_init_us", "replay_init_us")
 _QUEUE = ("max_requeue", "extend_accessed", "adopt_handler")
+_BEFORE_PIP = (*_DISTANCE, *_QUEUE, "grace_ms", "strategy")
 _COUNTED = ("watermark", "ttl_ms", "cache_reads", "by_mark_deleted", *_QUEUE)
 _GENERIC = (*_DISTANCE, *_COUNTED)
 _UNREAD = {
     PolicyName.PIP430: _DISTANCE,
-    PolicyName.BY_MARK_DELETE: (*_DISTANCE, *_QUEUE),
-    PolicyName.SIZE_PROPORTIONAL: (*_DISTANCE, *_QUEUE),
+    PolicyName.BY_MARK_DELETE: (*_BEFORE_PIP, "by_mark_deleted"),
+    PolicyName.SIZE_PROPORTIONAL: _BEFORE_PIP,
     PolicyName.LRU: _GENERIC,
     PolicyName.FIFO: _GENERIC,
     PolicyName.SIEVE: _GENERIC,
@@ -48,7 +50,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Combination:
-    """One cache to try. changed: keys, other than size and policy, that the present conf has otherwise, with values."""
+    """One cache to try. changed: keys, other than size and policy, that have to be set to come to it, with values."""
 
     number: int
     settings: CacheSettings
@@ -61,9 +63,10 @@ def combinations(grid: Grid, present: Mapping[str, object]) -> list[Combination]
 
     The present size is tried with every policy and key, so that a change of keys alone can be judged. A value that a
     policy does not read is not tried with it. present: values by key, as far as they are set; what follows from them
-    (the grace from the time threshold) follows from varied ones, too. Raises ConfError with every value that is not
-    allowed.
+    (the grace from the time threshold) follows from varied ones, too, unless it is varied itself. Raises ConfError with
+    every value that is not allowed.
     """
+    present = _without_mode(present)
     if mistakes := key_mistakes(grid.vary, present):
         raise ConfError(mistakes)
     settings = CacheSettings.of(present)
@@ -73,7 +76,7 @@ def combinations(grid: Grid, present: Mapping[str, object]) -> list[Combination]
     kept = {key: value for key, value in present.items() if key not in SIZE_KEYS}
     for size_bytes, policy in product(sizes, grid.policies):
         unread = {_KEYS[name] for name in _UNREAD[policy]}
-        for changed in _variants({key: grid.vary[key] for key in grid.vary if key not in unread}, now.values()):
+        for changed in _variants({key: grid.vary[key] for key in grid.vary if key not in unread}):
             settings = _exact(CacheSettings.of({**kept, POLICY_KEY: policy, **changed}), size_bytes)
             if _identity(settings) not in found:
                 found[_identity(settings)] = Combination(len(found), settings, changed, is_present=False)
@@ -86,7 +89,7 @@ def combinations(grid: Grid, present: Mapping[str, object]) -> list[Combination]
 
 def key_mistakes(vary: Mapping[str, Sequence[object]], present: Mapping[str, object]) -> list[str]:
     """Every key and value of `vary` that cannot be tried on the present conf."""
-    mistakes = []
+    mistakes, present = [], _without_mode(present)
     for key, values in vary.items():
         if key in TAKEN_KEYS:
             mistakes.append(f"vary.{key}: got a key that a sweep sets; {TAKEN_KEYS[key]}")
@@ -99,17 +102,19 @@ def key_mistakes(vary: Mapping[str, Sequence[object]], present: Mapping[str, obj
     return list(dict.fromkeys(mistakes))
 
 
-def _variants(vary: Mapping[str, Sequence[object]], now: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """Every choice of values, fewest changes first; keys that stay as they are are left out."""
-    choices = product(*([now.get(key), *values] for key, values in vary.items()))
-    changes = (
-        {key: value for key, value in zip(vary, choice, strict=True) if value != now.get(key)} for choice in choices
-    )
-    yield from sorted(changes, key=len)
+def _variants(vary: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
+    """Every choice of some keys and their values, fewest keys first."""
+    choices = product(*([{}, *({key: value} for value in values)] for key, values in vary.items()))
+    return sorted(({key: value for one in choice for key, value in one.items()} for choice in choices), key=len)
+
+
+def _without_mode(values: Mapping[str, object]) -> Mapping[str, object]:
+    """A sweep is exact: what cannot be had in mode horizon can be tried all the same."""
+    return {key: value for key, value in values.items() if key != MODE_KEY}
 
 
 def _exact(settings: CacheSettings, max_bytes: int) -> CacheSettings:
-    return replace(settings, mode=Mode.EXACT, size_mib=max_bytes // MIB_BYTES, max_bytes_override=max_bytes)
+    return replace(settings, size_mib=max_bytes // MIB_BYTES, max_bytes_override=max_bytes)
 
 
 def _identity(settings: CacheSettings) -> CacheSettings:

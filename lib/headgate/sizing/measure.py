@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.core.cache.broker import Cache
+from headgate.core.cache.checks import is_well_formed
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
 from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.kernels.cache.broker import ArrayCache
@@ -44,42 +45,38 @@ def measure(
     every: the rows are a sample of one entry in so many; counts and bytes are of the whole then, by as many times, and
     the work is that of the sample. letter: is told of rows that are refused. Source: entry-cache 13
     """
-    settings = for_sample(settings, every)
+    settings, gauges = for_sample(settings, every), Gauges(span)
     if refusal_of(settings) is None:
         letters: list[tuple[DeadReason, Mapping[str, Any]]] = []
         with suppress(InvalidArgument):  # numbers that only the readable form can calculate with
             arrays = ArrayCache(settings)
-            gauges = feed_arrays(arrays, batches(), span, letters if letter is not None else None)
+            feed_arrays(arrays, batches(), gauges, letters if letter is not None else None)
             for told in letters:
                 letter(*told)  # type: ignore[misc]
-            return _columns(arrays.totals(), arrays.misses_by_reason(), gauges, every)
+            return _columns(arrays, gauges, every)
+        gauges = Gauges(span)
     cache = Cache(settings)
     if settings.policy is PolicyName.BELADY:
         cache.foresee(row for batch in batches() for row in rows_in(batch))
-    gauges = _fed(cache, batches(), span, letter)
-    return _columns(cache.totals(), cache.misses_by_reason(), gauges, every)
+    _feed(cache, batches(), gauges, letter)
+    return _columns(cache, gauges, every)
 
 
-def _fed(cache: Cache, batches: Iterable[pa.RecordBatch], span: Span, letter: Letter | None) -> Gauges:
-    """Between rows the cache is advanced to each instant that is looked at, which changes no result."""
-    gauges = Gauges()
-    feed, next_us, step_us = cache.feed, span.first_us + span.step_us, span.step_us
+def _feed(cache: Cache, batches: Iterable[pa.RecordBatch], gauges: Gauges, letter: Letter | None) -> None:
+    feed = cache.feed
     for batch in batches:
         for place, row in enumerate(rows_in(batch)):
-            while next_us <= min(row.t_us, span.last_us):
-                cache.advance(next_us)
-                gauges.look(cache.store.limit.current_bytes, cache.pinned_bytes())
-                next_us += step_us
+            if gauges.next_us <= row.t_us and is_well_formed(row):
+                gauges.look_until(row.t_us, cache)
             outcome = feed(row)
             if outcome.dead is not None and letter is not None:
                 letter(outcome.dead, event_at(batch, place))
-    gauges.look(cache.store.limit.current_bytes, cache.pinned_bytes())
-    return gauges
 
 
-def _columns(
-    totals: Mapping[str, int], reasons: Mapping[str, int], gauges: Gauges, every: int
-) -> dict[str, int | None]:
+def _columns(cache: Cache | ArrayCache, gauges: Gauges, every: int) -> dict[str, int | None]:
+    """What was counted up to the last row; the cache is looked at until the span ends."""
+    totals, reasons = cache.totals(), cache.misses_by_reason()
+    gauges.look_to_the_end(cache)
     counted = {
         "mean_bytes": gauges.used_bytes // gauges.looks,
         **{f"missed_{reason}": reasons.get(reason, 0) for reason in REASONS},

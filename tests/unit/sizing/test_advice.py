@@ -141,6 +141,13 @@ def test_changes_at_other_sizes_are_told_against_the_same_size() -> None:
     ]
 
 
+def test_a_trace_without_reads_says_nothing() -> None:
+    nothing = [row(0, 4, 0, hits=0), row(1, 2, 0, hits=0)]
+    assert ["No entry was read in this trace, so it says nothing of caches: take one with reads."] == list(
+        words.recommendation(advise(nothing))
+    )
+
+
 def test_a_trace_without_reads_from_storage_has_nothing_to_advise() -> None:
     advice = advise([row(0, 4, 0), row(1, 8, 0)])
     assert (advice.keys, advice.size, advice.reasons) == (None, None, [])

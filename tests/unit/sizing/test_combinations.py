@@ -12,6 +12,7 @@ from headgate.errors import ConfError
 from headgate.sizing.combinations import _UNREAD, Grid, combinations, for_sample
 
 MIB_BYTES = 1 << 20
+GRACE = "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis"
 TTL = "managedLedgerCacheEvictionTimeThresholdMillis"
 NOW = {"managedLedgerCacheSizeMB": 4}
 OTHER = {
@@ -67,9 +68,30 @@ def test_values_of_several_keys_are_tried_all_with_all() -> None:
     assert {TTL: 2, interval: 3} in changes
 
 
+def test_a_value_of_now_is_set_where_it_would_follow_from_another_one() -> None:
+    """The grace of now is twice the time threshold of now, and would be twice a new one."""
+    found = combinations(Grid([64 * MIB_BYTES], [PolicyName.PIP430], {TTL: [5000], GRACE: [2000, 4000]}), {})
+    tried_with = {(one.settings.ttl_ms, one.settings.grace_ms): dict(one.changed) for one in found}
+    assert tried_with == {
+        (1000, 2000): {},
+        (1000, 4000): {GRACE: 4000},
+        (5000, 10_000): {TTL: 5000},
+        (5000, 2000): {TTL: 5000, GRACE: 2000},
+        (5000, 4000): {TTL: 5000, GRACE: 4000},
+    }
+
+
+def test_what_came_before_pip_430_is_not_tried_with_what_pip_430_brought() -> None:
+    vary = {GRACE: [0, 5], "cacheEvictionByExpectedReadCount": [False]}
+    found = combinations(Grid([64 * MIB_BYTES], [PolicyName.BY_MARK_DELETE, PolicyName.SIZE_PROPORTIONAL], vary), {})
+    assert [one.settings.policy for one in found] == ["pip430", "by_mark_delete", "size_proportional"]
+
+
 def test_a_sweep_is_exact_whatever_the_conf_of_now() -> None:
     now = {"headgate.cache.mode": "horizon"}
-    assert {one.settings.mode for one in combinations(Grid([1], [PolicyName.PIP430], {}), now)} == {"exact"}
+    grid = Grid([MIB_BYTES], list(PolicyName), {"cacheEvictionByExpectedReadCount": [False]})
+    assert combinations(grid, now) == combinations(grid, {})
+    assert {one.settings.mode for one in combinations(grid, now)} == {"exact"}
 
 
 def test_every_value_that_is_not_allowed_is_told() -> None:

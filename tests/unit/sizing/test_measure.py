@@ -18,6 +18,7 @@ from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, Letter, 
 from headgate.sizing.trace import batches_of
 
 ROWS = list(islice(generate("mixed", 1), 6000))
+REQUEUES = "managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes"
 SPAN = Span(ROWS[0].t_us, ROWS[-1].t_us)
 
 
@@ -88,6 +89,21 @@ def test_means_are_over_event_time() -> None:
     found = measure(settings(PolicyName.LRU), given(rows), Span(0, 4_000_000))
     assert found["mean_bytes"] == pytest.approx(225, abs=1)
     assert found["peak_bytes"] == 300
+
+
+@pytest.mark.parametrize("is_readable", [False, True])
+@pytest.mark.parametrize("end", [[], [Row(100_000_000, 3, "read", "t")], [Row(100_000_000, 3, "mark", "t", "c", 0, 1)]])
+def test_a_broker_is_looked_at_until_the_trace_ends(
+    end: list[Row], is_readable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last row came after a second, the trace of all brokers goes on for 99; what it cached lives for one."""
+    if is_readable:
+        monkeypatch.setattr(measuring, "refusal_of", lambda _: "for the test")
+    opened, added = Row(0, 0, "open", "t", "c", 0, 0), Row(1, 1, "add", "t", None, 0, 0, 3, [100])
+    rows = [opened, added, Row(1_000_000, 2, "mark", "t", "c", 0, 0), *end]
+    values = {"headgate.cache.maxBytes": 1000, REQUEUES: 0}
+    found = measure(CacheSettings.of(values), given(rows), Span(0, 100_000_000))
+    assert found["mean_bytes"] == pytest.approx(3, abs=1)
 
 
 def test_rows_that_are_refused_are_told_and_counted() -> None:

@@ -44,6 +44,11 @@ class Cache:
         self.peak_bytes = 0
         self.overshoot_bytes = 0
 
+    @property
+    def current_bytes(self) -> int:
+        """What is cached now."""
+        return self.store.limit.current_bytes
+
     def foresee(self, rows: Iterable[Row]) -> None:
         """Tell the policy `belady` all rows before the first one is fed.
 
