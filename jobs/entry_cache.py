@@ -17,7 +17,7 @@ from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
-from headgate.throttle.places import sole_use
+from headgate.throttle.places import check_places, sole_use
 
 DEFAULT_OUTPUT = "output/entry-cache"
 FORMATS = ("parquet", "json", "csv", "delta", "kafka")
@@ -40,6 +40,7 @@ def entry_cache(options: argparse.Namespace, stop: Event) -> int:
         screen.say(f"entry_cache: {warning}")
     checkpoint = options.checkpoint or f"{options.output}/checkpoint"
     format_ = options.format or conf.settings.input.format
+    check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
     job = CacheJob(options.input, options.output, checkpoint, format_, options.evictions, options.once)
     with sole_use(checkpoint), sole_use(f"{job.output}/cache_metrics"):
         screen.say(f"entry_cache: starting Spark for the events of {job.input}")

@@ -1,5 +1,6 @@
 """The entry cache's job on real files, tables and processes: cut, stopped and killed, what it tells is the same."""
 
+import importlib.util
 import json
 import random
 from dataclasses import replace
@@ -38,6 +39,7 @@ from integration.cache_events import (
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import PATIENCE_S, conf_in, write_conf
 
+ROOT = Path(__file__).parents[2]
 ROWS, FILES = 1500, 5
 MAX_BYTES, TTL = "headgate.cache.maxBytes", "managedLedgerCacheEvictionTimeThresholdMillis"
 SMALL = {MAX_BYTES: 60_000, TTL: 200}
@@ -194,6 +196,25 @@ def test_a_file_that_cannot_be_read_is_left_out_and_told_of(spark: SparkSession,
         assert {name: expected[name] for name in ("hits", "misses", "inserted")} == {
             name: of_broker[name] for name in ("hits", "misses", "inserted")
         }
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--output", ""), "--output: got an empty name; give a folder"),
+        (("--output", "in/out"), "--output: got in/out, which is in the --input in"),
+        (("--checkpoint", "in/of-it"), "--checkpoint: got in/of-it, which is in the --input in"),
+    ],
+)
+def test_a_place_that_cannot_be_meant_is_refused(options, told, tmp_path: Path, capsys, monkeypatch) -> None:
+    write_conf(tmp_path / "conf", broker=SMALL)
+    monkeypatch.chdir(tmp_path)
+    spec = importlib.util.spec_from_file_location("entry_cache_job", ROOT / "jobs" / "entry_cache.py")
+    job = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(job)
+    assert job.main(["--input", "in", "--conf-dir", str(tmp_path / "conf"), *options]) == 2
+    assert told in capsys.readouterr().err
+    assert ["conf"] == [found.name for found in tmp_path.iterdir()]
 
 
 def test_what_cannot_be_run_is_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:

@@ -296,6 +296,20 @@ class TestUnreadableFiles:
         reason = "the file cannot be read to its end; rows that are not read are lost: it is gone"
         assert [(reason, "part-00003.json")] == [(row["reason"], Path(row["source"]).name) for row in letters]
 
+    @pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
+    def test_one_file_is_an_input(self, spark: SparkSession, tmp_path: Path, format_: str) -> None:
+        write_trace(SMALL, tmp_path / "trace", format_)
+        file, *others = sorted((tmp_path / "trace").iterdir())
+        assert others
+        rows: list[int] = []
+        stream = read_raw(spark, InputSettings(), str(file), format_).writeStream
+        started = stream.foreachBatch(lambda batch, _: rows.append(batch.count()))
+        started.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+        once = read_raw(spark, InputSettings(), str(file), format_, once=True)
+        assert [once.count()] == rows
+
     def test_a_folder_without_any_readable_file_is_refused(self, spark: SparkSession, tmp_path: Path) -> None:
         (tmp_path / "trace").mkdir()
         (tmp_path / "trace" / "a.parquet").write_text("no Parquet, and longer than its magic number")

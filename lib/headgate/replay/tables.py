@@ -1,7 +1,7 @@
 """The Delta tables of a replay: written once, by one process."""
 
 from collections import defaultdict
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
@@ -10,17 +10,27 @@ from deltalake.exceptions import DeltaError
 from headgate.delta_query import query
 from headgate.errors import InputError, TableError
 from headgate.replay.schemas import TABLES
+from headgate.throttle.places import local_path
 
 ROWS_AT_ONCE = 500_000
 
 
 def check_new(output: str) -> None:
-    """Raise InputError for an output folder that holds anything: a replay begins nowhere but at the start."""
-    place = Path(output)
+    """Raise InputError for an output folder that holds anything: a replay begins nowhere but at the start.
+
+    A folder of this machine is made if it is not there; InputError where that cannot be.
+    """
+    place = local_path(output)
+    if place is None:
+        return
     if place.exists() and not place.is_dir():
         raise InputError(f"--output: {output} is a file; give a new or empty folder")
     if place.is_dir() and any(place.iterdir()):
         raise InputError(f"--output: {output} is not empty; give a new or empty folder, or remove what is there")
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output: {output} cannot be made: {error.strerror}; give a new or empty folder") from error
 
 
 class ReplayTables:

@@ -24,7 +24,7 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
     for option, place in places.items():
         if not place.strip():
             raise InputError(f"{option}: got an empty name; give a folder" + (" or topic" * (option == "--input")))
-    if escape := _ESCAPE.search(str(_path(output) or output)):
+    if escape := _ESCAPE.search(str(local_path(output) or output)):
         raise InputError(
             f"--output: got {output}, where {escape[0]} in the path reads as another character to delta-rs; give a "
             "folder without it"
@@ -45,7 +45,7 @@ def sole_use(folder: str) -> Iterator[None]:
     The lock goes with the process that holds it, however that ends. Its file is where temporary files are: a job that
     is refused leaves nothing where its tables would be.
     """
-    path = _path(folder)
+    path = local_path(folder)
     if path is None:
         yield
         return
@@ -55,13 +55,13 @@ def sole_use(folder: str) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StateError(
-                f"another job is running on {folder}: stop it first, or give another --output, or "
-                "--broker where each broker has a job"
+                f"another job is running on {folder}: stop it first, or give another --output (jobs/throttle.py: or "
+                "--broker where each broker has a job)"
             ) from error
         yield
 
 
-def _path(place: str) -> Path | None:
+def local_path(place: str) -> Path | None:
     """The folder on this machine, None for one elsewhere."""
     local = re.sub("^file:(//)?", "", place)
     return None if re.match("[a-z0-9+.-]+:/", local, re.IGNORECASE) else Path(local).resolve()
@@ -69,7 +69,7 @@ def _path(place: str) -> Path | None:
 
 def _holds(read: str, place: str) -> bool:
     """Whether `place` is in what is read: a folder, or a pattern of folders."""
-    folder, inside = _path(read), _path(place)
+    folder, inside = local_path(read), local_path(place)
     if folder is None or inside is None:
         return False
     return inside.is_relative_to(folder) or any(part.match(str(folder)) for part in (inside, *inside.parents))
