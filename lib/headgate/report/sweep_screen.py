@@ -56,8 +56,8 @@ class SweepScreen(Screen):
         first, last = (datetime.fromtimestamp(at / 1e6, UTC) for at in (trace.span.first_us, trace.span.last_us))
         brokers = len(trace.folders)
         self.about = (
-            f"{trace.rows:,} rows on {brokers} broker{'s' * (brokers != 1)}, {first:%Y-%m-%d %H:%M:%S} to "
-            f"{last:%Y-%m-%d %H:%M:%S} UTC; {self._combinations:,} combinations."
+            f"{trace.rows:,} row{'s' * (trace.rows != 1)} on {brokers} broker{'s' * (brokers != 1)}, "
+            f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC; {self._combinations:,} combinations."
         )
         self.say(f"cache_sweep: {self.about}")
         if trace.bad:

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,20 +31,30 @@ def read_grid(path: str | Path, present: Mapping[str, object]) -> Grid:
     for key in table.keys() - set(_KEYS):
         findings.unknown_key(Place(file, key), key, _KEYS)
     listed = partial(_listed, table, findings, file)
-    sizes = listed(key="sizes_mib", allowed="numbers above 0, in MiB", is_right=_is_size)
+    sizes = listed(key="sizes_mib", allowed="numbers in MiB, of a byte or more", is_right=_is_size)
     policies = listed(key="policies", allowed=f"names out of {', '.join(PolicyName)}", is_right=_is_policy)
     vary = table.get("vary", {})
     if not isinstance(vary, dict):
         findings.mistake(Place(file, "vary"), shown(vary), "a table of lists", 'write [vary] and "KEY" = [VALUE, ..]')
         vary = {}
+    vary = dict(_dotted(vary))
     are_lists = {key: values for key, values in vary.items() if isinstance(values, list) and values}
     for key in (key for key in vary if key not in are_lists):
         place = Place(file, f"vary.{key}")
-        findings.mistake(place, shown(vary[key]), "a list of values", f'write "{key}" = [VALUE, ..], key in quotes')
+        findings.mistake(place, shown(vary[key]), "a list of values", f'write "{key}" = [VALUE, ..]')
     findings.mistakes += (f"{file}: {mistake}" for mistake in key_mistakes(are_lists, present))
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return Grid([round(size * MIB_BYTES) for size in sizes], [PolicyName(name) for name in policies], vary)
+
+
+def _dotted(table: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
+    """Keys with dots, which TOML takes apart where they are not in quotes."""
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted(value, f"{before}{key}.")
+        else:
+            yield before + key, value
 
 
 def _listed(
@@ -59,7 +69,9 @@ def _listed(
 
 
 def _is_size(value: object) -> bool:
-    return type(value) in {int, float} and math.isfinite(value) and 0 < value <= _LARGEST_MIB  # type: ignore[arg-type,operator]
+    if type(value) not in {int, float} or not math.isfinite(value):  # type: ignore[arg-type]
+        return False
+    return 1 <= round(value * MIB_BYTES) <= _LARGEST_MIB * MIB_BYTES  # type: ignore[operator]
 
 
 def _is_policy(value: object) -> bool:

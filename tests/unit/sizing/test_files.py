@@ -19,11 +19,9 @@ def grid_in(folder: Path, text: str) -> Path:
     return folder / "grid.toml"
 
 
-def test_a_grid_is_read(tmp_path: Path) -> None:
-    grid = read_grid(
-        grid_in(tmp_path, 'sizes_mib = [0.5, 2]\npolicies = ["lru"]\n[vary]\n"headgate.cache.rangeHits" = ["entry"]\n'),
-        {},
-    )
+@pytest.mark.parametrize("vary", ['[vary]\n"headgate.cache.rangeHits"', "[vary]\nheadgate.cache.rangeHits"])
+def test_a_grid_is_read(tmp_path: Path, vary: str) -> None:
+    grid = read_grid(grid_in(tmp_path, f'sizes_mib = [0.5, 2]\npolicies = ["lru"]\n{vary} = ["entry"]\n'), {})
     assert (grid.sizes_bytes, grid.policies) == ([MIB_BYTES // 2, 2 * MIB_BYTES], [PolicyName.LRU])
     assert grid.vary == {"headgate.cache.rangeHits": ["entry"]}
 
@@ -44,6 +42,11 @@ def test_the_shipped_grid_can_be_tried_on_the_shipped_conf() -> None:
         ('sizes_mib = [1, true]\npolicies = ["lru"]', ["sizes_mib: got [1, True]"]),
         ('sizes_mib = [inf]\npolicies = ["lru"]\nvary = 1', ["sizes_mib: got [inf]", "vary: got 1"]),
         ("sizes_mib = [", ["TOML"]),
+        (
+            'sizes_mib = [1e-9]\npolicies = ["lru"]',
+            ["sizes_mib: got [1e-09]; allowed: a list of numbers in MiB, of a byte"],
+        ),
+        ('sizes_mib = [1]\npolicies = ["lru"]\n[vary]\nheadgate.cache.look = 3\n', ["vary.headgate.cache.look: got 3"]),
         (
             'sizes_mib = [0]\npolicies = ["lru"]\n[vary]\nx = [1]\n"headgate.cache.mode" = ["exact"]\n',
             [
