@@ -229,6 +229,10 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(spark: SparkSe
     run(spark, conf, job_in(tmp_path / "out", input_))
     with pytest.raises(StateError, match="are of another checkpoint"):
         run(spark, conf, replace(job_in(tmp_path / "out", input_), checkpoint=str(tmp_path / "another")))
+    other = job_in(tmp_path / "other", input_)
+    run(spark, conf, other)
+    with pytest.raises(StateError, match=r"are of another checkpoint than .*, which has begun with others: give the"):
+        run(spark, conf, replace(other, checkpoint=str(tmp_path / "out" / "checkpoint")))
     with pytest.raises(StateError, match="has begun, but not with the tables under"):
         run(spark, conf, replace(job_in(tmp_path / "out", input_), output=str(tmp_path / "elsewhere")))
     assert at(0) == START

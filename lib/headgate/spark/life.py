@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import StateError
 from headgate.spark.ending import POLL_S, end_query, is_committed
 from headgate.spark.idle import idle_of
-from headgate.spark.sources import path_exists
+from headgate.spark.sources import literal, path_exists
 from headgate.throttle.tables import Tables
 
 
@@ -106,14 +106,22 @@ def started(
 
 
 def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:
-    """Raise StateError for a new checkpoint where tables have rows: it takes the input in from its start, and they
-    would have it twice.
+    """Raise StateError where tables have rows that a query with this checkpoint did not write.
+
+    A new one takes the input in from its start, and they would have it twice. names: tables that batches write.
     """
-    if path_exists(spark, f"{checkpoint}/offsets"):
-        return
     held = [name for name in names if not tables.is_empty(name)]
-    if held:
-        raise StateError(
-            f"the tables {', '.join(held)} under {output} are of another checkpoint than {checkpoint}, which is new: "
-            "give the --checkpoint that they were written with, or move them away"
-        )
+    is_new = not path_exists(spark, f"{checkpoint}/offsets")
+    if not held or not (is_new or tables.are_strange_to(_query_id(spark, checkpoint), *held)):
+        return
+    raise StateError(
+        f"the tables {', '.join(held)} under {output} are of another checkpoint than {checkpoint}, which "
+        f"{'is new' if is_new else 'has begun with others'}: give the --checkpoint that they were written with, or "
+        "move them away"
+    )
+
+
+def _query_id(spark: SparkSession, checkpoint: str) -> str:
+    """Of the query that began the checkpoint, and under which tables keep its transactions."""
+    (metadata,) = spark.read.json(literal(f"{checkpoint}/metadata")).select("id").collect()
+    return str(metadata["id"])

@@ -125,6 +125,10 @@ class Tables:
     def is_empty(self, name: str) -> bool:
         return not self._current(name).file_uris()
 
+    def are_strange_to(self, application: str, *names: str) -> bool:
+        """Whether no transaction of the application is in any of these tables."""
+        return all(self._current(name).transaction_version(application) is None for name in names)
+
     def _current(self, name: str) -> DeltaTable:
         table = self._tables[name]
         table.update_incremental()
