@@ -79,11 +79,12 @@ def given(options: argparse.Namespace) -> SweepJob:
     output = options.output or DEFAULT_OUTPUT
     if options.input is None and options.output is None:
         shutil.rmtree(output, ignore_errors=True)
+    if options.input is not None:
+        check_places(options.input, output, output, files=True)
     check_new(output)
     if options.input is None:
         traffic = Generated(options.family, tuple(dict.fromkeys(options.seeds)), options.sizes, options.scale)
         return SweepJob(traffic, options.format, output, options.sample)
-    check_places(options.input, output, output, files=True)
     return SweepJob(options.input, options.format, output, options.sample)
 
 

@@ -3,15 +3,16 @@
 import numpy as np
 import pyarrow as pa
 
-from headgate.cache.columns import Ints, packed_with
+from headgate.cache.columns import packed_with
+from headgate.cache.event_columns import Ints
 from headgate.cache.feeding import Fed, rows_of
-from headgate.cache.schemas import EVICTIONS, ROWS
+from headgate.cache.schemas import EVICTIONS
+from headgate.cache.sifting import events_of
 from headgate.core.cache.reasons import Cause, DeadReason
 from headgate.core.cache.rows import Row
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.types import CONF, NONE, Records
 
-_FIELDS = [name for name in Row._fields if name != "conf"]
 _CAUSES, _DEAD = pa.array([cause.value for cause in Cause]), tuple(DeadReason)
 
 
@@ -27,8 +28,7 @@ class RowsInColumns:
         self._broker = broker
         self._table = table
         self._is_told = is_told
-        (events,) = table.select(ROWS.names[: len(_FIELDS)]).rename_columns(_FIELDS).combine_chunks().to_batches()
-        self._packed = packed_with(cache, events, self._rows_at)
+        self._packed = packed_with(cache, events_of(table), self._rows_at)
 
     def accepts(self, place: int) -> bool:
         """Whether the row at a place passes the checks 1 of entry-cache 2 now."""

@@ -1,15 +1,15 @@
 """What is said of a row that the rules refused (entry-cache 2)."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 
 from headgate.cache.schemas import ROWS
 from headgate.core.cache.checks import SIZE_MAX_BYTES, is_well_formed
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import WITH_SIZES, Kind, Row
 from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 
 _PLACE = ("broker", "raw", "source", "offset")
@@ -42,18 +42,11 @@ _WORDS = {
 }
 
 
-class Refused(Protocol):
-    """Rows of a table, by place."""
-
-    def row(self, place: int) -> Row:
-        """The row at a place."""
-
-
 def letters_of(
-    table: pa.Table, rows: Refused, dead: Iterable[tuple[int, DeadReason]], settings: CacheSettings
+    table: pa.Table, row_at: Callable[[int], Row], dead: Iterable[tuple[int, DeadReason]], settings: CacheSettings
 ) -> Iterator[dict[str, Any]]:
     """Letters of the rows that were refused, by their places. table: ROWS."""
-    return (letter_of(rows.row(at), place_of(table, at), reason, settings) for at, reason in dead)
+    return (letter_of(row_at(at), place_of(table, at), reason, settings) for at, reason in dead)
 
 
 def place_of(table: pa.Table, at: int) -> dict[str, Any]:
@@ -83,12 +76,15 @@ def _words(row: Row, reason: DeadReason, settings: CacheSettings) -> str:
 
 def _at_fault(row: Row) -> list[str]:
     """The columns without which the row would be well formed; entry and count where only both together are wrong."""
+    wrong = [] if row.seq >= 0 else ["seq"]
     right = row._replace(topic="t", cursor="c", ledger=0, entry=0, count=1, sizes=[1], conf={})
-    wrong = [name for name in _ALONE if not is_well_formed(right._replace(**{name: getattr(row, name)}))]
-    sizes = row.sizes if isinstance(row.sizes, list | tuple) else []
-    count = max(1, len(sizes)) if "count" in wrong else row.count
-    if not is_well_formed(right._replace(count=count, sizes=row.sizes)):
-        wrong.append("sizes")
+    if row.kind in {Kind.OPEN, Kind.MOVE} and row.ledger is None and row.entry is None:
+        right = right._replace(ledger=None, entry=None)
+    wrong += (name for name in _ALONE if not is_well_formed(right._replace(**{name: getattr(row, name)})))
+    if row.kind in WITH_SIZES:
+        sizes = row.sizes if isinstance(row.sizes, list | tuple) else []
+        count = max(1, len(sizes)) if "count" in wrong else row.count
+        wrong += [] if is_well_formed(right._replace(count=count, sizes=row.sizes)) else ["sizes"]
     return wrong or ["entry and count"]
 
 

@@ -100,7 +100,7 @@ class BrokerRun:
     def _take(self, rows: Feeding, start: int, end: int, table: pa.Table) -> None:
         """Feed rows of the open second, or of no second: refused ones, and those that come late."""
         fed = rows.feed(start, end)
-        self.letters += letters_of(table, rows, fed.dead, self._cache.settings)
+        self.letters += letters_of(table, rows.row, fed.dead, self._cache.settings)
         self.evictions.append(fed.evictions)
         second = self._state.second
         if second is not None:

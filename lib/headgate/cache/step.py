@@ -9,6 +9,7 @@ import pyarrow as pa
 from headgate.cache.run import BrokerRun
 from headgate.cache.schemas import EVICTIONS, METRICS
 from headgate.cache.seconds import end_of
+from headgate.cache.sifting import sifted
 from headgate.cache.state import BrokerState, Change
 from headgate.cache.watermark import Time, due
 from headgate.throttle.schemas import DEAD_LETTERS
@@ -42,7 +43,8 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     again.
     `state` is changed in place. Raises InvalidArgument as `BrokerRun`. Source: entry-cache 2, 4, 13
     """
-    rows, finish = due(state, arrived, time, rules.hold_back_us)
+    may_act, letters = sifted(arrived)
+    rows, finish = due(state, may_act, time, rules.hold_back_us)
     run = BrokerRun(state, changes, evictions=rules.evictions)
     run.take(rows)
     second = state.second
@@ -51,5 +53,5 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     return Told(
         pa.Table.from_pylist(run.metrics, METRICS),
         pa.concat_tables([EVICTIONS.empty_table(), *run.evictions]),
-        pa.Table.from_pylist(run.letters, DEAD_LETTERS),
+        pa.Table.from_pylist(letters + run.letters, DEAD_LETTERS),
     )

@@ -7,18 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.feeding import rows_of
 from headgate.cache.state import NEVER
-from headgate.core.cache.checks import refusal
-from headgate.core.cache.settings import CacheSettings
-from headgate.core.numbers import MAX
 
 _ORDER = ("event_time_us", "seq", "kind", "topic", "cursor", "ledger", "entry", "count")
 """(t, seq) orders the rows of a broker; the rest, rows that have both in common, of which the first one is taken."""
-
-_SETTINGS = CacheSettings()
-_LOOKED_AT = 1000
-"""Rows that are looked at together, once the row of the highest time has turned out to be none."""
 
 
 class Time(NamedTuple):
@@ -29,10 +21,7 @@ class Time(NamedTuple):
 
 
 class Waiting(Protocol):
-    """high_us: the highest time of a broker's rows; done_us: the watermark; kept: ROWS above it.
-
-    Rows that change nothing whatever came before them (checks 1 of entry-cache 2, but for being late) are not meant.
-    """
+    """high_us: the highest time of a broker's rows; done_us: the watermark; kept: ROWS above it."""
 
     high_us: int
     done_us: int
@@ -43,31 +32,19 @@ def due(state: Waiting, arrived: pa.Table, time: Time, hold_back_us: int) -> tup
     """The rows that the watermark has reached now, in their order, and whether the broker's input is at its end.
 
     The watermark is `hold_back_us` below the highest time of the broker's rows, or at a time that all have come to;
-    with a finish it is at the highest time, and nothing waits any more. What is above it waits in `state`. What comes
-    behind it is due at once.
+    with a finish it is at the highest time. What is above it waits in `state`. What comes behind it is due at once.
     """
-    state.high_us = max(state.high_us, _highest_us(arrived))
+    if len(arrived):
+        state.high_us = max(state.high_us, pc.max(arrived["event_time_us"]).as_py())
     finish = time.finish and time.at_us >= state.high_us
     if state.high_us != NEVER:
         passed_us = NEVER if time.finish else time.at_us
         state.done_us = max(state.done_us, passed_us, state.high_us - (0 if finish else hold_back_us))
     rows = pa.concat_tables([state.kept, arrived])
-    waits = pc.greater(rows["event_time_us"], MAX if finish else state.done_us)
+    waits = pc.greater(rows["event_time_us"], state.done_us)
     state.kept = rows.filter(waits).combine_chunks()
     reached = rows.filter(pc.invert(waits)) if len(state.kept) else rows
     return in_order(reached).combine_chunks(), finish
-
-
-def _highest_us(rows: pa.Table) -> int:
-    """The highest time of rows that may change something, NEVER: there is none."""
-    times_us = rows["event_time_us"].to_numpy()
-    for places in np.array_split(np.argsort(times_us, kind="stable")[::-1], range(1, len(rows), _LOOKED_AT)):
-        of_places = rows.take(pa.array(places))
-        may_act = (refusal(row, NEVER, -1, _SETTINGS) is None for row in rows_of(of_places))
-        found = next((place for place, may in enumerate(may_act) if may), None)
-        if found is not None:
-            return int(of_places["event_time_us"][found].as_py())
-    return NEVER
 
 
 def in_order(rows: pa.Table) -> pa.Table:

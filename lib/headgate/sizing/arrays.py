@@ -32,7 +32,7 @@ def feed_arrays(
         rows = packed(cache, batch) or cache.pack(list(rows_in(batch)))
         times_us = np.maximum.accumulate(np.where(rows.rows["kind"] < 0, MIN, rows.rows["t_us"]))
         start = 0
-        while start < len(times_us) and gauges.next_us <= times_us[-1]:
+        while len(times_us) and gauges.is_due(times_us[-1]):
             end = int(np.searchsorted(times_us, gauges.next_us))
             cache.feed_rows(_part(rows, start, end))
             gauges.look_until(gauges.next_us, cache)

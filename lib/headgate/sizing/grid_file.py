@@ -69,9 +69,9 @@ def _listed(
 
 
 def _is_size(value: object) -> bool:
-    if type(value) not in {int, float} or not math.isfinite(value):  # type: ignore[arg-type]
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         return False
-    return 1 <= round(value * MIB_BYTES) <= _LARGEST_MIB * MIB_BYTES  # type: ignore[operator]
+    return 1 <= round(value * MIB_BYTES) <= _LARGEST_MIB * MIB_BYTES
 
 
 def _is_policy(value: object) -> bool:

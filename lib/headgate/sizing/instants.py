@@ -50,9 +50,13 @@ class Gauges:
         self.pinned_bytes = 0
         self.peak_pinned_bytes = 0
 
+    def is_due(self, t_us: int) -> bool:
+        """Whether there is an instant up to `t_us` at which the cache was not looked at."""
+        return self.next_us <= min(t_us, self._span.last_us)
+
     def look_until(self, t_us: int, cache: Looked) -> None:
         """Advance the cache to each instant up to `t_us`, and look; between its rows that changes no result."""
-        while self.next_us <= min(t_us, self._span.last_us):
+        while self.is_due(t_us):
             cache.advance(self.next_us)
             self.look(cache)
             self.next_us += self._span.step_us

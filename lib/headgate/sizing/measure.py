@@ -66,7 +66,7 @@ def _feed(cache: Cache, batches: Iterable[pa.RecordBatch], gauges: Gauges, lette
     feed = cache.feed
     for batch in batches:
         for place, row in enumerate(rows_in(batch)):
-            if gauges.next_us <= row.t_us and is_well_formed(row):
+            if is_well_formed(row) and gauges.is_due(row.t_us):
                 gauges.look_until(row.t_us, cache)
             outcome = feed(row)
             if outcome.dead is not None and letter is not None:

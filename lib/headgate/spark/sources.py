@@ -18,6 +18,7 @@ from headgate.throttle.routing import BLANK_LINE
 _WHOLE_FILES = "1t"
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path."""
+FILE_FORMATS = ("json", "csv", "parquet")
 _LETTER = re.compile(r"[A-Za-z0-9]")
 ROWS_BY_FILE = "rows by file"
 """What a batch that leaves damage out tells on its side: how many rows it has taken of each file, none if it is not
@@ -59,7 +60,9 @@ def read_raw(
             raise InputError(
                 f"--input: nothing is at {path}; give a file, a folder or a pattern that exists, readable for Spark"
             )
-        return sources[format_](spark, options, path if once else _readable_as_stream(spark, path))
+        if format_ in FILE_FORMATS and not once:
+            path = _readable_as_stream(spark, path)
+        return sources[format_](spark, options, path)
     except SPARK_ERRORS as error:
         raise InputError(f"--input: {path} cannot be read as {format_}: {first_line(error)}{_advice(error)}") from error
 
@@ -101,8 +104,7 @@ def literal(path: str) -> str:
 def _readable_as_stream(spark: SparkSession, path: str) -> str:
     """The path, of one file as a pattern: Spark's streams take folders and patterns only."""
     hadoop = spark._jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
-    is_file = hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).isFile(hadoop)
-    if not is_file:
+    if not hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).isFile(hadoop):
         return path
     folder, slash, name = path.rpartition("/")
     return folder + slash + _LETTER.sub(r"[\g<0>]", name, count=1)

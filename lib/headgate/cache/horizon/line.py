@@ -17,6 +17,7 @@ from headgate.cache.horizon.schemas import ITEMS, Mark
 from headgate.cache.letters import letter_of, place_of
 from headgate.cache.schemas import ROWS
 from headgate.cache.seconds import SECOND_US, end_of, next_before
+from headgate.cache.sifting import sifted
 from headgate.cache.state import NEVER, Change
 from headgate.cache.watermark import Time, due
 from headgate.core.cache.checks import refusal
@@ -65,12 +66,13 @@ def line_up(state: LineState, arrived: pa.Table, time: Time, changes: Sequence[C
 
     The open second is told of as `step.advance` does it. `state` is changed in place. Source: entry-cache 2, 14
     """
-    rows, finish = due(state, arrived, time, hold_back_us)
+    may_act, letters = sifted(arrived)
+    rows, finish = due(state, may_act, time, hold_back_us)
     run = _LineRun(state, changes)
     run.take(rows)
     if finish or (state.second is not None and time.at_us >= end_of(state.second)):
         run.tell()
-    return InLine(run.items(rows), pa.Table.from_pylist(run.letters, DEAD_LETTERS))
+    return InLine(run.items(rows), pa.Table.from_pylist(letters + run.letters, DEAD_LETTERS))
 
 
 class _LineRun:

@@ -122,7 +122,7 @@ class ShardRun:
             return
         rows = RowsOneByOne(self._cache, self._state.broker, items, is_told=self._are_told)
         fed = rows.feed(0, len(items))
-        self.letters += letters_of(items, rows, fed.dead, self._cache.settings)
+        self.letters += letters_of(items, rows.row, fed.dead, self._cache.settings)
         self.evictions.append(fed.evictions)
         assert self._state.second is not None  # noqa: S101  a mark opens it
         self._state.second.topics.update(fed.topics)
