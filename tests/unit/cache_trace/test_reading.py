@@ -114,6 +114,18 @@ def test_a_packed_file_that_is_cut_off_is_told(tmp_path):
         ({"format": "xml"}, "format: got 'xml'"),
         ({"format": "csv"}, "id-column: got 0, needed"),
         ({"format": "csv", "id_column": 1, "size_column": -1}, "size-column: got -1"),
+        (
+            {"format": "csv", "id_column": 3, "size_column": 3},
+            "id-column, size-column: got 3 for each; allowed a column",
+        ),
+        (
+            {"format": "csv", "id_column": 2, "time_column": 2, "ids_are_numbers": False},
+            "id-column, time-column: got 2 for each; allowed a column",
+        ),
+        (
+            {"format": "binary", "id_column": 1, "time_column": 1, "size_column": 1, "record": "<I"},
+            "id-column, time-column, size-column: got 1 for each; allowed a column",
+        ),
         ({"format": "csv", "id_column": 1, "time_unit": "h"}, "time-unit: got 'h'"),
         ({"format": "csv", "id_column": 1, "delimiter": ""}, "delimiter: got ''"),
         ({"format": "oracleGeneral", "id_column": 2}, "id-column: got 2; a trace of format oracleGeneral has its own"),
