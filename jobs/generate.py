@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from headgate.cache.trace import write_cache_trace
-from headgate.cache.trace_options import add_cache_options, cache_trace_from
+from headgate.cache.trace_options import add_cache_options, cache_trace_from, check_without_cache
 from headgate.errors import ConfError, HeadgateError
 from headgate.trace import FORMATS, TraceSpec, TraceSummary, add_options, spec_from, write_trace
 
@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.cache:
             return write_cache_events(options)
+        check_without_cache(options)
         spec = spec_from(options)
         began_s = time.perf_counter()
         summary = written(spec, options)

@@ -49,7 +49,8 @@ def events_of(trace: CacheTrace) -> pa.Table:
 def write_cache_trace(trace: CacheTrace, path: Path | str, file_format: str) -> int:
     """Write the trace into a new or empty folder, files in the order of their rows; returns how many rows it has.
 
-    Raises ConfError for an unknown format or a folder that holds anything, InvalidArgument as `events_of`.
+    Raises ConfError for an unknown format or a folder that holds anything, InputError for one that cannot be made,
+    InvalidArgument as `events_of`.
     """
     rows = events_of(trace)
     folder = new_folder(Path(path), file_format)

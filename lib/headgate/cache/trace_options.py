@@ -9,14 +9,19 @@ from headgate.core.cache.workload import Family, Sizes
 from headgate.errors import ConfError
 from headgate.trace.spec import TraceSpec
 
-_TAKEN = ("seed", "sizes", "scale", "brokers", "files", "start")
+_OWN = ("sizes", "scale")
+_TAKEN = ("seed", *_OWN, "brokers", "files", "start")
 
 
 def add_cache_options(parser: argparse.ArgumentParser) -> None:
     """Add --cache, and the options that only cache events have."""
     group = parser.add_argument_group("cache events", "with --seed (default 1), --brokers (1), --files and --start")
-    group.add_argument("--cache", choices=list(Family), metavar="FAMILY", help=f"{', '.join(Family)}; docs/traces.md")
-    group.add_argument("--sizes", choices=list(Sizes), help="of entries: equal, all 1024 bytes, or skewed, many small")
+    group.add_argument(
+        "--cache", choices=list(map(str, Family)), metavar="FAMILY", help=f"{', '.join(Family)}; docs/traces.md"
+    )
+    group.add_argument(
+        "--sizes", choices=list(map(str, Sizes)), help="of entries: equal, all 1024 bytes, or skewed, many small"
+    )
     group.add_argument("--scale", type=int, help="times as many topics")
 
 
@@ -26,6 +31,18 @@ def cache_trace_from(options: argparse.Namespace) -> CacheTrace:
         raise ConfError(wrong)
     given = {name: getattr(options, name) for name in _TAKEN if getattr(options, name) is not None}
     return CacheTrace(family=options.cache, **given)
+
+
+def check_without_cache(options: argparse.Namespace) -> None:
+    """Raise ConfError for every option that only cache events have; for other traces, without --cache."""
+    given = [(name, getattr(options, name)) for name in _OWN if getattr(options, name) is not None]
+    if given:
+        raise ConfError(
+            [
+                f"{name}: got {value} without --cache; allowed with it alone; leave it out, or give --cache"
+                for name, value in given
+            ]
+        )
 
 
 def _wrong(options: argparse.Namespace) -> Iterator[str]:

@@ -14,6 +14,7 @@ from headgate.cache_trace.layout import Layout
 from headgate.cache_trace.reading import Requests, read_requests
 from headgate.core.cache.checks import SIZE_MAX_BYTES
 from headgate.errors import ConfError, InputError
+from headgate.trace.write import new_folder
 
 WITHOUT_TIME_STEP_US = 1000
 CURSOR = "requests"
@@ -45,11 +46,15 @@ def convert(path: Path, layout: Layout, output: Path, *, broker: str, topic: str
 
     Arguments: `all_of_one_byte`, whether sizes of the trace are left aside, so that the cache counts objects; where the
     trace has none that is always so.
-    Raises ConfError for a folder that holds anything, InputError for a trace that cannot be read.
+    Raises ConfError for an empty name and for a folder that holds anything, InputError for a folder that cannot be made
+    and for a trace that cannot be read.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise ConfError([f"output: got {output}, which exists and is not empty; allowed a new or an empty folder"])
-    output.mkdir(parents=True, exist_ok=True)
+    names = {"broker": broker, "topic": topic}
+    if empty := [name for name, given in names.items() if not given.strip()]:
+        raise ConfError(
+            [f"{name}: got {names[name]!r}; allowed a name, as no event is without; give one" for name in empty]
+        )
+    new_folder(output, "parquet")
     done, events = Conversion(), _Events(broker, topic, all_of_one_byte)
     for table in events.tables(read_requests(path, layout), done):
         unfinished = output / f".part-{done.files:05d}.unfinished"

@@ -1,6 +1,7 @@
 """What a public trace looks like: the layouts that libCacheSim reads, with its numbering of columns from 1."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,8 @@ def _mistakes(layout: Layout) -> Any:
     for name in ("time_column", "size_column"):
         if columns[name] < 0:
             yield f"{_option(name)}: got {columns[name]}, allowed 1 and more, or 0 for a trace without it"
+    if has_columns:
+        yield from _shared(columns)
     if layout.time_unit not in TIME_UNITS_NS:
         yield f"time-unit: got {layout.time_unit!r}, allowed {', '.join(TIME_UNITS_NS)}"
     if len(layout.delimiter) != 1 or not "\t" <= layout.delimiter <= "~" or layout.delimiter in '\r\n"':
@@ -79,6 +82,13 @@ def _mistakes(layout: Layout) -> Any:
         yield from _record_mistakes(layout, columns)
     elif layout.record:
         yield f"record: got {layout.record!r}; needed with binary alone, leave it out"
+
+
+def _shared(columns: dict[str, int]) -> Iterator[str]:
+    for column in sorted({column for column in columns.values() if column > 0}):
+        names = [_option(name) for name, own in columns.items() if own == column]
+        if len(names) > 1:
+            yield f"{', '.join(names)}: got {column} for each; allowed a column of its own for each; correct them"
 
 
 def _record_mistakes(layout: Layout, columns: dict[str, int]) -> Any:

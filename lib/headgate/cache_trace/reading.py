@@ -1,17 +1,16 @@
 """Requests of a public trace, chunk by chunk: plain files, and compressed ones by the end of their name."""
 
-import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from headgate.cache_trace.layout import TIME_UNITS_NS, Layout, record_type
+from headgate.cache_trace.columns import Column, Int64s, Uint64s, as_sizes, as_times_us, numbers_as_ids, texts_as_ids
+from headgate.cache_trace.layout import Layout, record_type
 from headgate.errors import InputError
 
 CHUNK_BYTES = 1 << 24
@@ -23,19 +22,18 @@ _VSCSI = {
 }
 _VSCSI_VERSIONS = {1: "f5", 2: "f2"}
 _NO_DELIMITER = "\x01"
-_TIME_MAX_US = (1 << 63) // 1000
-
-Int64s = npt.NDArray[np.int64]
+_UNEVEN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
 class Requests(NamedTuple):
     """One chunk, in the order of the trace.
 
-    times_us: as the trace has them, or None. ids: 64 bits without a sign. sizes_bytes: from 0 on, or None.
+    times_us: as the trace has them, or None. ids: 64 bits without a sign. sizes_bytes: from 0 on, at most 2^63 - 1,
+    which is also for those beyond; or None.
     """
 
     times_us: Int64s | None
-    ids: npt.NDArray[np.uint64]
+    ids: Uint64s
     sizes_bytes: Int64s | None
 
 
@@ -55,54 +53,40 @@ def read_requests(path: Path, layout: Layout) -> Iterator[Requests]:
 
 
 def _text(stream: pa.NativeFile, path: Path, layout: Layout) -> Iterator[Requests]:
-    is_txt = layout.format == "txt"
-    id_name = f"f{0 if is_txt else layout.id_column - 1}"
-    time_name, size_name = f"f{layout.time_column - 1}", f"f{layout.size_column - 1}"
-    types = {id_name: pa.uint64() if layout.ids_are_numbers else pa.string()}
-    types |= {time_name: pa.float64()} if layout.time_column else {}
-    types |= {size_name: pa.int64()} if layout.size_column else {}
+    begun = first = 1 + layout.has_header
+    id_column = 1 if layout.format == "txt" else layout.id_column
+    numbers = [number for number in (layout.time_column, id_column, layout.size_column) if number]
     try:
-        batches = _batches(stream, layout, types)
+        for batch in _batches(stream, layout, [f"f{number - 1}" for number in numbers]):
+            values = zip(numbers, batch.columns, strict=True)
+            yield _requests({number: Column(path, begun, number, those) for number, those in values}, id_column, layout)
+            begun += batch.num_rows
     except pa.ArrowKeyError:
-        last = max(int(name[1:]) + 1 for name in types)
-        raise InputError(f"{path}: got fewer than {last} columns; are the columns and the delimiter right?") from None
-    begun = 1 + layout.has_header
-    for batch in batches:
-        columns = {name: batch.column(place) for place, name in enumerate(types)}
-        for name, column in columns.items():
-            _check_whole(column, path, begun, int(name[1:]) + 1)
-        place = _Place(path, begun)
-        times = _times_us(columns[time_name].to_numpy(), layout, place) if layout.time_column else None
-        sizes = _sizes(columns[size_name].to_numpy(), place) if layout.size_column else None
-        yield Requests(times, _ids(columns[id_name]), sizes)
-        begun += batch.num_rows
+        raise InputError(
+            f"{path}, row {first}: got fewer than {max(numbers)} columns; are the columns and the delimiter right?"
+        ) from None
+    except pa.ArrowInvalid as error:
+        if not (uneven := _UNEVEN.match(str(error))):
+            raise
+        row, expected, got = uneven.groups()
+        raise InputError(
+            f"{path}, row {row}: got {got} columns, allowed {expected}, as in row {first}; is the delimiter right?"
+        ) from None
 
 
-def _batches(stream: pa.NativeFile, layout: Layout, types: dict[str, pa.DataType]) -> pa_csv.CSVStreamingReader:
+def _batches(stream: pa.NativeFile, layout: Layout, names: list[str]) -> pa_csv.CSVStreamingReader:
+    """Columns as bytes. Without threads, as with them pyarrow does not tell the row that has too few."""
     return pa_csv.open_csv(
         stream,
-        pa_csv.ReadOptions(autogenerate_column_names=True, skip_rows=int(layout.has_header), block_size=CHUNK_BYTES),
+        pa_csv.ReadOptions(
+            autogenerate_column_names=True,
+            skip_rows=int(layout.has_header),
+            block_size=CHUNK_BYTES,
+            use_threads=False,
+        ),
         pa_csv.ParseOptions(delimiter=_NO_DELIMITER if layout.format == "txt" else layout.delimiter),
-        pa_csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[""]),
+        pa_csv.ConvertOptions(column_types=dict.fromkeys(names, pa.binary()), include_columns=names),
     )
-
-
-def _ids(column: Any) -> npt.NDArray[np.uint64]:
-    """Numbers as they are; of a text the first 64 bits of its BLAKE2b digest."""
-    ids: npt.NDArray[np.uint64]
-    if pa.types.is_uint64(column.type):
-        ids = column.to_numpy()
-        return ids
-    texts = column.dictionary_encode()
-    digests = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in texts.dictionary.to_pylist()]
-    ids = np.array([int.from_bytes(digest, "little") for digest in digests], np.uint64)[texts.indices.to_numpy()]
-    return ids
-
-
-def _check_whole(column: Any, path: Path, begun: int, place: int) -> None:
-    if column.null_count:
-        row = begun + pc.index(column.is_null(), True).as_py()
-        raise InputError(f"{path}, row {row}: column {place} is empty; allowed a value in every row")
 
 
 def _records(stream: pa.NativeFile, path: Path, layout: Layout) -> Iterator[Requests]:
@@ -115,7 +99,9 @@ def _records(stream: pa.NativeFile, path: Path, layout: Layout) -> Iterator[Requ
         whole = len(raw) // of_record.itemsize
         rest = raw[whole * of_record.itemsize :]
         records = np.frombuffer(raw, of_record, whole)
-        yield _of_records(records, layout, _Place(path, begun))
+        numbers = [number for number in (layout.time_column, layout.id_column, layout.size_column) if number]
+        columns = {number: Column(path, begun, number, records[f"f{number}"]) for number in numbers}
+        yield _requests(columns, layout.id_column, layout)
         begun += whole
     if begun == 1 and not rest:
         raise InputError(f"{path}: got an empty file, needed a trace of format {layout.format}")
@@ -140,40 +126,10 @@ def _known(raw: bytes, path: Path, layout: Layout) -> Layout:
     raise InputError(f"{path}: got records of no version of vscsi, allowed 1 and 2; say another --format")
 
 
-def _of_records(records: npt.NDArray[Any], layout: Layout, place: "_Place") -> Requests:
-    times = _times_us(records[f"f{layout.time_column}"], layout, place) if layout.time_column else None
-    sizes = _sizes(records[f"f{layout.size_column}"].astype(np.int64), place) if layout.size_column else None
-    return Requests(times, records[f"f{layout.id_column}"].astype(np.uint64), sizes)
-
-
-class _Place(NamedTuple):
-    """A file, and the number of the first row of a chunk."""
-
-    path: Path
-    begun: int
-
-    def check(self, name: str, values: npt.NDArray[Any], wrong: npt.NDArray[np.bool_], allowed: str) -> None:
-        """Raise InputError for the first value that is wrong."""
-        if wrong.any():
-            first = int(np.argmax(wrong))
-            raise InputError(
-                f"{self.path}, row {self.begun + first}: got a {name} of {values[first]}, allowed {allowed}; is it the"
-                " right column?"
-            )
-
-
-def _times_us(times: npt.NDArray[Any], layout: Layout, place: _Place) -> Int64s:
-    """In microseconds, cut off; integers stay exact."""
-    unit_ns = TIME_UNITS_NS[layout.time_unit]
-    last = _TIME_MAX_US * 1000 // unit_ns
-    allowed = f"0 to {last} {layout.time_unit}, the year 2262"
-    place.check("time", times, ~((times >= 0) & (times <= last)), allowed)
-    if np.issubdtype(times.dtype, np.floating):
-        return np.floor(times * (unit_ns / 1000)).astype(np.int64)
-    whole = times.astype(np.int64)
-    return whole * (unit_ns // 1000) if unit_ns >= 1000 else whole // 1000
-
-
-def _sizes(sizes: Int64s, place: _Place) -> Int64s:
-    place.check("size", sizes, sizes < 0, "0 bytes and more")
-    return sizes
+def _requests(columns: dict[int, Column], id_column: int, layout: Layout) -> Requests:
+    as_ids = numbers_as_ids if layout.ids_are_numbers else texts_as_ids
+    return Requests(
+        as_times_us(columns[layout.time_column], layout.time_unit) if layout.time_column else None,
+        as_ids(columns[id_column]),
+        as_sizes(columns[layout.size_column]) if layout.size_column else None,
+    )

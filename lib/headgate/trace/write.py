@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
-from headgate.errors import ConfError
+from headgate.errors import ConfError, InputError
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS, Defects, chosen_defects, spoil_table
 from headgate.trace.events import Rows, TraceGenerator
 from headgate.trace.lines import csv_header, csv_lines, json_lines, line_batches, line_bytes
@@ -28,7 +28,7 @@ def write_trace(spec: TraceSpec, path: Path | str, file_format: str, on_file: On
     that a stream that already watches the folder reads the files in order. Delta gets one commit a file.
 
     `file_format` is one of FORMATS; `on_file` is called after each file with the summary so far.
-    Raises ConfError if the format is unknown or the folder holds anything.
+    Raises ConfError if the format is unknown or the folder holds anything, InputError if it cannot be made.
     """
     folder = new_folder(Path(path), file_format)
     kinds = TEXT_DEFECTS if file_format in ("json", "csv") else TYPED_DEFECTS
@@ -48,15 +48,22 @@ def write_trace(spec: TraceSpec, path: Path | str, file_format: str, on_file: On
 
 
 def new_folder(folder: Path, file_format: str) -> Path:
-    """The folder, made if need be. Raises ConfError for an unknown format, and where it holds anything."""
+    """The folder, made if need be.
+
+    Raises ConfError for an unknown format, and where it holds anything; InputError where it cannot be made.
+    """
     mistakes = []
     if file_format not in FORMATS:
         mistakes.append(f"format: got {file_format!r}, allowed {', '.join(FORMATS)}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        mistakes.append(f"output: got {folder}, which exists and is not empty; allowed a new or an empty folder")
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            mistakes.append(f"output: got {folder}, which exists and is not empty; allowed a new or an empty folder")
+        if not mistakes:
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--output: {folder} cannot be made: {error.strerror}; give a new or empty folder") from error
     if mistakes:
         raise ConfError(mistakes)
-    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -1,6 +1,7 @@
 """Requests as cache events, and what policies make of them."""
 
 import os
+import struct
 import subprocess
 import sys
 from collections import OrderedDict
@@ -58,6 +59,21 @@ def test_a_request_for_more_than_an_entry_can_have_is_left_out_and_counted(tmp_p
     assert 1 == done.too_large
 
 
+@pytest.mark.parametrize("size", [(1 << 63) - 1, 1 << 63, (1 << 63) + 1])
+def test_a_size_beyond_64_bits_with_a_sign_is_too_large_too_and_one_object_where_they_are_counted(tmp_path, size):
+    layouts = {
+        Layout("csv", id_column=1, size_column=2): f"5,{size}\n6,9\n".encode(),
+        Layout("binary", record="<QQ", id_column=1, size_column=2): struct.pack("<QQQQ", 5, size, 6, 9),
+    }
+    for number, (layout, content) in enumerate(layouts.items()):
+        for all_of_one_byte in (False, True):
+            folder = tmp_path / f"{number}-{all_of_one_byte}"
+            folder.mkdir()
+            done, events = converted(folder, content, layout, all_of_one_byte=all_of_one_byte)
+            assert (1 - all_of_one_byte, 1 + all_of_one_byte) == (done.too_large, done.requests)
+            assert [(6, 1 if all_of_one_byte else 9)] == [(r.entry, *r.sizes) for r in requests.rows(events)][-1:]
+
+
 def test_a_time_that_falls_is_that_of_the_request_before(tmp_path):
     done, events = converted(tmp_path, requests.oracle_general([(5, 1, 1), (4, 2, 1), (6, 3, 1)]))
     assert [5000000, 5000000, 6000000] == [row.t_us for row in requests.rows(events)]
@@ -92,6 +108,22 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path):
         convert(tmp_path / "trace", ORACLE_GENERAL, tmp_path.parent, broker="b", topic="t", all_of_one_byte=False)
 
 
+@pytest.mark.parametrize("below", ["file/events", "file/some/events"])
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path, below):
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        InputError, match=r"--output: .*events cannot be made: Not a directory; give a new or empty folder"
+    ):
+        convert(tmp_path / "trace", ORACLE_GENERAL, tmp_path / below, broker="b", topic="t", all_of_one_byte=False)
+
+
+def test_a_broker_and_a_topic_without_a_name_are_refused_together_before_anything_is_made(tmp_path):
+    with pytest.raises(ConfError) as error:
+        convert(tmp_path / "t", ORACLE_GENERAL, tmp_path / "events", broker="", topic=" ", all_of_one_byte=False)
+    assert ["broker: got ''", "topic: got ' '"] == [mistake.partition(";")[0] for mistake in error.value.mistakes]
+    assert not (tmp_path / "events").exists()
+
+
 def test_a_trace_without_a_size_above_0_is_refused(tmp_path):
     with pytest.raises(InputError, match="no request with a size above 0"):
         converted(tmp_path, requests.oracle_general([(1, 5, 0)]))
@@ -119,3 +151,22 @@ def test_the_job_says_what_is_wrong(tmp_path):
     done = run_job("--input", tmp_path / "trace", "--format", "oracleGeneral", "--output", tmp_path / "events")
     assert (2, "") == (done.returncode, done.stdout)
     assert "record 1: got 3 bytes, needed 24" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--id-column", 3, "--size-column", 3], "id-column, size-column: got 3 for each"),
+        (["--id-column", 2, "--time-column", 2, "--ids", "text"], "id-column, time-column: got 2 for each"),
+        (["--id-column", 1, "--broker", ""], "broker: got ''"),
+        (["--id-column", 1, "--topic", ""], "topic: got ''"),
+        (["--id-column", 1, "--output", "/proc/events"], "--output: /proc/events cannot be made"),
+    ],
+)
+def test_the_job_refuses_options_that_cannot_be_meant(tmp_path, options, says):
+    (tmp_path / "trace.csv").write_bytes(b"1,2,3\n")
+    given = ["--input", tmp_path / "trace.csv", "--format", "csv", "--output", tmp_path / "events"]
+    done = run_job(*given, *options)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

@@ -135,6 +135,36 @@ def test_the_job_refuses_bad_arguments_without_a_traceback(tmp_path):
     assert (2, expected) == (done.returncode, done.stderr.splitlines())
 
 
+@pytest.mark.parametrize("arguments", [(), ("--format", "delta"), ("--cache", "fanout", "--files", "1")])
+def test_the_job_says_that_a_folder_cannot_be_made(tmp_path, arguments):
+    below = tmp_path / "file" / "trace"
+    below.parent.touch()
+    done = run_job("--output", str(below), *arguments)
+    expected = f"generate: --output: {below} cannot be made: Not a directory; give a new or empty folder\n"
+    assert (2, "", expected) == (done.returncode, done.stdout, done.stderr)
+
+
+def test_the_job_refuses_what_only_cache_events_have_without_them(tmp_path):
+    done = run_job("--output", str(tmp_path / "new"), "--brokers", "2", "--sizes", "skewed", "--scale", "3")
+    expected = [
+        "generate: 2 mistakes in the configuration:",
+        "  sizes: got skewed without --cache; allowed with it alone; leave it out, or give --cache",
+        "  scale: got 3 without --cache; allowed with it alone; leave it out, or give --cache",
+    ]
+    assert (2, expected) == (done.returncode, done.stderr.splitlines())
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "names"),
+    [("--cache", "'fanout', 'catchup', 'replay', 'mixed'"), ("--sizes", "'equal', 'skewed'")],
+)
+def test_the_job_names_the_choices_as_they_are_given(tmp_path, option, names):
+    done = run_job("--output", str(tmp_path / "new"), option, "foo")
+    assert done.returncode == 2
+    assert f"argument {option}: invalid choice: 'foo' (choose from {names})" in done.stderr
+
+
 @pytest.mark.parametrize("arguments", [("--format", "kafka"), ("--format", "csv", "--kafka-servers", "localhost:9092")])
 def test_the_job_takes_kafka_servers_with_kafka_and_only_then(tmp_path, arguments):
     done = run_job("--output", str(tmp_path / "new"), *arguments)
