@@ -24,18 +24,25 @@ _SETTINGS = CacheSettings()
 
 def sifted(rows: pa.Table) -> tuple[pa.Table, list[dict[str, Any]]]:
     """ROWS that may act, and letters of the others."""
-    if not len(rows):
+    letters = letters_by_place(rows)
+    if not letters:
         return rows, []
+    may_act = np.ones(len(rows), np.bool_)
+    may_act[list(letters)] = False
+    return rows.filter(pa.array(may_act)), list(letters.values())
+
+
+def letters_by_place(rows: pa.Table) -> dict[int, dict[str, Any]]:
+    """Letters of those of ROWS that can change nothing, by their places."""
+    if not len(rows):
+        return {}
     odd = np.flatnonzero(~EventColumns(events_of(rows)).well_formed())
     some = rows.take(pa.array(odd))
     read = rows_of(some)
     refusals = (refusal(row, NEVER, -1, _SETTINGS) for row in read)
     dead = [(at, reason) for at, reason in enumerate(refusals) if reason is not None]
-    if not dead:
-        return rows, []
-    may_act = np.ones(len(rows), np.bool_)
-    may_act[odd[[at for at, _ in dead]]] = False
-    return rows.filter(pa.array(may_act)), list(letters_of(some, read.__getitem__, dead, _SETTINGS))
+    letters = letters_of(some, read.__getitem__, dead, _SETTINGS)
+    return {int(odd[at]): letter for (at, _), letter in zip(dead, letters, strict=True)}
 
 
 def events_of(rows: pa.Table) -> pa.RecordBatch:

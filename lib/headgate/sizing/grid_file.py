@@ -1,6 +1,5 @@
 """The file that says what a sweep tries: TOML, closed, all mistakes at once."""
 
-import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -37,6 +36,9 @@ def read_grid(path: str | Path, present: Mapping[str, object]) -> Grid:
     if not isinstance(vary, dict):
         findings.mistake(Place(file, "vary"), shown(vary), "a table of lists", 'write [vary] and "KEY" = [VALUE, ..]')
         vary = {}
+    keys = [key for key, _ in _dotted(vary)]
+    for key in sorted({key for key in keys if keys.count(key) > 1}):
+        findings.mistake(Place(file, f"vary.{key}"), "two lists", "one", "write the key once, in quotes or without")
     vary = dict(_dotted(vary))
     are_lists = {key: values for key, values in vary.items() if isinstance(values, list) and values}
     for key in (key for key in vary if key not in are_lists):
@@ -69,9 +71,9 @@ def _listed(
 
 
 def _is_size(value: object) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return False
-    return 1 <= round(value * MIB_BYTES) <= _LARGEST_MIB * MIB_BYTES
+    return 0 < value <= _LARGEST_MIB and round(value * MIB_BYTES) >= 1
 
 
 def _is_policy(value: object) -> bool:

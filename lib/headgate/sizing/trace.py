@@ -10,8 +10,9 @@ import pyarrow.dataset as ds
 from headgate.cache import schemas
 from headgate.cache.letters import letter_of
 from headgate.cache.parsed import whole_rows
+from headgate.cache.sifting import letters_by_place
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Row
+from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.sampling import Cut
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
@@ -22,15 +23,26 @@ PLACE = ("raw", "source", "offset")
 """What dead letters tell of a row beside it."""
 EVENTS = pa.schema([("t_us", pa.int64()), *(schemas.ROWS.field(name) for name in (*COLUMNS[1:], *PLACE))])
 READ = pa.schema([("broker", pa.string()), *EVENTS, ("defect", pa.string())])
-"""Events of all brokers as they were read. defect: why a row has no place in the order of its broker's rows."""
+"""Events of all brokers as they were read. defect: why a row has no part in the order of its broker's rows."""
 ROWS_AT_ONCE = 16_384
 
 
 def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.cache_parse) as READ."""
-    for rows in whole_rows(batches):
+    """Parsed rows (spark.cache_parse) as READ. What can change nothing has a defect, but for rows of kind conf."""
+    for rows in map(_with_defects, whole_rows(batches)):
         named = rows.rename_columns({"event_time_us": "t_us"})
         yield from named.select(READ.names).cast(READ).to_batches()
+
+
+def _with_defects(rows: pa.Table) -> pa.Table:
+    letters = letters_by_place(rows.select(schemas.ROWS.names))
+    kinds, defects, raws = (rows[name].to_pylist() if letters else [] for name in ("kind", "defect", "raw"))
+    for place, letter in letters.items():
+        if defects[place] is None and kinds[place] != Kind.CONF:
+            defects[place], raws[place] = letter["reason"], letter["raw"]
+    for name, values in (("defect", defects), ("raw", raws)) if letters else ():
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(values, pa.string()))
+    return rows
 
 
 def batches_in(folder: str) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from headgate.sizing.grid_file import read_grid
 
 CONF = Path(__file__).parents[3] / "conf"
 MIB_BYTES = 1 << 20
+GRID = 'sizes_mib = [1]\npolicies = ["lru"]\n'
 
 
 def grid_in(folder: Path, text: str) -> Path:
@@ -42,6 +43,11 @@ def test_the_shipped_grid_can_be_tried_on_the_shipped_conf() -> None:
         ('sizes_mib = [1, true]\npolicies = ["lru"]', ["sizes_mib: got [1, True]"]),
         ('sizes_mib = [inf]\npolicies = ["lru"]\nvary = 1', ["sizes_mib: got [inf]", "vary: got 1"]),
         ("sizes_mib = [", ["TOML"]),
+        ('sizes_mib = [1e305]\npolicies = ["lru"]', ["sizes_mib: got [1e+305]"]),
+        (
+            GRID + '[vary]\n"headgate.cache.rangeHits" = ["entry"]\nheadgate.cache.rangeHits = ["whole"]\n',
+            ["vary.headgate.cache.rangeHits: got two lists; allowed: one"],
+        ),
         (
             'sizes_mib = [1e-9]\npolicies = ["lru"]',
             ["sizes_mib: got [1e-09]; allowed: a list of numbers in MiB, of a byte"],

@@ -21,7 +21,8 @@ def parsed(**columns: list) -> pa.RecordBatch:
 
 
 def test_lines_are_counted_across_batches_and_blank_ones_are_no_rows() -> None:
-    first = parsed(seq=[1, None, 2], defect=[None, "blank line", None], file=["f"] * 3, sizes=["[5]", None, None])
+    whole = {"event_time_us": [1, None, 2], "kind": ["topic_clear"] * 3, "topic": ["t"] * 3, "file": ["f"] * 3}
+    first = parsed(seq=[1, None, 2], defect=[None, "blank line", None], sizes=["[5]", None, None], **whole)
     second = parsed(seq=[None], defect=["bad_row: seq"], file=["f"], raw=["{"])
     rows = pa.Table.from_batches(list(read([first, second])))
     assert rows.schema == READ
@@ -48,11 +49,23 @@ def test_a_batch_of_which_a_sample_keeps_nothing_is_empty() -> None:
     assert sum(len(cut(Cut(1000), batch)) for _ in range(1)) == 0
 
 
+def one_row(kind: str, ledger: int, **columns: list) -> pa.RecordBatch:
+    at = {"event_time_us": [7], "ledger": [ledger], "entry": [0], "source": ["f"], "file": ["f"], "sizes": ["[5]"]}
+    (rows,) = read([parsed(seq=[3], kind=[kind], topic=["t"], **at, **columns)])
+    return rows
+
+
 def test_a_dead_letter_tells_what_the_job_tells_of_the_row() -> None:
-    batch = parsed(
-        seq=[3], event_time_us=[7], kind=["add"], topic=["t"], ledger=[-1], entry=[0], raw=["text"], source=["f"]
-    )
-    (rows,) = read([batch.set_column(batch.schema.names.index("file"), "file", pa.array(["f"]))])
-    letter = letter_of_event("b", event_at(rows, 0), DeadReason.BAD_ROW, CacheSettings())
-    assert letter["reason"].startswith("bad_row: add needs topic, ledger and entry from 0")
+    letter = letter_of_event("b", event_at(one_row("add", 0, raw=["text"]), 0), DeadReason.LATE, CacheSettings())
+    assert letter["reason"].startswith("late: (event_time, seq) is not above")
     assert (letter["raw"], letter["source"], letter["offset"]) == ("text", "f", 1)
+
+
+def test_what_can_change_nothing_has_no_part_in_the_trace() -> None:
+    """Nor moves its end: a row may be dated a year ahead. Rows of kind conf are left out anyhow."""
+    (row,) = one_row("add", -1, raw=["text"]).to_pylist()
+    assert row["defect"].endswith("; at fault: ledger")
+    assert (row["raw"], row["source"], row["offset"]) == ("text", "f", 1)
+    (row,) = one_row("add", -1, broker=["b"]).to_pylist()
+    assert '"broker": "b"' in row["raw"]
+    assert [None, None] == [one_row(kind, 0).to_pylist()[0]["defect"] for kind in ("add", "conf")]
