@@ -160,8 +160,10 @@ def test_a_report_that_is_there_is_never_removed_for_an_input(sweep, tmp_path: P
     report = tmp_path / "output" / "cache-sweep" / "report.html"
     report.parent.mkdir(parents=True)
     report.write_text("of last week")
-    assert sweep("--input", report.parent, *conf_in(tmp_path)) == 2
+    assert sweep("--input", tmp_path / "events", *conf_in(tmp_path)) == 2
     assert "output/cache-sweep is not empty; give a new or empty folder" in capsys.readouterr().err
+    assert sweep("--input", report.parent, *conf_in(tmp_path)) == 2
+    assert "output/cache-sweep, which is in the --input" in capsys.readouterr().err
     assert report.read_text() == "of last week"
 
 

@@ -48,7 +48,7 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     run = BrokerRun(state, changes, evictions=rules.evictions)
     run.take(rows)
     second = state.second
-    if finish or (second is not None and time.at_us >= end_of(second.number)):
+    if finish or (second is not None and time.passed_us >= end_of(second.number)):
         run.tell()
     return Told(
         pa.Table.from_pylist(run.metrics, METRICS),

@@ -19,6 +19,11 @@ class Time(NamedTuple):
     at_us: int = NEVER
     finish: bool = False
 
+    @property
+    def passed_us(self) -> int:
+        """Up to which it lets go on what has not come so far: a finish is for those alone who have."""
+        return NEVER if self.finish else self.at_us
+
 
 class Waiting(Protocol):
     """high_us: the highest time of a broker's rows; done_us: the watermark; kept: ROWS above it."""
@@ -38,8 +43,7 @@ def due(state: Waiting, arrived: pa.Table, time: Time, hold_back_us: int) -> tup
         state.high_us = max(state.high_us, pc.max(arrived["event_time_us"]).as_py())
     finish = time.finish and time.at_us >= state.high_us
     if state.high_us != NEVER:
-        passed_us = NEVER if time.finish else time.at_us
-        state.done_us = max(state.done_us, passed_us, state.high_us - (0 if finish else hold_back_us))
+        state.done_us = max(state.done_us, time.passed_us, state.high_us - (0 if finish else hold_back_us))
     rows = pa.concat_tables([state.kept, arrived])
     waits = pc.greater(rows["event_time_us"], state.done_us)
     state.kept = rows.filter(waits).combine_chunks()

@@ -263,6 +263,13 @@ def test_a_finish_counts_where_nothing_is_above_its_time() -> None:
     assert (0, [(1,)]) == (slot.state.brokers[BROKER].waiting, slot.seconds("inserted"))
 
 
+def test_a_finish_that_is_not_for_a_broker_tells_nothing_of_it() -> None:
+    """Rows of its open second are held back still."""
+    rules = CacheRules(hold_back_us=SECOND)
+    slot = begun(SMALL, rules).rows(OPEN, add(10, 1, 0), add(900_000, 2, 1), add(1_500_000, 3, 2))
+    assert [] == slot.batch(tick(1_200_000, finish=True)).told["metrics"]
+
+
 def test_brokers_that_nothing_came_for_stay_as_bytes() -> None:
     slot = begun(SMALL).rows(*(OPEN | {"broker": name} for name in "ab"))
     before = dict(slot.state.brokers)

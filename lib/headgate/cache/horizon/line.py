@@ -70,7 +70,7 @@ def line_up(state: LineState, arrived: pa.Table, time: Time, changes: Sequence[C
     rows, finish = due(state, may_act, time, hold_back_us)
     run = _LineRun(state, changes)
     run.take(rows)
-    if finish or (state.second is not None and time.at_us >= end_of(state.second)):
+    if finish or (state.second is not None and time.passed_us >= end_of(state.second)):
         run.tell()
     return InLine(run.items(rows), pa.Table.from_pylist(letters + run.letters, DEAD_LETTERS))
 
