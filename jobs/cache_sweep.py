@@ -76,11 +76,10 @@ def given(options: argparse.Namespace) -> SweepJob:
     wrong = [f"{name}: got {got}; allowed: from {low}; correct it" for name, (got, low) in least.items() if got < low]
     if wrong:
         raise ConfError(wrong)
-    output = options.output or DEFAULT_OUTPUT
+    output = DEFAULT_OUTPUT if options.output is None else options.output
     if options.input is None and options.output is None:
         shutil.rmtree(output, ignore_errors=True)
-    if options.input is not None:
-        check_places(options.input, output, output, files=True)
+    check_places(options.input or DEFAULT_OUTPUT, output, output, files=options.input is not None)
     check_new(output)
     if options.input is None:
         traffic = Generated(options.family, tuple(dict.fromkeys(options.seeds)), options.sizes, options.scale)

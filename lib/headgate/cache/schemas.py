@@ -107,7 +107,8 @@ PROGRESS = pa.schema(
     ]
 )
 """How far a broker is: rows that came in a batch, rows that were refused in it, those of them that were late, the
-highest time of its rows, the one up to which they were fed, rows that wait for it, and whether a second is not told of.
+highest time of its rows that may act, the one up to which they were fed, rows that wait for it, and whether a second is
+not told of.
 """
 CACHE_BATCHES = PROGRESS.insert(0, pa.field("batch_id", pa.int64())).remove(PROGRESS.names.index("is_open") + 1)
 """The table `cache_batches`: a row a broker that rows came for."""

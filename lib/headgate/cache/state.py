@@ -52,7 +52,7 @@ class OpenSecond:
 class BrokerState:
     """A broker between batches.
 
-    high_us: the highest time of its rows; done_us: up to which all were fed. NEVER: nothing yet.
+    high_us: the highest time of its rows that may act (sifting); done_us: up to which all were fed. NEVER: nothing yet.
     kept: ROWS above it. second: the one that is open, None before the first accepted row. changes: how many of the
     slot's were made. untold_us: the time of the last accepted row that nothing was told of, NEVER: none.
     """

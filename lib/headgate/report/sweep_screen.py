@@ -61,7 +61,7 @@ class SweepScreen(Screen):
         )
         self.say(f"cache_sweep: {self.about}")
         if trace.bad:
-            self.say(f"cache_sweep: warning: {trace.bad:,} rows without a time, number or broker are in dead_letters")
+            self.say(f"cache_sweep: warning: {trace.bad:,} rows that can change nothing are in dead_letters")
         for file in trace.lost["source"].to_pylist():
             self.say(
                 f"cache_sweep: warning: {file} cannot be read to its end and is left out; dead_letters has the reason"
@@ -69,6 +69,7 @@ class SweepScreen(Screen):
         if trace.left_out:
             what = "1 row of kind conf is" if trace.left_out == 1 else f"{trace.left_out:,} rows of kind conf are"
             self.say(f"cache_sweep: {what} left out: a combination holds throughout")
+        self.say("cache_sweep: the first runs wait for kernels to be compiled, if they are new")
         self._runs_began_s = self._told_s = time.monotonic()
 
     def ended(self, done: int, count: int) -> None:

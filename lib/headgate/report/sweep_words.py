@@ -85,7 +85,7 @@ def at_other_sizes(advice: Advice) -> Iterator[str]:
     """What keys to change in caches of other sizes, against the keys of now at the same size."""
     for now, best in advice.by_size:
         if now["max_bytes"] != advice.present["max_bytes"]:
-            yield f"At {size(now['max_bytes'])}, {_told(best, now)}: {_effect(best, now)}."
+            yield f"At {size(now['max_bytes'])}, {_told(best, now)}: {_effect(best, now, 'with the keys of now')}."
 
 
 def why(advice: Advice) -> Iterator[str]:
@@ -147,14 +147,15 @@ def _told(row: RowOfSweep, now: RowOfSweep) -> str:
     )
 
 
-def _effect(row: RowOfSweep, now: RowOfSweep) -> str:
+def _effect(row: RowOfSweep, now: RowOfSweep, before: str = "now") -> str:
     reads = f"{percent(saved(row, now))} fewer bytes from storage"
     if row["storage_reads"] is not None and now["storage_reads"]:
         fewer = 1 - row["storage_reads"] / now["storage_reads"]
         reads += f" and {percent(abs(fewer))} {'fewer' if fewer >= 0 else 'more'} storage reads"
-    memory = f"; the cache then holds {size(row['mean_bytes'])} on average (now {size(now['mean_bytes'])})"
+    memory = f"; the cache then holds {size(row['mean_bytes'])} on average ({before} {size(now['mean_bytes'])})"
     if row["mean_pinned_bytes"] is not None:
         memory = (
-            f"; it keeps {size(row['mean_pinned_bytes'])} of memory on average (now {size(now['mean_pinned_bytes'])})"
+            f"; it keeps {size(row['mean_pinned_bytes'])} of memory on average ({before} "
+            f"{size(now['mean_pinned_bytes'])})"
         )
     return f"{reads}, misses {percent(miss_ratio(now))} to {percent(miss_ratio(row))}{memory}"

@@ -36,6 +36,7 @@ _UNREAD = {
     PolicyName.BELADY: (*_GENERIC, "range_hits", "grace_ms", "strategy"),
 }
 """Fields that make no difference under a policy."""
+_AS_NOW = object()
 _KEYS = {declared.name: declared.metadata["setting"].key for declared in fields(CacheSettings)}
 
 
@@ -104,8 +105,9 @@ def key_mistakes(vary: Mapping[str, Sequence[object]], present: Mapping[str, obj
 
 def _variants(vary: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
     """Every choice of some keys and their values, fewest keys first."""
-    choices = product(*([{}, *({key: value} for value in values)] for key, values in vary.items()))
-    return sorted(({key: value for one in choice for key, value in one.items()} for choice in choices), key=len)
+    choices = product(*((_AS_NOW, *values) for values in vary.values()))
+    given = (zip(vary, choice, strict=True) for choice in choices)
+    return sorted(({key: value for key, value in pairs if value is not _AS_NOW} for pairs in given), key=len)
 
 
 def _without_mode(values: Mapping[str, object]) -> Mapping[str, object]:

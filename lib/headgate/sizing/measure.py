@@ -51,9 +51,10 @@ def measure(
         with suppress(InvalidArgument):  # numbers that only the readable form can calculate with
             arrays = ArrayCache(settings)
             feed_arrays(arrays, batches(), gauges, letters if letter is not None else None)
+            columns = _columns(arrays, gauges, every)
             for told in letters:
                 letter(*told)  # type: ignore[misc]
-            return _columns(arrays, gauges, every)
+            return columns
         gauges = Gauges(span)
     cache = Cache(settings)
     if settings.policy is PolicyName.BELADY:
@@ -66,7 +67,7 @@ def _feed(cache: Cache, batches: Iterable[pa.RecordBatch], gauges: Gauges, lette
     feed = cache.feed
     for batch in batches:
         for place, row in enumerate(rows_in(batch)):
-            if is_well_formed(row) and gauges.is_due(row.t_us):
+            if gauges.is_due(row.t_us) and is_well_formed(row):
                 gauges.look_until(row.t_us, cache)
             outcome = feed(row)
             if outcome.dead is not None and letter is not None:

@@ -93,13 +93,14 @@ class CacheRun:
         self._settings = CacheSettings.of(conf.cache)
         self._goes_on = False
         self._events()  # what is refused leaves no trace
-        self.tables = Tables(job.output, OF_HORIZON if self._is_horizon else OF_CACHE)
-        refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
-        if self.tables.is_empty("cache_control") and path_exists(spark, f"{job.checkpoint}/offsets"):
+        has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
+        if has_begun and not path_exists(spark, f"{job.output}/cache_control/_delta_log"):
             raise StateError(
                 f"the checkpoint {job.checkpoint} has begun, but not with the tables under {job.output}: give the "
                 "--output that it was begun with, or a new --checkpoint and --output"
             )
+        self.tables = Tables(job.output, OF_HORIZON if self._is_horizon else OF_CACHE)
+        refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
 
     @property
     def broken_off(self) -> bool:

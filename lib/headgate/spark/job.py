@@ -62,6 +62,8 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
         sys.stderr.write(f"{name}: {error}\n")
         return WRONG
     except SPARK_ERRORS as error:
+        if isinstance(error.__context__, _Stopped):  # Spark was stopped with the job, which could not put away
+            raise error.__context__ from None
         sys.stderr.write(f"{name}: {in_words(error)}\n")
         return FAILED
 

@@ -19,7 +19,8 @@ _WHOLE_FILES = "1t"
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path."""
 FILE_FORMATS = ("json", "csv", "parquet")
-_LETTER = re.compile(r"[A-Za-z0-9]")
+_PLAIN = re.compile(r"[^\\{}\[\]*?^!,-]")
+"""A character that stands for itself also between brackets."""
 ROWS_BY_FILE = "rows by file"
 """What a batch that leaves damage out tells on its side: how many rows it has taken of each file, none if it is not
 named. Exact for up to MOST_FILES files a batch.
@@ -107,7 +108,7 @@ def _readable_as_stream(spark: SparkSession, path: str) -> str:
     if not hadoop.getFileSystem(spark._jsc.hadoopConfiguration()).isFile(hadoop):
         return path
     folder, slash, name = path.rpartition("/")
-    return folder + slash + _LETTER.sub(r"[\g<0>]", name, count=1)
+    return folder + slash + _PLAIN.sub(r"[\g<0>]", name, count=1)
 
 
 def path_exists(spark: SparkSession, path: str) -> bool:

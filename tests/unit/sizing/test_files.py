@@ -27,8 +27,9 @@ def test_a_grid_is_read(tmp_path: Path, vary: str) -> None:
     assert grid.vary == {"headgate.cache.rangeHits": ["entry"]}
 
 
-def test_the_shipped_grid_can_be_tried_on_the_shipped_conf() -> None:
-    present = load_conf(CONF).cache
+@pytest.mark.parametrize("mode", ["exact", "horizon"])
+def test_the_shipped_grid_can_be_tried_on_the_shipped_conf(mode: str) -> None:
+    present = load_conf(CONF).cache | {"headgate.cache.mode": mode}
     assert len(combinations(read_grid(CONF / "cache-sweep.toml", present), present)) > 1
 
 
@@ -68,6 +69,11 @@ def test_every_mistake_of_a_grid_is_told(tmp_path: Path, text: str, told: list[s
         read_grid(grid_in(tmp_path, text), {})
     assert len(error.value.mistakes) == len(told)
     assert all(part in mistake for part, mistake in zip(told, error.value.mistakes, strict=True))
+
+
+def test_what_mode_horizon_cannot_have_can_be_tried(tmp_path: Path) -> None:
+    vary = "[vary]\ncacheEvictionByExpectedReadCount = [false]\n"
+    assert read_grid(grid_in(tmp_path, GRID + vary), {"headgate.cache.mode": "horizon"}).vary
 
 
 def test_a_grid_that_is_not_there_is_told(tmp_path: Path) -> None:

@@ -74,6 +74,16 @@ def test_numbers_that_arrays_cannot_calculate_with_are_left_to_the_readable_form
     assert measure(settings(PolicyName.LRU), given(rows), Span(5, 6))["peak_bytes"] == 7
 
 
+def test_what_the_arrays_saw_before_they_gave_up_is_not_counted() -> None:
+    """300 bytes for half of the time."""
+    begin = [Row(0, 0, "open", "t", "c", 0, 0), Row(1, 1, "add", "t", None, 0, 0, 3, [100])]
+    first = batches_of([*begin, Row(400_000, 2, "mark", "t", "c", 0, 0)])
+    second = batches_of([Row(500_000, 3, "topic_clear", "t"), Row(10**6, 4, "add", "t", None, 0, 1 << 62, 1, [7])])
+    batches = [*first, *second]
+    found = measure(settings(PolicyName.LRU), lambda: batches, Span(0, 10**6))
+    assert found["mean_bytes"] == pytest.approx(150, abs=2)
+
+
 def test_every_miss_has_a_reason() -> None:
     found = measure(settings(PolicyName.PIP430), given(ROWS), SPAN)
     assert sum(found[f"missed_{reason}"] for reason in REASONS) == found["misses"]
@@ -104,6 +114,7 @@ def test_a_broker_is_looked_at_until_the_trace_ends(
     values = {"headgate.cache.maxBytes": 1000, REQUEUES: 0}
     found = measure(CacheSettings.of(values), given(rows), Span(0, 100_000_000))
     assert found["mean_bytes"] == pytest.approx(3, abs=1)
+    assert found["expired"] == (3 if end and end[0].kind == "mark" else 0)
 
 
 def test_rows_that_are_refused_are_told_and_counted() -> None:

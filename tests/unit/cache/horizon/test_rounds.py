@@ -45,17 +45,27 @@ def core_rows(rows: list[dict[str, Any]], broker: str) -> list[Row]:
 
 
 def test_a_second_that_is_told_of_twice_while_shards_wait_for_a_round_counts_once() -> None:
-    """A late row lets it be told of again up to the same time; shards come to both marks in one batch."""
+    """A late row, or one of the same time, lets it be told of again; shards come to both marks in one batch."""
     opened = event("open", 1000, 0, cursor="c", entry=0)
     rows = [opened, *(event("add", 500_000, 1 + n, entry=n, count=1, sizes=[160]) for n in range(5))]
     late = event("read", 900, 0, cursor="c", entry=4, count=1, sizes=[50])
-    at_once = run(VALUES, [rows]).told["metrics"]
+    later = event("add", 500_000, 9, entry=5, count=1, sizes=[40])
+    at_once = run(VALUES, [[*rows, later]]).told["metrics"]
     slots = Slots(CacheSettings.of(VALUES), CacheRules()).batch((), change(**VALUES))
-    slots.batch(rows).batch((), tick(SECOND)).batch([late], tick(SECOND + 1)).batch((), tick(2 * SECOND, finish=True))
+    slots.batch(rows).batch((), tick(SECOND)).batch([late, later], tick(SECOND + 1))
+    slots.batch((), tick(2 * SECOND, finish=True))
     assert slots.next
     *_, broker, topic = slots.still().told["metrics"]
     assert [("late", 1)] == broker["dead_letters"]
     assert at_once == [broker | {"dead_letters": []}, topic]
+
+
+def test_a_quiet_broker_is_told_of_when_time_has_passed_its_second() -> None:
+    slots = Slots(CacheSettings.of(VALUES), CacheRules()).batch((), change(**VALUES))
+    slots.batch([event("open", 1000, 0, cursor="c", entry=0)]).batch((), tick(SECOND - 1)).still()
+    assert [] == slots.told["metrics"]
+    slots.batch((), tick(SECOND)).still()
+    assert [None, "t"] == [row["topic"] for row in slots.told["metrics"]]
 
 
 @quick

@@ -40,7 +40,7 @@ class Belady(Capped):
         """Number the reads of all rows that will come, in order. Rows that will be refused are no reads."""
         later: dict[Place, list[int]] = {}
         for row in rows:
-            if self._will_be_refused(row):
+            if not self._hear(row):
                 continue
             if row.kind == Kind.LEDGER_DELETE:
                 note_deleted(self._deleted.setdefault(row.topic, set()), row.ledger)
@@ -51,12 +51,12 @@ class Belady(Capped):
         for place, reads in later.items():
             self._reads[place] = reads[::-1] + self._reads.get(place, [])
 
-    def _will_be_refused(self, row: Row) -> bool:
-        """Whether a row that is foreseen will change nothing: as the cache will refuse it, reads and deletes alone."""
+    def _hear(self, row: Row) -> bool:
+        """Take the row as the cache will; whether a read, or a delete, will change anything then."""
         if refusal(row, *self._heard, self._settings) is not None:
-            return True
+            return False
         self._heard = (row.t_us, row.seq)
-        return row.ledger in self._deleted.get(row.topic, ())
+        return row.ledger not in self._deleted.get(row.topic, ())
 
     def admits_topic(self, topic: Topic, now_us: int) -> bool:  # noqa: ARG002  a hook
         """Cursors say nothing that the future does not."""
