@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from headgate.core.cache.broker import Cache
@@ -21,6 +22,7 @@ from headgate.core.cache.workload import generate
 from headgate.delta_query import query
 from headgate.sizing.combinations import for_sample
 from headgate.spark import cache_sweep
+from headgate.spark.job import STOPPED, status_of_whole
 
 ROOT = Path(__file__).parents[2]
 BYTES = 256 * 1024
@@ -152,6 +154,24 @@ def test_a_stop_breaks_a_sweep_off_and_leaves_no_trace(sweep, tmp_path: Path, ca
     assert not (output / "trace").exists()
     assert not (output / "report.html").exists()
     assert before == signal.getsignal(signal.SIGTERM)
+
+
+def test_a_stop_is_told_as_one_though_the_jvm_is_stopped_with_the_job(capsys) -> None:
+    """Ctrl-C goes to all processes of a terminal; what the job has begun cannot be put away then."""
+
+    def work() -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            return 0
+        finally:
+            try:
+                raise Py4JError("org does not exist in the JVM")
+            finally:
+                raise Py4JError("org does not exist in the JVM")
+
+    assert status_of_whole("cache_sweep", work) == STOPPED
+    told = "cache_sweep: stopped before its end: what it has written is no whole result\n"
+    assert told == capsys.readouterr().err
 
 
 def test_a_report_that_is_there_is_never_removed_for_an_input(sweep, tmp_path: Path, capsys, monkeypatch) -> None:

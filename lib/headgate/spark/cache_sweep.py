@@ -1,6 +1,7 @@
 """A sweep on Spark: the trace staged once, then one task for each combination and broker."""
 
 import json
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from headgate.sizing.measure import measure, summed
 from headgate.sizing.schemas import CACHE_SWEEP, TABLES
 from headgate.sizing.trace import batches_in, letter_of_event
 from headgate.spark.cache_trace import TRACE, Generated, StagedTrace, generated_events, read_events, stage
+from headgate.spark.failures import SPARK_ERRORS
+from headgate.throttle.places import local_path
 from headgate.throttle.schemas import DEAD_LETTERS
 
 LOOK_S = 0.5
@@ -206,8 +209,14 @@ def _of_all_brokers(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _remove(spark: SparkSession, folder: str) -> None:
-    path = spark._jvm.org.apache.hadoop.fs.Path(folder)  # type: ignore[union-attr]
-    path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
+    """Also without a JVM, which may have been stopped with the job, where the folder is on this machine."""
+    try:
+        path = spark._jvm.org.apache.hadoop.fs.Path(folder)  # type: ignore[union-attr]
+        path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)
+    except SPARK_ERRORS:
+        if (local := local_path(folder)) is not None:
+            shutil.rmtree(local, ignore_errors=True)
+        raise
 
 
 def _append(output: str, name: str, rows: pa.Table) -> None:

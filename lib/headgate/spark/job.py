@@ -62,14 +62,20 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
         sys.stderr.write(f"{name}: {error}\n")
         return WRONG
     except SPARK_ERRORS as error:
-        if isinstance(error.__context__, _Stopped):  # Spark was stopped with the job, which could not put away
-            raise error.__context__ from None
+        if (stopped := _stop_behind(error)) is not None:
+            raise stopped from None
         sys.stderr.write(f"{name}: {in_words(error)}\n")
         return FAILED
 
 
 class _Stopped(BaseException):
     """Raised where the job is, so that it puts away what it has begun."""
+
+
+def _stop_behind(error: BaseException) -> _Stopped | None:
+    """The stop on which the job put away what it had begun, and failed as its JVM was stopped, too."""
+    behind = error.__context__
+    return behind if behind is None or isinstance(behind, _Stopped) else _stop_behind(behind)
 
 
 def status_of_whole(name: str, work: Callable[[], int]) -> int:
