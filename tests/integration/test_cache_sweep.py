@@ -194,7 +194,7 @@ def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsy
     assert "policies: got ['mru']; allowed: a list of names out of pip430" in capsys.readouterr().err
     (tmp_path / "grid.toml").write_text(GRID)
     assert sweep(*conf, "--output", tmp_path / "grid.toml" / "out") == 2
-    assert "grid.toml/out cannot be made: Not a directory; give a new or empty folder" in capsys.readouterr().err
+    assert "grid.toml is a file; give a new or empty folder" in capsys.readouterr().err
     assert sweep(*conf, "--output", tmp_path / "out", "--sample", "0") == 2
     assert "--sample: got 0" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

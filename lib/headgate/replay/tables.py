@@ -1,5 +1,6 @@
 """The Delta tables of a replay: written once, by one process."""
 
+import os
 from collections import defaultdict
 from pathlib import PurePath
 
@@ -18,7 +19,7 @@ ROWS_AT_ONCE = 500_000
 def check_new(output: str) -> None:
     """Raise InputError for an output folder that holds anything: a replay begins nowhere but at the start.
 
-    A folder of this machine is made if it is not there; InputError where that cannot be.
+    Nothing is made; InputError where it could not be on this machine.
     """
     place = local_path(output)
     if place is None:
@@ -27,10 +28,10 @@ def check_new(output: str) -> None:
         raise InputError(f"--output: {output} is a file; give a new or empty folder")
     if place.is_dir() and any(place.iterdir()):
         raise InputError(f"--output: {output} is not empty; give a new or empty folder, or remove what is there")
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--output: {output} cannot be made: {error.strerror}; give a new or empty folder") from error
+    above = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        why = "cannot be written to" if above.is_dir() else "is a file"
+        raise InputError(f"--output: {output} cannot be made: {above} {why}; give a new or empty folder")
 
 
 class ReplayTables:
