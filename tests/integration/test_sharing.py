@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import ResourceGroup
+from headgate.engines.batches import BatchResult, GroupCounts
+from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota.admin_writer import apply
 from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, local_parameters, put_group
 from headgate.quota.tables import opened_config
-from headgate.spark.sharing import Sharing
-from headgate.spark.sink import BatchResult, GroupCounts
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables

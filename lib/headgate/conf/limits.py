@@ -100,6 +100,22 @@ class AttachmentRow:
     group: str
 
 
+ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | ConnectionLimitRow | AttachmentRow
+
+
+def conf_limits(conf: "Conf") -> list[ConfRow]:
+    """Return every limit and attachment of the conf files, kind by kind."""
+    return [
+        *publish_limits(conf),
+        *dispatch_limits(conf),
+        *level_limits(conf),
+        *subscribe_limits(conf),
+        *unload_limits(conf),
+        *connection_limits(conf),
+        *group_attachments(conf),
+    ]
+
+
 def publish_limits(conf: "Conf") -> list[LimitRow]:
     """Return one row for everything that the conf files can limit, set or not, so that a new file switches off too.
 

@@ -35,7 +35,7 @@ class UsageWriter:
         seqs, before any later one. Source: resource-groups 5.2, 10.
         """
         self._table.refresh()
-        due = [one for one in sent if not self._has(one)]
+        due = self._missing(sent)
         if not due:
             return False
         newest = {one.sender.application: one.cut.seq for one in due}
@@ -48,15 +48,18 @@ class UsageWriter:
         )
         if not done:
             self._table.refresh()
-            if not all(map(self._has, due)):
+            if self._missing(due):
                 raise TableError(
                     f"the table {self._table.location} cannot be written: {COMMIT_RETRIES} other writers came before; "
                     "append the same cuts again"
                 )
         return True
 
-    def _has(self, sent: SentCut) -> bool:
-        return self._table.has(sent.sender.application, sent.cut.seq)
+    def _missing(self, sent: Sequence[SentCut]) -> list[SentCut]:
+        """Those that are not in the table as of its last `refresh`; each sender is looked up once."""
+        done = {one: self._table.transaction_version(one) for one in {one.sender.application for one in sent}}
+        newest = {application: -1 if version is None else version for application, version in done.items()}
+        return [one for one in sent if one.cut.seq > newest[one.sender.application]]
 
 
 @dataclass(frozen=True)

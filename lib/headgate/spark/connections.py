@@ -17,7 +17,7 @@ from headgate.errors import InputError
 from headgate.metrics import Metrics
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
-from headgate.spark.sink import query_id_of, rows_by_kind
+from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.key_operator import Block
@@ -105,7 +105,7 @@ class ConnectionsRun:
     def _take(self, output: DataFrame, batch_id: int) -> None:
         """Exactly once: each table takes a batch in one transaction (query id, batch id)."""
         query_id = query_id_of(output)
-        rows = rows_by_kind(output.toArrow(), OF_CONNECTIONS)
+        rows = collected(output, OF_CONNECTIONS)
         for name in OF_CONNECTIONS:
             self.tables.append(name, rows[name], query_id, batch_id)
         if self._metrics is not None:

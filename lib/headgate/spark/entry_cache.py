@@ -31,7 +31,7 @@ from headgate.spark.ending import POLL_S
 from headgate.spark.input_files import InputFiles
 from headgate.spark.life import QueryLife, refuse_another_checkpoint, started
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.sink import query_id_of, rows_by_kind
+from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists, read_raw
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
@@ -191,7 +191,7 @@ class CacheRun:
         `cache_batches` comes first: a change of conf files holds behind all that any table tells of.
         """
         query_id = query_id_of(output)
-        rows = rows_by_kind(output.toArrow(), KINDS | (OF_SHARDS if self._is_horizon else {}))
+        rows = collected(output, KINDS | (OF_SHARDS if self._is_horizon else {}))
         progress, lost = rows["progress"], self._files.lost()
         fed_back: dict[str, pa.Table] = {}
         if self._is_horizon:

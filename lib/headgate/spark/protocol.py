@@ -30,7 +30,7 @@ from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
 from headgate.spark.protocol_inputs import read_inputs
-from headgate.spark.sink import query_id_of, rows_by_kind
+from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists
 from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
@@ -186,7 +186,7 @@ class ProtocolRun:
         Kafka, where a batch that is run again sends the same rows, told apart by (connection, seq).
         """
         query_id = query_id_of(output)
-        rows = rows_by_kind(output.toArrow(), KINDS)
+        rows = collected(output, KINDS)
         counts = rows["counts"].add_column(0, METRICS.field("batch_id"), pa.repeat(batch_id, len(rows["counts"])))
         of_tables = (rows["decisions"], counts, rows["dead_letters"])
         for name, of_table in zip(WRITTEN, of_tables, strict=True):

@@ -13,16 +13,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import (
-    Conf,
-    connection_limits,
-    dispatch_limits,
-    group_attachments,
-    level_limits,
-    publish_limits,
-    subscribe_limits,
-    unload_limits,
-)
+from headgate.conf import Conf, conf_limits
+from headgate.engines.batches import BatchResult, BatchWriter
+from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota.share_courses import QuotaCourse
@@ -32,12 +25,11 @@ from headgate.spark.input_files import InputFiles
 from headgate.spark.life import QueryLife, started
 from headgate.spark.operator import PACKED, KeyOperator, apply_operator
 from headgate.spark.parse import parse
-from headgate.spark.sharing import Sharing
-from headgate.spark.sink import BatchResult, TableSink
+from headgate.spark.sink import TableSink
 from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
-from headgate.throttle.control import FROM_THE_START, ConfRow, changes_in, conf_rows, pack_control, tick_row
+from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.faults import faults_of
 from headgate.throttle.layout import (
     Layout,
@@ -180,7 +172,8 @@ class ThrottleRun:
 
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         self._caught_up = False
-        sink = TableSink(self.tables, self._heard, self._files.lost, self.sharing, self._counted)
+        writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
+        sink = TableSink(writer, self._files.lost)
         return started("throttle", self._job.checkpoint, self.dataframe, sink, **trigger)
 
     def dataframe(self) -> DataFrame:
@@ -220,16 +213,7 @@ class ThrottleRun:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
-        of_conf: list[ConfRow] = [
-            *publish_limits(self._conf),
-            *dispatch_limits(self._conf),
-            *level_limits(self._conf),
-            *subscribe_limits(self._conf),
-            *unload_limits(self._conf),
-            *connection_limits(self._conf),
-        ]
-        of_conf += group_attachments(self._conf)
-        rows += conf_rows(of_conf, control, changed_at, groups=self.sharing is None)
+        rows += conf_rows(conf_limits(self._conf), control, changed_at, groups=self.sharing is None)
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)

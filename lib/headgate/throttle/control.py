@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 
 from headgate.conf import (
     AttachmentRow,
+    ConfRow,
     ConnectionLimitRow,
     DispatchLimitRow,
     LevelLimitRow,
-    LimitRow,
     SubscribeLimitRow,
     UnloadLimitRow,
 )
@@ -51,7 +51,6 @@ NAMELESS = ("default", "broker")
 LATEST_US = (2**63 - 1) // 1000
 MOST_PERIOD_S = MOST_OF_CONDITIONS = 2**31 - 1
 _NAMESPACE = re.compile("[^/]+/[^/]+")
-ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | ConnectionLimitRow | AttachmentRow
 KINDS_OF_LEVELS = {
     "dispatch": DISPATCH_LIMIT,
     "subscription": SUBSCRIPTION_LIMIT,

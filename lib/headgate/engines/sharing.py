@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from headgate.conf import Conf, ResourceGroups
 from headgate.core.quota.groups import RatePair, TrafficClass
 from headgate.core.quota.settings import QuotaSettings
+from headgate.engines.batches import GroupCounts
 from headgate.errors import TableError
 from headgate.metrics import QuotaFigures
 from headgate.quota.control_rows import ControlRows, LimitKey
@@ -26,7 +27,6 @@ from headgate.quota.schemas import QUOTA_STATE
 from headgate.quota.share_courses import QuotaCourse, quota_courses
 from headgate.quota.tables import Locations, QuotaTables
 from headgate.quota.usage_query import UsageTables
-from headgate.spark.sink import GroupCounts
 from headgate.throttle.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
 from headgate.throttle.tables import Tables
 
