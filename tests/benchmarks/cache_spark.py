@@ -12,7 +12,6 @@ import json
 import statistics
 import tempfile
 import threading
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -20,11 +19,11 @@ from typing import Any
 
 from _bench import Results, interleave, parser, ratios
 from _jobs import Ends, measured
+from _noop import NoOperator
 from cache_kernel import MIB_BYTES, operations, settings_of
 
 from headgate.cache.forms import warm_up
 from headgate.cache.routing import pack_rows
-from headgate.cache.state import VERSION
 from headgate.cache.trace import CacheTrace, write_cache_trace
 from headgate.conf import load_conf
 from headgate.core.cache.broker import Cache
@@ -33,7 +32,7 @@ from headgate.core.cache.workload import generate
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.entry_cache import COLUMNS, CacheJob, CacheRun
-from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.session import spark_session
 from headgate.spark.sources import read_raw
 from headgate.spark.state import close_stores
@@ -57,15 +56,6 @@ def write_input(folder: Path, scale: int) -> None:
         keys = settings_of("pip430", 2 * MIB_BYTES * scale).values()
         changed = ("headgate.cache.maxBytes", "headgate.cache.rangeHits", "headgate.cache.reasonMemory")
         (conf / "broker.conf").write_text("".join(f"{key}={keys[key]}\n" for key in changed))
-
-
-class NoOperator:
-    """Takes blocks, keeps nothing and says nothing: what parsing, packing and Spark cost."""
-
-    def __call__(self, key: tuple[str], frames: Iterator[Any], state: Any) -> Iterator[Any]:
-        del key
-        keep(state, VERSION, sum(len(block.block) for block in blocks_in(frames)).to_bytes(8, "little"))
-        yield frame_of([])
 
 
 def run_job(side: str, source: Path, work: Path) -> Ends:

@@ -14,7 +14,6 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 from _bench import Results, interleave, parser, ratios
 from _jobs import Ends, measured
+from _noop import NoOperator
 from deltalake import write_deltalake
 
 from headgate.conf import load_conf
@@ -32,8 +32,7 @@ from headgate.core.protocol.connection import Connection
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.routing import pack_inputs
 from headgate.protocol.schemas import INPUTS
-from headgate.protocol.state import VERSION
-from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.session import spark_session
@@ -77,19 +76,6 @@ def _write(folder: Path, rows: list[dict[str, Any]]) -> None:
     write_deltalake(str(folder), pa.Table.from_pylist(rows, INPUTS), mode="append")
 
 
-class NoOperator:
-    """Keeps as many bytes as machines would, and does nothing."""
-
-    def __init__(self, connections: int) -> None:
-        self._size = connections * BYTES_A_CONNECTION // 32
-
-    def __call__(self, key: tuple[str], frames: Iterator[Any], state: Any) -> Iterator[Any]:
-        del key
-        rows = sum(len(block.block) for block in blocks_in(frames))
-        keep(state, VERSION, rows.to_bytes(8, "little") + bytes(self._size))
-        yield frame_of([])
-
-
 def run_headgate(source: Path, work: Path, connections: int) -> Ends:
     del connections
     ends = Ends()
@@ -105,7 +91,8 @@ def run_headgate(source: Path, work: Path, connections: int) -> Ends:
 def run_no_operator(source: Path, work: Path, connections: int) -> Ends:
     spark, ends = spark_session("benchmark"), Ends()
     rows = read_inputs(spark, load_conf(source / "conf").settings.input, f"{source}/inputs", "delta")
-    packed = rows.mapInArrow(partial(pack_inputs, MAX), PACKED).transform(apply_operator, NoOperator(connections))
+    no_operator = NoOperator(connections * BYTES_A_CONNECTION // 32)
+    packed = rows.mapInArrow(partial(pack_inputs, MAX), PACKED).transform(apply_operator, no_operator)
 
     def sink(batch: Any, _batch_id: int) -> None:
         batch.toArrow()

@@ -4,6 +4,7 @@ The array form is loaded where it is asked for: with it comes the compiler.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headgate.core.cache.broker import Cache
@@ -71,12 +72,19 @@ def topics_and_cursors(cache: AnyCache) -> tuple[int, int]:
     return cache.topic_count, cache.cursor_count
 
 
+@cache
+def load_rules(kernel: str) -> None:
+    """Compile or load the form of that name, once in a process."""
+    if kernel != "python":
+        warm_up()
+
+
 def warm_up() -> None:
     """Compile the array form (40 s, once in an installation), or load it, before the first run needs it."""
     from headgate.core.cache.rows import Kind, Row  # noqa: PLC0415
     from headgate.core.kernels.cache.broker import ArrayCache  # noqa: PLC0415  loads the compiler
 
-    cache = ArrayCache(CacheSettings.of({}))
-    cache.feed(Row(0, 0, Kind.ADD, "t", None, 0, 0, 1, (1,)))
-    cache.change({"headgate.cache.maxBytes": 1}, 1)
-    cache.finished_bytes()
+    empty = ArrayCache(CacheSettings.of({}))
+    empty.feed(Row(0, 0, Kind.ADD, "t", None, 0, 0, 1, (1,)))
+    empty.change({"headgate.cache.maxBytes": 1}, 1)
+    empty.finished_bytes()

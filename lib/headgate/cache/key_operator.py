@@ -2,21 +2,48 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.forms import in_form, new_cache
+from headgate.cache.forms import in_form, load_rules, new_cache
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
-from headgate.cache.state import NEVER, BrokerState, SlotState, StoredBroker, decode_broker, encode_broker
+from headgate.cache.state import (
+    NEVER,
+    VERSION,
+    BrokerState,
+    SlotState,
+    StoredBroker,
+    decode_broker,
+    decode_state,
+    encode_broker,
+    encode_state,
+)
 from headgate.cache.step import CacheRules, Told, advance
 from headgate.cache.watermark import Time
 from headgate.core.cache.broker import Cache
 from headgate.errors import InvalidArgument, StateError
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block
+from headgate.throttle.key_operator import Block, StateCodec
+
+
+@dataclass(frozen=True)
+class CacheOperator:
+    """The operator of the entry cache's job in mode exact (throttle.key_operator.KeyOperator): a slot's brokers."""
+
+    rules: CacheRules
+    codec = StateCodec(VERSION, SlotState, decode_state, encode_state)
+
+    def load(self) -> None:
+        """See KeyOperator."""
+        load_rules(self.rules.kernel)
+
+    def step(self, key: str, state: SlotState, blocks: Iterable[Block]) -> list[Block]:  # noqa: ARG002  a slot's name
+        """See `step_key`."""
+        return step_key(state, blocks, self.rules)
 
 
 def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> list[Block]:

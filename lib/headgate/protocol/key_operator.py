@@ -2,17 +2,49 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.numbers import MAX
 from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
-from headgate.protocol.state import NEVER, SlotState
+from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import Arrived, Engine, ProtocolRules, Told, advance
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block
+from headgate.throttle.key_operator import Block, StateCodec
 from headgate.throttle.schemas import MARKS
+
+
+@dataclass(frozen=True)
+class ProtocolOperator:
+    """The operator of the protocol's job (throttle.key_operator.KeyOperator). kernel: the form of the rules."""
+
+    rules: ProtocolRules
+    kernel: str = "numba"
+    codec = StateCodec(VERSION, SlotState, decode_state, encode_state)
+
+    def load(self) -> None:
+        """See KeyOperator."""
+        engine_of(self.kernel)
+
+    def step(self, key: str, state: SlotState, blocks: Iterable[Block]) -> list[Block]:
+        """See `step_key`."""
+        return step_key(key, state, blocks, self.rules, engine_of(self.kernel))
+
+
+@cache
+def engine_of(kernel: str) -> Engine:
+    """The engine of that name; `numba` loads the compiler, and compiles what is not compiled yet."""
+    if kernel == "python":
+        from headgate.protocol.readable_engine import run_readable  # noqa: PLC0415
+
+        return run_readable
+    from headgate.protocol.array_engine import run_arrays, warm_up  # noqa: PLC0415
+
+    warm_up()
+    return run_arrays
 
 
 def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: ProtocolRules, engine: Engine) -> list[Block]:

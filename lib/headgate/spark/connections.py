@@ -1,26 +1,21 @@
 """The connections query: from the marks of a throttle job to the tables of when connections were read."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.state import GroupState
 
+from headgate.connections.key_operator import ConnectionsOperator
 from headgate.connections.routing import pack_marks
-from headgate.connections.state import VERSION, decode_state, encode_state
-from headgate.connections.step import follow
 from headgate.errors import InputError
 from headgate.metrics import Metrics
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
-from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import OF_CONNECTIONS, Tables
 
@@ -44,18 +39,6 @@ class ConnectionsResult:
     batch_id: int
     paused: int
     resumed: int
-
-
-class ConnectionsOperator:
-    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
-
-    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        del key
-        brokers = decode_state(*state.get) if state.exists else {}
-        told = follow(brokers, gather(MARKS, [block.block for block in blocks_in(frames)]))
-        keep(state, VERSION, encode_state(brokers))
-        tables = zip(OF_CONNECTIONS, told, strict=True)
-        yield frame_of([Block(name, len(rows), encode(rows)) for name, rows in tables if len(rows)])
 
 
 class ConnectionsRun:

@@ -15,9 +15,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.cache.clock import Clock, now
 from headgate.cache.control import check_streaming, conf_row, tick_row
 from headgate.cache.forms import kernel_for
+from headgate.cache.horizon.key_operator import HorizonOperator
 from headgate.cache.horizon.meeting import horizons_of, metrics_of
 from headgate.cache.horizon.routing import pack_horizons, pack_items
 from headgate.cache.horizon.schemas import ITEMS, PARTS, REPORTS
+from headgate.cache.key_operator import CacheOperator
 from headgate.cache.routing import pack_control, pack_rows
 from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, COLUMNS, CONTROL, EVICTIONS, METRICS, PROGRESS
 from headgate.cache.step import CacheRules
@@ -25,7 +27,6 @@ from headgate.cache.tables import OF_CACHE, OF_HORIZON, WRITTEN
 from headgate.conf import Conf
 from headgate.core.cache.settings import CacheSettings, Mode
 from headgate.errors import StateError
-from headgate.spark.cache_operator import CacheOperator
 from headgate.spark.cache_parse import parse_events
 from headgate.spark.ending import POLL_S
 from headgate.spark.input_files import InputFiles
@@ -142,7 +143,8 @@ class CacheRun:
             packed = packed.unionByName(items).unionByName(horizons)
         hold_back_us = self._conf.settings.input.hold_back_ms * MICROSECONDS_OF_MS
         rules = CacheRules(hold_back_us, evictions=self._job.evictions, kernel=self.kernel)
-        return packed.transform(apply_operator, CacheOperator(rules, self._settings.mode))
+        operator = HorizonOperator(rules) if self._is_horizon else CacheOperator(rules)
+        return packed.transform(apply_operator, operator)
 
     def _appended(self, name: str) -> DataFrame:
         return appended_rows(self._spark, f"{self._job.output}/{name}").select(*self.tables.columns(name))

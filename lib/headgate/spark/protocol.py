@@ -1,34 +1,31 @@
 """The throttle protocol's query: inputs and marks to the tables of what brokers tell clients (PIP-385)."""
 
-import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.state import GroupState
 
 from headgate.conf import Conf, protocol_settings
 from headgate.errors import InputError
 from headgate.protocol.clock import Clock
-from headgate.protocol.key_operator import step_key
+from headgate.protocol.key_operator import ProtocolOperator
 from headgate.protocol.marks import COLUMNS
 from headgate.protocol.routing import pack_inputs, pack_marks, pack_ticks
 from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS
-from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
-from headgate.protocol.step import Engine, ProtocolRules
+from headgate.protocol.state import NEVER
+from headgate.protocol.step import ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
-from headgate.spark.operator import PACKED, apply_operator, blocks_in, frame_of, keep
+from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists
@@ -65,34 +62,6 @@ class ProtocolResult:
     commands: int
     pauses: int
     dead_letters: int
-
-
-@dataclass(frozen=True)
-class ProtocolOperator:
-    """What runs on the workers, for one slot and batch at a time. Pickled by reference to this module."""
-
-    rules: ProtocolRules
-    kernel: str = "numba"
-
-    def __call__(self, key: tuple[str], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        kept = decode_state(*state.get) if state.exists else SlotState()
-        out = step_key(key[0], kept, blocks_in(frames), self.rules, loaded_machines(self.kernel))
-        keep(state, VERSION, encode_state(kept))
-        yield frame_of(out)
-
-
-@cache
-def loaded_machines(kernel: str) -> Engine:
-    """The engine of that name, as `operator.loaded_engine` loads the throttle job's."""
-    if kernel == "python":
-        from headgate.protocol.readable_engine import run_readable as run  # noqa: PLC0415
-    else:
-        from headgate.protocol.array_engine import run_arrays as run  # noqa: PLC0415  loads the compiler
-        from headgate.protocol.array_engine import warm_up  # noqa: PLC0415
-
-        warm_up()
-    gc.freeze()
-    return run
 
 
 class ProtocolRun:

@@ -20,11 +20,11 @@ from headgate.replay.stream import replay, route
 from headgate.replay.summary import Summary
 from headgate.replay.tables import ReplayTables
 from headgate.spark.batch_files import readable_rows
-from headgate.spark.operator import loaded_engine
 from headgate.spark.parse import parse
 from headgate.spark.session import PARTITIONS
 from headgate.spark.sources import read_raw
 from headgate.throttle.blocks import decode
+from headgate.throttle.engine import engine_of
 from headgate.throttle.faults import faults_of
 from headgate.throttle.schemas import DEAD_LETTERS
 
@@ -170,7 +170,7 @@ def replayed_by_key(routed: DataFrame, plans: Sequence[Plan], trace: Trace) -> D
     return (
         by_plan.repartition(partitions, "conf", "key")
         .sortWithinPartitions("conf", "key", "event_time_us")
-        .mapInArrow(partial(replay, plans, trace, loaded_engine), REPLAYED)
+        .mapInArrow(partial(replay, plans, trace, engine_of), REPLAYED)
     )
 
 

@@ -23,7 +23,7 @@ from headgate.spark.ending import POLL_S
 from headgate.spark.idle import idle_of
 from headgate.spark.input_files import InputFiles
 from headgate.spark.life import QueryLife, started
-from headgate.spark.operator import PACKED, KeyOperator, apply_operator
+from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.parse import parse
 from headgate.spark.sink import TableSink
 from headgate.spark.sources import path_exists, read_raw
@@ -31,6 +31,7 @@ from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.faults import faults_of
+from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.layout import (
     Layout,
     check_layout,
@@ -189,7 +190,7 @@ class ThrottleRun:
             .mapInArrow(partial(pack, self._routing, faults_of(settings)), PACKED)
         )
         return traffic.unionByName(self._control()).transform(
-            apply_operator, KeyOperator(rules, operator.kernel, given)
+            apply_operator, ThrottleOperator(rules, operator.kernel, given)
         )
 
     def _control(self) -> DataFrame:

@@ -1,9 +1,9 @@
 """What the stateful operator does with one key: its blocks and its state in, blocks for the tables out. No engine."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +18,12 @@ from headgate.throttle.changes import (
     said_again,
     without_superseded,
 )
+from headgate.throttle.engine import engine_of
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import by_broker
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
 from headgate.throttle.slots import home_of
-from headgate.throttle.state import Clock, DomainState, KeyState
+from headgate.throttle.state import VERSION, Clock, DomainState, KeyState, decode_state, encode_state
 from headgate.throttle.step import Engine, Output, Rules, advance, moved
 
 HISTORY_US = 3_600_000_000
@@ -42,6 +43,49 @@ class Block(NamedTuple):
     kind: str
     rows: int
     block: bytes
+
+
+class StateCodec(NamedTuple):
+    """The state behind a key: how it begins, and its form between batches, of which `version` is kept beside it."""
+
+    version: int
+    new: Callable[[], Any]
+    decode: Callable[[int, bytes], Any]
+    encode: Callable[[Any], bytes]
+
+
+class KeyOperator(Protocol):
+    """What every engine does with the blocks of a key and batch: state in, state changed in place and blocks out.
+
+    load: compiles or loads what `step` needs; again it does nothing.
+    """
+
+    codec: ClassVar[StateCodec]
+
+    def load(self) -> None: ...
+    def step(self, key: str, state: Any, blocks: Iterable[Block]) -> list[Block]: ...
+
+
+@dataclass(frozen=True)
+class ThrottleOperator:
+    """The operator of the throttle job.
+
+    kernel: the form of the rules ([operator] kernel). given: changes known at the start, for keys that the control
+    stream does not reach (state key `topic`).
+    """
+
+    rules: Rules
+    kernel: str = "numba"
+    given: tuple[Change, ...] = field(default=())
+    codec = StateCodec(VERSION, KeyState, decode_state, encode_state)
+
+    def load(self) -> None:
+        """See KeyOperator."""
+        engine_of(self.kernel)
+
+    def step(self, key: str, state: KeyState, blocks: Iterable[Block]) -> list[Block]:
+        """See `step_key`."""
+        return step_key(key, state, blocks, self.rules, engine_of(self.kernel), self.given)
 
 
 @dataclass

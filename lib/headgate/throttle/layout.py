@@ -98,10 +98,18 @@ def kept_checkpoint(control: pa.Table) -> str | None:
     return None if row is None else row["key"]
 
 
+def without_layouts(control: pa.Table) -> pa.Table:
+    """The rows of `control` but those of layouts: what the operator gets."""
+    return control.filter(pc.invert(_is_layout(control)))
+
+
+def _is_layout(control: pa.Table) -> pa.Array:
+    """Which rows are layouts that a job wrote: what others append under that name is a dead letter."""
+    return pc.fill_null(pc.and_(pc.equal(control["kind"], LAYOUT), pc.equal(control["source"], JOB)), fill_value=False)
+
+
 def _newest_row(control: pa.Table) -> dict[str, Any] | None:
-    """Of those that a job wrote: what others append under that name is a dead letter."""
-    is_layout = pc.and_(pc.equal(control["kind"], LAYOUT), pc.equal(control["source"], JOB))
-    rows = control.filter(is_layout).select(["seq", "name", "key"]).to_pylist()
+    rows = control.filter(_is_layout(control)).select(["seq", "name", "key"]).to_pylist()
     return max(rows, key=lambda row: row["seq"], default=None)
 
 

@@ -6,6 +6,7 @@ that every shard hears of them in the same one, as it does of horizons.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,16 @@ import pyarrow.compute as pc
 from headgate.cache.horizon.line import LineState, line_up
 from headgate.cache.horizon.schemas import HORIZONS, ITEMS, PARTS, REPORTS
 from headgate.cache.horizon.shard_run import ShardRun, ShardState
-from headgate.cache.horizon.state import SlotState, decode_line, decode_shard, encode_line, encode_shard
+from headgate.cache.horizon.state import (
+    VERSION,
+    SlotState,
+    decode_line,
+    decode_shard,
+    decode_state,
+    encode_line,
+    encode_shard,
+    encode_state,
+)
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
 from headgate.cache.state import NEVER
@@ -24,10 +34,25 @@ from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.shard import Shard
 from headgate.errors import StateError
 from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block
+from headgate.throttle.key_operator import Block, StateCodec
 from headgate.throttle.schemas import DEAD_LETTERS
 
 TO_SHARDS = pa.schema([*HORIZONS, ITEMS.field("shard")])
+
+
+@dataclass(frozen=True)
+class HorizonOperator:
+    """The operator of the entry cache's job in mode horizon (throttle.key_operator.KeyOperator): lines and shards."""
+
+    rules: CacheRules
+    codec = StateCodec(VERSION, SlotState, decode_state, encode_state)
+
+    def load(self) -> None:
+        """See KeyOperator: there is no compiled form."""
+
+    def step(self, key: str, state: SlotState, blocks: Iterable[Block]) -> list[Block]:  # noqa: ARG002  a slot's name
+        """See `step_key`."""
+        return step_key(state, blocks, self.rules)
 
 
 def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> list[Block]:
