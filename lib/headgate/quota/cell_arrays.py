@@ -46,7 +46,7 @@ NOBODY = ActiveRows([], 0, 0)
 def active_rows(circle: Circle, key: UsageKey, silent_rounds: int) -> ActiveRows:
     """M as of the circle's epoch. Source: resource-groups 7.3, 9.2."""
     epoch, linger_rounds = circle.epoch, circle.usage_map.parameters.linger_rounds
-    ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in circle.behind()}
+    ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in circle.members if id_ in circle.behind}
     silent = {id_ for id_, age in ages.items() if age >= silent_rounds}
     rows = []
     for id_, broker in circle.members:

@@ -8,7 +8,7 @@ from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.core.quota.cell_view import CellMember, CellView
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.usage_map import UsageMap
-from headgate.core.quota.view import cell_view, missing_members, newest_view
+from headgate.core.quota.view import cell_view, newest_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class Circle:
     """C as of `epoch`, and own brokers that are not, or not yet, listed: they have no row there, and nobody waits.
 
     members: by id, ascending. outsiders: own brokers that are no members, with their weights.
-    missing: members without a heartbeat for the epoch. behind: those whose heartbeats end before it, so that how far
-    they were heard differs from group to group.
+    missing: members that had joined by the epoch, without a heartbeat for it. behind: those whose heartbeats end before
+    it, or have not begun, so that how far they were heard differs from group to group.
     newest: the epoch is the current one, and everybody's newest row counts; one_job: as if all of it were in.
     """
 
@@ -26,6 +26,7 @@ class Circle:
     members: tuple[tuple[int, BrokerUsage], ...]
     outsiders: Mapping[int, int]
     missing: frozenset[int]
+    behind: frozenset[int]
     newest: bool = False
     one_job: bool = False
 
@@ -35,13 +36,14 @@ class Circle:
     ) -> Self:
         """The circle of an evaluation; own: weights of this loop's brokers, by id."""
         members = usage_map.members()
-        covered_now = newest and one_job
+        awaited = {} if newest and one_job else members
         return cls(
             usage_map,
             epoch,
             tuple(sorted(members.items())),
             {broker_id: weight for broker_id, weight in own.items() if broker_id not in members},
-            frozenset(() if covered_now else missing_members(usage_map, epoch)),
+            frozenset(broker_id for broker_id, broker in awaited.items() if broker.missing(epoch)),
+            frozenset(broker_id for broker_id, broker in awaited.items() if broker.behind(epoch)),
             newest,
             one_job,
         )
@@ -59,10 +61,6 @@ class Circle:
         """W_C."""
         return sum(broker.weight for _, broker in self.members) + sum(self.outsiders.values())
 
-    def behind(self) -> list[tuple[int, BrokerUsage]]:
-        """Members of whom more may be known of one group than of another."""
-        return [(id_, broker) for id_, broker in self.members if id_ in self.missing]
-
     def view(self, key: UsageKey, dimension: int) -> CellView:
         """The view of a cell."""
         if self.newest:
@@ -78,11 +76,10 @@ class Circle:
         return replace(view, members=(*view.members, *added))
 
     def signature(self) -> tuple[object, ...]:
-        """What all groups depend on beside the epoch: while it stays and nobody is missing, only news changes one."""
+        """What all groups depend on beside the epoch: while it stays and nobody is behind, only news changes one."""
         return (
-            tuple(
-                (id_, broker.weight, broker.incarnation, broker.joined_epoch, id_ in self.missing)
-                for id_, broker in self.members
-            ),
+            tuple((id_, broker.weight, broker.incarnation, broker.joined_epoch) for id_, broker in self.members),
+            self.missing,
+            self.behind,
             tuple(sorted(self.outsiders.items())),
         )

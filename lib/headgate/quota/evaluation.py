@@ -112,7 +112,7 @@ class Evaluation:
             by_view.setdefault(choose_epoch(usage_map, broker_id, epoch), set()).add(broker_id)
         circles = [Circle.of(usage_map, own, as_of, one_job=self._one_job) for as_of in sorted(by_view)]
         signature = tuple((tuple(sorted(by_view[circle.epoch])), circle.signature()) for circle in circles)
-        every = signature != self._signature or any(circle.missing for circle in circles)
+        every = signature != self._signature or any(circle.behind for circle in circles)
         due = self.news.due(circles[-1].epoch)
         for circle in circles:
             self._evaluate(circle, self._keys() if every else due, by_view[circle.epoch])

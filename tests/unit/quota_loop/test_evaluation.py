@@ -32,6 +32,7 @@ rows = st.builds(
     limit=st.none() | rates,
     throttled=st.booleans(),
     early=st.booleans(),
+    late=st.sampled_from([0, 0, 0, 2]),
     kind=st.sampled_from(["busy", "busy", "busy", "idle", "idle", "leave"]),
 )
 beats = st.sampled_from([{0, 1, 2}, {0, 1, 2}, {0, 2}, {1}, set()])
@@ -49,7 +50,7 @@ chosen = st.builds(
 )
 
 
-def said(broker, kind="busy", *, offered=0, limit=None):
+def said(broker, kind="busy", *, offered=0, limit=None, late=0):
     return {
         "broker": broker,
         "key": (1, 0),
@@ -58,6 +59,7 @@ def said(broker, kind="busy", *, offered=0, limit=None):
         "limit": limit,
         "throttled": False,
         "early": False,
+        "late": late,
         "kind": kind,
     }
 
@@ -72,20 +74,37 @@ LEFT_OVER = [
     *QUIET,
 ]
 """What an idle broker may be using is its target from the next epoch on: less is free for a gated raise."""
+NEWCOMER = [
+    ([said(0, offered=600, limit=600)], {0, 1}),
+    ([said(1, offered=600)], {0, 1}),
+    ([said(2, offered=600, late=2)], {0, 1}),
+    *[([], {0, 1})] * 3,
+]
+"""A broker joins with a row of two epochs before, which nobody waited for, and is not heard again."""
 
 
 class World:
-    """A usage map that hears a history epoch by epoch, and what is news of it."""
+    """A usage map that hears a history epoch by epoch, and what is news of it.
 
-    def __init__(self, settings):
+    Broker 2 joins in the epoch `joined`; its rows may describe epochs before.
+    """
+
+    def __init__(self, settings, joined=10):
         self.map = UsageMap(settings.map_parameters())
-        self.map.set_members({0: Member(1), 1: Member(1, 2), 2: Member(1)}, 10_000)
+        self.map.set_members({0: Member(1), 1: Member(1, 2)}, 10_000)
+        self.joined = joined
+        self.join(10)
         self.seq = 0
         self.epoch = 10
         self.settings = settings
 
+    def join(self, epoch):
+        if epoch == self.joined:
+            self.map.join(2, Member(1), epoch * 1000)
+
     def hear(self, spoken, heartbeats):
         """Rows of `epoch`, then the clock is at its end."""
+        self.join(self.epoch + 1)
         accepted = []
         for one in spoken:
             self.seq += 1
@@ -95,7 +114,7 @@ class World:
                 one["broker"],
                 1,
                 self.seq,
-                self.epoch + early,
+                self.epoch + early - one["late"],
                 (self.epoch + 1) * 1000,
                 *one["key"],
                 CutKind.LEAVE if leaves else CutKind.EVENT if early else CutKind.PERIODIC,
@@ -141,11 +160,12 @@ def everything(world, settings, book, own):
 
 @pytest.mark.parametrize("own", [{0: 1, 1: 2, 2: 1}, {1: 2}, {0: 1, 5: 3}], ids=["all", "one", "one not listed"])
 @hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(history=histories, settings=chosen)
-@example(history=PAUSES, settings=QuotaSettings(linger_rounds=2))
-@example(history=LEFT_OVER, settings=QuotaSettings(allocation_mode="strict", overshoot_percent=0))
-def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_gives(own, history, settings):
-    world, book, plain = World(settings), LimitBook(), LimitBook()
+@given(history=histories, settings=chosen, joined=st.integers(10, 16))
+@example(history=PAUSES, settings=QuotaSettings(linger_rounds=2), joined=10)
+@example(history=LEFT_OVER, settings=QuotaSettings(allocation_mode="strict", overshoot_percent=0), joined=10)
+@example(history=NEWCOMER, settings=QuotaSettings(allocation_mode="strict", silent_rounds=2), joined=13)
+def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_gives(own, history, settings, joined):
+    world, book, plain = World(settings, joined), LimitBook(), LimitBook()
     evaluation = Evaluation(settings, book, one_job=True)
     evaluation.set_groups(GROUPS)
     for spoken, heartbeats in history:

@@ -99,8 +99,20 @@ class BrokerUsage:
             heard.append(min(self.covered_epoch, epoch))
         return max(heard, default=self.joined_epoch - 1)
 
+    @property
+    def awaited_after(self) -> int:
+        """The last epoch for which no heartbeat of it is awaited; without any, the one before it joined.
+
+        resource-groups 7.3
+        """
+        return self.joined_epoch - 1 if self.covered_epoch is None else self.covered_epoch
+
     def missing(self, epoch: int) -> bool:
-        """Whether no heartbeat of it came for `epoch` or later. resource-groups 7.3"""
+        """Whether no heartbeat of it came for `epoch` or later, though it had joined by then. resource-groups 7.3"""
+        return self.awaited_after < epoch
+
+    def behind(self, epoch: int) -> bool:
+        """Whether heartbeats end before `epoch`, so that it was heard further of one group than of another."""
         return self.covered_epoch is None or self.covered_epoch < epoch
 
     def state(self) -> PlainData:

@@ -31,7 +31,7 @@ class CellMember:
 
     weight: 1 to 1000.
     covered_epoch: n_j, the newest epoch <= e that its rows or heartbeats cover; never heard: its join epoch minus 1.
-    missing: no heartbeat of it for e or later.
+    missing: no heartbeat of it for e or later, though it had joined by e.
     active: it belongs to M, so it has a row.
     row: None where it has none at e.
     """

@@ -155,7 +155,8 @@ class _Rounds:
     def _member(self, broker: int, heard: Heard | None, as_of: int) -> CellMember:
         weight = self._trace.weight_of(broker)
         if heard is None:
-            return CellMember(broker, weight, self._unheard_epoch[broker], missing=True, active=False, row=None)
+            newest = self._unheard_epoch[broker]
+            return CellMember(broker, weight, newest, missing=newest < as_of, active=False, row=None)
         newest, since = heard.row.epoch, heard.first_idle_epoch
         active = heard.used and (since is None or lingers(newest, since, self._parameters.linger_rounds))
         return CellMember(broker, weight, newest, missing=newest < as_of, active=active, row=heard.row)

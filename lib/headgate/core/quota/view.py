@@ -19,9 +19,8 @@ def choose_epoch(usage_map: UsageMap, broker_id: int, current_epoch: int) -> int
     Source: resource-groups 7.3.
     """
     oldest, newest = current_epoch - usage_map.parameters.max_staleness_rounds, current_epoch - 1
-    others = [broker.covered_epoch for id_, broker in usage_map.members().items() if id_ != broker_id]
-    covered = [oldest if epoch is None else epoch for epoch in others]
-    return max(oldest, min([newest, *covered]))
+    others = [broker.awaited_after for id_, broker in usage_map.members().items() if id_ != broker_id]
+    return max(oldest, min([newest, *others]))
 
 
 def cell_view(
@@ -67,7 +66,7 @@ def active_members(usage_map: UsageMap, key: UsageKey, epoch: int) -> list[int]:
 
 
 def missing_members(usage_map: UsageMap, epoch: int) -> list[int]:
-    """Members without a heartbeat for `epoch` or later, sorted. Source: resource-groups 7.3."""
+    """Members that joined by `epoch`, without a heartbeat for it or later; sorted. Source: resource-groups 7.3."""
     return sorted(broker_id for broker_id, broker in usage_map.members().items() if broker.missing(epoch))
 
 

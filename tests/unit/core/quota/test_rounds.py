@@ -176,6 +176,17 @@ def test_a_newcomer_has_read_the_table_and_lost_reports_too():
     assert limits_of(trace)[3] == (600, 300, 15)
 
 
+@pytest.mark.parametrize("staleness", [1, 2, 3])
+def test_a_raise_does_not_wait_for_reports_of_a_newcomer_from_before_it_joined(staleness):
+    """Broker 0 asks for more in round 6; its raise is not gated, though broker 2 joins in that very round."""
+    demands = [[100, 900, 0]] * 6 + [[900, 900, 0]] * 6
+    joining = 6 + staleness
+    rounds = [Round(demand, (MemberJoined(2),) if r == joining else ()) for r, demand in enumerate(demands)]
+    limits = limits_of(Trace(3, 900, tuple(rounds), members=frozenset([0, 1])), staleness=staleness)
+
+    assert [(100, 800, "gone"), (450, 450, 15)] == limits[joining - 1 : joining + 1]
+
+
 def test_a_newcomer_before_any_view_has_no_limit_yet():
     trace = Trace(2, 900, busy((1, (MemberJoined(1),)), rounds=4, brokers=2), members=frozenset([0]))
 

@@ -1,6 +1,8 @@
 """The view as of an epoch: rows, demand, who is missing, who is active, which epoch (resource-groups 7.3)."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headgate.core.quota.cell_view import CellMember, CellRow
 from headgate.core.quota.usage_map import Member
@@ -105,6 +107,64 @@ def test_a_member_is_missing_without_a_heartbeat_for_the_epoch_or_later():
     usage_map = later_reader(heartbeat(98, 1), heartbeat(99, 2), busy(1, 100, broker_id=3), members=(1, 2, 3, 4))
 
     assert [[3, 4], [1, 3, 4], [1, 2, 3, 4]] == [missing_members(usage_map, epoch) for epoch in (98, 99, 100)]
+
+
+def newcomer(joined, *rows):
+    """Brokers 1 and 2 reported up to epoch 99, broker 3 joins in `joined` and sends `rows`."""
+    usage_map = later_reader(heartbeat(99, 1), heartbeat(99, 2))
+    usage_map.join(3, Member(1), joined * 1000)
+    received(usage_map, *rows, at_ms=LATER)
+    return usage_map
+
+
+@pytest.mark.parametrize(
+    ("joined", "rows", "missing"),
+    [
+        (98, [], [[], [3], [3]]),
+        (99, [], [[], [], [3]]),
+        (100, [], [[], [], []]),
+        (100, [busy(1, 100, broker_id=3)], [[], [], []]),
+        (100, [heartbeat(97, 3)], [[], [3], [3]]),
+        (98, [heartbeat(98, 3)], [[], [], [3]]),
+    ],
+)
+def test_a_member_never_heard_is_missing_from_the_epoch_in_which_it_joined_on_not_before(joined, rows, missing):
+    usage_map = newcomer(joined, *rows)
+
+    assert missing == [missing_members(usage_map, epoch) for epoch in (97, 98, 99)]
+    assert missing == [
+        [member.broker_id for member in cell_view(usage_map, KEY, 0, epoch).members if member.missing]
+        for epoch in (97, 98, 99)
+    ]
+
+
+@pytest.mark.parametrize(("joined", "epoch"), [(96, 97), (98, 97), (99, 98), (100, 99), (101, 99)])
+def test_nobody_waits_for_reports_of_before_a_member_joined(joined, epoch):
+    assert epoch == choose_epoch(newcomer(joined), 1, 100)
+
+
+def test_a_broker_whose_new_life_is_unheard_is_missing_from_its_restart_on():
+    usage_map = newcomer(90, heartbeat(99, 3))
+    usage_map.join(3, Member(2), 99_000)
+
+    assert [[], [3]] == [missing_members(usage_map, epoch) for epoch in (98, 99)]
+
+
+@given(st.dictionaries(st.integers(1, 4), st.integers(90, 101)), st.integers(90, 103), st.integers(98, 102))
+def test_who_joins_and_says_nothing_changes_no_view_of_an_epoch_before(covered, joined, current_epoch):
+    """Property: neither the epoch chosen nor who is missing, as long as that epoch is older than the newcomer."""
+    rows = [heartbeat(upto, broker_id) for broker_id, upto in covered.items()]
+    before, after = (later_reader(*rows, members=(1, 2, 3, 4)) for _ in range(2))
+    after.join(5, Member(1), joined * 1000)
+    chosen = choose_epoch(before, 1, current_epoch)
+
+    if chosen < joined:
+        assert (chosen, missing_members(before, chosen)) == (
+            choose_epoch(after, 1, current_epoch),
+            missing_members(after, chosen),
+        )
+    else:
+        assert max(current_epoch - 3, joined - 1) == choose_epoch(after, 1, current_epoch)
 
 
 @pytest.mark.parametrize(
