@@ -22,8 +22,9 @@ MOST_GROUPS = 1000
 US_PER_S = 1_000_000
 LAST_BATCH = Series("headgate_last_batch_timestamp_seconds", GAUGE, "Wall clock when the last batch was in its tables.")
 EVENT_TIME = Series("headgate_event_timestamp_seconds", GAUGE, "How far event time has come.", ("broker",), US_PER_S)
-WAITING = Series("headgate_throttled_now", GAUGE, "Entries that wait in queues of limiters.", ("broker",))
-GAUGES = (LAST_BATCH, EVENT_TIME, WAITING)
+THROTTLED = Series("headgate_throttled_now", GAUGE, "Producers that wait in queues of limiters.", ("broker",))
+HELD_BACK = Series("headgate_dispatch_held_now", GAUGE, "Subscriptions that wait for a dispatch limit.", ("broker",))
+GAUGES = (LAST_BATCH, EVENT_TIME, THROTTLED, HELD_BACK)
 
 
 class Increment(NamedTuple):
@@ -55,7 +56,7 @@ class Metrics:
         self._brokers, self._topics = Names(MOST_BROKERS), Names(topics)
         self._demand: Counter[str] = Counter()
         self._reached_us: dict[str, int] = {}
-        self._waiting: dict[tuple[str, str], int] = {}
+        self._waiting: dict[tuple[str, str], tuple[int, int]] = {}
         self._quota: QuotaFigures | None = None
 
     def take(self, batch_id: int, rows: Mapping[str, pa.Table], quota: QuotaFigures | None = None) -> None:
@@ -117,10 +118,10 @@ class Metrics:
             self._reached_us[name] = max(self._reached_us.get(name, 0), reached_us or 0)
         waited = pc.is_in(progress["key"], pa.array([key for key, _ in self._waiting], pa.string()))
         touched = progress.filter(pc.or_(pc.greater(progress["waiting"], 0), waited))
-        columns = (touched[name].to_pylist() for name in ("key", "broker", "waiting"))
-        for key, broker, waiting in zip(*columns, strict=True):
-            self._waiting[key, broker] = waiting
-        self._waiting = {place: waiting for place, waiting in self._waiting.items() if waiting}
+        columns = (touched[name].to_pylist() for name in ("key", "broker", "producers", "subscriptions"))
+        for key, broker, *waiting in zip(*columns, strict=True):
+            self._waiting[key, broker] = waiting[0], waiting[1]
+        self._waiting = {place: waiting for place, waiting in self._waiting.items() if any(waiting)}
 
     def _groups(self) -> set[str]:
         limited = () if self._quota is None else (group for _, group, _ in self._quota.limits)
@@ -136,11 +137,12 @@ class Metrics:
             yield family
 
     def _gauges(self) -> Iterator[Metric]:
-        waiting = dict.fromkeys(self._reached_us, 0)
-        for (_, broker), entries in self._waiting.items():
-            waiting[self._brokers.label(broker)] += entries
+        throttled, held_back = dict.fromkeys(self._reached_us, 0), dict.fromkeys(self._reached_us, 0)
+        for (_, broker), (producers, subscriptions) in self._waiting.items():
+            throttled[self._brokers.label(broker)] += producers
+            held_back[self._brokers.label(broker)] += subscriptions
         yield _gauge(LAST_BATCH, {} if self._last_batch_s is None else {(): self._last_batch_s})
-        for series, values in ((EVENT_TIME, self._reached_us), (WAITING, waiting)):
+        for series, values in ((EVENT_TIME, self._reached_us), (THROTTLED, throttled), (HELD_BACK, held_back)):
             yield _gauge(series, {(broker,): value for broker, value in values.items()})
 
 

@@ -61,9 +61,9 @@ class ThrottleScreen(Screen):
         self._rows = 0
         self._dead_letters = 0
 
-    def batch(self, batch: Batch, waiting: int) -> None:
+    def batch(self, batch: Batch, throttled_producers: int) -> None:
         """One line a batch with traffic or bad rows: its rows by the time since the last batch, unless that was an idle
-        one, late rows if any, lag of event time, queue entries.
+        one, late rows if any, lag of event time, producers that wait.
         """
         now_s = self._clock()
         took_s, self._last_s = max(now_s - self._last_s, 1e-3), now_s
@@ -78,7 +78,7 @@ class ThrottleScreen(Screen):
             **({"late": f"{batch.late:,}"} if batch.late else {}),
             "dead letters": f"{batch.dead_letters:,}",
             "event time": self._reached(batch.event_time_us),
-            "throttled now": f"{waiting:,}",
+            "throttled now": f"{throttled_producers:,}",
         }
         if self._console.is_terminal:
             self.say("  ".join(f"{name} {value}" for name, value in fields.items()))

@@ -255,7 +255,7 @@ class ThrottleRun:
         is_new = result.batch_id > self._life.ended_batch
         if is_new:  # else it was heard of, but Spark has not noted it, and runs it again
             self._taken += result.rows
-            self._on_batch(result, self.clocks.waiting)
+            self._on_batch(result, self.clocks.throttled_producers)
         if result.rows:
             self._caught_up = 0 < self._files.planned < self._conf.settings.input.max_files_per_trigger
         self._life.heard(result.batch_id, result.rows)

@@ -12,7 +12,7 @@ from headgate.throttle.control import FROM_THE_START, tick_row
 
 @dataclass
 class Clocks:
-    """How far each domain is: by key and broker the highest event time, waiting entries, and whether it is open.
+    """How far each domain is: by key and broker the highest event time, waiting producers, and whether it is open.
 
     own: the broker that the job is for, None: all. delivering: those of its brokers that had traffic in the last batch
     with traffic of any broker.
@@ -31,13 +31,14 @@ class Clocks:
                 delivering.add(row["broker"])
             if self.own not in {None, row["broker"]}:
                 others_moved |= place not in self.domains or self.domains[place][0] != row["event_time_us"]
-            self.domains[place] = (row["event_time_us"], row["waiting"], row["is_open"])
+            self.domains[place] = (row["event_time_us"], row["producers"], row["is_open"])
         if delivering or others_moved:
             self.delivering = frozenset(delivering)
 
     @property
-    def waiting(self) -> int:
-        return sum(waiting for _, waiting, _ in self.domains.values())
+    def throttled_producers(self) -> int:
+        """How many wait now, in all domains."""
+        return sum(producers for _, producers, _ in self.domains.values())
 
     def due_ticks(
         self, live: LiveSettings, now_us: int, *, is_idle: bool, by_topic: bool = False, shares: bool = False

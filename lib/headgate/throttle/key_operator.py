@@ -21,6 +21,7 @@ from headgate.throttle.changes import (
 from headgate.throttle.engine import engine_of
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import by_broker
+from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
 from headgate.throttle.slots import home_of
 from headgate.throttle.state import VERSION, Clock, DomainState, KeyState, decode_state, encode_state
@@ -261,5 +262,7 @@ def _progress(key: str, domain: DomainState, rows: int, late: int) -> dict[str, 
         "rows": rows,
         "late": late,
         "waiting": len(domain.entry_limiter) + len(domain.dispatch.subscription_due_ns),
+        "producers": waiting_producers(domain),
+        "subscriptions": len(domain.dispatch.subscription_due_ns),
         "is_open": domain.is_open,
     }

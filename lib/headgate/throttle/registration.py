@@ -131,6 +131,17 @@ def replicators(names: pa.StringArray) -> Flags:
     return is_replicator
 
 
+def waiting_producers(domain: DomainState) -> int:
+    """How many producers wait, each once however many of its publishes and limiters it waits for."""
+    rows = np.unique(domain.entry_producer)
+    if not len(rows):
+        return 0
+    name, connection = (
+        encoded(of.take(pa.array(rows)))[1] for of in (domain.producer_name, domain.producer_connection)
+    )
+    return len(distinct(domain.producer_topic[rows], name, connection)[0])
+
+
 def keep_waiting(domain: DomainState, known: Producers) -> None:
     """Keep the producers that still wait, numbered anew in the order in which they were known."""
     waiting = np.unique(np.concatenate([domain.entry_producer, domain.withheld["producer"]]))

@@ -266,11 +266,16 @@ PROGRESS = pa.schema(
         ("late", pa.int64()),
         ("event_time_us", pa.int64()),
         ("waiting", pa.int64()),
+        ("producers", pa.int64()),
+        ("subscriptions", pa.int64()),
         ("is_open", pa.bool_()),
     ]
 )
-"""How far one domain is: rows of this batch and those of them that came behind its clock, highest time, queue entries,
+"""How far one domain is: rows of this batch and those of them that came behind its clock, highest time, what waits,
 whether time alone would bring output. A broker that has no domain has a row for its time alone.
+
+waiting: queue entries and subscriptions. producers: those that the queue entries are of, each once. subscriptions:
+those that wait.
 """
 
 BATCHES = pa.schema(

@@ -23,4 +23,7 @@ def usage(topic: str, broker: str = "b1", **columns: int) -> dict[str, Any]:
 
 
 def progress(broker: str, **columns: Any) -> dict[str, Any]:
-    return {"key": "0", "broker": broker, "rows": 0, "late": 0, "event_time_us": 0, "waiting": 0} | columns
+    """waiting: follows from producers, each with two queue entries, and subscriptions."""
+    row = {"key": "0", "broker": broker, "rows": 0, "late": 0, "event_time_us": 0, "producers": 0, "subscriptions": 0}
+    row |= columns
+    return row | {"waiting": 2 * row["producers"] + row["subscriptions"]}

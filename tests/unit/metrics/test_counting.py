@@ -167,11 +167,14 @@ def test_totals_do_not_depend_on_how_rows_are_cut_into_batches(parts):
     assert whole.get("headgate_marks_total") == cut.get("headgate_marks_total")
 
 
-def test_what_waits_is_that_of_every_domain_as_it_was_told_last():
-    first = batch(progress=[progress("b1", waiting=2), progress("b1", key="1", waiting=3), progress("b2", waiting=4)])
-    then = batch(progress=[progress("b1", key="1", waiting=0), progress("b2", waiting=7), progress("b3")])
-    assert {("b1",): 5, ("b2",): 4} == told(taken(first))["headgate_throttled_now"]
-    assert {("b1",): 2, ("b2",): 7, ("b3",): 0} == told(taken(first, then))["headgate_throttled_now"]
+@pytest.mark.parametrize(
+    ("what", "series"), [("producers", "headgate_throttled_now"), ("subscriptions", "headgate_dispatch_held_now")]
+)
+def test_what_waits_is_that_of_every_domain_as_it_was_told_last(what, series):
+    rows = [progress("b1", **{what: 2}), progress("b1", key="1", **{what: 3}), progress("b2", **{what: 4})]
+    then = batch(progress=[progress("b1", key="1"), progress("b2", **{what: 7}), progress("b3")])
+    assert {("b1",): 5, ("b2",): 4} == told(taken(batch(progress=rows)))[series]
+    assert {("b1",): 2, ("b2",): 7, ("b3",): 0} == told(taken(batch(progress=rows), then))[series]
 
 
 def test_event_time_never_goes_back():
@@ -235,7 +238,7 @@ def test_the_topics_that_are_throttled_first_and_most_have_series_for_good_and_o
 
 def test_brokers_that_there_is_no_room_for_are_one(monkeypatch):
     monkeypatch.setattr(counting, "MOST_BROKERS", 2)
-    rows = [progress(f"b{number}", rows=1, waiting=1, event_time_us=number * 1_000_000) for number in range(4)]
+    rows = [progress(f"b{number}", rows=1, producers=1, event_time_us=number * 1_000_000) for number in range(4)]
     seen = told(taken(batch(progress=rows), batch(progress=rows)))
     assert {("b0",): 2, ("b1",): 2, ("other",): 4} == seen["headgate_rows_total"]
     assert {("b0",): 1, ("b1",): 1, ("other",): 2} == seen["headgate_throttled_now"]

@@ -22,7 +22,7 @@ def clocks(*domains, own=None):
             "broker": broker,
             "rows": int(broker == "busy"),
             "event_time_us": int(high_s * 1e6),
-            "waiting": 0,
+            "producers": 0,
             "is_open": is_open,
         }
         for key, broker, high_s, is_open in domains
@@ -135,7 +135,7 @@ def test_where_quotas_are_shared_time_goes_on_for_who_is_quiet(own, domains, is_
 
 def test_the_own_broker_follows_once_others_alone_have_traffic():
     told = clocks(("k", "busy", 990, False), ("l", "c", 990, False), own="busy")
-    later = {"key": "l", "broker": "c", "rows": 0, "event_time_us": 998_000_000, "waiting": 0, "is_open": False}
+    later = {"key": "l", "broker": "c", "rows": 0, "event_time_us": 998_000_000, "producers": 0, "is_open": False}
     told.take(pa.Table.from_pylist([later], PROGRESS))
     (tick,) = told.due_ticks(LIVE, NOW_S * 1_000_000, is_idle=False, shares=True)
 

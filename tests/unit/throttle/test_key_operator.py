@@ -30,8 +30,9 @@ def seconds_of(outcome, column="publishes"):
 
 
 def progress_of(blocks):
-    """Rows of progress as tuples."""
-    return [tuple(row.values()) for row in rows_in(blocks, "progress", PROGRESS)]
+    """Rows of progress as tuples: key, broker, rows, late, event time, waiting, whether it is open."""
+    columns = ("key", "broker", "rows", "late", "event_time_us", "waiting", "is_open")
+    return [tuple(row[name] for name in columns) for row in rows_in(blocks, "progress", PROGRESS)]
 
 
 @both_engines
@@ -224,6 +225,26 @@ def test_every_domain_says_how_far_it_is():
         [("k", "b1", 0, 0, START_US, 1, True), ("k", "b2", 0, 0, START_US + 2, 0, True)],
         [("k", "b1", 0, 0, START_US + 5 * SECOND_US, 0, False), ("k", "b2", 0, 0, START_US + 5 * SECOND_US, 0, False)],
     ] == rows
+
+
+PUBLISHES = [
+    *(event(n, producer="a", messages=15, seq=n) for n in range(3)),
+    event(3, producer="a", messages=15, seq=3) | {"connection": "another"},
+    event(4, producer="b", messages=15, seq=4),
+    event(5, topic=TOPICS[1], producer="a", messages=15, seq=5),
+]
+
+
+@both_engines
+@pytest.mark.parametrize(("offered", "entries"), [(False, 12), (True, 8)], ids=["admitted", "offered"])
+def test_a_producer_that_waits_counts_once_whatever_it_waits_for(engine, offered, entries):
+    """Three publishes, two limiters; of its namesakes on another connection or topic each is one of its own."""
+    changes = [limit("default", messages=10), limit("broker", messages=10)]
+    blocks = [changes_block(changes), events_block(PUBLISHES)]
+    out = step_key("k", KeyState(), blocks, Rules(offered=offered, whole_brokers=True), engine)
+    (row,) = rows_in(out, "progress", PROGRESS)
+
+    assert (entries, 4, 0) == (row["waiting"], row["producers"], row["subscriptions"])
 
 
 @pytest.mark.parametrize("key", slot_keys(4))
