@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Flags, Ints
+from headgate.core.numbers import MAX
 from headgate.core.protocol.checks import is_time
 from headgate.core.protocol.inputs import NULL, CloseProducer, Connect, Input, Mark, Open, Unmark
 from headgate.core.protocol.router import Routed, Router
@@ -132,14 +133,15 @@ class _Stage:
             if one is given:
                 goes_on = True
             elif isinstance(one, Mark | Unmark):
-                self.made.append(self._row_of(connection, one))
+                self.made.append(self._row_of(connection, one, rows[0]["at_ns"]))
         if not goes_on:
             self.replaced += [row[_PLACE] for row in rows]
 
-    def _row_of(self, connection: str, one: Mark | Unmark) -> Row:
-        """ROWS of what a machine is to be fed."""
+    def _row_of(self, connection: str, one: Mark | Unmark, at_ns: int | None) -> Row:
+        """ROWS of what a machine is to be fed. at_ns: of the row that it is made of."""
         row: dict[str, Any] = dict.fromkeys(ROWS.names)
         row |= {"event_id": f"{len(self.made):0{_DIGITS}}{_NO_REASON}", "at_ms": one.at_ms, "connection": connection}
+        row["at_ns"] = at_ns
         row["by_marks"] = self._obedient
         if self._obedient:
             row["topic"], row["producer"] = self._names[connection, one.producer]
@@ -150,12 +152,13 @@ class _Stage:
         return row | {"kind": "unmark", "reason": int(one.reason), "ordinal": None if self._obedient else one.ordinal}
 
 
-def _place(row: Row) -> tuple[int, int, str, int, int, str]:
+def _place(row: Row) -> tuple[int, int, int, str, int, int, str]:
     """Where a row acts, over all connections; of one connection as `feeding.in_order` has it."""
     kind = KINDS[row["kind"]]
     producer, ordinal = (NULL if row[name] is None else row[name] for name in ("producer_id", "ordinal"))
     at_ms = NULL if row["at_ms"] is None else row["at_ms"]
-    return (at_ms, kind.RANK, row["connection"], producer, ordinal, row["event_id"] or "")
+    at_ns = MAX if row["at_ns"] is None else row["at_ns"]
+    return (at_ms, kind.RANK, at_ns, row["connection"], producer, ordinal, row["event_id"] or "")
 
 
 def _trip(trip: Any) -> dict[str, Any]:

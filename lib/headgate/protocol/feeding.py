@@ -28,16 +28,20 @@ KINDS: dict[str, type[Any]] = {
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """Rows by time, rank, producer (none first), ordinal or request id, event id; unknown kinds last."""
+    """Rows by time, rank, nanoseconds (none last), producer (none first), ordinal or request id, event id.
+
+    Unknown kinds are last.
+    """
     return sorted(rows, key=_place)
 
 
-def _place(row: Row) -> tuple[int, int, int, int, str]:
+def _place(row: Row) -> tuple[int, int, int, int, int, str]:
     kind = KINDS.get(row["kind"])
     number = row["request_id"] if kind is inputs.Receipt else row["ordinal"]
     return (
         _null_first(row["at_ms"]),
         MAX if kind is None else kind.RANK,
+        MAX if row["at_ns"] is None else row["at_ns"],
         _null_first(row["producer_id"]),
         _null_first(number),
         row["event_id"] or "",

@@ -60,6 +60,7 @@ def rows_of_marks(marks: pa.Table) -> pa.Table:
         "producer": told["producer"],
         "trips": _trips(told, reasons, is_mark),
         "reason": pa.array(reasons, pa.int32(), mask=is_mark | (kinds <= _CLOSE)),
+        "at_ns": told["at_ns"],
         "by_marks": pa.repeat(pa.scalar(True), len(told)),
     }
     return pa.table([columns.get(of.name, pa.nulls(len(told), of.type)) for of in ROWS], ROWS)

@@ -19,7 +19,7 @@ from headgate.core.kernels.protocol_types import (
     TRIP,
     TURN,
 )
-from headgate.core.numbers import MIN
+from headgate.core.numbers import MAX, MIN
 from headgate.protocol.feeding import KINDS
 from headgate.throttle.columns import encoded, places, strings
 
@@ -104,17 +104,20 @@ def _known(column: pa.ChunkedArray, known: pa.StringArray, wanted: Ints) -> tupl
 
 
 def _ties_in_order(rows: pa.Table, fed: Ints, order: Ints, keys: Ints) -> Ints:
-    """Rows of one connection, time and kind by producer (none first), ordinal or request id, event id."""
+    """Rows of one connection, time and kind by nanoseconds (none last), producer (none first), ordinal or request id,
+    event id.
+    """
     same = (keys[:, 1:] == keys[:, :-1]).all(axis=0)
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     if not len(tied):
         return order
     group = np.cumsum(~np.append(False, same))[tied]
-    some = rows.select(["producer_id", "ordinal", "request_id", "event_id"]).take(pa.array(fed[order[tied]]))
+    some = rows.select(["at_ns", "producer_id", "ordinal", "request_id", "event_id"]).take(pa.array(fed[order[tied]]))
     number = pc.if_else(pa.array(keys[2][tied] == RECEIPT), some["request_id"], some["ordinal"])
     table = pa.table(
         {
             "group": group,
+            "at_ns": some["at_ns"].fill_null(MAX),
             "producer": some["producer_id"],
             "number": number,
             "event_id": some["event_id"].fill_null(""),

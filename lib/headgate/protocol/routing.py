@@ -44,7 +44,7 @@ def pack_inputs(
 
 def written(row: Mapping[str, Any]) -> str:
     """A row as a dead letter shows it: what it has, as JSON."""
-    return json.dumps({name: value for name, value in row.items() if value is not None and name != "by_marks"})
+    return json.dumps({name: value for name, value in row.items() if value is not None and name in INPUTS.names})
 
 
 def pack_marks(batches: Iterator[pa.RecordBatch], *, by_broker: bool = False) -> Iterator[pa.RecordBatch]:

@@ -27,8 +27,10 @@ INPUTS = pa.schema(
 )
 """What the broker's machines are told (throttle-protocol 6). producer: its name, by which marks find its id."""
 
-ROWS = INPUTS.append(pa.field("by_marks", pa.bool_()))
-"""Inputs on their way and in state. by_marks: made of rows of `marks`; ids and ordinals are found as it is fed."""
+ROWS = INPUTS.append(pa.field("at_ns", pa.int64())).append(pa.field("by_marks", pa.bool_()))
+"""Inputs on their way and in state. at_ns: the time of the row of `marks` that it is of, null: of none.
+by_marks: made of rows of `marks`; ids and ordinals are found as it is fed.
+"""
 
 DECISIONS = pa.schema(
     [

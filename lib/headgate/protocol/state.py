@@ -17,7 +17,7 @@ from headgate.protocol.stored import Columns, no_machines, type_of
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.columns import no_strings, strings
 
-VERSION = 2
+VERSION = 3
 NEVER = MIN
 _TEXTS = ("connection", "names", "settings")
 _CLOCK = ("inputs_ms", "marks_ms", "done_ms")

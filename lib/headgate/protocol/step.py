@@ -118,4 +118,5 @@ def _refuse_another_fan_out(state: SlotState, rules: ProtocolRules) -> None:
 
 
 def _inputs(rows: pa.Table) -> pa.Table:
+    rows = rows.append_column(ROWS.field("at_ns"), pa.nulls(len(rows), pa.int64()))
     return rows.append_column(ROWS.field("by_marks"), pa.repeat(pa.scalar(False), len(rows)))

@@ -67,6 +67,54 @@ def test_marks_of_a_throttle_job_find_the_ids_of_all(engine):
     ]
 
 
+P_OF = {id_: (connection, f"p{id_}") for connection, id_ in ((A, 1), (A, 2), (A, 3), (B, 4), (B, 5))}
+
+
+def topic_of(id_):
+    return f"{TOPIC}{id_}"
+
+
+@quick
+@drawn(
+    st.dictionaries(st.sampled_from(sorted(P_OF)), st.integers(0, MS - 1), min_size=2),
+    st.sampled_from([BOTH, runs.BOTH, OBEDIENT, runs.OBEDIENT]),
+    st.sampled_from([run_readable, run_arrays]),
+    st.randoms(),
+)
+def test_commands_of_one_millisecond_come_in_the_order_of_their_marks(times, rules, engine, random):
+    """Property: by the time of the publish in ns, whatever the ids of producers are; equal times by topic."""
+    opened = [given("connect", 0, connection, supports_throttle=True) for connection in (A, B)]
+    opened += [
+        given("open", 0, at, producer_id=id_, topic=topic_of(id_), producer=name) for id_, (at, name) in P_OF.items()
+    ]
+    marks = [
+        mark_row(5 * MS + ns, topic=topic_of(id_), producer=P_OF[id_][1]) | {"connection": P_OF[id_][0][-1]}
+        for id_, ns in times.items()
+    ]
+    inputs = [] if rules.obedient else opened
+    outcome = run([batch(inputs, random.sample(marks, len(marks)), finish_ms=5)], rules, engine=engine)
+
+    for connection in (A, B):
+        wanted = sorted((ns, topic_of(id_)) for id_, ns in times.items() if P_OF[id_][0] == connection)
+        sent = [row["topic"] for row in outcome.decisions if row["connection"] == connection]
+        assert [topic for _, topic in wanted] == sent
+
+
+@engines
+def test_copies_of_one_millisecond_come_in_the_order_of_their_marks(engine):
+    """Connections are named against the order of the marks: each producer trips its limiter, and the other gets it."""
+    named = ((A, 7, TOPIC), (A, 2, OTHER), (B, 1, TOPIC), (B, 9, OTHER))
+    opened = [given("connect", 0, connection, supports_throttle=True) for connection in (A, B)]
+    opened += [given("open", 0, at, producer_id=id_, topic=topic, producer=f"p{id_}") for at, id_, topic in named]
+    marks = [
+        mark_row(5 * MS + 200, topic=OTHER, producer="p2"),
+        mark_row(5 * MS + 100, topic=TOPIC, producer="p1") | {"connection": "b"},
+    ]
+    outcome = run([batch(opened, marks, finish_ms=5)], BOTH, engine=engine)
+
+    assert [(A, 7), (A, 2), (B, 1), (B, 9)] == told(outcome, "connection", "producer_id")
+
+
 @engines
 def test_obedient_clients_are_those_that_were_marked(engine):
     marks = [

@@ -24,6 +24,9 @@ IN_ORDER = [
     given("condition_set", 2, ordinal=8, event_id="z"),
     given("condition_set", 2, ordinal=9, event_id="a"),
     given("condition_set", 2, producer_id=0, ordinal=1, event_id="a"),
+    given("unmark", 2, at_ns=2_000_001, producer_id=2, ordinal=1, event_id="z"),
+    given("unmark", 2, at_ns=2_000_002, event_id="z"),
+    given("unmark", 2, at_ns=2_000_002, producer_id=1, ordinal=9, event_id="a"),
     given("unmark", 2, producer_id=1, ordinal=1, event_id="z"),
     given("unmark", 2, producer_id=1, ordinal=2, event_id="a"),
     given("condition_clear", 2, ordinal=1, event_id="z"),
@@ -34,7 +37,7 @@ IN_ORDER = [
 ]
 
 
-def test_rows_are_fed_by_time_rank_producer_number_and_event_id():
+def test_rows_are_fed_by_time_rank_nanoseconds_producer_number_and_event_id():
     rows = [dict.fromkeys(ROWS.names) | row for row in IN_ORDER]
 
     assert in_order(random.Random(1).sample(rows, len(rows))) == rows
