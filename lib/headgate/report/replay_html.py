@@ -1,6 +1,7 @@
 """The report of a replay: one HTML file that needs nothing else, for people who decide about limits."""
 
 import base64
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -18,6 +19,8 @@ from headgate.report.replay_series import Steps, courses
 REPORT = "report.html"
 MOST_GROUPS = 12
 MOST_LISTED = 40
+NO_BREAK = "\N{NO-BREAK SPACE}"
+_BESIDE_NUMBER = re.compile(r"(?<=\d) |(?<=\w) (?=\d)")
 _TENANTS = 'SELECT * FROM replay_tenants ORDER BY failed_msgs DESC, delayed_msgs DESC, tenant, "group", conf'
 _STYLE = """
 body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; color: #22262c; background: #fff;
@@ -29,8 +32,8 @@ ul { margin: .3rem 0 .6rem; padding-left: 1.3rem; } .lead { border-left: 4px sol
 table { border-collapse: collapse; width: 100%; font-size: .88rem; font-variant-numeric: tabular-nums; }
 th { text-align: right; border-bottom: 2px solid #c9ced6; padding: .3rem .5rem; font-weight: 600;
   vertical-align: bottom; }
-td { text-align: right; border-bottom: 1px solid #e8ebef; padding: .28rem .5rem; }
-th.name, td.name { text-align: left; } tr.first td { border-top: 1px solid #aab1bb; }
+td { text-align: right; border-bottom: 1px solid #e8ebef; padding: .28rem .5rem; white-space: nowrap; }
+th.name, td.name { text-align: left; } td.name { white-space: normal; } tr.first td { border-top: 1px solid #aab1bb; }
 td.bad { color: #a8321f; font-weight: 600; }
 """
 
@@ -51,6 +54,11 @@ def html_page(title: str, body: str) -> str:
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body>\n{body}\n</body></html>\n"
     )
+
+
+def name_cell(text: str) -> str:
+    """A cell of words, which may wrap, but not between a number and its unit or name."""
+    return f'<td class="name">{escape(_BESIDE_NUMBER.sub(NO_BREAK, text))}</td>'
 
 
 def _body(
@@ -157,9 +165,9 @@ def _table(rows: Iterable[words.Row], confs: Sequence[str], by: str, *, offered:
         cells += [row["conf"]] if len(confs) > 1 else []
         cells += [words.quota_of(row) if row["group"] else ""] if by == "group" else []
         numbers = "".join(_numbers(row, by, offered=offered))
-        named = "".join(f'<td class="name">{escape(cell)}</td>' for cell in cells)
+        named = "".join(map(name_cell, cells))
         first = ' class="first"' if place != before else ""
-        lines.append(f'<tr{first}>{named}{numbers}<td class="name">{escape(words.limiters_of(row))}</td></tr>')
+        lines.append(f"<tr{first}>{named}{numbers}{name_cell(words.limiters_of(row))}</tr>")
         before = place
     head += '<th class="name">throttled by</th>'
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 
 from headgate.report import sweep_words as words
-from headgate.report.replay_html import html_page, image
+from headgate.report.replay_html import html_page, image, name_cell
 from headgate.report.sweep_pictures import memory, miss_ratio_curves, savings
 from headgate.sizing.advice import Advice, RowOfSweep, advise, miss_ratio, saved
 
@@ -92,7 +92,7 @@ def _table(rows: Sequence[RowOfSweep], present: RowOfSweep) -> str:
             row["policy"],
             "as now: this is it" if row["is_present"] else words.settings(row),
         )
-        cells = "".join(f'<td class="name">{escape(one)}</td>' for one in names)
+        cells = "".join(map(name_cell, names))
         lines.append(f"<tr{first}>{cells}{''.join(f'<td>{one}</td>' for one in _numbers(row, present))}</tr>")
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.replay.run import Trace
 from headgate.report import replay_words as words
-from headgate.report.replay_html import most_affected, sorted_by_conf
+from headgate.report.replay_html import NO_BREAK, html_page, most_affected, name_cell, sorted_by_conf
 from headgate.report.replay_pictures import group_over_time, outcome_bars
 from headgate.report.replay_series import MOST_STEPS, Course, Steps
 from unit.replay.scenes import conf_in
@@ -93,6 +93,25 @@ def test_groups_that_fail_most_under_any_conf_come_first_then_the_busiest():
         row(None, offered_msgs=50),
     ]
     assert ["gold", "iron", "busy", None, "calm"] == most_affected(rows, offered=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("300 msg/s, 1,000 B/s", "300~msg/s, 1,000~B/s"),
+        ("topic 1,234, group 5", "topic~1,234, group~5"),
+        ("not limited", "not limited"),
+        ("a & b", "a &amp; b"),
+    ],
+)
+def test_cells_of_words_wrap_but_never_beside_a_number(text, expected):
+    assert f'<td class="name">{expected.replace("~", NO_BREAK)}</td>' == name_cell(text)
+
+
+def test_cells_of_numbers_do_not_wrap():
+    style = dict(re.findall(r"^(td[.a-z]*) \{(.*?)\}", html_page("title", ""), re.MULTILINE))
+
+    assert "white-space: nowrap" in style["td"]
 
 
 @pytest.mark.parametrize("length_s", [1, 240, 241, 86_400])

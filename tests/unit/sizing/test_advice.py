@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headgate.report import sweep_words as words
+from headgate.report.replay_html import NO_BREAK
 from headgate.report.sweep_html import write_report
 from headgate.sizing.advice import advise
 from headgate.sizing.measure import OF_ALL_ROWS, SCALED, WORK
@@ -173,6 +174,7 @@ def test_the_report_has_the_advice_the_pictures_and_what_belady_is(tmp_path, sam
     assert text.count("<img") == 5
     assert "Where sizes differ belady is a yardstick" in text
     assert "a &amp; b" in text
+    assert f'<td class="name">16{NO_BREAK}MiB</td>' in text
     assert "<b>1" not in text
     assert ("one entry in 10" in text) == (sample == 10)
     assert write_report(rows, str(tmp_path), "a & b") == path
