@@ -21,11 +21,7 @@ from steps import CACHE, ROOT, VENV, SetupError
 SPARK_CONF = ROOT / "conf" / "spark-defaults.conf"
 KAFKA_BROKER_VERSION = "4.2.1"
 SPARK_VERSION = "4.2.0"
-
-# A dependency of the connector, which was not to be had in SPARK_VERSION where the project was built (2026-11). This
-# preview has the classes that the connector calls. Prefer SPARK_VERSION where it is to be had.
-KAFKA_SECURITY = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
-KAFKA_SECURITY_VERSION = "4.1.0-preview1"
+KAFKA_CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 
 
 @dataclass(frozen=True)
@@ -44,21 +40,17 @@ def conf_value(key: str) -> str:
         raise SetupError(f"{SPARK_CONF}: no line {key}; restore the file") from None
 
 
-def resolutions(name: str) -> list[Resolution]:
+def resolution_of(name: str) -> Resolution:
     """What the jar set `name` consists of: delta, kafka or kafka-broker."""
     spark_has = conf_value("spark.jars.excludes")
     match name:
         case "delta":
-            return [Resolution(conf_value("spark.jars.packages"), spark_has)]
+            return Resolution(conf_value("spark.jars.packages"), spark_has)
         case "kafka":
-            connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
-            return [
-                Resolution(connector, f"{spark_has},{KAFKA_SECURITY}"),
-                Resolution(f"{KAFKA_SECURITY}:{KAFKA_SECURITY_VERSION}", f"{spark_has},org.apache.kafka:*"),
-            ]
+            return Resolution(KAFKA_CONNECTOR, spark_has)
         case "kafka-broker":
             # slf4j-simple is there so that the broker's warnings reach its log.
-            return [Resolution(f"org.apache.kafka:kafka_2.13:{KAFKA_BROKER_VERSION},org.slf4j:slf4j-simple:1.7.36", "")]
+            return Resolution(f"org.apache.kafka:kafka_2.13:{KAFKA_BROKER_VERSION},org.slf4j:slf4j-simple:1.7.36", "")
         case _:
             raise SetupError(f"no jar set {name!r}; there are delta, kafka, kafka-broker")
 
@@ -73,11 +65,11 @@ def fetch(name: str) -> list[Path]:
 
     A set is complete or absent: it is filled beside its place and renamed. Raises SetupError.
     """
-    wanted = resolutions(name)
+    wanted = resolution_of(name)
     if not is_fetched(name, wanted):
         with steps.locked():
             if not is_fetched(name, wanted):
-                with steps.step(f"fetching {wanted[0].packages.split(',')[0]} and what it needs"):
+                with steps.step(f"fetching {wanted.packages.split(',')[0]} and what it needs"):
                     resolve(name, wanted)
     return sorted(folder(name).glob("*.jar"))
 
@@ -86,18 +78,17 @@ def folder(name: str) -> Path:
     return CACHE / "jars" / name
 
 
-def is_fetched(name: str, wanted: list[Resolution]) -> bool:
+def is_fetched(name: str, wanted: Resolution) -> bool:
     stamp = folder(name) / "resolved"
     return stamp.is_file() and stamp.read_text() == repr(wanted)
 
 
-def resolve(name: str, wanted: list[Resolution]) -> None:
+def resolve(name: str, wanted: Resolution) -> None:
     """Fill .cache/jars/NAME anew."""
     building = folder(f"{name}.part")
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
-    for resolution in wanted:
-        spark_packages(resolution, building / "ivy")
+    spark_packages(wanted, building / "ivy")
     for jar in (building / "ivy" / "jars").glob("*.jar"):
         jar.rename(building / jar.name)
     shutil.rmtree(building / "ivy")

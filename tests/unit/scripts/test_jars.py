@@ -41,25 +41,24 @@ def resolved(tmp_path, monkeypatch):
 
 def test_a_set_is_resolved_once(resolved) -> None:
     first, second = jars.fetch("kafka"), jars.fetch("kafka")
-    expected = ["spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13"]
+    expected = ["spark-sql-kafka-0-10_2.13"]
     assert (expected, expected) == (resolved, [jar.stem for jar in first])
     assert first == second
 
 
 def test_a_set_whose_coordinates_changed_is_resolved_anew(resolved, monkeypatch) -> None:
     jars.fetch("kafka")
-    monkeypatch.setattr(jars, "KAFKA_SECURITY", "org.example:another")
-    expected = ["another", "spark-sql-kafka-0-10_2.13"]
-    assert expected == [jar.stem for jar in jars.fetch("kafka")]
+    monkeypatch.setattr(jars, "KAFKA_CONNECTOR", "org.example:another:1")
+    assert ["another"] == [jar.stem for jar in jars.fetch("kafka")]
 
 
 def test_an_interrupted_resolution_leaves_no_set(resolved, monkeypatch) -> None:
-    monkeypatch.setattr(jars, "KAFKA_SECURITY", "org.example:interrupted")
+    monkeypatch.setattr(jars, "KAFKA_CONNECTOR", "org.example:interrupted:1")
     with pytest.raises(KeyboardInterrupt):
         jars.fetch("kafka")
     assert not jars.folder("kafka").exists()
-    monkeypatch.setattr(jars, "KAFKA_SECURITY", "org.example:another")
-    assert len(jars.fetch("kafka")) == 2
+    monkeypatch.setattr(jars, "KAFKA_CONNECTOR", "org.example:another:1")
+    assert len(jars.fetch("kafka")) == 1
 
 
 def test_an_unknown_set_is_named_with_the_known_ones() -> None:
