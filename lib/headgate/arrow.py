@@ -7,6 +7,16 @@ import pyarrow as pa
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 
+DEAD_LETTERS = pa.schema(
+    [
+        ("reason", pa.string()),
+        ("raw", pa.string()),
+        ("source", pa.string()),
+        ("offset", pa.int64()),
+    ]
+)
+"""Bad rows: why, what they were, and where they stood."""
+
 
 def table_of(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     """The rows, each with a value a column; timestamps may be whole numbers of their unit."""

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,11 @@ from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
 from headgate.quota.groups_parser import add_groups_actions
 from headgate.quota.usage_parser import add_usage_arguments
+from headgate.replay.arguments import DESCRIPTION as REPLAY
+from headgate.replay.arguments import add_replay_arguments
+from headgate.sizing.arguments import DESCRIPTION as SWEEP
+from headgate.sizing.arguments import add_sweep_arguments
+from headgate.tryout.arguments import add_try_arguments
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -19,8 +25,18 @@ if TYPE_CHECKING:
 EXIT_ERROR = 2
 
 
+class _WithoutPandas(MetaPathFinder):
+    """pyarrow loads pandas where it is installed, to tell its objects from others; no command has any."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("the command headgate does without pandas", name=fullname)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; an error that headgate raises on purpose prints its message alone and gives 2."""
+    if argv is None:  # the process is ours
+        sys.meta_path.insert(0, _WithoutPandas())
     parser = argparse.ArgumentParser(prog="headgate", description="Quotas and throttling for messaging clusters.")
     parser.add_argument("--version", action="version", version=f"headgate {__version__}")
     subcommands = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -37,6 +53,48 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"headgate: {error}", file=sys.stderr)
         return EXIT_ERROR
     return status
+
+
+def add_try(subcommands: "Subcommands") -> None:
+    """`headgate try [PATH] ...`: what conf files would do to a trace, in seconds, without Spark."""
+    parser = subcommands.add_parser("try", help="what conf files would do to a trace, in seconds")
+    add_try_arguments(parser)
+    parser.set_defaults(run=run_try)
+
+
+def run_try(arguments: argparse.Namespace) -> int:
+    """Show what came of it."""
+    from headgate.tryout.command import run  # noqa: PLC0415  other subcommands do not need the rules
+
+    return run(arguments)
+
+
+def add_replay(subcommands: "Subcommands") -> None:
+    """`headgate replay ...`: recorded traffic under several confs; jobs/replay.py without Spark."""
+    parser = subcommands.add_parser("replay", help="replay recorded traffic under several confs", description=REPLAY)
+    add_replay_arguments(parser)
+    parser.set_defaults(run=run_replay)
+
+
+def run_replay(arguments: argparse.Namespace) -> int:
+    """Write tables and a report."""
+    from headgate.report.replay_command import run  # noqa: PLC0415  other subcommands do not need the rules
+
+    return run(arguments)
+
+
+def add_sweep(subcommands: "Subcommands") -> None:
+    """`headgate sweep ...`: many entry caches over one trace; jobs/cache_sweep.py without Spark."""
+    parser = subcommands.add_parser("sweep", help="which entry cache traffic would have needed", description=SWEEP)
+    add_sweep_arguments(parser)
+    parser.set_defaults(run=run_sweep)
+
+
+def run_sweep(arguments: argparse.Namespace) -> int:
+    """Write tables and a report."""
+    from headgate.report.sweep_command import run  # noqa: PLC0415  other subcommands do not need the rules
+
+    return run(arguments)
 
 
 def add_conformance(subcommands: "Subcommands") -> None:
@@ -120,4 +178,4 @@ def run_gate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_conformance, add_sql, add_groups, add_usage, add_gate)
+SUBCOMMANDS = (add_try, add_replay, add_sweep, add_conformance, add_sql, add_groups, add_usage, add_gate)

@@ -23,15 +23,14 @@ from _noop import NoOperator
 from cache_kernel import MIB_BYTES, operations, settings_of
 
 from headgate.cache.forms import warm_up
-from headgate.cache.routing import pack_rows
+from headgate.cache.routing import pack_input
 from headgate.cache.trace import CacheTrace, write_cache_trace
 from headgate.conf import load_conf
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.workload import generate
 from headgate.core.kernels.cache.broker import ArrayCache
-from headgate.spark.cache_parse import parse_events
-from headgate.spark.entry_cache import COLUMNS, CacheJob, CacheRun
+from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.session import spark_session
 from headgate.spark.sources import read_raw
@@ -74,8 +73,8 @@ def run_job(side: str, source: Path, work: Path) -> Ends:
 
 def run_no_operator(source: Path, work: Path) -> Ends:
     spark, ends, settings = spark_session("benchmark"), Ends(), load_conf(source / "no-op").settings.input
-    raw = read_raw(spark, settings, f"{source}/events", "delta", columns=COLUMNS)
-    packed = raw.transform(parse_events, settings).mapInArrow(pack_rows, PACKED).transform(apply_operator, NoOperator())
+    raw = read_raw(spark, settings, f"{source}/events", "delta")
+    packed = raw.mapInArrow(partial(pack_input, "delta", settings), PACKED).transform(apply_operator, NoOperator())
 
     def sink(batch: Any, _batch_id: int) -> None:
         batch.toArrow()

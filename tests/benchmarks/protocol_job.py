@@ -30,7 +30,7 @@ from headgate.core.protocol import inputs
 from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.connection import Connection
 from headgate.core.protocol.settings import BrokerSettings
-from headgate.protocol.routing import pack_inputs
+from headgate.protocol.routing import pack_input
 from headgate.protocol.schemas import INPUTS
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol import ProtocolJob, ProtocolRun
@@ -92,7 +92,7 @@ def run_no_operator(source: Path, work: Path, connections: int) -> Ends:
     spark, ends = spark_session("benchmark"), Ends()
     rows = read_inputs(spark, load_conf(source / "conf").settings.input, f"{source}/inputs", "delta")
     no_operator = NoOperator(connections * BYTES_A_CONNECTION // 32)
-    packed = rows.mapInArrow(partial(pack_inputs, MAX), PACKED).transform(apply_operator, no_operator)
+    packed = rows.mapInArrow(partial(pack_input, "delta", MAX), PACKED).transform(apply_operator, no_operator)
 
     def sink(batch: Any, _batch_id: int) -> None:
         batch.toArrow()

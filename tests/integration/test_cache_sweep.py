@@ -1,7 +1,8 @@
-"""jobs/cache_sweep.py: each broker as its own cache says, in any order of rows and files; bad rows; what it refuses."""
+"""`headgate sweep`, jobs/cache_sweep.py: each broker as its own cache says, in any order of rows; what is refused."""
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -14,12 +15,14 @@ from deltalake import DeltaTable
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from headgate.cli import main
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.delta_query import query
+from headgate.report.sweep_screen import SweepScreen
 from headgate.sizing.combinations import for_sample
 from headgate.spark import cache_sweep
 from headgate.spark.job import STOPPED, status_of_whole
@@ -37,6 +40,12 @@ BAD = [
 
 @pytest.fixture(scope="module")
 def sweep():
+    """The command, without Spark."""
+    return lambda *arguments: main(["sweep", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def sweep_on_spark():
     """The job's main, in this process."""
     spec = importlib.util.spec_from_file_location("cache_sweep_job", ROOT / "jobs" / "cache_sweep.py")
     job = importlib.util.module_from_spec(spec)
@@ -70,11 +79,14 @@ def misses(policy: str, rows: list[Row], every: int = 1) -> int:
     return cache.totals()["misses"] * every
 
 
-@pytest.mark.parametrize("every", [1, 10])
+@pytest.mark.parametrize(("engine", "every"), [("sweep", 1), ("sweep", 10), ("sweep_on_spark", 10)])
 def test_every_combination_is_what_its_cache_says_of_each_broker(
-    sweep, spark: SparkSession, tmp_path: Path, capsys, every: int
+    engine: str, every: int, request, tmp_path: Path, capsys
 ) -> None:
     """Rows in any order in two files, three of them bad, and one that would change the conf."""
+    sweep = request.getfixturevalue(engine)
+    if engine == "sweep_on_spark":
+        request.getfixturevalue("spark")
     lines = [line(broker, row) for broker, rows in BROKERS.items() for row in rows] + BAD
     lines.append(
         '{"event_time": 7, "seq": 1, "broker": "broker/1", "kind": "conf", "conf": {"managedLedgerCacheSizeMB": 1}}'
@@ -113,7 +125,9 @@ def test_every_combination_is_what_its_cache_says_of_each_broker(
     assert not (output / "trace").exists()
 
 
-def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, tmp_path: Path, capsys) -> None:
+def test_parquet_and_made_up_traffic_give_the_same_on_both_engines(
+    sweep, sweep_on_spark, spark: SparkSession, tmp_path: Path, capsys
+) -> None:
     """What the generator makes is read back from Parquet with times as whole microseconds.
 
     A file among them that was cut off is left out, and told of.
@@ -129,9 +143,10 @@ def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, t
     (tmp_path / "grid.toml").write_text('sizes_mib = [0.25]\npolicies = ["pip430"]\n')
     given = ("--input", tmp_path / "trace", "--format", "parquet")
     assert sweep(*given, "--output", tmp_path / "a", "--sample", 20, *conf) == 0
-    assert sweep("--family", "replay", "--output", tmp_path / "b", "--sample", 20, *conf) == 0
-    read, made = ([{**row, "cpu_s": 0} for row in rows_of(tmp_path / one, "cache_sweep")] for one in "ab")
-    assert read == made
+    assert sweep_on_spark("--family", "replay", "--output", tmp_path / "b", "--sample", 20, *conf) == 0
+    assert sweep("--family", "replay", "--output", tmp_path / "c", "--sample", 20, *conf) == 0
+    read, *made = ([{**row, "cpu_s": 0} for row in rows_of(tmp_path / one, "cache_sweep")] for one in "abc")
+    assert made == [read, read]
     assert len(read) == 2
     (letter,) = rows_of(tmp_path / "a", "dead_letters")
     assert letter["source"].endswith("/part-99999.parquet")
@@ -139,7 +154,21 @@ def test_parquet_and_made_up_traffic_give_the_same(sweep, spark: SparkSession, t
     assert "part-99999.parquet cannot be read to its end and is left out" in capsys.readouterr().out
 
 
-def test_a_stop_breaks_a_sweep_off_and_leaves_no_trace(sweep, tmp_path: Path, capsys, monkeypatch) -> None:
+def test_a_stop_breaks_a_sweep_off_with_its_processes(sweep, tmp_path: Path, capsys, monkeypatch) -> None:
+    """While runs are under way."""
+    monkeypatch.setattr(SweepScreen, "ended", lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    before, output = signal.getsignal(signal.SIGINT), tmp_path / "out"
+    assert sweep("--family", "replay", "--output", output, *conf_in(tmp_path)) == 3
+    assert "sweep: stopped before its end: what it has written is no whole result" in capsys.readouterr().err
+    assert not (output / "trace").exists()
+    assert not (output / "report.html").exists()
+    assert not multiprocessing.active_children()
+    assert before == signal.getsignal(signal.SIGINT)
+
+
+def test_a_stop_breaks_a_sweep_off_and_leaves_no_trace(
+    sweep_on_spark, spark: SparkSession, tmp_path: Path, capsys, monkeypatch
+) -> None:
     """While its runs are under way; the session goes on."""
     looked = cache_sweep._tasks_ended
 
@@ -149,7 +178,7 @@ def test_a_stop_breaks_a_sweep_off_and_leaves_no_trace(sweep, tmp_path: Path, ca
 
     monkeypatch.setattr(cache_sweep, "_tasks_ended", stop)
     before, output = signal.getsignal(signal.SIGTERM), tmp_path / "out"
-    assert sweep("--family", "replay", "--output", output, *conf_in(tmp_path)) == 3
+    assert sweep_on_spark("--family", "replay", "--output", output, *conf_in(tmp_path)) == 3
     assert "cache_sweep: stopped before its end: what it has written is no whole result" in capsys.readouterr().err
     assert not (output / "trace").exists()
     assert not (output / "report.html").exists()
@@ -200,7 +229,7 @@ def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsy
     assert not (tmp_path / "out").exists()
 
 
-def test_an_input_without_any_event_is_refused(sweep, spark: SparkSession, tmp_path: Path, capsys) -> None:
+def test_an_input_without_any_event_is_refused(sweep, tmp_path: Path, capsys) -> None:
     (tmp_path / "trace.json").write_text(BAD[0] + "\n")
     given = ("--input", tmp_path / "trace.json", "--output", tmp_path / "out")
     assert sweep(*given, *conf_in(tmp_path)) == 2

@@ -12,16 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from headgate.cache.schemas import COLUMNS, EVENTS
+from headgate.cache.schemas import EVENTS
 from headgate.cache.tables import OF_CACHE
-from headgate.conf import InputSettings, load_conf
+from headgate.conf import load_conf
 from headgate.errors import ConfError, InputError, StateError
-from headgate.spark.cache_parse import parse_events
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
-from headgate.spark.sources import read_raw
 from headgate.spark.state import read_state
 from headgate.throttle.tables import Tables
 from integration.cache_events import (
@@ -258,51 +255,6 @@ def test_a_broker_that_goes_quiet_in_live_input_is_told_of(spark: SparkSession, 
     assert ("t", 5) == (topic["topic"], topic["used_bytes"])
     assert [2] == tables.read("cache_batches")["rows"].to_pylist()
     assert 20 > len(tables.read("cache_control"))
-
-
-def parsed(spark: SparkSession, path: Path, table: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a Delta table with these columns, in the order of their time."""
-    write_deltalake(str(path), pa.table(table))
-    settings = InputSettings()
-    raw = read_raw(spark, settings, str(path), "delta", once=True, columns=COLUMNS)
-    return sorted(raw.transform(parse_events, settings).toArrow().to_pylist(), key=lambda row: row["event_time_us"])
-
-
-def test_lists_of_whole_numbers_stay_lists_and_odd_ones_are_shown(spark: SparkSession, tmp_path: Path) -> None:
-    sizes = [[5, 6], None, [], [1, None], [-1], [7]]
-    table = {
-        "event_time": [at(number) for number in range(len(sizes))],
-        "seq": list(range(len(sizes))),
-        "broker": ["b"] * len(sizes),
-        "kind": ["add"] * len(sizes),
-        "sizes": pa.array(sizes, pa.list_(pa.int32())),
-    }
-    rows = parsed(spark, tmp_path / "table", table)
-    assert sizes == [row["sizes"] for row in rows]
-    assert [False, False, True, True, True, False] == [row["raw"] is not None for row in rows]
-
-
-def test_typed_columns_are_read_or_become_values_out_of_range(spark: SparkSession, tmp_path: Path) -> None:
-    """Of any type that a table may have; a null stays one, and what a row needs is for the rules to say."""
-    table = {
-        "event_time": [at(0), at(1), at(2)],
-        "seq": pa.array([0, 1, 2], pa.int32()),
-        "broker": ["b", "b", None],
-        "kind": ["add", "conf", "close"],
-        "ledger": [1.0, 1.5, None],
-        "count": [True, None, False],
-        "sizes": pa.array([[5.0, 6.0], None, []], pa.list_(pa.float64())),
-        "conf": pa.array([None, [(MAX_BYTES, "5"), (TTL, "true")], None], pa.map_(pa.string(), pa.string())),
-    }
-    rows = parsed(spark, tmp_path / "table", table)
-    names = ("seq", "topic", "ledger", "entry", "count", "sizes", "conf")
-    assert [
-        (0, None, 1, None, -1, "[5.0,6.0]", None),
-        (1, None, -1, None, None, None, f'{{"{MAX_BYTES}":5,"{TTL}":true}}'),
-        (2, None, None, None, -1, "[]", None),
-    ] == [tuple(row[name] for name in names) for row in rows]
-    assert [None, None, "bad_row: broker: got null, allowed is a name"] == [row["defect"] for row in rows]
-    assert all(row["raw"].startswith('{"event_time":"2026-01-05T09:00:00.00000') for row in rows)
 
 
 def arguments(scene: Path, output: Path) -> list[str]:

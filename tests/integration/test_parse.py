@@ -1,210 +1,127 @@
-"""What becomes of a row: its values, or the reason why it is a dead letter. A table for text, one for typed columns."""
+"""Spark hands the parser the rows that the same files give without it: the rules of the parser are tests/unit/rows'."""
 
 import json
-from collections.abc import Callable
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
+from deltalake import write_deltalake
+from pyspark.sql import DataFrame, SparkSession
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-from headgate.spark.parse import parse
-from headgate.spark.sources import _typed, read_raw
-from headgate.throttle.faults import dead_letter, faults_of
-from integration.lines import AT_9, GOOD, NO_AMOUNT, NO_KIND, NO_NAME, NO_TIME, OUT_OF_SPAN, TEXT, VALUES, line
+from headgate.rows.files import input_files, parsed_files
+from headgate.rows.kinds import INPUT
+from headgate.rows.traffic import parse_traffic
+from headgate.spark.operator import PACKED
+from headgate.spark.sources import read_raw
+from headgate.throttle.blocks import decode
+from headgate.throttle.routing import Routing, pack, pack_input
+from unit.rows.lines import COLUMN, TEXT, TYPED, TYPES
 
-TYPES = {"event_time": pa.timestamp("us", "UTC")} | dict.fromkeys(("seq", "messages", "bytes"), pa.int64())
-TYPED = GOOD | {"event_time": datetime(2026, 1, 5, 9, tzinfo=UTC)}
-
-# What the column is about, its name, its Arrow type, and by value what becomes of it.
-COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
-    "32 bits": ("messages", pa.int32(), [(5, 5), (-1, NO_AMOUNT.format(-1)), (None, NO_AMOUNT.format("null"))]),
-    "64 bits without sign": ("messages", pa.uint64(), [(5, 5), (2**64 - 1, NO_AMOUNT.format(2**64 - 1))]),
-    "doubles": (
-        "messages",
-        pa.float64(),
-        [
-            (5.0, 5),
-            (5.5, NO_AMOUNT.format("5.5")),
-            (float("nan"), NO_AMOUNT.format("NaN")),
-            (float("inf"), NO_AMOUNT.format("Infinity")),
-            (1e300, NO_AMOUNT.format("1.0E300")),
-            (-1.0, NO_AMOUNT.format("-1.0")),
-        ],
-    ),
-    "floats": ("messages", pa.float32(), [(5.0, 5), (0.5, NO_AMOUNT.format("0.5"))]),
-    "decimals": (
-        "messages",
-        pa.decimal128(38, 2),
-        [
-            (Decimal("5.00"), 5),
-            (Decimal("5.50"), NO_AMOUNT.format("5.50")),
-            (Decimal(10) ** 30, NO_AMOUNT.format(f"{10**30}.00")),
-        ],
-    ),
-    "booleans": ("messages", pa.bool_(), [(True, NO_AMOUNT.format("true"))]),
-    "numbers as text": ("messages", pa.string(), [("5", 5), ("many", NO_AMOUNT.format("many"))]),
-    "nulls alone": ("messages", pa.null(), [(None, NO_AMOUNT.format("null"))]),
-    "times": (
-        "event_time",
-        pa.timestamp("us", "UTC"),
-        [
-            (datetime(2026, 1, 5, 9, 0, 0, 1, UTC), AT_9 + 1),
-            (datetime(9999, 12, 31, tzinfo=UTC), OUT_OF_SPAN.format("9999-12-31 00:00:00")),
-            (None, NO_TIME.format("null")),
-        ],
-    ),
-    "times without a zone are UTC": ("event_time", pa.timestamp("us"), [(datetime(2026, 1, 5, 9), AT_9)]),  # noqa: DTZ001
-    "milliseconds": ("event_time", pa.timestamp("ms", "UTC"), [(datetime(2026, 1, 5, 9, tzinfo=UTC), AT_9)]),
-    "longs are microseconds": ("event_time", pa.int64(), [(AT_9, AT_9), (5, OUT_OF_SPAN.format(5))]),
-    "times as text": ("event_time", pa.string(), [("2026-01-05T09:00:00Z", AT_9), ("now", NO_TIME.format("now"))]),
-    "days": ("event_time", pa.date32(), [(date(2026, 1, 5), NO_TIME.format("2026-01-05"))]),
-    "names": ("broker", pa.string(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
-    "names as bytes": (
-        "broker",
-        pa.binary(),
-        [(b"b", "b"), (b"a\xff", "broker: got a\ufffd, allowed is UTF-8")],
-    ),
-    "names as numbers": ("broker", pa.int64(), [(7, "7")]),
-    "names in braces": ("broker", pa.string(), [("{x}", "{x}"), ('{"id": 7}', '{"id": 7}'), ("[x]", "[x]")]),
-    "subscriptions of publishes are not looked at": (
-        "subscription",
-        pa.binary(),
-        [(None, None), (b"s", None), (b"a\xff", None)],
-    ),
-    "structs for subscriptions of publishes": ("subscription", pa.struct({"id": pa.int64()}), [({"id": 7}, None)]),
-    "structs for names": (
-        "broker",
-        pa.struct({"id": pa.int64()}),
-        [({"id": 7}, NO_NAME.format("broker", "{7}")), (None, NO_NAME.format("broker", "null"))],
-    ),
-    "lists for names": ("producer", pa.list_(pa.string()), [(["a"], NO_NAME.format("producer", "[a]"))]),
-    "maps for names": (
-        "connection",
-        pa.map_(pa.string(), pa.int64()),
-        [([("id", 7)], NO_NAME.format("connection", "{id -> 7}"))],
-    ),
-}
+SETTINGS = InputSettings()
+ROUTING = Routing(slots=1)
 
 
-@pytest.fixture(scope="module")
-def from_text(spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Row]:
-    folder = tmp_path_factory.mktemp("text")
-    lines = [text if isinstance(text, bytes) else text.encode() for text, _ in TEXT.values()]
-    (folder / "rows.json").write_bytes(b"\n".join(lines))
-    rows = parse(read_raw(spark_of_all_tests, InputSettings(), str(folder), "json"), InputSettings())
-    query = rows.writeStream.format("memory").queryName("from_text").trigger(availableNow=True).start()
-    query.awaitTermination()
-    return dict(zip(TEXT, spark_of_all_tests.table("from_text").collect(), strict=True))
+def rows_in(batches: list[pa.RecordBatch]) -> list[str]:
+    """The rows of all kinds and the dead letters of packed batches, whatever their order.
+
+    Where nothing streams, Spark writes a file's place with one slash.
+    """
+    blocks = [row for batch in batches for row in batch.to_pylist() if row["kind"] != "ticks"]
+    rows = (repr((row["kind"], one)) for row in blocks for one in decode(row["block"]).to_pylist())
+    return sorted(row.replace("file:///", "file:/") for row in rows)
 
 
-def letter(row: Row) -> dict[str, Any]:
-    """What the dead letter of a bad row has; empty for a good row."""
-    return {} if row.bad is None else dead_letter(faults_of(InputSettings()), json.loads(row.bad))
+def through_spark(spark: SparkSession, path: Path, format_: str) -> list[str]:
+    raw: DataFrame = read_raw(spark, SETTINGS, str(path), format_, once=True)
+    packed = raw.mapInArrow(partial(pack_input, format_, SETTINGS, ROUTING), PACKED)
+    return rows_in(packed.toArrow().to_batches())
 
 
-def became(row: Row, *columns: str) -> Any:
-    return letter(row).get("reason") or {name: row[name] for name in columns}
+def without(path: Path, format_: str) -> list[str]:
+    files = input_files(str(path), format_)
+    return rows_in(list(pack(ROUTING, parsed_files(files, format_, INPUT, partial(parse_traffic, settings=SETTINGS)))))
 
 
-@pytest.mark.parametrize("about", TEXT)
-def test_a_line_of_json(about: str, from_text: dict[str, Row]) -> None:
-    _, expected = TEXT[about]
-    row = from_text[about]
-    if isinstance(expected, dict):
-        expected = VALUES | expected
-    assert expected == became(row, *VALUES)
+def lines(folder: Path) -> Path:
+    texts = [text if isinstance(text, bytes) else text.encode() for text, _ in TEXT.values()]
+    (folder / "a b.json").write_bytes(b"\xef\xbb\xbf" + b"\r\n".join([*texts, b" \t", b"", *texts[:3]]))
+    (folder / "b.json").write_bytes(b"\r".join(texts[:5]))
+    return folder
 
 
-def test_a_dead_letter_has_the_line_as_it_was(from_text: dict[str, Row]) -> None:
-    expected = [line()[:40], line(messages=-1), line(producer="\ufffd")]
-    assert expected == [
-        letter(from_text[about])["raw"] for about in ("a cut line", "a negative amount", "bytes that are not UTF-8")
-    ]
-
-
-def parquet_file(folder: Path, columns: dict[str, pa.Array | None]) -> str:
-    """A file with the columns given instead of those of TYPED; None leaves a column out."""
-    count = max(len(column) for column in columns.values() if column is not None)
-    rows = {name: pa.array([value] * count, TYPES.get(name, pa.string())) for name, value in TYPED.items()} | columns
-    pq.write_table(
-        pa.table({name: column for name, column in rows.items() if column is not None}), folder / "a.parquet"
+def records(folder: Path) -> Path:
+    header, rows = (
+        list(INPUT.names),
+        [json.loads(text) for text in (one for one, _ in TEXT.values()) if is_object(text)],
     )
-    return str(folder)
+    fields = [[str(row.get(name, "")) for name in header] for row in rows]
+    quoted = [",".join('"{}"'.format(field.replace('"', '""')) for field in row) for row in fields]
+    plain = [",".join(row) for row in fields]
+    text = "\n".join([",".join(header), "", *quoted, *plain, "x", '"', f"{plain[0]},"])
+    (folder / "a.csv").write_text("\ufeff" + text, newline="")
+    (folder / "b.csv").write_bytes(b"seq,broker\n1,b\xff\n2,c")
+    (folder / "c.csv").write_text("no,header\n1,2")
+    return folder
 
 
-@pytest.fixture
-def from_columns(spark: SparkSession, tmp_path: Path) -> Callable[..., list[Row]]:
-    """What becomes of the rows of a Parquet file. As a batch: a stream's start takes longer than its rows."""
-
-    def parsed(**columns: pa.Array | None) -> list[Row]:
-        frame = spark.read.parquet(parquet_file(tmp_path, columns))
-        raw = _typed(frame, F.col("_metadata.file_path"), F.col("_metadata.row_index"))
-        return parse(raw, InputSettings()).collect()
-
-    return parsed
+def is_object(text: str | bytes) -> bool:
+    try:
+        return isinstance(text, str) and isinstance(json.loads(text), dict) and "\\ud" not in text.lower()
+    except ValueError:
+        return False
 
 
-@pytest.mark.parametrize("about", COLUMN)
-def test_a_typed_column(about: str, from_columns: Callable[..., list[Row]]) -> None:
-    name, kind, values = COLUMN[about]
-    rows = from_columns(**{name: pa.array([value for value, _ in values], kind)})
-    parsed = "event_time_us" if name == "event_time" else name
-    assert [expected for _, expected in values] == [letter(row).get("reason", row[parsed]) for row in rows]
+def odd_tables() -> Iterator[pa.Table]:
+    """Tables with every odd column, several in each."""
+    by_name: dict[str, list[pa.Array]] = defaultdict(list)
+    for name, kind, values in COLUMN.values():
+        odd = [value for value, _ in values]
+        by_name[name].append(pa.array([odd[at % len(odd)] for at in range(8)], kind))
+    good = {key: pa.array([value] * 8, TYPES.get(key, pa.string())) for key, value in TYPED.items()}
+    for odd in zip_longest(*by_name.values()):
+        yield pa.table(good | {name: column for name, column in zip(by_name, odd, strict=True) if column is not None})
 
 
-def test_a_dispatch_of_typed_columns_has_a_subscription_of_utf_8(from_columns: Callable[..., list[Row]]) -> None:
-    rows = from_columns(
-        kind=pa.array(["dispatch"] * 4),
-        subscription=pa.array([b"s", b"", None, b"a\xff"]),
-        producer=pa.array([None, b"\xff", b"p", b"p"]),
-    )
-    expected = ["s", *(NO_NAME.format("subscription", got) for got in ("''", "null"))]
-    expected.append("subscription: got a\ufffd, allowed is UTF-8")
-    assert expected == [letter(row).get("reason", row.subscription) for row in rows]
-    assert [None] * 4 == [row.producer for row in rows]
+@pytest.mark.parametrize(("format_", "write"), [("json", lines), ("csv", records)])
+def test_lines(format_: str, write: Callable[[Path], Path], spark: SparkSession, tmp_path: Path) -> None:
+    expected = without(write(tmp_path), format_)
+    assert 10 < sum("dead_letters" in row for row in expected) < len(expected) - 10
+    assert expected == through_spark(spark, tmp_path, format_)
 
 
-def test_other_columns_whatever_their_names_are_kept_in_dead_letters_alone(
-    from_columns: Callable[..., list[Row]],
-) -> None:
-    odd = {name: pa.array([[1], [2]]) for name in ("user.name", "a`b", "raw", "reason", "source", "tags")}
-    rows = from_columns(messages=pa.array([1, -1]), **odd)
-    assert [None, NO_AMOUNT.format(-1)] == [letter(row).get("reason") for row in rows]
-    expected = {"messages": -1, **{name: [2] for name in odd}, "event_time": "2026-01-05T09:00:00.000000Z"}
-    assert expected.items() <= json.loads(letter(rows[1])["raw"]).items()
-
-
-def test_a_dead_letter_has_the_microseconds_of_its_time(from_columns: Callable[..., list[Row]]) -> None:
-    times = pa.array([AT_9 + 123_456], pa.int64()).cast(TYPES["event_time"])
-    (row,) = from_columns(event_time=times, messages=pa.array([None], pa.int64()))
-    assert "2026-01-05T09:00:00.123456Z" == json.loads(letter(row)["raw"])["event_time"]
-
-
-def test_names_of_columns_in_capitals_are_the_same_columns(from_columns: Callable[..., list[Row]]) -> None:
-    rows = from_columns(BROKER=pa.array(["b"]), broker=None)
-    assert [(None, "b")] == [(row.bad, row.broker) for row in rows]
-
-
-def test_a_missing_column_is_null_in_every_row(from_columns: Callable[..., list[Row]]) -> None:
-    (row,) = from_columns(bytes=None, kind=None, seq=pa.array([1]))
-    assert f"{NO_KIND.format('null')}; {NO_AMOUNT.format('null').replace('messages', 'bytes')}" == letter(row)["reason"]
+@pytest.mark.parametrize("format_", ["parquet", "delta"])
+def test_typed_columns(format_: str, spark: SparkSession, tmp_path: Path) -> None:
+    for number, table in enumerate(odd_tables()):
+        place = tmp_path / str(number)
+        if format_ == "parquet":
+            place.mkdir()
+            pq.write_table(table, place / "part.parquet")
+        elif {pa.uint64(), pa.null()} & set(table.schema.types):
+            continue  # Delta has no such types
+        else:
+            write_deltalake(str(place), table)
+        assert without(place, format_) == through_spark(spark, place, format_)
 
 
 @pytest.mark.parametrize(
-    ("about", "columns", "told"),
+    ("about", "odd", "told"),
     [
         ("nanoseconds", {"event_time": pa.array([1], pa.timestamp("ns", "UTC"))}, "NANOS.*write its times in microsec"),
         ("a column twice", {"Messages": pa.array([1])}, "`messages` already exists"),
     ],
 )
-def test_columns_that_spark_cannot_read_are_refused_at_the_start(about, columns, told, spark, tmp_path) -> None:
+def test_columns_that_spark_cannot_read_are_refused_at_the_start(
+    about: str, odd: dict[str, Any], told: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = {key: pa.array([value], TYPES.get(key, pa.string())) for key, value in TYPED.items()}
+    pq.write_table(pa.table(rows | odd), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=rf"^--input: .* cannot be read as parquet: .*{told}"):
-        read_raw(spark, InputSettings(), parquet_file(tmp_path, columns), "parquet")
+        read_raw(spark, SETTINGS, str(tmp_path), "parquet")

@@ -1,4 +1,4 @@
-"""jobs/replay.py: the same rows whatever the partitions, batches and files; two confs side by side; what it refuses."""
+"""`headgate replay`, jobs/replay.py: the same rows on both engines, in any order; two confs; what is refused."""
 
 import importlib.util
 import json
@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from headgate.cli import main
 from headgate.delta_query import query
 from headgate.replay.schemas import TABLES
 from headgate.trace import TraceSpec, write_trace
@@ -37,6 +38,12 @@ RESULTS = [name for name in TABLES if name != "dead_letters"]
 
 @pytest.fixture(scope="module")
 def replay():
+    """The command, without Spark."""
+    return lambda *arguments: main(["replay", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def replay_on_spark():
     """The job's main, in this process."""
     spec = importlib.util.spec_from_file_location("replay_job", ROOT / "jobs" / "replay.py")
     job = importlib.util.module_from_spec(spec)
@@ -67,28 +74,24 @@ def other_way_round(trace: Path, folder: Path) -> Path:
     return folder
 
 
-def test_two_confs_side_by_side_whatever_the_partitions_batches_and_files(
-    replay, spark: SparkSession, tmp_path: Path, capsys, monkeypatch
+def test_two_confs_side_by_side_whatever_the_engine_and_the_order_of_rows(
+    replay, replay_on_spark, spark: SparkSession, tmp_path: Path, capsys, monkeypatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     made = write_trace(SPEC, tmp_path / "trace", "json")
     confs = [part for folder in confs_in(tmp_path) for part in ("--conf-dir", folder)]
-    runs = [
-        (1, 10_000, tmp_path / "trace", tmp_path / "one"),
-        (8, 100, other_way_round(tmp_path / "trace", tmp_path / "shuffled"), tmp_path / "eight"),
-    ]
-    for partitions, batch, trace, output in runs:
-        with settings(
-            spark, spark__sql__shuffle__partitions=partitions, spark__sql__execution__arrow__maxRecordsPerBatch=batch
-        ):
-            assert replay("--input", trace, "--format", "json", "--output", output, *confs) == 0
+    given = ("--format", "json", *confs)
+    assert replay("--input", tmp_path / "trace", "--output", tmp_path / "one", *given) == 0
+    told = capsys.readouterr().out
+    shuffled = other_way_round(tmp_path / "trace", tmp_path / "shuffled")
+    with settings(spark, spark__sql__shuffle__partitions=8, spark__sql__execution__arrow__maxRecordsPerBatch=100):
+        assert replay_on_spark("--input", shuffled, "--output", tmp_path / "eight", *given) == 0
     for table in RESULTS:
         assert rows_of(tmp_path / "one", table) == rows_of(tmp_path / "eight", table)
 
     groups = rows_of(tmp_path / "one", "replay_groups")
     assert {"narrow", "wide"} == {row["conf"] for row in groups}
     bad = len(rows_of(tmp_path / "one", "dead_letters"))
-    told = capsys.readouterr().out
     (left_out,) = {int(count) for count in re.findall(r"(\d+) rows of kind dispatch are left out", told)}
     assert 0 < bad
     assert 0 < left_out
@@ -108,9 +111,7 @@ def test_two_confs_side_by_side_whatever_the_partitions_batches_and_files(
     assert f"Report: {tmp_path}/one/report.html" in told
 
 
-def test_a_broker_limit_makes_one_key_of_all_and_the_screen_says_so(
-    replay, spark: SparkSession, tmp_path: Path, capsys
-) -> None:
+def test_a_broker_limit_makes_one_key_of_all_and_the_screen_says_so(replay, tmp_path: Path, capsys) -> None:
     write_trace(SPEC, tmp_path / "trace", "parquet")
     broker = {"brokerPublisherThrottlingMaxMessageRate": 90}
     conf = write_conf(tmp_path / "tied", SETTINGS, broker=broker, groups=GROUPS)
@@ -122,20 +123,24 @@ def test_a_broker_limit_makes_one_key_of_all_and_the_screen_says_so(
     assert "ties all groups and brokers together" in capsys.readouterr().out
 
 
-def test_a_damaged_file_is_told_of_and_the_rest_is_replayed(replay, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_damaged_file_is_told_of_and_the_rest_is_replayed(
+    replay, replay_on_spark, spark: SparkSession, tmp_path: Path
+) -> None:
     write_trace(replace(SPEC, bad_share=0.0), tmp_path / "trace", "parquet")
     shutil.copytree(tmp_path / "trace", tmp_path / "rest")
     damaged = sorted((tmp_path / "trace").iterdir())[1]
     damaged.write_bytes(b"no Parquet, and longer than its magic number")
     (tmp_path / "rest" / damaged.name).unlink()
     conf = write_conf(tmp_path / "conf", SETTINGS, groups=GROUPS)
-    for name in ("trace", "rest"):
-        folders = ("--input", tmp_path / name, "--output", tmp_path / f"{name}-out", "--conf-dir", conf)
-        assert replay(*folders, "--format", "parquet") == 0
-    for table in RESULTS:
-        assert rows_of(tmp_path / "rest-out", table) == rows_of(tmp_path / "trace-out", table)
-    (letter,) = rows_of(tmp_path / "trace-out", "dead_letters")
-    assert damaged.name == Path(letter["source"]).name
+    for run, name, out in ((replay, "rest", "rest"), (replay, "trace", "local"), (replay_on_spark, "trace", "spark")):
+        folders = ("--input", tmp_path / name, "--output", tmp_path / f"{out}-out", "--conf-dir", conf)
+        assert run(*folders, "--format", "parquet") == 0
+    for out in ("local", "spark"):
+        for table in RESULTS:
+            assert rows_of(tmp_path / "rest-out", table) == rows_of(tmp_path / f"{out}-out", table)
+        (letter,) = rows_of(tmp_path / f"{out}-out", "dead_letters")
+        assert damaged.name == Path(letter["source"]).name
+        assert letter["reason"].startswith("the file cannot be read to its end; rows that are not read are lost: ")
 
 
 def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, capsys) -> None:
@@ -145,7 +150,7 @@ def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, ca
     named = ("--conf-dir", first, "--conf-dir", second, "--conf-dir", again, "--conf-dir", tmp_path / "nowhere")
     assert replay("--input", tmp_path, *named) == 2
     told = capsys.readouterr().err
-    assert told.startswith("replay: 4 mistakes in the configuration:\n")
+    assert told.startswith("headgate: 4 mistakes in the configuration:\n")
     assert re.search(r"a/headgate.toml line 2: input.formatt", told)
     assert re.search(r"b/broker.conf line 1: numIOThreads", told)
     assert re.search(r"more/a: got the name a a second time", told)
@@ -165,9 +170,7 @@ def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, ca
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    arguments, told, replay, spark: SparkSession, tmp_path: Path, capsys, monkeypatch
-) -> None:
+def test_what_cannot_be_meant_is_refused(arguments, told, replay, tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in ("trace", "full", "bad"):
         Path(folder).mkdir()

@@ -12,9 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.conf import Conf
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import ResourceGroup
 from headgate.engines.batches import BatchResult, GroupCounts
+from headgate.engines.exchange import TableExchange
 from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
@@ -129,6 +131,10 @@ def used_by(broker: str, at_s: int) -> GroupCounts:
     return GroupCounts(usage, GROUP_WAITS.empty_table(), pa.Table.from_pylist(progress, PROGRESS))
 
 
+def sharing_of(tables: Tables, conf: Conf, output: str) -> Sharing:
+    return Sharing(tables, tables.read("control"), conf, TableExchange(conf, output, output, None))
+
+
 def limit_on(tables: Tables, broker: str) -> int:
     """The limit of gold for publishes that a broker has which hears of everything now."""
     told = [row for row in tables.read("control").to_pylist() if (row["kind"], row["name"]) == ("limit", "gold")]
@@ -144,7 +150,7 @@ def test_a_changed_quota_is_the_ceiling_of_brokers_to_come_and_nobody_else_has_i
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
     tables = Tables(output)
-    sharing = Sharing(tables, conf, output, output, None)
+    sharing = sharing_of(tables, conf, output)
     sharing.begin(START)
     for batch, broker in enumerate(("b1", "b2", "b1", "b2")):
         sharing(used_by(broker, int(START.timestamp()) + batch), "query", batch)
@@ -163,13 +169,13 @@ def test_a_group_that_is_made_later_has_its_quota_as_a_ceiling_too_and_each_is_t
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
     tables = Tables(output)
-    sharing = Sharing(tables, conf, output, output, None)
+    sharing = sharing_of(tables, conf, output)
     sharing.begin(START)
     store = sharing.tables.config
     late = ResourceGroup(9, "late", (7, None, None, None), shard=0, version=store.read().version + 1)
     assert store.write([late], store.read().version)
     sharing.begin(START)
-    Sharing(tables, conf, output, output, None).begin(START)
+    sharing_of(tables, conf, output).begin(START)
     told = [row for row in tables.read("control").to_pylist() if row["source"] == "quota" and row["scope"] == "group"]
     limits = sorted((row["name"], row["messages_per_s"]) for row in told if row["kind"] == "limit")
     assert [("gold", QUOTA), ("late", 7)] == limits
@@ -181,7 +187,7 @@ def test_an_edited_file_is_taken_in_with_the_next_batch_and_one_with_mistakes_ch
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     file, output = tmp_path / "conf" / "resource-groups.json", str(tmp_path / "out")
     tables = Tables(output)
-    sharing = Sharing(tables, conf, output, output, None)
+    sharing = sharing_of(tables, conf, output)
     sharing.begin(START)
     edits = [
         file.read_text(),
@@ -214,7 +220,7 @@ def test_a_broker_that_is_a_day_ahead_takes_no_history_away_and_is_told_of_once(
 ) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
-    sharing = Sharing(Tables(output), conf, output, output, None)
+    sharing = sharing_of(Tables(output), conf, output)
     now = int(datetime.now(UTC).timestamp())
     for batch in range(5):
         sharing(used_by("b1", now - 10 + batch), "query", batch)

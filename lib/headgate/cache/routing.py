@@ -4,21 +4,24 @@ Keys are slots, a fixed number of them, so that what conf files say, and time, c
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.parsed import whole_rows
-from headgate.cache.schemas import ROWS
+from headgate.cache.parse import parse_cache_events
+from headgate.cache.schemas import INPUT
 from headgate.cache.state import NEVER, Change
 from headgate.cache.watermark import Time
+from headgate.conf import InputSettings
+from headgate.rows.batches import parsed
+from headgate.rows.traffic import Parsed
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
 from headgate.throttle.connection_slots import SLOTS
 from headgate.throttle.routing import DEAD_LETTER_KEY, blocks_by_key, packed
-from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.slots import place_of, slot_keys
 
 CONF = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
@@ -26,11 +29,15 @@ CONF = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
 TIME = pa.schema([("at_us", pa.int64()), ("finish", pa.bool_())])
 
 
-def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.cache_parse) in; a block of ROWS a key, and rows that have no place in the order, out."""
-    for rows in whole_rows(batches):
-        is_bad = rows["defect"].is_valid()
-        yield packed([*_letters(rows.filter(is_bad)), *_rows(rows.filter(pc.invert(is_bad)))])
+def pack_input(format_: str, settings: InputSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of an input (rows.batches.parsed) to PACKED."""
+    return pack_rows(parsed(partial(parse_cache_events, settings=settings), format_, INPUT, batches))
+
+
+def pack_rows(parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
+    """A block of ROWS a key, and rows that have no place in the order."""
+    for rows, dead_letters in parts:
+        yield packed([*_letters(dead_letters), *_rows(rows)])
 
 
 def pack_control(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,10 +67,9 @@ def time_in(time: pa.Table) -> Time:
     return Time(at_us, finish == at_us)
 
 
-def _letters(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
-    if len(rows):
-        letters = rows.select(["defect", "raw", "source", "offset"]).rename_columns(DEAD_LETTERS.names)
-        yield DEAD_LETTER_KEY, "dead_letters", encode(letters.cast(DEAD_LETTERS))
+def _letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if len(letters):
+        yield DEAD_LETTER_KEY, "dead_letters", encode(letters)
 
 
 def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
@@ -71,4 +77,4 @@ def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
         return
     brokers, codes = encoded(rows["broker"])
     slots = np.array([place_of(broker) % SLOTS for broker in brokers.to_pylist()], np.int64)[codes]
-    yield from blocks_by_key(rows.select(ROWS.names).cast(ROWS), slot_keys(SLOTS), slots, "rows")
+    yield from blocks_by_key(rows, slot_keys(SLOTS), slots, "rows")

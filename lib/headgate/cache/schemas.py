@@ -7,9 +7,6 @@ from headgate.core.cache.reasons import Cause
 
 COUNTS_BY_NAME = pa.map_(pa.string(), pa.int64())
 
-COLUMNS = ("event_time", "seq", "broker", "topic", "kind", "cursor", "ledger", "entry", "count", "sizes", "conf")
-"""What a cache event has (entry-cache 2)."""
-
 EVENTS = pa.schema(
     [
         ("event_time", TIMESTAMP),
@@ -26,6 +23,8 @@ EVENTS = pa.schema(
     ]
 )
 """Cache events in a table; conf is a JSON object."""
+INPUT = EVENTS.set(0, pa.field("event_time", pa.string()))
+"""What a cache event has in an input, with its type in JSON (entry-cache 2)."""
 
 _OF_ROWS = ("seq", "kind", "topic", "cursor", "ledger", "entry", "count", "sizes", "conf", "broker")
 ROWS = pa.schema(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
-from headgate.cache.schemas import COLUMNS, EVENTS
+from headgate.cache.schemas import EVENTS
 from headgate.core.cache.workload import Sizes, generate
 from headgate.trace.spec import DEFAULT_START
 from headgate.trace.write import MTIME_STEP_NS, new_folder
@@ -83,7 +83,7 @@ def _write(path: Path, rows: pa.Table, file_format: str) -> None:
         if file_format == "json":
             file.writelines(f"{json.dumps(_plain(row), separators=(',', ':'))}\n" for row in _texts(rows))
             return
-        lines = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        lines = csv.DictWriter(file, EVENTS.names, lineterminator="\n")
         lines.writeheader()
         lines.writerows(row | {"sizes": row["sizes"] and json.dumps(row["sizes"])} for row in _texts(rows))
 

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.blocks import gather
 from headgate.throttle.schemas import BATCHES, PROGRESS
-from headgate.throttle.tables import OUTPUT_TABLES, Tables
+from headgate.throttle.tables import OUTPUT_TABLES
 
 OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}
 KINDS = {**OUTPUT_TABLES, **OF_GROUPS, "progress": PROGRESS}
@@ -47,6 +48,12 @@ class GroupCounts:
     leaves: pa.Table = field(default_factory=GROUP_LEAVES.empty_table)
 
 
+class Appends(Protocol):
+    """Takes the rows of a table, once for each transaction (application, version); whether it took any."""
+
+    def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool: ...
+
+
 class BatchWriter:
     """Exactly once: each table takes a batch in one transaction (application, batch id).
 
@@ -60,7 +67,7 @@ class BatchWriter:
 
     def __init__(
         self,
-        tables: Tables,
+        tables: Appends,
         on_batch: Callable[[BatchResult], None],
         share: Callable[[GroupCounts, str, int], None] | None = None,
         count: Callable[[int, Mapping[str, pa.Table]], None] | None = None,

@@ -4,63 +4,57 @@ import logging
 import time
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import Conf, ResourceGroups
+from headgate.conf import Conf
 from headgate.core.quota.groups import RatePair, TrafficClass
-from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.batches import GroupCounts
+from headgate.engines.exchange import JobExchange
 from headgate.errors import TableError
 from headgate.metrics import QuotaFigures
 from headgate.quota.control_rows import ControlRows, LimitKey
-from headgate.quota.delta import opened
-from headgate.quota.groups_file import GroupsFile
-from headgate.quota.import_conf import Imported, import_groups
 from headgate.quota.loop import QuotaLoop
-from headgate.quota.loop_state import LoopStateStore
-from headgate.quota.schemas import QUOTA_STATE
-from headgate.quota.share_courses import QuotaCourse, quota_courses
-from headgate.quota.tables import Locations, QuotaTables
-from headgate.quota.usage_query import UsageTables
+from headgate.quota.share_courses import QuotaCourse
 from headgate.throttle.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
-from headgate.throttle.tables import Tables
 
 LOG = logging.getLogger(__name__)
-SHOWN_EPOCHS = 600
+
+
+class ControlSink(Protocol):
+    """Takes control rows for the operator; each transaction once."""
+
+    def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None: ...
 
 
 class Sharing:
     """Counts of a batch become usage that all brokers read, and what they all used becomes limits of the next batch.
 
-    A batch is measured once, however often it is run (`quota_state`); limits come back as rows of `control`, which hold
-    from the job's clock on. Raises ConfError for settings that lack something, TableError where the job's own tables
-    cannot be written; troubles of shared tables stop nothing (resource-groups 10).
+    A batch is measured once, however often it is run (`JobExchange.has`); limits come back as rows of `control`, which
+    hold from the job's clock on. Raises ConfError for settings that lack something, TableError where the job's own
+    tables cannot be written; troubles of shared tables stop nothing (resource-groups 10).
 
-    shared: the output under which the tables are that all jobs know. broker: the one that the job is for, None: all.
-    enforces: whether the operator's state can hold limits of groups; if not, the log says so once it would have to.
+    told: the rows of the table `control` so far. enforces: whether the operator's state can hold limits of groups; if
+    not, the log says so once it would have to.
     """
 
-    def __init__(self, tables: Tables, conf: Conf, shared: str, own: str, broker: str | None) -> None:
-        self._settings = settings = settings_of(conf, shared, broker)
-        self._shared, self._broker = shared, broker
-        self._control = tables
+    def __init__(self, control: ControlSink, told: pa.Table, conf: Conf, exchange: JobExchange) -> None:
+        self._settings = settings = exchange.settings
+        self._broker = exchange.broker
+        self._control = control
+        self._exchange_of_job = exchange
         is_offered = conf.settings.operator.traffic == "offered"
         self.meter = settings.meter_parameters(demand_visible=is_offered)
-        self.tables = QuotaTables(Locations.of(shared, settings), settings)
-        self._state = opened(f"{own}/quota_state", QUOTA_STATE, settings.epoch_ms)
+        self.tables = exchange.tables
         self.enforces = True
         self._ahead: frozenset[str] = frozenset()
-        self.warnings = self._import(conf.resource_groups).warnings
-        self._file = GroupsFile(conf.groups_file, conf.resource_groups)
-        self._ceilings = ceilings_in(tables.read("control"))
-        self._store = LoopStateStore(self._state)
+        self.warnings = exchange.warnings
+        self._ceilings = ceilings_in(told)
         self._loop = QuotaLoop(
-            self.tables, settings, demand_visible=is_offered, broker=broker, state=self._store.load()
+            self.tables, settings, demand_visible=is_offered, broker=exchange.broker, state=exchange.load()
         )
 
     @property
@@ -87,14 +81,14 @@ class Sharing:
         progress = self._of_own(counts.progress)
         clock_ms = max([0, *progress.values()])
         self._tell_of_clocks_ahead(self._of_own(counts.progress.filter(pc.greater(counts.progress["rows"], 0))))
-        if not self._store.has(query_id, batch_id):
+        if not self._exchange_of_job.has(query_id, batch_id):
             self._loop.measure(counts.usage, counts.waits, progress, clock_ms, _wall_ms(), counts.leaves)
-            self._store.save(self._loop.state(), query_id, batch_id)
+            self._exchange_of_job.save(self._loop.state, query_id, batch_id)
         self._exchange(clock_ms)
 
     def _of_own(self, progress: pa.Table) -> dict[str, int]:
         """How far time has come on the brokers that the job is for, in ms; the loop's own never goes back."""
-        newest = progress.group_by("broker").aggregate([("event_time_us", "max")])
+        newest = progress.group_by("broker", use_threads=False).aggregate([("event_time_us", "max")])
         times = zip(newest["broker"].to_pylist(), newest["event_time_us_max"].to_pylist(), strict=True)
         return {broker: time_us // 1000 for broker, time_us in times if self._broker in {None, broker}}
 
@@ -117,6 +111,7 @@ class Sharing:
     def end(self) -> None:
         """Others are told that this job's brokers use nothing any more."""
         self._loop.close()
+        self._exchange_of_job.end()
 
     def figures(self) -> QuotaFigures:
         """How the sharing stands after a batch, for its metrics."""
@@ -125,32 +120,12 @@ class Sharing:
     def courses(self) -> list[QuotaCourse]:
         """How the shares of quotas went of late; none where the tables do not say."""
         try:
-            return quota_courses(UsageTables(self._shared, self._settings), SHOWN_EPOCHS) if self.is_in_use else []
+            return self._exchange_of_job.courses() if self.is_in_use else []
         except TableError:
             return []
 
-    def _follow_file(self) -> None:
-        """Bring an edit of resource-groups.json into the tables, as at a start."""
-        groups = self._file.edited()
-        if groups is None:
-            return
-        try:
-            imported = self._import(groups)
-        except TableError as error:
-            LOG.warning("resource-groups.json was edited and is not taken in yet: %s", error)
-            self._file.forget()
-            return
-        for warning in (
-            f"resource-groups.json was edited, rows of groups and attachments changed: {imported.rows}",
-            *imported.warnings,
-        ):
-            LOG.warning(warning)
-
-    def _import(self, groups: ResourceGroups) -> Imported:
-        return import_groups(self.tables.config, groups, self._settings, self._state)
-
     def _exchange(self, clock_ms: int) -> None:
-        self._follow_file()
+        self._exchange_of_job.follow()
         rows = self._loop.exchange(clock_ms, _wall_ms())
         if self.shares and not self.enforces:
             self.enforces = True
@@ -184,25 +159,6 @@ class Sharing:
             if at.get((group, traffic_class)) and (broker, group, traffic_class) not in telling
         ]
         return [row | {"seq": seq} for seq, row in enumerate(rows + again)]
-
-
-def settings_of(conf: Conf, shared: str, broker: str | None) -> QuotaSettings:
-    """The settings of conf; a job of one broker finds the others under `shared` where they name no tables.
-
-    With resourceGroupBrokerCount and no usage table it goes without (resource-groups 10).
-    """
-    settings = conf.quota
-    if broker is None or (settings.broker_count is not None and settings.usage_table is None):
-        return settings
-    places = Locations.of(shared, settings)
-    return replace(
-        settings,
-        group_table=places.groups,
-        attachment_table=places.attachments,
-        member_table=places.members,
-        usage_table=places.usage,
-        limit_table=places.limits,
-    )
 
 
 def ceilings_in(control: pa.Table) -> dict[tuple[str, int], RatePair]:

@@ -3,15 +3,13 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.conf import InputSettings
 from headgate.metrics.series import COUNTER, Count, OfTable, Series, counter
-from headgate.throttle.faults import faults_of
+from headgate.rows.kinds import JUDGED
 from headgate.throttle.schemas import DISPATCH_LEVELS
 
 NS_PER_S = 1_000_000_000
 ROW, FILE, CONTROL = "row", "file", "control"
-COLUMNS = tuple(dict.fromkeys(fault.column for fault in faults_of(InputSettings())))
-REASONS = (*COLUMNS, ROW, FILE, CONTROL)
+REASONS = (*JUDGED, ROW, FILE, CONTROL)
 """Classes of dead letters: the first column at fault; no row at all; a file that lacks rows; a row of `control`."""
 CLASSES = ("Publish", "Dispatch")
 """Pulsar's names of the classes of traffic, by number. resource-groups 15"""
@@ -39,7 +37,7 @@ _DEAD_LETTERS = Series(
 
 def _with_reason_class(letters: pa.Table) -> pa.Table:
     first = pc.struct_field(pc.extract_regex(letters["reason"], r"(?s)^(?P<column>[a-z_]+):.*$"), "column")
-    of_row = pc.if_else(pc.is_in(first, pa.array(COLUMNS)), first, ROW)
+    of_row = pc.if_else(pc.is_in(first, pa.array(JUDGED)), first, ROW)
     of_input = pc.if_else(pc.is_null(letters["raw"]), FILE, of_row)
     is_control = pc.fill_null(pc.equal(letters["source"], CONTROL), fill_value=False)
     return pa.table({"class": pc.if_else(is_control, CONTROL, of_input)})

@@ -1,8 +1,7 @@
 """Which key a connection belongs to: slots, so that many connections are one call. No engine: Arrow in, Arrow out."""
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,41 +9,33 @@ import pyarrow.compute as pc
 from headgate.core.kernels.domain_types import Ints
 from headgate.core.protocol.router import broker_of
 from headgate.protocol.marks import COLUMNS, connection_name
+from headgate.protocol.parse import parse_inputs
 from headgate.protocol.schemas import INPUTS, TIME
+from headgate.rows.batches import parsed
+from headgate.rows.traffic import Parsed
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
 from headgate.throttle.connection_slots import SLOTS, slots_of_marks, slots_of_names
 from headgate.throttle.routing import blocks_by_key, packed
-from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.slots import slot_keys
 
-UNPARSED = "the value is no JSON object of the protocol's inputs"
 
-
-def pack_inputs(
-    until_ms: int, batches: Iterator[pa.RecordBatch], *, by_broker: bool = False
+def pack_input(
+    format_: str, until_ms: int, batches: Iterable[pa.RecordBatch], *, by_broker: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """INPUTS with `raw`, a text where a row could not be read: blocks of `inputs`, `time`, `dead_letters` by slot.
+    """Rows of an input (rows.batches.parsed) to blocks, as `pack_inputs` makes them."""
+    return pack_inputs(parsed(partial(parse_inputs, until_ms=until_ms), format_, INPUTS, batches), by_broker=by_broker)
 
-    Rows from `until_ms` on are dead letters: one that is dated ahead would make all that follow late.
+
+def pack_inputs(parts: Iterable[Parsed], *, by_broker: bool = False) -> Iterator[pa.RecordBatch]:
+    """Blocks of `inputs`, `time`, `dead_letters` by slot.
+
     by_broker: the connections of a broker, whose names are the same up to their first slash, have one slot.
     """
-    for batch in batches:
-        rows = pa.Table.from_batches([batch])
-        is_text = rows["raw"].is_valid()
-        is_ahead = pc.greater_equal(rows["at_ms"], until_ms).fill_null(False)
-        letters = [(UNPARSED, raw) for raw in rows.filter(is_text)["raw"].to_pylist()]
-        ahead = rows.filter(pc.and_not(is_ahead, is_text)).select(INPUTS.names).to_pylist()
-        letters += [(f"bad_time: got {row['at_ms']}, allowed is up to {until_ms - 1}", written(row)) for row in ahead]
-        good = rows.filter(pc.invert(pc.or_(is_text, is_ahead))).select(INPUTS.names).cast(INPUTS)
-        slots = _slots(good["connection"].fill_null(""), by_broker=by_broker)
-        by_slot = blocks_by_key(good, slot_keys(SLOTS), slots, "inputs")
-        yield packed([*_letters(letters), *_time("inputs", good["at_ms"]), *by_slot])
-
-
-def written(row: Mapping[str, Any]) -> str:
-    """A row as a dead letter shows it: what it has, as JSON."""
-    return json.dumps({name: value for name, value in row.items() if value is not None and name in INPUTS.names})
+    for rows, dead_letters in parts:
+        slots = _slots(rows["connection"].fill_null(""), by_broker=by_broker)
+        by_slot = blocks_by_key(rows, slot_keys(SLOTS), slots, "inputs")
+        yield packed([*_letters(dead_letters), *_time("inputs", rows["at_ms"]), *by_slot])
 
 
 def pack_marks(batches: Iterator[pa.RecordBatch], *, by_broker: bool = False) -> Iterator[pa.RecordBatch]:
@@ -64,10 +55,9 @@ def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield packed([(key, "time", time) for key in slot_keys(SLOTS)])
 
 
-def _letters(letters: list[tuple[str, str]]) -> Iterator[tuple[str, str, bytes]]:
-    if letters:
-        rows = [{"reason": reason, "raw": raw, "source": "inputs"} for reason, raw in letters]
-        yield slot_keys(SLOTS)[0], "dead_letters", encode(pa.Table.from_pylist(rows, DEAD_LETTERS))
+def _letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if len(letters):
+        yield slot_keys(SLOTS)[0], "dead_letters", encode(letters)
 
 
 def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:

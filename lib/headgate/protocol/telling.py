@@ -12,7 +12,7 @@ from headgate.core.protocol.outputs import BadInput, Cause, CommandKind
 from headgate.core.protocol.reasons import Reason
 from headgate.protocol.feeding import KINDS, Row
 from headgate.protocol.operations import Operations
-from headgate.protocol.routing import written
+from headgate.protocol.parse import written
 from headgate.protocol.schemas import COUNTS, DECISIONS
 from headgate.protocol.step import Result, Told
 from headgate.throttle.schemas import DEAD_LETTERS

@@ -44,20 +44,22 @@ class LimitWriter:
         if transaction is not None and self._table.has(*transaction):
             return False
         transactions = [] if transaction is None else [Transaction(*transaction)]
-        if not self._table.append_pinned(self._rows(rows), transactions, retries=COMMIT_RETRIES):
+        if not self._table.append_pinned(limit_table(rows, self._epoch_ms), transactions, retries=COMMIT_RETRIES):
             raise TableError(
                 f"the table {self._table.location} cannot be written: others always came before; try again"
             )
         return True
 
-    def _rows(self, rows: Sequence[LimitRow]) -> pa.Table:
-        flat = [
-            (
-                hour_of(row.epoch, self._epoch_ms),
-                *(row.epoch, row.broker_id, row.group_id, row.traffic_class, row.dimension),
-                *(row.outcome.limit, row.outcome.target, row.outcome.safe_share, row.outcome.demand),
-                *(row.outcome.missing, row.outcome.silent, row.outcome.report_age, str(row.outcome.reason)),
-            )
-            for row in rows
-        ]
-        return table_of(flat, LIMITS)
+
+def limit_table(rows: Sequence[LimitRow], epoch_ms: int) -> pa.Table:
+    """As rows of rg_limits."""
+    flat = [
+        (
+            hour_of(row.epoch, epoch_ms),
+            *(row.epoch, row.broker_id, row.group_id, row.traffic_class, row.dimension),
+            *(row.outcome.limit, row.outcome.target, row.outcome.safe_share, row.outcome.demand),
+            *(row.outcome.missing, row.outcome.silent, row.outcome.report_age, str(row.outcome.reason)),
+        )
+        for row in rows
+    ]
+    return table_of(flat, LIMITS)

@@ -1,6 +1,6 @@
 """The exchange among brokers without tables: one process holds all of them, and time is the loop's own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,17 +10,25 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.delta import nullable
-from headgate.quota.limits import LimitRow
+from headgate.quota.limits import LimitRow, limit_table
 from headgate.quota.members import MemberTable
-from headgate.quota.schemas import MEMBERS, USAGE
+from headgate.quota.schemas import MEMBERS, RG_LIMITS, RG_MEMBERS, RG_USAGE, USAGE
 from headgate.quota.usage_rows import SentCut, usage_table
+
+Record = Callable[[str, pa.Table], None]
+"""Hears of the rows of every append: the name of the table that they would be in, and the rows."""
+
+
+def no_record(name: str, rows: pa.Table) -> None:
+    """Nobody keeps rows."""
 
 
 class MemoryRows:
     """Rows with a version, as members.RowTable wants them; its one writer has always seen all."""
 
-    def __init__(self, schema: pa.Schema, location: str) -> None:
+    def __init__(self, schema: pa.Schema, location: str, record: Record = no_record) -> None:
         self.location = location
+        self._record = record
         self._rows: pa.Table = nullable(schema).empty_table()
         self._version = 0
 
@@ -36,6 +44,7 @@ class MemoryRows:
         """Append; nobody ever came before."""
         self._rows = pa.concat_tables([self._rows, rows.cast(self._rows.schema)])
         self._version += 1
+        self._record(self.location, rows)
         return True
 
 
@@ -65,7 +74,8 @@ class MemoryRead:
 class MemoryUsage:
     """Every cut is handed out once, in the order of its append, `delay_ms` after it or later."""
 
-    def __init__(self, epoch_ms: int, delay_ms: int) -> None:
+    def __init__(self, epoch_ms: int, delay_ms: int, record: Record = no_record) -> None:
+        self._record = record
         self._epoch_ms = epoch_ms
         self._delay_ms = at_least(0, delay_ms, "delay_ms")
         self._waiting: list[tuple[int, pa.Table]] = []
@@ -73,7 +83,9 @@ class MemoryUsage:
     def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool:
         """Take the cuts of one instant in, from which on they count."""
         if sent:
-            self._waiting.append((sent[0].publish_time_ms, usage_table(sent, shards, self._epoch_ms)))
+            rows = usage_table(sent, shards, self._epoch_ms)
+            self._waiting.append((sent[0].publish_time_ms, rows))
+            self._record(RG_USAGE.name, rows)
         return True
 
     def read(self, now_ms: int) -> MemoryRead:
@@ -87,25 +99,34 @@ class MemoryUsage:
         return USAGE.empty_table()
 
 
-class NoLimitLog:
+class MemoryLimits:
     """Limits that changed are known to the loop that decided them."""
+
+    def __init__(self, epoch_ms: int, record: Record = no_record) -> None:
+        self._epoch_ms = epoch_ms
+        self._record = record
 
     def append(self, rows: Sequence[LimitRow], transaction: tuple[str, int] | None = None) -> bool:  # noqa: ARG002
         """Keep nothing."""
-        return False
+        if rows and self._record is not no_record:
+            self._record(RG_LIMITS.name, limit_table(rows, self._epoch_ms))
+        return bool(rows)
 
 
 class MemoryExchange:
     """All that a `QuotaLoop` exchanges rows by, for one loop that has all brokers (quota.exchange.Exchange).
 
     tables: groups and attachments, for good. delay_ms: how long after its append a usage row can be read, >= 0.
+    record: hears of the rows that tables would have.
     """
 
-    def __init__(self, tables: ConfigTables, settings: QuotaSettings, delay_ms: int) -> None:
+    def __init__(
+        self, tables: ConfigTables, settings: QuotaSettings, delay_ms: int, record: Record = no_record
+    ) -> None:
         self.config = FixedConfig(tables)
-        self.members = MemberTable(MemoryRows(MEMBERS, "members"))
-        self.usage = MemoryUsage(settings.epoch_ms, delay_ms)
-        self.limits = NoLimitLog()
+        self.members = MemberTable(MemoryRows(MEMBERS, RG_MEMBERS.name, record))
+        self.usage = MemoryUsage(settings.epoch_ms, delay_ms, record)
+        self.limits = MemoryLimits(settings.epoch_ms, record)
 
     def usage_reader(self) -> MemoryUsage:
         """The one reader."""

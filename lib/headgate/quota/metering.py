@@ -90,7 +90,8 @@ class Metering:
             broker = self.brokers.get(name)
             if broker is not None and group in ids:
                 key = (ids[group], traffic_class)
-                broker.know(key, self._limits.get((name, group, traffic_class), UNLIMITED))
+                if not broker.knows(key):
+                    broker.know(key, self._limits.get((name, group, traffic_class), UNLIMITED))
                 yield broker, key, tuple(values)
 
     def _put(self, broker: OwnBroker, cuts: list[MeasuredCut]) -> None:

@@ -38,6 +38,10 @@ class OwnBroker:
         self.sender = None
         self.meter.restart()
 
+    def knows(self, key: UsageKey) -> bool:
+        """Whether it is counted already."""
+        return key in self._keys
+
     def know(self, key: UsageKey, limit: RatePair) -> None:
         """Something of `key` is to be counted. limit: what has bound it all along, for its first row to say so."""
         if key not in self._keys:

@@ -148,11 +148,12 @@ class Readback:
         for row in rows:
             published_ms = row.publish_time_ms if is_count(row.publish_time_ms) else clock_ms
             at_ms = min(max(published_ms, self._read_ms), clock_ms)
-            left = self._keys_of(row.broker_id) if row.is_leave_all else ()
+            is_leave_all = row.is_leave_all
+            left = self._keys_of(row.broker_id) if is_leave_all else ()
             if self.usage_map.receive(row, at_ms) is None:
                 for key in left:
                     self._news.expect(key, row.epoch)
-                if not (row.is_heartbeat or row.is_leave_all):
+                if not (is_leave_all or row.is_heartbeat):
                     self._note(row, early=row.kind == CutKind.EVENT and row.epoch >= current_epoch - 1)
         self.usage_map.expire(clock_ms)
 
@@ -162,7 +163,7 @@ class Readback:
 
     def _note(self, row: UsageRow, *, early: bool) -> None:
         """What the row makes due."""
-        idle = not row.is_leave and row.usage().idle
+        idle = not row.is_leave and row.is_idle
         self._news.accepted(row, idle=idle, early=early)
         entry = self.usage_map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
         if entry is not None and entry.idle_since is not None:

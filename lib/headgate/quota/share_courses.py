@@ -3,13 +3,20 @@
 From `rg_usage`, whose rows say both.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from headgate.core.quota.groups import Dimension, TrafficClass
-from headgate.quota.usage_query import UsageTables
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.groups import HEARTBEAT_GROUP, Dimension, TrafficClass
+from headgate.errors import TableError
+from headgate.quota.members import MemberTable
+from headgate.quota.usage_query import LOOK_BACK, courses_of, report_of
 from headgate.quota.usage_series import LIMIT, Series, series_of, total_of
 
 if TYPE_CHECKING:
@@ -54,7 +61,61 @@ class QuotaCourse:
         return sum(known) / len(known) / self.quota if known else 0.0
 
 
-def quota_courses(tables: UsageTables, epochs: int) -> list[QuotaCourse]:
+class ReportSource(Protocol):
+    """Where rows of rg_usage come from: usage_query.UsageTables, or RecentUsage without any table."""
+
+    @property
+    def epoch_ms(self) -> int: ...
+    @property
+    def group_names(self) -> Mapping[int, str]: ...
+    def config(self) -> ConfigTables: ...
+    def newest_epoch(self) -> int: ...
+    def broker_names(self) -> dict[int, str]: ...
+    def courses(
+        self, epoch: int, epochs: int, groups: Collection[int]
+    ) -> "dict[tuple[int, int, int], list[Report]]": ...
+
+
+class RecentUsage:
+    """The rows of the newest epochs, at most about as many as are asked for. config: never changes."""
+
+    def __init__(self, config: ConfigTables, members: MemberTable, epoch_ms: int, epochs: int) -> None:
+        self.epoch_ms = epoch_ms
+        self.group_names = {group.group_id: group.name for group in config.groups.values()}
+        self._config, self._members = config, members
+        self._kept_epochs = LOOK_BACK * epochs
+        self._parts: deque[tuple[int, pa.Table]] = deque()
+
+    def take(self, rows: pa.Table) -> None:
+        """Rows of rg_usage, not empty."""
+        self._parts.append((pc.max(rows["epoch"]).as_py(), rows))
+        while self._parts[0][0] <= self._parts[-1][0] - self._kept_epochs:
+            self._parts.popleft()
+
+    def config(self) -> ConfigTables:
+        """As it was given."""
+        return self._config
+
+    def newest_epoch(self) -> int:
+        """Of any row. Raises TableError without any."""
+        if not self._parts:
+            raise TableError("no broker has reported usage of a group yet")
+        return max(epoch for epoch, _ in self._parts)
+
+    def broker_names(self) -> dict[int, str]:
+        """The names of all brokers that ever were members, by id."""
+        return {broker_id: row.name for broker_id, row in self._members.read().items()}
+
+    def courses(self, epoch: int, epochs: int, groups: Collection[int]) -> "dict[tuple[int, int, int], list[Report]]":
+        """As of `UsageTables`."""
+        rows = pa.concat_tables(rows for _, rows in self._parts)
+        first = epoch - LOOK_BACK * epochs + 1
+        wanted = pc.is_in(rows["group_id"], pa.array([HEARTBEAT_GROUP, *groups], rows["group_id"].type))
+        in_window = pc.and_(pc.greater_equal(rows["epoch"], first), pc.less_equal(rows["epoch"], epoch))
+        return courses_of(map(report_of, rows.filter(pc.and_(wanted, in_window)).to_pylist()))
+
+
+def quota_courses(tables: ReportSource, epochs: int) -> list[QuotaCourse]:
     """Quotas that were used in the newest epochs, at most so many; the fullest first.
 
     Of a group with two quotas it is the fuller one. Raises TableError as `UsageTables` does.

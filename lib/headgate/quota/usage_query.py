@@ -139,15 +139,7 @@ class UsageTables:
         if not groups:
             return {}
         where = f"{self._window(epoch, epochs)} AND group_id IN ({_listed([HEARTBEAT_GROUP, *groups])})"
-        rows = map(_report, rows_of(self.usage, f"SELECT {_REPORT} FROM t WHERE {where}"))  # noqa: S608  numbers
-        courses: dict[tuple[int, int, int], list[Report]] = defaultdict(list)
-        heartbeats: dict[int, list[Report]] = defaultdict(list)
-        for row in rows:
-            if row.group_id == HEARTBEAT_GROUP:
-                heartbeats[row.broker_id].append(row)
-            else:
-                courses[row.broker_id, row.group_id, row.traffic_class].append(row)
-        return {key: [*course, *heartbeats[key[0]]] for key, course in courses.items()}
+        return courses_of(map(report_of, rows_of(self.usage, f"SELECT {_REPORT} FROM t WHERE {where}")))  # noqa: S608
 
     def _hours(self) -> list[int]:
         with told(self.usage, "read"):
@@ -183,7 +175,7 @@ class UsageTables:
         # A leave of everything shares its key with heartbeats, and must not be hidden by a later one.
         key = ("broker_id", "group_id", "class", "(group_id = 0 AND kind = 2)")
         sql = newest(_REPORT, key, "incarnation DESC, epoch DESC, seq DESC", self._window(epoch, epochs))
-        reports = [_report(row) for row in rows_of(self.usage, sql)]
+        reports = [report_of(row) for row in rows_of(self.usage, sql)]
         if not reports:
             first, last = (_instant(one * self.epoch_ms) for one in self._span())
             raise TableError(
@@ -244,7 +236,21 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(set(numbers))))
 
 
-def _report(row: Mapping[str, Any]) -> Report:
+def courses_of(rows: Iterable[Report]) -> dict[tuple[int, int, int], list[Report]]:
+    """Rows by broker, group and class; each with the broker's heartbeats."""
+    courses: dict[tuple[int, int, int], list[Report]] = defaultdict(list)
+    heartbeats: dict[int, list[Report]] = defaultdict(list)
+    for row in rows:
+        if row.group_id == HEARTBEAT_GROUP:
+            heartbeats[row.broker_id].append(row)
+        else:
+            courses[row.broker_id, row.group_id, row.traffic_class].append(row)
+    return {key: [*course, *heartbeats[key[0]]] for key, course in courses.items()}
+
+
+def report_of(row: Mapping[str, Any]) -> Report:
+    """A row of rg_usage."""
+
     def pair(stem: str) -> tuple[Any, Any]:
         return row[f"{stem}_msgs"], row[f"{stem}_bytes"]
 

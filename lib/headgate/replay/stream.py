@@ -2,19 +2,23 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from headgate.conf import InputSettings
 from headgate.replay.plan import Keys, Plan
 from headgate.replay.run import KeyRun, Trace
-from headgate.throttle.blocks import decode, encode
+from headgate.rows.batches import parsed
+from headgate.rows.kinds import INPUT, PUBLISH
+from headgate.rows.traffic import Parsed, parse_traffic
+from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
-from headgate.throttle.faults import Fault
-from headgate.throttle.routing import Routing, pack
-from headgate.throttle.schemas import EVENTS, TRAFFIC
+from headgate.throttle.schemas import EVENTS
 from headgate.throttle.step import Engine
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])
@@ -23,25 +27,28 @@ KEYED = pa.schema([("conf", pa.int32()), ("key", pa.string()), *EVENTS])
 """A row of traffic on its way to one plan, by its number."""
 REPLAYED = pa.schema([("conf", pa.int32()), ("kind", pa.string()), ("block", pa.binary())])
 """Rows of a kind that came out of one plan (run.Emit), as a block."""
-LEFT_OUT = tuple(kind for kind in TRAFFIC if kind != "events")
-"""Kinds of blocks that are replayed under no plan."""
-_WHOLE = Routing(slots=1)
 
 
-def route(
-    plans: Sequence[Plan], faults: Sequence[Fault], batches: Iterable[pa.RecordBatch]
+def route_input(
+    format_: str, settings: InputSettings, plans: Sequence[Plan], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.parse) to ROUTED. What is wrong with a row, and where it stood, is said as in a live job."""
+    """Rows of an input (rows.batches.parsed) to ROUTED. Dead letters are those of a live job."""
+    return route(plans, parsed(partial(parse_traffic, settings=settings), format_, INPUT, batches))
+
+
+def route(plans: Sequence[Plan], parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
+    """What became of raw rows to ROUTED; rows of other kinds than publishes have no key."""
     keys = [Keys(plan) for plan in plans]
-    for packed in pack(_WHOLE, faults, iter(batches)):
-        for kind, block in zip(packed["kind"].to_pylist(), packed["block"].to_pylist(), strict=True):
-            if kind == "events":
-                yield from _routed(keys, decode(block)).to_batches()
-            elif kind in LEFT_OUT:
-                yield from _left_out(decode(block)).to_batches()
-            elif kind == "dead_letters":
-                letters = [{"letter": json.dumps(letter)} for letter in decode(block).to_pylist()]
-                yield from pa.Table.from_pylist(letters, ROUTED).to_batches()
+    for rows, dead_letters in parts:
+        is_publish = pc.equal(rows["kind"], PUBLISH.name)
+        publishes, others = rows.filter(is_publish), rows.filter(pc.invert(is_publish))
+        if len(publishes):
+            yield from _routed(keys, publishes.select(EVENTS.names).cast(EVENTS)).to_batches()
+        if len(others):
+            yield from _left_out(others).to_batches()
+        if len(dead_letters):
+            letters = [{"letter": json.dumps(letter)} for letter in dead_letters.to_pylist()]
+            yield from pa.Table.from_pylist(letters, ROUTED).to_batches()
 
 
 def _routed(keys: Sequence[Keys], events: pa.Table) -> pa.Table:

@@ -5,16 +5,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from headgate.throttle.names import tenant_of
-from headgate.throttle.tables import Tables
+from headgate.throttle.sums import Summed, Sums
 
-_USAGE = (
-    "SELECT topic, sum(publishes), sum(throttled_publishes), sum(throttled_ns), sum(delayed_publishes), "
-    "sum(failed_publishes) FROM topic_usage GROUP BY topic"
-)
-_MARKS = (
-    "SELECT topic, scope, limiter, count(*) AS marks FROM marks WHERE action = 'mark' AND topic IS NOT NULL "
-    "GROUP BY topic, scope, limiter"
-)
+_COUNTS = ("publishes", "throttled_publishes", "throttled_ns", "delayed_publishes", "failed_publishes", "delay_ns")
+USAGE = Sums("topic_usage", ("topic",), _COUNTS)
+MARKS = Sums("marks", ("topic", "scope", "limiter"), where=(("action", ("mark",)),))
 
 
 @dataclass(frozen=True)
@@ -22,7 +17,8 @@ class Throttled:
     """A tenant or topic.
 
     throttled_ns: of all its topics together. blame: the limiter with most of its marks, and its share of them.
-    delayed, failed: publishes that were let in later, or given up; None in admitted traffic.
+    delayed, failed: publishes that were let in later, or given up; delay_ns: how much later, summed over the delayed.
+    None in admitted traffic.
     """
 
     name: str
@@ -32,27 +28,28 @@ class Throttled:
     blame: str
     delayed: int | None = None
     failed: int | None = None
+    delay_ns: int | None = None
 
 
-def throttled_by_topic(tables: Tables) -> list[Throttled]:
+def throttled_by_topic(tables: Summed) -> list[Throttled]:
     """All topics, most throttled publishes first."""
     return _ranked(tables, lambda topic: topic)
 
 
-def throttled_by_tenant(tables: Tables) -> list[Throttled]:
+def throttled_by_tenant(tables: Summed) -> list[Throttled]:
     """All tenants, most throttled publishes first."""
     return _ranked(tables, tenant_of)
 
 
-def _ranked(tables: Tables, name_of: Callable[[str], str]) -> list[Throttled]:
+def _ranked(tables: Summed, name_of: Callable[[str], str]) -> list[Throttled]:
     sums: dict[str, list[int | None]] = {}
-    for topic, *counts in zip(*tables.sums(_USAGE).to_pydict().values(), strict=True):
+    for topic, *counts in zip(*tables.totals(USAGE).select(["topic", *_COUNTS]).to_pydict().values(), strict=True):
         name = name_of(topic)
         sums[name] = [_total(pair) for pair in zip(sums[name], counts, strict=True)] if name in sums else counts
     blame = _blame(tables, name_of)
     ranked = [
-        Throttled(name, publishes or 0, throttled or 0, throttled_ns or 0, blame.get(name, "none"), delayed, failed)
-        for name, (publishes, throttled, throttled_ns, delayed, failed) in sums.items()
+        Throttled(name, publishes or 0, throttled or 0, throttled_ns or 0, blame.get(name, "none"), *of_offered)
+        for name, (publishes, throttled, throttled_ns, *of_offered) in sums.items()
     ]
     return sorted(ranked, key=lambda row: (-row.throttled_publishes, -row.throttled_ns, row.name))
 
@@ -62,11 +59,12 @@ def _total(counts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _blame(tables: Tables, name_of: Callable[[str], str]) -> dict[str, str]:
+def _blame(tables: Summed, name_of: Callable[[str], str]) -> dict[str, str]:
     by_name: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for row in tables.sums(_MARKS).to_pylist():
-        limiter = "its own limit" if row["scope"] == "topic" else f"{row['scope']} {row['limiter']}"
-        by_name[name_of(row["topic"])][limiter] += row["marks"]
+    for row in tables.totals(MARKS).to_pylist():
+        if row["topic"] is not None:
+            limiter = "its own limit" if row["scope"] == "topic" else f"{row['scope']} {row['limiter']}"
+            by_name[name_of(row["topic"])][limiter] += row["rows"]
     blame = {}
     for name, limiters in by_name.items():
         worst, marks_of_worst = max(limiters.items(), key=lambda item: (item[1], item[0]))

@@ -1,15 +1,16 @@
 """Which connections were not read for the sake of memory, whatever quotas say: counts of the table `marks`."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
-from headgate.throttle.tables import Tables
+from headgate.throttle.sums import Summed, Sums
 
-_COUNTS = (
-    "SELECT type AS condition, count(*) AS times, count(DISTINCT broker || ' ' || connection) AS connections "
-    "FROM marks WHERE action = 'mark' AND scope IN ('connection', 'io_thread') "
-    "GROUP BY type ORDER BY times DESC, condition"
+OPENED = Sums("marks", ("action",), where=(("action", ("open",)),))
+CONDITIONS = Sums(
+    "marks",
+    ("type", "broker", "connection"),
+    where=(("action", ("mark",)), ("scope", ("connection", "io_thread"))),
 )
-_OPENED = "SELECT count(*) AS opened FROM marks WHERE action = 'open'"
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,17 @@ class Held:
     connections: int
 
 
-def opened_connections(tables: Tables) -> int:
+def opened_connections(tables: Summed) -> int:
     """How many connections there were in rows of what connections do."""
-    return int(tables.sums(_OPENED)["opened"][0].as_py())
+    return sum(tables.totals(OPENED)["rows"].to_pylist())
 
 
-def held_connections(tables: Tables) -> list[Held]:
+def held_connections(tables: Summed) -> list[Held]:
     """A row for each condition that held any, most often first."""
-    return [Held(**row) for row in tables.sums(_COUNTS).to_pylist()]
+    times: dict[str, int] = defaultdict(int)
+    connections: dict[str, int] = defaultdict(int)
+    for row in tables.totals(CONDITIONS).to_pylist():
+        times[row["type"]] += row["rows"]
+        connections[row["type"]] += row["connection"] is not None
+    held = [Held(condition, count, connections[condition]) for condition, count in times.items()]
+    return sorted(held, key=lambda row: (-row.times, row.condition))

@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
+
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.schemas import DISPATCH_LEVELS
-from headgate.throttle.tables import Tables
+from headgate.throttle.sums import Summed, Sums
 
-_SUMS = (
-    "SELECT * FROM (SELECT broker, topic, subscription, sum(reads) AS reads, sum(allowed_reads) AS allowed, "
-    "sum(held_by_broker) AS by_broker, sum(held_by_topic) AS by_topic, sum(held_by_subscription) AS by_subscription, "
-    "sum(held_by_group) AS by_group, "
-    "sum(held_by_broker + held_by_topic + held_by_subscription + held_by_group) AS held "
-    "FROM dispatch_decisions GROUP BY broker, topic, subscription) WHERE held > 0 "
-    "ORDER BY held DESC, reads DESC, broker, topic, subscription"
-)
+_PLACE = ("broker", "topic", "subscription")
+_HELD_BY = tuple(f"held_by_{level}" for level in DISPATCH_LEVELS)
+READS = Sums("dispatch_decisions", _PLACE, ("reads", "allowed_reads", *_HELD_BY))
 
 
 @dataclass(frozen=True)
@@ -33,14 +30,22 @@ class HeldBack:
     level: str
 
 
-def held_back(tables: Tables, most: int) -> list[HeldBack]:
+def held_back(tables: Summed, most: int) -> list[HeldBack]:
     """Up to `most` of those that were held back at all, most reads held first."""
+    sums = tables.totals(READS)
+    held = sums[_HELD_BY[0]]
+    for name in _HELD_BY[1:]:
+        held = pc.add(held, sums[name])
+    sums = sums.append_column("held", held)
+    order = [("held", "descending"), ("reads", "descending"), *((name, "ascending") for name in _PLACE)]
+    worst = sums.filter(pc.greater(sums["held"], 0)).sort_by(order).slice(0, most)
     return [
         HeldBack(
-            **{name: row[name] for name in ("broker", "topic", "subscription", "reads", "allowed", "held")},
-            level=_level(row["subscription"], {level: row[f"by_{level}"] for level in DISPATCH_LEVELS}),
+            **{name: row[name] for name in (*_PLACE, "reads", "held")},
+            allowed=row["allowed_reads"],
+            level=_level(row["subscription"], {level: row[f"held_by_{level}"] for level in DISPATCH_LEVELS}),
         )
-        for row in tables.sums(f"{_SUMS} LIMIT {most}").to_pylist()
+        for row in worst.to_pylist()
     ]
 
 

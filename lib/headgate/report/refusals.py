@@ -1,14 +1,11 @@
 """Whose attempts to subscribe were refused: sums over the table `subscribe_decisions`."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
-from headgate.throttle.tables import Tables
+from headgate.throttle.sums import Summed, Sums
 
-_SUMS = (
-    "SELECT consumer, client, count(*) AS attempts, sum(CASE WHEN allowed THEN 0 ELSE 1 END) AS refused, "
-    "count(DISTINCT CASE WHEN allowed THEN NULL ELSE topic END) AS topics FROM subscribe_decisions "
-    "GROUP BY consumer, client ORDER BY refused DESC, attempts DESC, consumer, client"
-)
+ATTEMPTS = Sums("subscribe_decisions", ("consumer", "client", "topic", "allowed"))
 
 
 @dataclass(frozen=True)
@@ -22,6 +19,14 @@ class Refused:
     topics: int
 
 
-def refused_consumers(tables: Tables) -> list[Refused]:
+def refused_consumers(tables: Summed) -> list[Refused]:
     """All who tried, most refused first."""
-    return [Refused(**row) for row in tables.sums(_SUMS).to_pylist()]
+    attempts: dict[tuple[str, str], int] = defaultdict(int)
+    refused: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    for row in tables.totals(ATTEMPTS).to_pylist():
+        who = row["consumer"], row["client"]
+        attempts[who] += row["rows"]
+        if not row["allowed"]:
+            refused[who][row["topic"]] = row["rows"]
+    rows = [Refused(*who, count, sum(refused[who].values()), len(refused[who])) for who, count in attempts.items()]
+    return sorted(rows, key=lambda row: (-row.refused, -row.attempts, row.consumer, row.client))

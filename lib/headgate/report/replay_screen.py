@@ -3,30 +3,19 @@
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from headgate.replay.job import Replayed
 from headgate.replay.plan import EVERYTHING, Plan
 from headgate.replay.run import Trace
-from headgate.replay.tables import ReplayTables
 from headgate.report import replay_words as words
 from headgate.report.screen import Screen, empty_table, plain
 
 GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
 SHOWN_FILES = 5
-
-
-class Replayed(Protocol):
-    """What the end tells of."""
-
-    @property
-    def tables(self) -> ReplayTables: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def dead_letters(self) -> int: ...
 
 
 class ReplayScreen(Screen):
@@ -36,8 +25,11 @@ class ReplayScreen(Screen):
         super().__init__(console, "replay")
         self._began_s = time.monotonic()
 
-    def begin(self, plans: Sequence[Plan], place: str) -> None:
-        """What each folder makes of it, as far as that decides how long it takes and how far it is like a live job."""
+    def begin(self, plans: Sequence[Plan], place: str, start: str) -> None:
+        """What each folder makes of it, as far as that decides how long it takes and how far it is like a live job.
+
+        start: what is done now with the place of the input.
+        """
         for plan in plans:
             sharing = (
                 f"brokers share {len(plan.quotas())} groups, new shares hold {plan.delay_ms} ms after an epoch's end"
@@ -50,7 +42,7 @@ class ReplayScreen(Screen):
                     f"replay: conf {plan.name}: a broker-wide limit ties all groups and brokers together, so it is "
                     f"replayed as one key ({EVERYTHING}), on one core"
                 )
-        self.say(f"replay: starting Spark, reading {place}")
+        self.say(f"replay: {start} {place}")
 
     def counted(self, trace: Trace, rows: int, dead_letters: int, dispatches: int, lost: Sequence[str]) -> None:
         """What the trace holds."""
@@ -66,11 +58,11 @@ class ReplayScreen(Screen):
         if dispatches:
             self.say(f"replay: {dispatches:,} rows of kind dispatch are left out: publishes alone are replayed")
 
-    def end(self, replayed: Replayed, plans: Sequence[Plan], report: str) -> None:
-        """The confs side by side, and where the report and the rows are."""
+    def end(self, replayed: Replayed, plans: Sequence[Plan], report: str, within: str) -> None:
+        """The confs side by side, and where the report and the rows are. within: what the time told includes."""
         took_s = time.monotonic() - self._began_s
         count = replayed.rows * len(plans)
-        self.say(f"replay: {count:,} rows in {took_s:.1f} s, {count / took_s:,.0f} rows/s, with Spark's start")
+        self.say(f"replay: {count:,} rows in {took_s:.1f} s, {count / took_s:,.0f} rows/s{within}")
         offered = any(plan.rules.offered for plan in plans)
         self.table(_table(replayed.tables.query(GROUPS).to_pylist(), plans, offered=offered))
         output = replayed.tables.output

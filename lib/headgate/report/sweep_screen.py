@@ -3,55 +3,36 @@
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Protocol
 
-import pyarrow as pa
 from rich.console import Console
 
 from headgate.report import sweep_words as words
 from headgate.report.screen import Screen, empty_table
 from headgate.sizing.advice import Advice, RowOfSweep, advise, miss_ratio
-from headgate.sizing.instants import Span
+from headgate.sizing.sweep import StagedTrace
 
 TOLD_S = 5.0
 """Progress is told no more often."""
 SHOWN = 12
 
 
-class Staged(Protocol):
-    """What was read."""
-
-    @property
-    def folders(self) -> dict[str, str]: ...
-    @property
-    def span(self) -> Span: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def left_out(self) -> int: ...
-    @property
-    def bad(self) -> int: ...
-    @property
-    def lost(self) -> pa.Table: ...
-
-
 class SweepScreen(Screen):
-    """Lines of one run."""
+    """Lines of one run. job: what it is called in them."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(console, "cache_sweep")
+    def __init__(self, console: Console, job: str) -> None:
+        super().__init__(console, job)
         self._began_s = time.monotonic()
         self._runs_began_s = self._told_s = self._began_s
         self._combinations = 0
         self.about = ""
 
-    def begin(self, combinations: int, place: str, every: int) -> None:
-        """What is tried on what."""
+    def begin(self, combinations: int, place: str, every: int, start: str) -> None:
+        """What is tried on what. start: what is done now with that."""
         sample = f", on a sample of one entry in {every}" if every > 1 else ""
-        self.say(f"cache_sweep: {combinations:,} combinations{sample}; starting Spark, reading {place}")
+        self.say(f"{self._job}: {combinations:,} combinations{sample}; {start} {place}")
         self._combinations = combinations
 
-    def staged(self, trace: Staged) -> None:
+    def staged(self, trace: StagedTrace) -> None:
         """What the trace holds."""
         first, last = (datetime.fromtimestamp(at / 1e6, UTC) for at in (trace.span.first_us, trace.span.last_us))
         brokers = len(trace.folders)
@@ -59,17 +40,17 @@ class SweepScreen(Screen):
             f"{trace.rows:,} row{'s' * (trace.rows != 1)} on {brokers} broker{'s' * (brokers != 1)}, "
             f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC; {self._combinations:,} combinations."
         )
-        self.say(f"cache_sweep: {self.about}")
+        self.say(f"{self._job}: {self.about}")
         if trace.bad:
-            self.say(f"cache_sweep: warning: {trace.bad:,} rows that can change nothing are in dead_letters")
+            self.say(f"{self._job}: warning: {trace.bad:,} rows that can change nothing are in dead_letters")
         for file in trace.lost["source"].to_pylist():
             self.say(
-                f"cache_sweep: warning: {file} cannot be read to its end and is left out; dead_letters has the reason"
+                f"{self._job}: warning: {file} cannot be read to its end and is left out; dead_letters has the reason"
             )
         if trace.left_out:
             what = "1 row of kind conf is" if trace.left_out == 1 else f"{trace.left_out:,} rows of kind conf are"
-            self.say(f"cache_sweep: {what} left out: a combination holds throughout")
-        self.say("cache_sweep: the first runs wait for kernels to be compiled, if they are new")
+            self.say(f"{self._job}: {what} left out: a combination holds throughout")
+        self.say(f"{self._job}: the first runs wait for kernels to be compiled, if they are new")
         self._runs_began_s = self._told_s = time.monotonic()
 
     def ended(self, done: int, count: int) -> None:
@@ -80,14 +61,14 @@ class SweepScreen(Screen):
         self._told_s = now_s
         took_s = now_s - self._runs_began_s
         left = f", about {took_s / done * (count - done):.0f} s left" if done < count else ""
-        self.say(f"cache_sweep: {done:,} of {count:,} runs in {took_s:.0f} s{left}")
+        self.say(f"{self._job}: {done:,} of {count:,} runs in {took_s:.0f} s{left}")
 
     def end(self, rows: Sequence[RowOfSweep], report: str, output: str) -> None:
         """The best by size, the recommendation, and where the report and the rows are."""
         together = [row for row in rows if row["broker"] is None]
         advice = advise(together)
         if refused := advice.present["dead"]:
-            self.say(f"cache_sweep: warning: {refused:,} rows were refused; dead_letters has them with the reasons")
+            self.say(f"{self._job}: warning: {refused:,} rows were refused; dead_letters has them with the reasons")
         self._table(together, advice)
         self.say("")
         for line in words.recommendation(advice):

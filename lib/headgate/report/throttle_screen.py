@@ -9,13 +9,14 @@ from rich.console import Console
 
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
-from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
-from headgate.report.conditions import Held, held_connections, opened_connections
-from headgate.report.held_back import HeldBack, held_back
-from headgate.report.refusals import Refused, refused_consumers
+from headgate.report.blame import MARKS, USAGE, Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
+from headgate.report.held_back import READS, HeldBack, held_back
+from headgate.report.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.screen import Screen, empty_table, plain
-from headgate.report.unloading import Unloading, unloading
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.report.unloading import OUTCOMES, Unloading, unloading
+from headgate.throttle.sums import Summed
+from headgate.throttle.tables import SCHEMAS
 
 RECORDED_S = 86_400
 IDLE_S = 120.0
@@ -27,6 +28,8 @@ SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
+SHOWN_SUMS = (USAGE, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS)
+"""What `ThrottleScreen.results` asks for."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
@@ -94,16 +97,28 @@ class ThrottleScreen(Screen):
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
-    def end(self, tables: Tables, output: str, courses: Sequence[QuotaCourse] = (), shared: str | None = None) -> None:
+    def end(self, tables: Summed, output: str, courses: Sequence[QuotaCourse] = (), shared: str | None = None) -> None:
         """Who was throttled and by which limiter, how shares followed, where the rows are, and a query to try.
 
         shared: where the tables of groups are, if that is not the output.
         """
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
-        by_tenant = throttled_by_tenant(tables)
-        if sum(row.publishes for row in by_tenant) > self._rows:
+        if sum(row.publishes for row in throttled_by_tenant(tables)) > self._rows:
             self.say("What follows is of all runs on this output.")
+        self.results(tables, courses)
+        self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
+        if courses:
+            shared = shared or output
+            self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
+            self.say(
+                f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {shared} --by tenant"
+            )
+        self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
+
+    def results(self, tables: Summed, courses: Sequence[QuotaCourse]) -> None:
+        """Who was throttled and by which limiter, what else limits did, how shares followed."""
+        by_tenant = throttled_by_tenant(tables)
         if any(row.throttled_publishes for row in by_tenant):
             self._throttled("Most throttled tenants", "tenant", by_tenant)
             self._throttled("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
@@ -118,14 +133,6 @@ class ThrottleScreen(Screen):
         moved = [course for course in courses if course.moved >= WORTH_SHOWING][:SHOWN_QUOTAS]
         if moved:
             self._shares(moved)
-        self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
-        if courses:
-            shared = shared or output
-            self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
-            self.say(
-                f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {shared} --by tenant"
-            )
-        self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
     def _throttled(self, title: str, of: str, rows: list[Throttled]) -> None:
         table = empty_table(title)

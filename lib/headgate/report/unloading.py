@@ -3,12 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.throttle.tables import Tables
+from headgate.throttle.sums import Summed, Sums
 
-_SUMS = (
-    "SELECT count(*) AS unloads, count(CASE WHEN outcome = 'timed_out' THEN 1 END) AS timed_out, "
-    "max(waited_ns) AS longest_wait_ns, max(end_time) AS last_end FROM unloads"
-)
+OUTCOMES = Sums("unloads", ("outcome",), highest=("waited_ns", "end_time"))
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,14 @@ class Unloading:
     last_end: datetime
 
 
-def unloading(tables: Tables) -> Unloading | None:
+def unloading(tables: Summed) -> Unloading | None:
     """How they went, None without any."""
-    sums = tables.sums(_SUMS).to_pylist()[0]
-    return Unloading(**sums) if sums["unloads"] else None
+    outcomes = tables.totals(OUTCOMES).to_pylist()
+    if not outcomes:
+        return None
+    return Unloading(
+        sum(row["rows"] for row in outcomes),
+        sum(row["rows"] for row in outcomes if row["outcome"] == "timed_out"),
+        max(row["waited_ns"] for row in outcomes),
+        max(row["end_time"] for row in outcomes),
+    )

@@ -1,6 +1,7 @@
 """Cache events as files that every run of a sweep reads for itself: one broker a folder, rows in order."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -9,13 +10,16 @@ import pyarrow.dataset as ds
 
 from headgate.cache import schemas
 from headgate.cache.letters import letter_of
-from headgate.cache.parsed import whole_rows
+from headgate.cache.parse import parse_cache_events
 from headgate.cache.sifting import letters_by_place
+from headgate.conf import InputSettings
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.sampling import Cut
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
+from headgate.rows.batches import parsed
+from headgate.rows.traffic import Parsed
 
 COLUMNS = tuple(name for name in Row._fields if name != "conf")
 """Of a row: all but conf, which a sweep sets itself."""
@@ -27,11 +31,25 @@ READ = pa.schema([("broker", pa.string()), *EVENTS, ("defect", pa.string())])
 ROWS_AT_ONCE = 16_384
 
 
-def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.cache_parse) as READ. What can change nothing has a defect, but for rows of kind conf."""
-    for rows in map(_with_defects, whole_rows(batches)):
-        named = rows.rename_columns({"event_time_us": "t_us"})
+def read_input(format_: str, settings: InputSettings, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of an input (rows.batches.parsed) as READ."""
+    return read(parsed(partial(parse_cache_events, settings=settings), format_, schemas.INPUT, batches))
+
+
+def read(parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
+    """What became of raw rows as READ. What can change nothing has a defect, but for rows of kind conf."""
+    for rows, dead_letters in parts:
+        whole = _with_defects(rows.append_column("defect", pa.nulls(len(rows), pa.string())))
+        named = whole.rename_columns({"event_time_us": "t_us"})
         yield from named.select(READ.names).cast(READ).to_batches()
+        if len(dead_letters):
+            yield from _of_letters(dead_letters).to_batches()
+
+
+def _of_letters(letters: pa.Table) -> pa.Table:
+    """Dead letters as rows without a place."""
+    said = {"defect": letters["reason"]} | {name: letters[name] for name in PLACE}
+    return pa.table([said.get(one.name, pa.nulls(len(letters), one.type)) for one in READ], schema=READ)
 
 
 def _with_defects(rows: pa.Table) -> pa.Table:

@@ -5,13 +5,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
 
+from headgate.engines.stops import STOPPED as STOPPED  # noqa: PLC0414
+from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words
 
-FAILED, WRONG, STOPPED = 1, 2, 3
+FAILED, WRONG = 1, 2
 LAST_PORT = 65_535
 
 
@@ -68,29 +71,13 @@ def exit_status(name: str, work: Callable[[], int]) -> int:
         return FAILED
 
 
-class _Stopped(BaseException):
-    """Raised where the job is, so that it puts away what it has begun."""
-
-
-def _stop_behind(error: BaseException) -> _Stopped | None:
+def _stop_behind(error: BaseException) -> Stopped | None:
     """The stop on which the job put away what it had begun, and failed as its JVM was stopped, too."""
     behind = error.__context__
-    return behind if behind is None or isinstance(behind, _Stopped) else _stop_behind(behind)
+    return behind if behind is None or isinstance(behind, Stopped) else _stop_behind(behind)
 
 
 def status_of_whole(name: str, work: Callable[[], int]) -> int:
     """As `exit_status`, for a job whose results are of no use in part: a stop breaks it off, with a line, STOPPED."""
-
-    def stop(*_: object) -> None:
-        raise _Stopped
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     _note_process()
-    try:
-        return exit_status(name, work)
-    except _Stopped:
-        sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
-        return STOPPED
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return broken_off_by_signals(name, partial(exit_status, name, work))

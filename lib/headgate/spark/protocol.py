@@ -4,35 +4,37 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from headgate.conf import Conf, protocol_settings
+from headgate.conf import Conf
+from headgate.engines.protocol_batches import (
+    KINDS,
+    ProtocolResult,
+    ProtocolWriter,
+    fans_out,
+    operator_of,
+    ticks,
+    until_ms,
+)
 from headgate.errors import InputError
-from headgate.protocol.clock import Clock
-from headgate.protocol.key_operator import ProtocolOperator
 from headgate.protocol.marks import COLUMNS
-from headgate.protocol.routing import pack_inputs, pack_marks, pack_ticks
-from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS
+from headgate.protocol.routing import pack_input, pack_marks, pack_ticks
+from headgate.protocol.schemas import DECISIONS
 from headgate.protocol.state import NEVER
-from headgate.protocol.step import ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists
-from headgate.throttle.schemas import DEAD_LETTERS
 from headgate.throttle.tables import PatientAppend, Tables
 
-KINDS = {"decisions": DECISIONS, "counts": COUNTS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
 CLOSING_BATCHES = 5
 
 
@@ -50,18 +52,6 @@ class ProtocolJob:
     format: str = "delta"
     commands_topic: str | None = None
     once: bool = False
-
-
-@dataclass(frozen=True)
-class ProtocolResult:
-    """What one batch brought."""
-
-    batch_id: int
-    rows: int
-    late: int
-    commands: int
-    pauses: int
-    dead_letters: int
 
 
 class ProtocolRun:
@@ -84,7 +74,6 @@ class ProtocolRun:
         self._conf = conf
         self._on_batch = on_batch
         self._life = QueryLife(stop)
-        self._clock = Clock()
         self._taken = 0
         self._follows_marks = path_exists(spark, f"{job.output}/marks/_delta_log")
         if job.input is None and not self._follows_marks:
@@ -95,6 +84,7 @@ class ProtocolRun:
             read_inputs(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
         self.tables = Tables(job.output, OF_PROTOCOL)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
+        self._writer = ProtocolWriter(self.tables)
 
     @property
     def broken_off(self) -> bool:
@@ -117,21 +107,19 @@ class ProtocolRun:
 
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
-        fans_out = self._conf.settings.protocol.fan_out == "topic"
+        by_broker = fans_out(self._conf)
         packed = self._appended("protocol_ticks", "at_ms", "finish").mapInArrow(pack_ticks, PACKED)
         if self._follows_marks:
             marks = self._appended("marks", *COLUMNS)
-            packed = packed.unionByName(marks.mapInArrow(partial(pack_marks, by_broker=fans_out), PACKED))
+            packed = packed.unionByName(marks.mapInArrow(partial(pack_marks, by_broker=by_broker), PACKED))
         if self._job.input is not None:
             inputs = read_inputs(self._spark, self._conf.settings.input, self._job.input, self._job.format)
-            until_ms = int(self._conf.settings.input.event_time_until.timestamp() * 1000)
-            of_inputs = inputs.mapInArrow(partial(pack_inputs, until_ms, by_broker=fans_out), PACKED)
+            pack = partial(pack_input, self._job.format, until_ms(self._conf), by_broker=by_broker)
+            of_inputs = inputs.mapInArrow(pack, PACKED)
             packed = packed.unionByName(of_inputs)
-        settings, delay_ms = protocol_settings(self._conf), self._conf.settings.protocol.watermark_delay_ms
-        has = {"inputs": self._job.input is not None, "marks": self._follows_marks}
-        sources = frozenset(source for source, is_there in has.items() if is_there)
-        rules = ProtocolRules(settings, delay_ms, sources, obedient=self._job.input is None, fan_out=fans_out)
-        return packed.transform(apply_operator, ProtocolOperator(rules, self._conf.settings.operator.kernel))
+        has_inputs = self._job.input is not None
+        operator = operator_of(self._conf, has_inputs=has_inputs, follows_marks=self._follows_marks)
+        return packed.transform(apply_operator, operator)
 
     def _appended(self, name: str, *columns: str) -> DataFrame:
         return appended_rows(self._spark, f"{self._job.output}/{name}").select(*columns)
@@ -143,27 +131,21 @@ class ProtocolRun:
         """Let the last millisecond end, again as long as rows come in with the batch that does it."""
         for _ in range(CLOSING_BATCHES):
             taken = self._taken
-            if self._life.stop.is_set() or self._clock.high_ms == NEVER:
+            if self._life.stop.is_set() or self._writer.clock.high_ms == NEVER:
                 return
-            self._tick(self._clock.high_ms, finish=True)
+            self._tick(self._writer.clock.high_ms, finish=True)
             self._to_the_end(None, once=True)
             if self._taken == taken:
                 return
 
     def _take(self, output: DataFrame, batch_id: int) -> None:
-        """Exactly once in the tables: each takes a batch in one transaction (query id, batch id). At least once in
-        Kafka, where a batch that is run again sends the same rows, told apart by (connection, seq).
+        """See ProtocolWriter. At least once in Kafka, where a batch that is run again sends the same rows, told apart
+        by (connection, seq).
         """
-        query_id = query_id_of(output)
         rows = collected(output, KINDS)
-        counts = rows["counts"].add_column(0, METRICS.field("batch_id"), pa.repeat(batch_id, len(rows["counts"])))
-        of_tables = (rows["decisions"], counts, rows["dead_letters"])
-        for name, of_table in zip(WRITTEN, of_tables, strict=True):
-            self.tables.append(name, of_table, query_id, batch_id)
+        result = self._writer.write(rows, query_id_of(output), batch_id)
         if self._job.commands_topic is not None and len(rows["decisions"]):
             self._send(output.sparkSession, rows["decisions"], self._job.commands_topic)
-        self._clock.take(rows["progress"])
-        result = _result(batch_id, rows)
         self._taken += result.rows
         self._on_batch(result)
         self._life.heard(batch_id, result.rows)
@@ -181,18 +163,10 @@ class ProtocolRun:
         live, append = self._conf.settings.live, PatientAppend(lambda rows: self._tick(**rows[0]))
 
         def tick(is_idle: bool) -> None:
-            at_ms = self._clock.due_tick(live, time.time_ns() // 1_000_000, is_idle=is_idle)
+            at_ms = self._writer.clock.due_tick(live, time.time_ns() // 1_000_000, is_idle=is_idle)
             append([] if at_ms is None else [{"at_ms": at_ms}])
 
         self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
 
     def _tick(self, at_ms: int, *, finish: bool = False) -> None:
-        row = {"at_ms": at_ms, "finish": finish, "written_at": datetime.now(UTC)}
-        self.tables.extend("protocol_ticks", pa.Table.from_pylist([row], TICKS))
-
-
-def _result(batch_id: int, rows: dict[str, pa.Table]) -> ProtocolResult:
-    kinds = rows["decisions"]["kind"]
-    taken, late = (pc.sum(rows["progress"][name]).as_py() or 0 for name in ("rows", "late"))
-    commands, pauses = (pc.sum(pc.equal(kinds, kind)).as_py() or 0 for kind in ("command", "pause"))
-    return ProtocolResult(batch_id, taken, late, commands, pauses, len(rows["dead_letters"]))
+        self.tables.extend("protocol_ticks", ticks(at_ms, finish=finish))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,9 +10,7 @@ from pyspark.sql import types as T
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-from headgate.spark.csv_lines import COLUMNS, split_csv
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.throttle.routing import BLANK_LINE
 
 _WHOLE_FILES = "1t"
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -26,10 +23,6 @@ ROWS_BY_FILE = "rows by file"
 named. Exact for up to MOST_FILES files a batch.
 """
 MOST_FILES = 100_000
-_HALF = r"\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F])"
-"""In the text of a JSON object without its escaped backslashes: half of what stands in pairs in UTF-16."""
-HALF_CHARACTER = r"a name holds half of a character: \ud800 to \udbff and \udc00 to \udfff stand in pairs"
-NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"
 
 
 def read_raw(
@@ -41,21 +34,17 @@ def read_raw(
     past_damage: bool = False,
     once: bool = False,
     files: Sequence[str] = (),
-    columns: Sequence[str] = COLUMNS,
 ) -> DataFrame:
     """The input as a stream, or `once` as what is there now, of `files` alone if there are any.
 
-    Columns: `columns`, `raw` (the row), `source`, `offset`, `defect` (why it has no columns, or null).
-    A column that the input lacks is null. raw: text, or a struct, of which only bad rows become text. source: file,
-    table, or Kafka topic and partition. offset: line (CSV), row from 0 (Parquet), Kafka offset; null for Delta, and for
-    lines of JSON, which have `file` and are counted later. past_damage: leave out what cannot be read of a file,
-    instead of failing.
+    Columns: as `rows.batches.parsed` takes them. source: file, table, or Kafka topic and partition. offset: row from 0
+    (Parquet), Kafka offset, null for Delta. past_damage: leave out what cannot be read of a file, instead of failing.
     Raises InputError for an input that is not there or that Spark cannot open.
     """
-    sources = {"json": _json_files, "csv": _csv, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
+    sources = {"json": _lines, "csv": _whole_files, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
     if format_ not in sources:
         raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
-    options = _Options(settings, past_damage, once, tuple(files), tuple(columns))
+    options = _Options(settings, past_damage, once, tuple(files))
     try:
         if format_ != "kafka" and not path_exists(spark, path):
             raise InputError(
@@ -73,7 +62,6 @@ class _Options(NamedTuple):
     past_damage: bool
     once: bool = False
     chosen: tuple[str, ...] = ()
-    columns: tuple[str, ...] = COLUMNS
 
     def reader(self, spark: SparkSession) -> Any:
         """Of a stream, or of what is there now; both have the same methods."""
@@ -152,75 +140,25 @@ def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
         .options(**options.files)
         .load(options.paths(path))
         .transform(options.counted)
-        .select(*_text(F.col("value")), _place().alias("source"), F.lit(None).cast("long").alias("offset"))
+        .select(F.col("value").cast("binary").alias("value"), _place().alias("source"))
     )
     return lines
 
 
-def _text(value: Column) -> tuple[Column, Column]:
-    """The text as the tables can hold it, and the defect of one that is not UTF-8."""
-    return F.make_valid_utf8(value).alias("raw"), F.when(~F.is_valid_utf8(value), NOT_UTF8).alias("defect")
-
-
-def _json_files(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    lines = _lines(spark, options, path).withColumn("file", F.col("source"))
-    blank = F.when(F.col("raw").rlike(r"^\s*\z"), BLANK_LINE)
-    return _json(lines.withColumn("defect", F.coalesce("defect", blank)), options.columns)
-
-
-def _json(lines: DataFrame, columns: Sequence[str]) -> DataFrame:
-    """Spark's parser is silent about what follows the first object of a line, and puts `?` in the place of half
-    a character, so that is looked at here.
-    """
-    text = T.StructType([T.StructField(name, T.StringType()) for name in (*columns, "_corrupt")])
-    parsed = F.from_json("raw", text, {"columnNameOfCorruptRecord": "_corrupt", "mode": "PERMISSIVE"})
-    ends_later = F.instr("raw", "}") < F.length(F.rtrim("raw"))  # a flat object needs no second look
-    objects = F.from_json(F.concat(F.lit("["), "raw", F.lit("]")), T.ArrayType(T.StringType()))
-    more = ends_later & (F.coalesce(F.size(objects), F.lit(0)) != 1)
-    defect = F.when(
-        F.col("parsed").isNull() | F.col("parsed._corrupt").isNotNull(), F.lit("the line is not a JSON object")
-    ).when(more, F.lit("the line holds more than one JSON object"))
-    escapes = F.replace("raw", F.lit(r"\\"), F.lit(""))
-    names = F.concat_ws("", *(F.col(f"parsed.{name}") for name in columns))
-    halves = F.col("raw").contains(r"\u") & names.contains("?") & escapes.rlike(_HALF)
-    defect = defect.when(halves, F.lit(HALF_CHARACTER))
-    return (
-        lines.withColumn("parsed", parsed)
-        .withColumn("defect", F.coalesce("defect", defect))
-        .select(*(F.col(f"parsed.{name}") for name in columns), *lines.columns)
-    )
-
-
-def _csv(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    """Columns by the header of each file, in any order: a task has to read a file from its first line to its last.
+def _whole_files(spark: SparkSession, options: _Options, path: str) -> DataFrame:
+    """Lines of CSV: a task has to read a file from its header to its last line.
 
     Spark cuts files at each core's share of the bytes unless opening one costs more: then a partition holds one file.
     """
     spark.conf.set("spark.sql.files.maxPartitionBytes", _WHOLE_FILES)
     spark.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
-    schema = T.StructType(
-        [
-            *(T.StructField(name, T.StringType()) for name in (*options.columns, "raw", "source")),
-            T.StructField("offset", T.LongType()),
-            T.StructField("defect", T.StringType()),
-        ]
-    )
-    return _lines(spark, options, path).mapInArrow(partial(split_csv, columns=options.columns), schema)
+    return _lines(spark, options, path)
 
 
-def _typed(frame: DataFrame, source: Column, offset: Column, names: Sequence[str] = COLUMNS) -> DataFrame:
-    """Columns as the input has them; `raw` is made where a row turns out bad (parse), so it is a struct here."""
-    present = {name.lower(): name for name in frame.columns}
-    columns = [
-        _named(present[name]).alias(name) if name in present else F.lit(None).cast("string").alias(name)
-        for name in names
-    ]
+def _typed(frame: DataFrame, source: Column, offset: Column) -> DataFrame:
+    """Every column as the input has it."""
     return frame.select(
-        *columns,
-        F.struct(*(_named(name) for name in frame.columns)).alias("raw"),
-        source.alias("source"),
-        offset.alias("offset"),
-        F.lit(None).cast("string").alias("defect"),
+        F.struct(*(_named(name) for name in frame.columns)).alias("row"), source.alias("source"), offset.alias("offset")
     )
 
 
@@ -236,7 +174,6 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
         options.counted(reader.format("parquet").load(options.paths(path))),
         F.col("_metadata.file_path"),
         F.col("_metadata.row_index"),
-        options.columns,
     )
 
 
@@ -253,14 +190,13 @@ def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     stream = options.reader(spark).format("delta").option("maxFilesPerTrigger", options.settings.max_files_per_trigger)
-    return _typed(stream.load(path), F.lit(path), F.lit(None).cast("long"), options.columns)
+    return _typed(stream.load(path), F.lit(path), F.lit(None).cast("long"))
 
 
 def _kafka(spark: SparkSession, options: _Options, topic: str) -> DataFrame:
     """Values are JSON objects, one a record."""
-    records = kafka_stream(spark, options.settings, topic)
     source = F.concat_ws("/", "topic", "partition").alias("source")
-    return _json(records.select(*_text(F.col("value").cast("string")), source, "offset"), options.columns)
+    return kafka_stream(spark, options.settings, topic).select("value", source, "offset")
 
 
 def _advice(error: Exception) -> str:

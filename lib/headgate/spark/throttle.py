@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.conf import Conf, conf_limits
 from headgate.engines.batches import BatchResult, BatchWriter
+from headgate.engines.exchange import TableExchange
 from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
@@ -24,13 +25,11 @@ from headgate.spark.idle import idle_of
 from headgate.spark.input_files import InputFiles
 from headgate.spark.life import QueryLife, started
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.parse import parse
 from headgate.spark.sink import TableSink
 from headgate.spark.sources import path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
-from headgate.throttle.faults import faults_of
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.layout import (
     Layout,
@@ -42,7 +41,7 @@ from headgate.throttle.layout import (
     routing_of,
     rules_of,
 )
-from headgate.throttle.routing import pack
+from headgate.throttle.routing import pack_input
 from headgate.throttle.tables import OUTPUT_TABLES, PatientAppend, Tables
 
 CLOSING_BATCHES = 5
@@ -68,7 +67,7 @@ class ThrottleJob:
 class ThrottleRun:
     """One start of the throttle job: prepares the control table, runs the query, ends it.
 
-    on_batch hears of each batch once it is in its tables, and how many queue entries wait in all. `stop` ends the run
+    on_batch hears of each batch once it is in its tables, and how many producers wait in all. `stop` ends the run
     after the batch under way; one that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
     metrics: counts each batch, None: nobody asks.
     """
@@ -146,7 +145,8 @@ class ThrottleRun:
         if self._conf.settings.operator.state_key == "topic":
             return None
         shared = self._job.shared or self._job.output
-        return Sharing(self.tables, self._conf, shared, self._job.output, self._job.broker)
+        exchange = TableExchange(self._conf, shared, self._job.output, self._job.broker)
+        return Sharing(self.tables, self.tables.read("control"), self._conf, exchange)
 
     def _drain(self) -> None:
         """Use the input up. With availableNow no control row of the run itself would be seen before its end, and what
@@ -178,17 +178,15 @@ class ThrottleRun:
         return started("throttle", self._job.checkpoint, self.dataframe, sink, **trigger)
 
     def dataframe(self) -> DataFrame:
-        """A row's way: raw -> parsed -> packed by key -> operator. Control rows join where keys meet."""
+        """A row's way: raw -> parsed and packed by key -> operator. Control rows join where keys meet."""
         settings = self._conf.settings.input
         operator = self._conf.settings.operator
         meter = None if self.sharing is None else self.sharing.meter
         rules = rules_of(self._layout, meter, connection_topics=operator.connection_topics)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
-        traffic = (
-            read_raw(self._spark, settings, self._job.input, self._job.format, past_damage=self._files.past_damage)
-            .transform(parse, settings)
-            .mapInArrow(partial(pack, self._routing, faults_of(settings)), PACKED)
-        )
+        traffic = read_raw(
+            self._spark, settings, self._job.input, self._job.format, past_damage=self._files.past_damage
+        ).mapInArrow(partial(pack_input, self._job.format, settings, self._routing), PACKED)
         return traffic.unionByName(self._control()).transform(
             apply_operator, ThrottleOperator(rules, operator.kernel, given)
         )

@@ -14,11 +14,12 @@ from headgate.arrow import table_of
 from headgate.core.connection_rules import BUFFER, CONDITIONS, COOLDOWN, THREAD_BYTES, Connection, ConnectionRules
 from headgate.core.kernels.domain_types import NONE
 from headgate.core.throttle_tracker import ThrottleType
+from headgate.rows.kinds import CONNECTION
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import encoded, numbers
 from headgate.throttle.connection_objects import Connections
 from headgate.throttle.ordering import order
-from headgate.throttle.schemas import CONNECTION_EVENTS, DEAD_LETTERS, MARKS
+from headgate.throttle.schemas import DEAD_LETTERS, MARKS
 from headgate.throttle.state import DomainState
 
 _NO_BUCKETS = (None,) * 4
@@ -27,7 +28,7 @@ CONNECTION_SCOPE, THREAD_SCOPE = "connection", "io_thread"
 
 
 class Row(NamedTuple):
-    """A row of CONNECTION_EVENTS, at the time at which it acts."""
+    """A row of kind connection, at the time at which it acts."""
 
     at_ns: int
     seq: int
@@ -43,9 +44,9 @@ def step_connections(
 ) -> tuple[pa.Table, pa.Table]:
     """Carry out what connections did and changes of their limits, in the order of time, and let time come to until_ns.
 
-    rows: CONNECTION_EVENTS that are due. changes: of their limits, in their order; at one instant they come before
-    rows. Nothing acts before the domain's clock. Returns MARKS in the order of time, and DEAD_LETTERS for rows that
-    cannot be: these change nothing.
+    rows: those of kind connection that are due. changes: of their limits, in their order; at one instant they come
+    before rows. Nothing acts before the domain's clock. Returns MARKS in the order of time, and DEAD_LETTERS for rows
+    that cannot be: these change nothing.
     """
     cooling_ns = domain.connections.kept["cooling_until_ns"]
     is_due = bool(((cooling_ns != NONE) & (cooling_ns <= until_ns)).any())
@@ -80,7 +81,7 @@ def _rows(rows: pa.Table, done_ns: int) -> Sequence[Row]:
 
 def _raw(rows: pa.Table, place: int) -> str:
     """The row as JSON, as the input had it: nulls left out."""
-    row = rows.slice(place, 1).select(CONNECTION_EVENTS.names).to_pylist()[0]
+    row = rows.slice(place, 1).select(CONNECTION.schema.names).to_pylist()[0]
     had = {"event_time": row.pop("event_time_us"), "kind": "connection"} | row
     return json.dumps({name: value for name, value in had.items() if value is not None})
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -61,8 +61,8 @@ class KeyOperator(Protocol):
     load: compiles or loads what `step` needs; again it does nothing.
     """
 
-    codec: ClassVar[StateCodec]
-
+    @property
+    def codec(self) -> StateCodec: ...
     def load(self) -> None: ...
     def step(self, key: str, state: Any, blocks: Iterable[Block]) -> list[Block]: ...
 
@@ -241,7 +241,7 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
     heard_us = max(arrival.everywhere_us, *(clock.high_us for clock in state.heard.values()), NONE)
     horizon_us = max(heard_us - rules.hold_back_ms * 1000 - HISTORY_US, NONE)
     behind = state.changes.filter(pc.less_equal(state.changes["effective_us"], horizon_us))
-    names = behind.group_by(["broker", "kind", "scope", "name"]).aggregate([])
+    names = behind.group_by(["broker", "kind", "scope", "name"], use_threads=False).aggregate([])
     if len(behind) - len(names) > SPARE_CHANGES:
         state.changes = changes_table(without_superseded(changes_of(state.changes), horizon_us))
         state.forgotten_us = max(state.forgotten_us, horizon_us)

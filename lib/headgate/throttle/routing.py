@@ -7,39 +7,31 @@ stream can be sent to all. With state_key `topic`, the key is the topic, for all
 the topic concerns them all.
 """
 
-import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.conf import InputSettings
 from headgate.core.kernels.domain_types import Ints
+from headgate.rows.batches import parsed
+from headgate.rows.kinds import INPUT, KINDS
+from headgate.rows.traffic import Parsed, parse_traffic
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
-from headgate.throttle.faults import CONNECTION, DISPATCH, PUBLISH, SUBSCRIBE, UNLOAD, Fault, dead_letter
 from headgate.throttle.keys import broker_key
 from headgate.throttle.names import without_partitions
-from headgate.throttle.schemas import DEAD_LETTERS, TICKS, TRAFFIC
+from headgate.throttle.schemas import TICKS
 from headgate.throttle.slots import place_of, slot_keys
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
 """Slots that the topics of a broker are split over: enough for the cores, few for hundreds of brokers."""
-BLOCKS = {
-    PUBLISH: "events",
-    DISPATCH: "dispatches",
-    SUBSCRIBE: "subscribes",
-    UNLOAD: "unloads",
-    CONNECTION: "connections",
-}
-"""The kind of the blocks in which rows of each kind travel."""
 DEAD_LETTER_KEY = "dead letters"
-BLANK_LINE = "blank line"
-"""The reason of a row that is no row: it is counted as a line of its file, and then left out."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +52,18 @@ class Routing:
         return [] if self.by_topic else list(slot_keys(self.slots))
 
 
-def pack(routing: Routing, faults: Sequence[Fault], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Parsed rows (spark.parse) in; a block of each kind of traffic a key, each broker's time for every key, and bad
-    rows out.
+def pack(routing: Routing, parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
+    """A block of each kind of traffic a key, each broker's time for every key, and bad rows."""
+    for rows, dead_letters in parts:
+        own = rows if routing.broker is None else rows.filter(pc.equal(rows["broker"], routing.broker))
+        yield packed([*_dead_letters(dead_letters), *_time(routing, rows), *_traffic(routing, own)])
 
-    Rows with a `file` are its lines, in order, and are counted here: a task reads a file from its start to its end, or
-    a part of a large one, whose name then says where it starts.
-    """
-    lines: dict[str, int] = {}
-    for batch in batches:
-        rows = pa.Table.from_batches([batch])
-        bad = np.flatnonzero(rows["bad"].is_valid())
-        letters = [dead_letter(faults, json.loads(letter)) for letter in rows["bad"].take(pa.array(bad)).to_pylist()]
-        if "file" in rows.column_names:
-            letters = _numbered(letters, line_numbers(rows["file"], lines)[bad])
-        good = rows.filter(rows["bad"].is_null()) if len(bad) else rows
-        own = good if routing.broker is None else good.filter(pc.equal(good["broker"], routing.broker))
-        yield packed([*_dead_letters(letters), *_time(routing, good), *_traffic(routing, own)])
+
+def pack_input(
+    format_: str, settings: InputSettings, routing: Routing, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of an input (rows.batches.parsed) to PACKED."""
+    return pack(routing, parsed(partial(parse_traffic, settings=settings), format_, INPUT, batches))
 
 
 def packed(blocks: Iterable[tuple[str, str, bytes]]) -> pa.RecordBatch:
@@ -86,6 +73,8 @@ def packed(blocks: Iterable[tuple[str, str, bytes]]) -> pa.RecordBatch:
 
 def blocks_by_key(rows: pa.Table, keys: Sequence[str], codes: Ints, kind: str) -> Iterator[tuple[str, str, bytes]]:
     """A block for each key that any of the rows belongs to, with its rows in their order. codes: each row's key."""
+    if not len(rows):
+        return
     order = np.argsort(codes, kind="stable")
     chosen = rows.take(pa.array(order)).combine_chunks()
     present, starts = np.unique(codes[order], return_index=True)
@@ -93,27 +82,9 @@ def blocks_by_key(rows: pa.Table, keys: Sequence[str], codes: Ints, kind: str) -
         yield keys[code], kind, encode(chosen.slice(start, end - start))
 
 
-def line_numbers(column: pa.ChunkedArray, lines: dict[str, int]) -> Ints:
-    """The number of each row's line in its file, counted on from `lines` (line 1 comes first)."""
-    files, codes = encoded(column)
-    numbers = np.empty(len(column), np.int64)
-    for code, name in enumerate(files.to_pylist()):
-        here = codes == code
-        start = lines.get(name, 0)
-        lines[name] = start + int(here.sum())
-        numbers[here] = np.arange(start + 1, lines[name] + 1)
-    return numbers
-
-
-def _numbered(letters: list[dict[str, Any]], numbers: Ints) -> list[dict[str, Any]]:
-    """With their lines, and without blank ones."""
-    numbered = [letter | {"offset": number} for letter, number in zip(letters, numbers.tolist(), strict=True)]
-    return [letter for letter in numbered if letter["reason"] != BLANK_LINE]
-
-
-def _dead_letters(letters: list[dict[str, Any]]) -> Iterator[tuple[str, str, bytes]]:
-    if letters:
-        yield DEAD_LETTER_KEY, "dead_letters", encode(pa.Table.from_pylist(letters, DEAD_LETTERS))
+def _dead_letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
+    if len(letters):
+        yield DEAD_LETTER_KEY, "dead_letters", encode(letters)
 
 
 def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
@@ -124,18 +95,12 @@ def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
-    if not len(rows):
-        return
-    kinds = pc.unique(rows["kind"]).to_pylist()
-    for kind in kinds:
-        of_kind = rows if len(kinds) == 1 else rows.filter(pc.equal(rows["kind"], kind))
-        yield from _blocks(routing, of_kind, BLOCKS[kind])
-
-
-def _blocks(routing: Routing, rows: pa.Table, kind: str) -> Iterator[tuple[str, str, bytes]]:
-    schema = TRAFFIC[kind]
-    names, codes = _keys(routing, rows, has_topics="topic" in schema.names)
-    yield from blocks_by_key(rows.select(schema.names).cast(schema), names, codes, kind)
+    found = set(pc.unique(rows["kind"]).to_pylist())
+    for kind in KINDS:
+        if kind.name in found:
+            of_kind = rows if len(found) == 1 else rows.filter(pc.equal(rows["kind"], kind.name))
+            names, codes = _keys(routing, of_kind, has_topics=kind.has_topics)
+            yield from blocks_by_key(of_kind.select(kind.schema.names).cast(kind.schema), names, codes, kind.block)
 
 
 def _keys(routing: Routing, rows: pa.Table, *, has_topics: bool) -> tuple[list[str], Ints]:
@@ -154,7 +119,7 @@ def _keys(routing: Routing, rows: pa.Table, *, has_topics: bool) -> tuple[list[s
 
 def _ticks(rows: pa.Table) -> pa.Table:
     """The highest time in `rows` by broker: it moves the clock of every key."""
-    highest = rows.group_by("broker").aggregate([("event_time_us", "max")])
+    highest = rows.group_by("broker", use_threads=False).aggregate([("event_time_us", "max")])
     return pa.table(
         [highest["broker"], highest["event_time_us_max"], pa.repeat(pa.scalar(False), len(highest))],
         TICKS,

@@ -2,86 +2,16 @@
 
 import pyarrow as pa
 
+from headgate.arrow import DEAD_LETTERS as DEAD_LETTERS  # noqa: PLC0414
 from headgate.arrow import TIMESTAMP
 from headgate.core import usage
 from headgate.core.throttle_tracker import ThrottleType
+from headgate.rows.kinds import KINDS, PUBLISH
 
-EVENTS = pa.schema(
-    [
-        ("event_time_us", pa.int64()),
-        ("seq", pa.int64()),
-        ("broker", pa.string()),
-        ("topic", pa.string()),
-        ("producer", pa.string()),
-        ("connection", pa.string()),
-        ("messages", pa.int64()),
-        ("bytes", pa.int64()),
-    ]
-)
+TRAFFIC = {kind.block: kind.schema for kind in KINDS}
+"""Kinds of blocks of traffic, with the schemas of their rows."""
+EVENTS = TRAFFIC[PUBLISH.block]
 """A publish on its way to the operator."""
-
-DISPATCHES = pa.schema(
-    [
-        ("event_time_us", pa.int64()),
-        ("seq", pa.int64()),
-        ("broker", pa.string()),
-        ("topic", pa.string()),
-        ("subscription", pa.string()),
-        ("messages", pa.int64()),
-        ("bytes", pa.int64()),
-        ("entries", pa.int64()),
-        ("caught_up", pa.bool_()),
-        ("filtered", pa.bool_()),
-    ]
-)
-"""A delivery, or a read that wants to start, on its way to the operator."""
-
-SUBSCRIBES = pa.schema(
-    [
-        ("event_time_us", pa.int64()),
-        ("seq", pa.int64()),
-        ("broker", pa.string()),
-        ("topic", pa.string()),
-        ("client", pa.string()),
-        ("consumer", pa.string()),
-        ("consumer_id", pa.int64()),
-    ]
-)
-"""An attempt to subscribe on its way to the operator."""
-
-UNLOADS = pa.schema(
-    [
-        ("event_time_us", pa.int64()),
-        ("seq", pa.int64()),
-        ("broker", pa.string()),
-        ("bundle", pa.string()),
-        ("duration_ms", pa.int64()),
-    ]
-)
-"""An unload of a bundle on its way to the operator."""
-
-CONNECTION_EVENTS = pa.schema(
-    [
-        ("event_time_us", pa.int64()),
-        ("seq", pa.int64()),
-        ("broker", pa.string()),
-        ("connection", pa.string()),
-        ("action", pa.string()),
-        ("io_thread", pa.int64()),
-        ("bytes", pa.int64()),
-        ("command", pa.string()),
-    ]
-)
-"""What a connection did, on its way to the operator."""
-
-TRAFFIC = {
-    "events": EVENTS,
-    "dispatches": DISPATCHES,
-    "subscribes": SUBSCRIBES,
-    "unloads": UNLOADS,
-    "connections": CONNECTION_EVENTS,
-}
-"""Kinds of blocks of traffic, with their schemas; `events` are publishes."""
 
 TICKS = pa.schema([("broker", pa.string()), ("event_time_us", pa.int64()), ("finish", pa.bool_())])
 """Time has come to `event_time_us` on `broker` (null: on all). `finish`: nothing more will come, close what is open."""
@@ -248,15 +178,6 @@ UNLOAD_OUTCOMES = pa.schema(
     ]
 )
 """The table `unloads`; UNLOADS are the rows of traffic that it answers."""
-
-DEAD_LETTERS = pa.schema(
-    [
-        ("reason", pa.string()),
-        ("raw", pa.string()),
-        ("source", pa.string()),
-        ("offset", pa.int64()),
-    ]
-)
 
 PROGRESS = pa.schema(
     [

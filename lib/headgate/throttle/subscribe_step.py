@@ -29,7 +29,7 @@ UNLIMITED = -1
 def decide_subscribes(domain: DomainState, rows: pa.Table, changes: Sequence[Change]) -> pa.Table:
     """Carry out attempts and changes of their limits, in the order of time; what was decided (SUBSCRIBE_DECISIONS).
 
-    rows: SUBSCRIBES that are due. changes: of limits of subscribes, in their order; at one instant they come before
+    rows: subscribes that are due. changes: of limits of subscribes, in their order; at one instant they come before
     attempts. Nothing acts before the domain's clock.
     """
     index = _topics(domain.subscribes, rows, changes)

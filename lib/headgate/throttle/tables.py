@@ -22,6 +22,7 @@ from headgate.throttle.schemas import (
     TOPIC_USAGE,
     UNLOAD_OUTCOMES,
 )
+from headgate.throttle.sums import Sums
 
 OUTPUT_TABLES: dict[str, pa.Schema] = {
     "marks": MARKS,
@@ -115,9 +116,11 @@ class Tables:
         rows = query(sql, {name: self._current(name)})
         return rows.cast(pa.schema([self._schemas[name].field(column) for column in wanted]))
 
-    def sums(self, sql: str) -> pa.Table:
-        """The result of a query of these tables, for what would not fit into memory as rows."""
-        return query(sql, {name: self._current(name) for name in self._tables})
+    def totals(self, sums: Sums) -> pa.Table:
+        """Sums over a table, for what would not fit into memory as rows."""
+        found = query(sums.sql, {sums.table: self._current(sums.table)})
+        columns = {field.name: field.type for field in self._schemas[sums.table]}
+        return found.cast(pa.schema([(name, columns.get(name, pa.int64())) for name in found.column_names]))
 
     def columns(self, name: str) -> list[str]:
         return list(self._schemas[name].names)

@@ -36,7 +36,7 @@ def run_unloads(domain: DomainState, rows: pa.Table, changes: Sequence[Change]) 
     """Carry out unloads and changes of their limits, in the order of time; when each runs (UNLOAD_OUTCOMES).
 
     A row is decided as it comes, also where it starts later: no later change moves it, and nothing is left open.
-    rows: UNLOADS that are due. changes: of limits of unloads, in their order; at one instant they come before unloads.
+    rows: unloads that are due. changes: of limits of unloads, in their order; at one instant they come before unloads.
     Nothing acts before the domain's clock. A broker's first unload finds no credit.
     """
     if not len(rows) and not changes:

@@ -1,17 +1,15 @@
-"""Rows on their way to the protocol's keys: a connection has one, time goes to all, bad rows are told."""
-
-import json
+"""Rows on their way to the protocol's keys: a connection has one, time goes to all."""
 
 import pyarrow as pa
 
-from headgate.protocol.routing import SLOTS, UNPARSED, pack_inputs, pack_marks, pack_ticks
+from headgate.arrow import DEAD_LETTERS
+from headgate.protocol.routing import SLOTS, pack_inputs, pack_marks, pack_ticks
 from headgate.protocol.schemas import INPUTS, TIME
+from headgate.rows.traffic import Parsed
 from headgate.throttle.blocks import decode
-from headgate.throttle.schemas import DEAD_LETTERS, MARKS
+from headgate.throttle.schemas import MARKS
 from headgate.throttle.slots import slot_keys
 from unit.protocol.runs import A, given, mark_row
-
-UNTIL_MS = 10_000
 
 
 def packed(batches):
@@ -24,9 +22,8 @@ def packed(batches):
 
 
 def of_inputs(*rows):
-    schema = INPUTS.append(pa.field("raw", pa.string()))
-    batches = pa.Table.from_pylist(list(rows), schema).to_batches(max_chunksize=2)
-    return packed(pack_inputs(UNTIL_MS, iter(batches)))
+    parts = [pa.Table.from_pylist(list(rows[at : at + 2]), INPUTS) for at in range(0, len(rows), 2)]
+    return packed(pack_inputs([Parsed(part, DEAD_LETTERS.empty_table()) for part in parts]))
 
 
 def test_inputs_and_marks_of_one_connection_meet():
@@ -46,11 +43,13 @@ def test_a_connection_has_the_slot_that_checkpoints_know_it_by():
 
 
 def test_connections_of_a_broker_meet_where_marks_go_to_all_producers_of_a_topic():
-    schema = INPUTS.append(pa.field("raw", pa.string()))
     names = ["b0/one", "b1/two", "b1/a/b", "b1/", "plain", "another", None, *(f"b1/{n}" for n in range(90))]
-    rows = pa.Table.from_pylist([given("publish", 1, name) for name in names], schema).to_batches()
+    rows = pa.Table.from_pylist([given("publish", 1, name) for name in names], INPUTS)
     mark = pa.Table.from_pylist([mark_row(0) | {"broker": "b1"}], MARKS).to_batches()
-    inputs, marks = packed(pack_inputs(UNTIL_MS, iter(rows), by_broker=True)), packed(pack_marks(mark, by_broker=True))
+    inputs, marks = (
+        packed(pack_inputs([Parsed(rows, DEAD_LETTERS.empty_table())], by_broker=True)),
+        packed(pack_marks(mark, by_broker=True)),
+    )
     slots = {row["connection"]: key for key, some in inputs["inputs"].items() for row in some}
 
     assert {slots["b1/two"]} == {key for name, key in slots.items() if name and name.startswith("b1/")}
@@ -74,18 +73,3 @@ def test_ticks_are_of_all_sources():
         row for rows in packed(pack_ticks(iter(rows)))["time"].values() for row in rows
     ]
     assert TIME.names == ["source", "at_ms", "finish"]
-
-
-def test_rows_that_cannot_be_read_and_rows_dated_ahead_are_dead_letters_and_move_no_time():
-    ahead = given("publish", UNTIL_MS)
-    found = of_inputs(given("publish", UNTIL_MS - 1), ahead, {"raw": "{"}, given("publish", None, None))
-    (letters,) = found["dead_letters"].values()
-
-    assert [("bad_time: got 10000, allowed is up to 9999", ahead), (UNPARSED, "{")] == [
-        (row["reason"], row["raw"] if row["raw"] == "{" else json.loads(row["raw"])) for row in letters
-    ]
-    assert DEAD_LETTERS.names == list(letters[0])
-    assert [None, UNTIL_MS - 1] == sorted(
-        (row["at_ms"] for rows in found["inputs"].values() for row in rows), key=lambda at_ms: at_ms or 0
-    )
-    assert {UNTIL_MS - 1} == {row["at_ms"] for rows in found["time"].values() for row in rows}

@@ -2,35 +2,35 @@
 
 import pyarrow as pa
 
+from headgate.arrow import DEAD_LETTERS
 from headgate.cache.schemas import ROWS
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
 from headgate.core.cache.sampling import Cut, sampled
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
+from headgate.rows.traffic import Parsed
 from headgate.sizing.trace import EVENTS, READ, batches_of, cut, event_at, letter_of_event, read, rows_in
 
-PARSED = pa.schema([*(field for field in ROWS if field.name != "sizes"), ("sizes", pa.string())])
+
+def parsed(*letters: dict, **columns: list) -> Parsed:
+    """Rows as the parser of cache events gives them, and dead letters."""
+    length = len(next(iter(columns.values()))) if columns else 0
+    rows = pa.Table.from_pydict({name: [None] * length for name in ROWS.names} | columns, ROWS)
+    return Parsed(rows, pa.Table.from_pylist(list(letters), DEAD_LETTERS))
 
 
-def parsed(**columns: list) -> pa.RecordBatch:
-    """Rows of a file of JSON lines, as spark.cache_parse gives them."""
-    length = len(columns["seq"])
-    schema = pa.schema([*PARSED, ("defect", pa.string()), ("file", pa.string())])
-    return pa.RecordBatch.from_pydict({name: [None] * length for name in schema.names} | columns, schema)
-
-
-def test_lines_are_counted_across_batches_and_blank_ones_are_no_rows() -> None:
-    whole = {"event_time_us": [1, None, 2], "kind": ["topic_clear"] * 3, "topic": ["t"] * 3, "file": ["f"] * 3}
-    first = parsed(seq=[1, None, 2], defect=[None, "blank line", None], sizes=["[5]", None, None], **whole)
-    second = parsed(seq=[None], defect=["bad_row: seq"], file=["f"], raw=["{"])
-    rows = pa.Table.from_batches(list(read([first, second])))
-    assert rows.schema == READ
-    assert rows.select(["seq", "offset", "sizes", "defect"]).to_pylist() == [
+def test_rows_come_with_their_places_and_dead_letters_with_nothing_else() -> None:
+    letter = {"reason": "bad_row: seq", "raw": "{", "source": "f", "offset": 4}
+    rows = {"event_time_us": [1, 2], "kind": ["topic_clear"] * 2, "topic": ["t"] * 2, "offset": [1, 3]}
+    table = pa.Table.from_batches(list(read([parsed(letter, seq=[1, 2], sizes=[[5], None], **rows)])))
+    assert table.schema == READ
+    assert table.select(["seq", "offset", "sizes", "defect"]).to_pylist() == [
         {"seq": 1, "offset": 1, "sizes": [5], "defect": None},
         {"seq": 2, "offset": 3, "sizes": None, "defect": None},
         {"seq": None, "offset": 4, "sizes": None, "defect": "bad_row: seq"},
     ]
+    assert table["broker"][2].as_py() is None
 
 
 def test_a_sample_of_batches_is_that_of_rows_each_with_its_place() -> None:
@@ -50,7 +50,7 @@ def test_a_batch_of_which_a_sample_keeps_nothing_is_empty() -> None:
 
 
 def one_row(kind: str, ledger: int, **columns: list) -> pa.RecordBatch:
-    at = {"event_time_us": [7], "ledger": [ledger], "entry": [0], "source": ["f"], "file": ["f"], "sizes": ["[5]"]}
+    at = {"event_time_us": [7], "ledger": [ledger], "entry": [0], "source": ["f"], "offset": [1], "sizes": [[5]]}
     (rows,) = read([parsed(seq=[3], kind=[kind], topic=["t"], **at, **columns)])
     return rows
 

@@ -20,18 +20,15 @@ from headgate.throttle.control import CONDITIONS
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import (
-    CONNECTION_EVENTS,
     DEAD_LETTERS,
     DISPATCH_DECISIONS,
-    DISPATCHES,
     EVENTS,
     MARKS,
     SUBSCRIBE_DECISIONS,
-    SUBSCRIBES,
     TICKS,
     TOPIC_USAGE,
+    TRAFFIC,
     UNLOAD_OUTCOMES,
-    UNLOADS,
 )
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.rows import START_US, TOPICS
@@ -102,19 +99,19 @@ def events_block(rows):
 
 
 def dispatches_block(rows):
-    return Block("dispatches", len(rows), encode(pa.Table.from_pylist(rows, DISPATCHES)))
+    return Block("dispatches", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["dispatches"])))
 
 
 def subscribes_block(rows):
-    return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, SUBSCRIBES)))
+    return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["subscribes"])))
 
 
 def unloads_block(rows):
-    return Block("unloads", len(rows), encode(pa.Table.from_pylist(rows, UNLOADS)))
+    return Block("unloads", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["unloads"])))
 
 
 def connections_block(rows):
-    return Block("connections", len(rows), encode(pa.Table.from_pylist(rows, CONNECTION_EVENTS)))
+    return Block("connections", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["connections"])))
 
 
 def changes_block(changes):

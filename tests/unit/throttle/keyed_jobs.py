@@ -61,7 +61,7 @@ class Job:
     def batch(self, batch):
         control = [control_table(batch.changes, source="admin"), self._ticks(batch.ticks)]
         packed = [pack_control(self.routing, table.to_batches()) for table in control]
-        self.step(chain(pack(self.routing, (), parsed(batch.rows).to_batches()), *packed))
+        self.step(chain(pack(self.routing, [parsed(batch.rows)]), *packed))
 
     def finish(self, at_us):
         self.batch(Batch([], ticks=[Tick(at_us, finish=True)]))

@@ -1,9 +1,9 @@
 """Rows of every kind as tests give them, and as the parser gives them."""
 
-import json
-
 import pyarrow as pa
 
+from headgate.arrow import DEAD_LETTERS
+from headgate.rows.traffic import Parsed
 from headgate.throttle.schemas import TRAFFIC
 
 START_US = 1_760_000_000_000_000
@@ -13,7 +13,7 @@ TOPICS = [f"persistent://acme/ns{i % 2}/topic-{i}" for i in range(4)]
 
 
 def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", broker=BROKER):
-    """A row of schemas.EVENTS at `at_us` after START_US; its connection is named after the producer."""
+    """A publish at `at_us` after START_US; its connection is named after the producer."""
     return {
         "event_time_us": START_US + at_us,
         "seq": seq,
@@ -27,7 +27,7 @@ def event(at_us, topic=TOPICS[3], *, messages=1, bytes_=0, seq=0, producer="p", 
 
 
 def dispatch(at_us, topic=TOPICS[0], *, messages=1, bytes_=0, seq=0, subscription="s", broker=BROKER, **more):
-    """A row of schemas.DISPATCHES at `at_us` after START_US; more: entries, caught_up, filtered."""
+    """A dispatch at `at_us` after START_US; more: entries, caught_up, filtered."""
     return {
         "event_time_us": START_US + at_us,
         "seq": seq,
@@ -43,7 +43,7 @@ def dispatch(at_us, topic=TOPICS[0], *, messages=1, bytes_=0, seq=0, subscriptio
 
 
 def subscribe(at_us, topic=TOPICS[0], *, client="host", consumer="c", consumer_id=1, seq=0, broker=BROKER):
-    """A row of schemas.SUBSCRIBES at `at_us` after START_US."""
+    """A subscribe at `at_us` after START_US."""
     return {
         "event_time_us": START_US + at_us,
         "seq": seq,
@@ -56,7 +56,7 @@ def subscribe(at_us, topic=TOPICS[0], *, client="host", consumer="c", consumer_i
 
 
 def unload(at_us, bundle="acme/ns0/0x00000000_0x80000000", *, duration_ms=1000, seq=0, broker=BROKER):
-    """A row of schemas.UNLOADS at `at_us` after START_US."""
+    """An unload at `at_us` after START_US."""
     return {
         "event_time_us": START_US + at_us,
         "seq": seq,
@@ -67,7 +67,7 @@ def unload(at_us, bundle="acme/ns0/0x00000000_0x80000000", *, duration_ms=1000, 
 
 
 def acts(at_us, action, connection="connection-0", *, seq=0, broker=BROKER, **more):
-    """A row of schemas.CONNECTION_EVENTS at `at_us` after START_US; more: io_thread, bytes, command."""
+    """What a connection did at `at_us` after START_US; more: io_thread, bytes, command."""
     return {
         "event_time_us": START_US + at_us,
         "seq": seq,
@@ -80,17 +80,15 @@ def acts(at_us, action, connection="connection-0", *, seq=0, broker=BROKER, **mo
     } | more
 
 
-PARSED = pa.unify_schemas([*TRAFFIC.values(), pa.schema([(name, pa.string()) for name in ("kind", "bad", "file")])])
-
-
-def parsed(rows, *, lines=False):
-    """Rows of all kinds as the parser gives them; `lines`: those of files whose lines are counted."""
-    table = pa.Table.from_pylist([{"kind": kind_of(row)} | row for row in rows], PARSED)
-    return table if lines else table.drop(["file"])
+def parsed(rows, letters=()):
+    """Rows of all kinds as the parser gives them, and dead letters."""
+    columns = pa.unify_schemas([*TRAFFIC.values(), pa.schema([("kind", pa.string())])])
+    table = pa.Table.from_pylist([{"kind": kind_of(row)} | row for row in rows], columns)
+    return Parsed(table, pa.Table.from_pylist(list(letters), DEAD_LETTERS))
 
 
 def kind_of(row):
-    """By the column that a kind has alone; none of a bad row."""
+    """By the column that a kind has alone."""
     own = {
         "producer": "publish",
         "subscription": "dispatch",
@@ -101,7 +99,6 @@ def kind_of(row):
     return next((kind for name, kind in own.items() if row.get(name) is not None), None)
 
 
-def bad_row(raw, defect="no reason", *, source="file", offset=None):
-    """A row that the parser refused."""
-    letter = {"defect": defect, "faults": 0, "raw": raw, "source": source, "offset": offset}
-    return dict.fromkeys(PARSED.names) | {"bad": json.dumps(letter), "file": source}
+def bad_row(raw, reason="no reason", *, source="file", offset=None):
+    """The dead letter of a row that the parser refused."""
+    return {"reason": reason, "raw": raw, "source": source, "offset": offset}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from headgate.core.connection_conditions import ConnectionConditions
 from headgate.core.connection_limits import ConditionLimits
 from headgate.core.connection_rules import CONDITIONS
+from headgate.rows.kinds import CONNECTION
 from headgate.throttle.blocks import encode
 from headgate.throttle.connection_step import step_connections
 from headgate.throttle.key_operator import Block
-from headgate.throttle.schemas import CONNECTION_EVENTS
 from headgate.throttle.step import Rules
 from headgate.trace import TraceSpec, generate_files
 from unit.throttle.domains import (
@@ -370,7 +370,7 @@ def test_connections_to_which_nothing_happens_are_not_loaded(monkeypatch):
     monkeypatch.setattr(
         "headgate.throttle.connection_objects.Connections._at", lambda *_: loaded.append(1) or pytest.fail("loaded")
     )
-    marks, _ = step_connections(state.domains[BROKER], CONNECTION_EVENTS.empty_table(), [], 10**18)
+    marks, _ = step_connections(state.domains[BROKER], CONNECTION.schema.empty_table(), [], 10**18)
     assert (0, [], count) == (len(marks), loaded, int(np.size(state.domains[BROKER].connections.kept["thread"])))
 
 
@@ -378,8 +378,8 @@ def test_a_generated_trace_does_nothing_that_cannot_be():
     spec = TraceSpec(events=6000, files=2, connection_share=0.6)
     rows = pa.concat_tables(generate_files(spec))
     rows = rows.filter(pc.equal(rows["kind"], "connection"))
-    rows = rows.append_column("event_time_us", rows["event_time"].cast(pa.int64())).select(CONNECTION_EVENTS.names)
-    blocks = [Block("connections", len(rows), encode(rows.cast(CONNECTION_EVENTS)))]
+    rows = rows.append_column("event_time_us", rows["event_time"].cast(pa.int64())).select(CONNECTION.schema.names)
+    blocks = [Block("connections", len(rows), encode(rows.cast(CONNECTION.schema)))]
     outcome = step_through([[changes_block([ALL]), *blocks]], Rules())
 
     assert [] == outcome.dead_letters

@@ -310,7 +310,7 @@ def routed(routing, rows, changes, rules):
     out = []
     for number, batch in enumerate(batches):
         blocks = {key: [changes_block(changes)] if number == 0 else [] for key in routing.keys}
-        for packed in pack(routing, (), iter(parsed(batch).to_batches())):
+        for packed in pack(routing, [parsed(batch)]):
             for row in packed.to_pylist():
                 blocks[row["key"]].append(Block(row["kind"], 0, row["block"]))
         for key, of_key in blocks.items():

@@ -5,18 +5,19 @@ from collections import defaultdict
 import pyarrow as pa
 import pytest
 
+from headgate.arrow import DEAD_LETTERS
 from headgate.throttle.blocks import decode
 from headgate.throttle.keys import broker_key
-from headgate.throttle.routing import BLANK_LINE, DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
-from headgate.throttle.schemas import DEAD_LETTERS, DISPATCHES, EVENTS, SUBSCRIBES, TICKS
+from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
+from headgate.throttle.schemas import EVENTS, TICKS, TRAFFIC
 from headgate.throttle.slots import home_of
 from unit.throttle.rows import START_US, acts, bad_row, dispatch, event, parsed, subscribe, unload
 
 
-def packed(routing, *batches):
-    """Blocks of each kind by key, for tables of parsed rows."""
+def packed(routing, *parts):
+    """Blocks of each kind by key, for parts of parsed rows."""
     blocks = defaultdict(lambda: defaultdict(list))
-    for batch in pack(routing, (), iter(pa.Table.to_batches(table)[0] for table in batches)):
+    for batch in pack(routing, parts):
         assert batch.schema == PACKED
         for row in batch.to_pylist():
             blocks[row["kind"]][row["key"]].append(decode(row["block"]))
@@ -57,7 +58,7 @@ def test_rows_of_each_kind_reach_the_key_of_their_topic_in_blocks_of_their_own(r
     topics = [f"persistent://t/n/{i}" for i in range(20)]
     rows = [make(at, topic, seq=at) for topic in topics for at, make in enumerate((event, dispatch, subscribe))]
     blocks = packed(routing, parsed(rows))
-    kinds = {"events": EVENTS, "dispatches": DISPATCHES, "subscribes": SUBSCRIBES}
+    kinds = {kind: TRAFFIC[kind] for kind in ("events", "dispatches", "subscribes")}
     arrived = {
         kind: {topic: key for key, tables in blocks[kind].items() for topic in tables[0]["topic"].to_pylist()}
         for kind in kinds
@@ -141,71 +142,22 @@ def test_a_job_of_one_broker_takes_its_rows_alone_and_hears_the_time_of_all():
 
 
 def test_bad_rows_keep_what_was_read_and_where():
-    rows = [bad_row("{oops", "no JSON", source="kafka topic-1", offset=17), *rows_of("persistent://t/n/a")]
-    blocks = packed(Routing(slots=2), parsed(rows))
+    letter = bad_row("{oops", "no JSON", source="kafka topic-1", offset=17)
+    blocks = packed(Routing(slots=2), parsed(rows_of("persistent://t/n/a"), [letter]))
     letters = blocks["dead_letters"][DEAD_LETTER_KEY]
 
     assert [DEAD_LETTERS] == [table.schema for table in letters]
-    assert [{"reason": "no JSON", "raw": "{oops", "source": "kafka topic-1", "offset": 17}] == letters[0].to_pylist()
+    assert [letter] == letters[0].to_pylist()
     assert [0] == list(events_of(blocks))
 
 
 def test_bad_rows_alone_move_no_clock():
-    blocks = packed(Routing(slots=2), parsed([bad_row("x"), bad_row("y")]))
+    blocks = packed(Routing(slots=2), parsed([], [bad_row("x"), bad_row("y")]))
 
     assert ["dead_letters"] == list(blocks)
 
 
-def test_lines_are_numbered_by_file_from_1_across_batches():
-    good = rows_of("persistent://t/n/a")[0]
-    batches = [
-        [bad_row("1"), good | {"file": "file"}, bad_row("3")],
-        [bad_row("1", source="other"), bad_row("4")],
-        [good | {"file": "other"}, bad_row("3", source="other"), bad_row("5")],
-    ]
-    counted = [parsed(rows, lines=True) for rows in batches]
-    letters = packed(Routing(slots=1), *counted)["dead_letters"][DEAD_LETTER_KEY]
-    placed = [(row["source"], row["offset"], row["raw"]) for row in pa.concat_tables(letters).to_pylist()]
-
-    assert [
-        ("file", 1, "1"),
-        ("file", 3, "3"),
-        ("other", 1, "1"),
-        ("file", 4, "4"),
-        ("other", 3, "3"),
-        ("file", 5, "5"),
-    ] == placed
-
-
-def test_offsets_that_the_source_has_stay():
-    good = rows_of("persistent://t/n/a")[0]
-    letters = packed(Routing(slots=1), parsed([good, bad_row("x", source="table", offset=40)]))["dead_letters"]
-
-    assert [40] == letters[DEAD_LETTER_KEY][0]["offset"].to_pylist()
-
-
-def test_blank_lines_are_counted_and_left_out():
-    rows = [bad_row("1"), bad_row(None, BLANK_LINE), bad_row("3")]
-    letters = packed(Routing(slots=1), parsed(rows, lines=True))["dead_letters"][DEAD_LETTER_KEY]
-
-    assert [(1, "1"), (3, "3")] == list(zip(*letters[0].select(["offset", "raw"]).to_pydict().values(), strict=True))
-
-
-def test_rows_of_a_source_without_lines_are_not_numbered():
-    blocks = packed(Routing(slots=1), parsed([bad_row("x"), bad_row("y")]))
-
-    assert [None, None] == blocks["dead_letters"][DEAD_LETTER_KEY][0]["offset"].to_pylist()
-
-
-def test_each_call_counts_its_lines_anew():
-    for _ in range(2):
-        letters = packed(Routing(slots=1), parsed([bad_row("x")], lines=True))["dead_letters"]
-
-        assert [1] == letters[DEAD_LETTER_KEY][0]["offset"].to_pylist()
-
-
 def test_an_empty_batch_gives_an_empty_batch():
-    empty = pa.RecordBatch.from_pylist([], parsed([]).schema)
-    batches = list(pack(Routing(slots=2), (), iter([empty, parsed([bad_row("x")]).to_batches()[0]])))
+    batches = list(pack(Routing(slots=2), [parsed([]), parsed([], [bad_row("x")])]))
 
     assert [0, 1] == [batch.num_rows for batch in batches]

@@ -25,7 +25,7 @@ from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS,
 from headgate.throttle.connection_topics import ConnectionTopics
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, SUBSCRIBES
+from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, TRAFFIC
 from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -153,7 +153,7 @@ def full_domain():
         connection_topics=ConnectionTopics(pa.array(["c"]), np.array([2**32])),
         held={
             "events": pa.Table.from_pylist([event(3, seq=4), event(5)], EVENTS),
-            "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], SUBSCRIBES),
+            "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], TRAFFIC["subscribes"]),
         },
         pending=CHANGES[1:],
         book=book,

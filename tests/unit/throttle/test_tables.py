@@ -11,9 +11,8 @@ from headgate.cache.tables import OF_HORIZON
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS, METRICS
 from headgate.protocol.tables import OF_PROTOCOL
-from headgate.spark.csv_lines import COLUMNS
+from headgate.rows import kinds
 from headgate.throttle.control import FROM_THE_START, tick_row
-from headgate.throttle.faults import CONNECTION, FLAGS, NAMES, NUMBERS, OF_ACTION, OF_KIND
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
 from headgate.throttle.tables import MOST_FAILURES, OF_CONNECTIONS, SCHEMAS, PatientAppend, Tables
 
@@ -32,13 +31,7 @@ TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "time
     "counts": COUNTS_BY_NAME,
     "sizes": EVENTS.field("sizes").type,
 }
-INPUT_TYPES = (
-    {"event_time": TIMESTAMP, "seq": pa.int64(), "kind": pa.string()}
-    | dict.fromkeys(NAMES, pa.string())
-    | dict.fromkeys(NUMBERS, pa.int64())
-    | dict.fromkeys(FLAGS, pa.bool_())
-)
-INPUT = [(name, INPUT_TYPES[name]) for name in COLUMNS]
+INPUT = [(field.name, TIMESTAMP if field.name == "event_time" else field.type) for field in kinds.INPUT]
 COLUMN = re.compile(rf"^\| ([a-z_]+) \| ({'|'.join(TYPES)}) \|[^|]*\|[^|]*\|$", re.MULTILINE)
 
 
@@ -153,14 +146,12 @@ def test_the_page_of_the_tables_has_every_column_with_its_type_and_no_other(tabl
     assert expected == [(name, TYPES[word]) for name, word in documented()[table]]
 
 
-@pytest.mark.parametrize("kind", OF_KIND)
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.name)
 def test_the_page_says_of_every_column_of_the_input_which_kinds_have_it(kind):
-    """What connections did has columns of its own."""
-    columns = {*OF_KIND[kind], *(name for names in OF_ACTION.values() for name in names if kind == CONNECTION)}
-    many = f"{kind}es" if kind.endswith("h") else f"{kind}s"
+    many = f"{kind.name}es" if kind.name.endswith("h") else f"{kind.name}s"
     meanings = re.findall(r"^\| ([a-z_]+) \|[^|]*\|[^|]*\|([^|]*)\|$", sections()["Input"], re.MULTILINE)
 
-    assert columns <= {name for name, meaning in meanings if many in meaning}
+    assert {column.name for column in kind.columns} <= {name for name, meaning in meanings if many in meaning}
 
 
 def test_every_line_of_a_table_on_the_page_is_a_column_or_its_head():

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from headgate.core.quota.groups import UNLIMITED, FlagPair, IntPair, RatePair
 from headgate.core.quota.reports import Measured
-from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage import NO_FLAGS, Usage
 from headgate.core.state import PlainData, check_fields
 
 
@@ -18,14 +18,6 @@ class Sent:
     admitted: IntPair
     epoch: int
     at_ms: int
-
-
-@dataclass(slots=True)
-class Slot:
-    """Messages and bytes that passed, and that were tried for the first time, in one slot of time."""
-
-    admitted: IntPair = (0, 0)
-    offered: IntPair = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +51,21 @@ class Counts:
     def __init__(self, slot_ms: int) -> None:
         self.slot_ms = slot_ms
         self.last: Sent | None = None
-        self._slots: dict[int, Slot] = {}
+        self._slots: dict[int, list[int]] = {}  # messages and bytes that passed, and that were tried for the first time
         self._waits: list[Wait] = []
         self._limits: list[tuple[int, RatePair]] = []  # in the order of their times
 
     def add(self, at_ms: int, admitted: IntPair, offered: IntPair) -> None:
         """Count what happened at `at_ms`."""
-        slot = self._slots.setdefault(at_ms // self.slot_ms, Slot())
-        slot.admitted = _sum(slot.admitted, admitted)
-        slot.offered = _sum(slot.offered, offered)
+        number = at_ms // self.slot_ms
+        slot = self._slots.get(number)
+        if slot is None:
+            self._slots[number] = [*admitted, *offered]
+        else:
+            slot[0] += admitted[0]
+            slot[1] += admitted[1]
+            slot[2] += offered[0]
+            slot[3] += offered[1]
 
     def add_wait(self, wait: Wait) -> None:
         """Remember that something was held back."""
@@ -82,25 +80,28 @@ class Counts:
         self._limits.append((at_ms, limit))
         self._limits.sort(key=lambda change: change[0])
 
-    def counted(self, from_ms: int, until_ms: int) -> Slot:
-        """All counts of the window."""
-        first, end = from_ms // self.slot_ms, until_ms // self.slot_ms
-        total = Slot()
-        for number, slot in self._slots.items():
-            if first <= number < end:
-                total.admitted = _sum(total.admitted, slot.admitted)
-                total.offered = _sum(total.offered, slot.offered)
-        return total
+    def counted(self, from_ms: int, until_ms: int) -> tuple[IntPair, IntPair]:
+        """All counts of the window: what passed, and what was tried for the first time."""
+        first, end, slots = from_ms // self.slot_ms, until_ms // self.slot_ms, self._slots
+        if end - first < len(slots):
+            found = [slots[number] for number in range(first, end) if number in slots]
+        else:
+            found = [slot for number, slot in slots.items() if first <= number < end]
+        if not found:
+            return (0, 0), (0, 0)
+        messages, of_bytes, tried, tried_bytes = map(sum, zip(*found, strict=True))
+        return (messages, of_bytes), (tried, tried_bytes)
 
     def throttled(self, from_ms: int, until_ms: int) -> FlagPair:
         """Whether anything was held back in the window, for messages and for bytes."""
+        if not self._waits:
+            return NO_FLAGS
         flags = [wait.throttled for wait in self._waits if wait.reaches(from_ms, until_ms)]
         return any(messages for messages, _ in flags), any(of_bytes for _, of_bytes in flags)
 
     def limit(self, until_ms: int) -> RatePair:
         """The limit in force just before `until_ms`."""
-        in_force = [limit for at_ms, limit in self._limits if at_ms < until_ms]
-        return in_force[-1] if in_force else UNLIMITED
+        return next((limit for at_ms, limit in reversed(self._limits) if at_ms < until_ms), UNLIMITED)
 
     def first_ms(self) -> int | None:
         """The start of the first slot or wait that is still kept, None without any."""
@@ -130,7 +131,7 @@ class Counts:
         return {
             "slot_ms": self.slot_ms,
             "last": None if self.last is None else _plain(self.last),
-            "slots": [[number, list(slot.admitted), list(slot.offered)] for number, slot in self._slots.items()],
+            "slots": [[number, slot[:2], slot[2:]] for number, slot in self._slots.items()],
             "waits": [[wait.from_ms, wait.until_ms, list(wait.throttled)] for wait in self._waits],
             "limits": [[at_ms, list(limit)] for at_ms, limit in self._limits],
         }
@@ -149,10 +150,6 @@ class Counts:
         counts._waits = [Wait(from_ms, until_ms, tuple(flags)) for from_ms, until_ms, flags in state["waits"]]
         counts._limits = [(at_ms, tuple(limit)) for at_ms, limit in state["limits"]]
         return counts
-
-
-def _sum(counts: IntPair, more: IntPair) -> IntPair:
-    return counts[0] + more[0], counts[1] + more[1]
 
 
 def _plain(sent: Sent) -> list[Any]:

@@ -229,16 +229,14 @@ class UsageMeter:
         """The row that could be sent now: rates over the T before `until_ms`."""
         epoch_ms = self.parameters.epoch_ms
         from_ms = until_ms - epoch_ms
-        total, quarter = counts.counted(from_ms, until_ms), counts.counted(until_ms - epoch_ms // QUARTERS, until_ms)
+        passed, tried = counts.counted(from_ms, until_ms)
         offered = PAIR_OF_NONE
         if self.parameters.demand_visible:
-            offered = (
-                offered_rate(total.offered[0], quarter.offered[0], epoch_ms),
-                offered_rate(total.offered[1], quarter.offered[1], epoch_ms),
-            )
-        admitted = admitted_rate(total.admitted[0], epoch_ms), admitted_rate(total.admitted[1], epoch_ms)
+            _, lately = counts.counted(until_ms - epoch_ms // QUARTERS, until_ms)
+            offered = offered_rate(tried[0], lately[0], epoch_ms), offered_rate(tried[1], lately[1], epoch_ms)
+        admitted = admitted_rate(passed[0], epoch_ms), admitted_rate(passed[1], epoch_ms)
         usage = Usage(admitted, offered, counts.limit(until_ms), counts.throttled(from_ms, until_ms))
-        return Sent(Measured(usage, config_version), total.admitted, epoch, at_ms)
+        return Sent(Measured(usage, config_version), passed, epoch, at_ms)
 
     def _row(self, key: UsageKey, sent: Sent, reason: ReportReason) -> ReportRow:
         self._counts[key].last = sent

@@ -10,9 +10,9 @@ BROKERS_MAX = 1000
 
 def capped(rate: int) -> int:
     """The rate that counts: a larger one is RATE_MAX. resource-groups 1"""
-    return min(rate, RATE_MAX)
+    return min(RATE_MAX, rate)
 
 
 def capped_or_none(rate: int | None) -> int | None:
     """As `capped`; None, not limited or unbounded, stays None. resource-groups 1"""
-    return None if rate is None else min(rate, RATE_MAX)
+    return rate if rate is None or rate < RATE_MAX else RATE_MAX

@@ -28,7 +28,7 @@ class Usage:
     @property
     def idle(self) -> bool:
         """Nothing admitted, nothing offered as far as that is known, nothing throttled. resource-groups 6.2"""
-        return not any((*self.admitted, *self.offered, *self.throttled))
+        return not (any(self.admitted) or any(self.offered) or any(self.throttled))
 
     @property
     def demand(self) -> IntPair:

@@ -62,13 +62,13 @@ class UsageHistory:
         """
         self.last_seq = row.seq
         self.current = None if row.usage.idle else row
-        newest = max([row.epoch, *(entry.row.epoch for entry in self._rows[-1:])])
+        newest = max(row.epoch, self._rows[-1].row.epoch) if self._rows else row.epoch
         keep_from_epoch = min(current_epoch, newest) - kept_epochs
         if self._rows and row.epoch < self._rows[0].row.epoch <= keep_from_epoch:
             return
         self._insert(row)
-        old = sum(entry.row.epoch <= keep_from_epoch for entry in self._rows)
-        self._rows = self._rows[max(old - 1, 0) :]
+        while len(self._rows) > 1 and self._rows[1].row.epoch <= keep_from_epoch:
+            del self._rows[0]
 
     def as_of(self, epoch: int) -> EpochRow | None:
         """The row with the largest epoch <= `epoch`, None without any."""
@@ -86,6 +86,9 @@ class UsageHistory:
 
     def _insert(self, row: AcceptedRow) -> None:
         """Put the row in its place by epoch; what later ones say of idleness may change with it."""
+        if not self._rows or self._rows[-1].row.epoch < row.epoch:
+            self._append(row, was_busy=not row.usage.idle)
+            return
         same = [entry for entry in self._rows if entry.row.epoch == row.epoch]
         later = [entry for entry in self._rows if entry.row.epoch > row.epoch]
         self._rows = [entry for entry in self._rows if entry.row.epoch < row.epoch]

@@ -175,7 +175,8 @@ class UsageMap:
             return DropReason.FUTURE
         if at_ms - row.publish_time_ms > self.parameters.stale_ms:
             return DropReason.STALE
-        if not (row.is_heartbeat or row.is_leave_all or self._knows(row.group_id)):
+        is_heartbeat, is_leave_all = row.is_heartbeat, row.is_leave_all
+        if not (is_heartbeat or is_leave_all or self._knows(row.group_id)):
             return DropReason.UNKNOWN_GROUP
         broker = self._brokers.get(row.broker_id)
         if self.parameters.members_listed and (broker is None or not broker.is_member):
@@ -184,7 +185,7 @@ class UsageMap:
             return None
         if row.incarnation < broker.incarnation:
             return DropReason.OLD_INCARNATION
-        seq = -1 if row.is_heartbeat else broker.accepted_seq(None if row.is_leave_all else row.key)
+        seq = -1 if is_heartbeat else broker.accepted_seq(None if is_leave_all else row.key)
         if row.seq == seq:
             return DropReason.DUPLICATE
         return DropReason.REORDERED if row.seq < seq else None

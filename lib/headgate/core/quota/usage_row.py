@@ -44,12 +44,17 @@ class UsageRow:
     @property
     def is_leave_all(self) -> bool:
         """Whether the sender leaves everything."""
-        return self.is_leave and self._of_broker
+        return self._of_broker and self.is_leave
 
     @property
     def is_heartbeat(self) -> bool:
         """Whether the row only says that all rows up to its epoch are in."""
         return _is(self.group_id, HEARTBEAT_GROUP) and not self.is_leave
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the usage of a valid row is idle (Usage.idle), which no correction of its values changes."""
+        return not (any(self.admitted) or any(self.offered) or any(_flags(self.throttled)))
 
     @property
     def key(self) -> UsageKey:
@@ -69,15 +74,14 @@ class UsageRow:
             return False
         if self.is_leave or self.is_heartbeat:
             return True
-        pairs = (self.admitted, self.offered, self.limit)
-        if not all(map(_is_pair, pairs)):
+        if not (_is_pair(self.admitted) and _is_pair(self.offered) and _is_pair(self.limit)):
             return False
-        optional = (value for value in (*self.offered, *self.limit) if value is not None)
-        return _are_counts((self.group_id, *self.admitted)) and _are_counts(optional)
+        optional = [value for value in (*self.offered, *self.limit) if value is not None]
+        return _are_counts((self.group_id, *self.admitted, *optional))
 
     def usage(self) -> Usage:
         """The values of a valid row: none above RATE_MAX, offered not below admitted. Source: resource-groups 7.1."""
-        messages, of_bytes = (capped(value) for value in self.admitted)
+        messages, of_bytes = capped(self.admitted[0]), capped(self.admitted[1])
         offered_messages, offered_bytes = clamped(self.offered)
         return Usage(
             (messages, of_bytes),
@@ -97,7 +101,7 @@ def is_count(value: object) -> bool:
 
 
 def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, int) and not isinstance(value, bool))
 
 
 def _is(value: object, number: int) -> bool:
@@ -108,12 +112,12 @@ def _one_of(value: object, numbers: frozenset[int]) -> bool:
     return _is_integer(value) and value in numbers
 
 
-def _are_counts(values: Iterable[object]) -> bool:
-    return all(map(is_count, values))
+def _are_counts(values: Iterable[Any]) -> bool:
+    return all(value >= 0 if type(value) is int else is_count(value) for value in values)
 
 
 def _is_pair(value: object) -> TypeGuard[Sequence[Any]]:
-    return isinstance(value, Sequence) and len(value) == 2
+    return (type(value) is tuple or isinstance(value, Sequence)) and len(value) == 2
 
 
 def _flags(value: object) -> FlagPair:

@@ -1,10 +1,14 @@
-"""Lines of JSON, good and bad, and what the parser makes of them."""
+"""Lines of JSON and typed columns, good and bad, and what the parser makes of them."""
 
 import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
-from headgate.spark.csv_lines import COLUMNS
-from headgate.spark.sources import HALF_CHARACTER
+import pyarrow as pa
+
+from headgate.rows.json_lines import HALF_CHARACTER
+from headgate.rows.kinds import INPUT
 
 AT_9 = 1_767_603_600_000_000  # 2026-01-05T09:00:00Z
 TOPIC = "persistent://acme/shop/orders"
@@ -20,7 +24,7 @@ GOOD: dict[str, Any] = {
     "bytes": 4,
 }
 VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name != "event_time"}
-VALUES |= dict.fromkeys(name for name in COLUMNS if name not in GOOD)
+VALUES |= dict.fromkeys(name for name in INPUT.names if name not in GOOD)
 PUBLISHED_ALONE = dict.fromkeys(("topic", "producer", "connection", "messages", "bytes"))
 DISPATCH = {"kind": "dispatch", "subscription": "sub-1", "producer": None, "connection": None}
 DISPATCHED = DISPATCH | {"entries": 3, "caught_up": False, "filtered": False}
@@ -257,4 +261,77 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "two objects with a comma": (line() + "," + line(), MORE_JSON),
     "bytes that are not UTF-8": (line(producer="?").encode().replace(b"?", b"\xff"), NOT_UTF8),
     "an unpaired surrogate": (line().replace("producer-1", "\\ud800"), HALF_CHARACTER),
+}
+
+TYPES = {"event_time": pa.timestamp("us", "UTC")} | dict.fromkeys(("seq", "messages", "bytes"), pa.int64())
+TYPED = GOOD | {"event_time": datetime(2026, 1, 5, 9, tzinfo=UTC)}
+
+# What the column is about, its name, its Arrow type, and by value what becomes of it.
+COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
+    "32 bits": ("messages", pa.int32(), [(5, 5), (-1, NO_AMOUNT.format(-1)), (None, NO_AMOUNT.format("null"))]),
+    "64 bits without sign": ("messages", pa.uint64(), [(5, 5), (2**64 - 1, NO_AMOUNT.format(2**64 - 1))]),
+    "doubles": (
+        "messages",
+        pa.float64(),
+        [
+            (5.0, 5),
+            (5.5, NO_AMOUNT.format("5.5")),
+            (float("nan"), NO_AMOUNT.format("NaN")),
+            (float("inf"), NO_AMOUNT.format("Infinity")),
+            (1e300, NO_AMOUNT.format("1.0E300")),
+            (-1.0, NO_AMOUNT.format("-1.0")),
+        ],
+    ),
+    "floats": ("messages", pa.float32(), [(5.0, 5), (0.5, NO_AMOUNT.format("0.5"))]),
+    "decimals": (
+        "messages",
+        pa.decimal128(38, 2),
+        [
+            (Decimal("5.00"), 5),
+            (Decimal("5.50"), NO_AMOUNT.format("5.50")),
+            (Decimal(10) ** 30, NO_AMOUNT.format(f"{10**30}.00")),
+        ],
+    ),
+    "booleans": ("messages", pa.bool_(), [(True, NO_AMOUNT.format("true"))]),
+    "numbers as text": ("messages", pa.string(), [("5", 5), ("many", NO_AMOUNT.format("many"))]),
+    "nulls alone": ("messages", pa.null(), [(None, NO_AMOUNT.format("null"))]),
+    "times": (
+        "event_time",
+        pa.timestamp("us", "UTC"),
+        [
+            (datetime(2026, 1, 5, 9, 0, 0, 1, UTC), AT_9 + 1),
+            (datetime(9999, 12, 31, tzinfo=UTC), OUT_OF_SPAN.format("9999-12-31 00:00:00")),
+            (None, NO_TIME.format("null")),
+        ],
+    ),
+    "times without a zone are UTC": ("event_time", pa.timestamp("us"), [(datetime(2026, 1, 5, 9), AT_9)]),  # noqa: DTZ001
+    "milliseconds": ("event_time", pa.timestamp("ms", "UTC"), [(datetime(2026, 1, 5, 9, tzinfo=UTC), AT_9)]),
+    "longs are microseconds": ("event_time", pa.int64(), [(AT_9, AT_9), (5, OUT_OF_SPAN.format(5))]),
+    "times as text": ("event_time", pa.string(), [("2026-01-05T09:00:00Z", AT_9), ("now", NO_TIME.format("now"))]),
+    "days": ("event_time", pa.date32(), [(date(2026, 1, 5), NO_TIME.format("2026-01-05"))]),
+    "names": ("broker", pa.string(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
+    "names as bytes": (
+        "broker",
+        pa.binary(),
+        [(b"b", "b"), (b"a\xff", "broker: got a\ufffd, allowed is UTF-8")],
+    ),
+    "names as numbers": ("broker", pa.int64(), [(7, "7")]),
+    "names in braces": ("broker", pa.string(), [("{x}", "{x}"), ('{"id": 7}', '{"id": 7}'), ("[x]", "[x]")]),
+    "subscriptions of publishes are not looked at": (
+        "subscription",
+        pa.binary(),
+        [(None, None), (b"s", None), (b"a\xff", None)],
+    ),
+    "structs for subscriptions of publishes": ("subscription", pa.struct({"id": pa.int64()}), [({"id": 7}, None)]),
+    "structs for names": (
+        "broker",
+        pa.struct({"id": pa.int64()}),
+        [({"id": 7}, NO_NAME.format("broker", "{7}")), (None, NO_NAME.format("broker", "null"))],
+    ),
+    "lists for names": ("producer", pa.list_(pa.string()), [(["a"], NO_NAME.format("producer", "[a]"))]),
+    "maps for names": (
+        "connection",
+        pa.map_(pa.string(), pa.int64()),
+        [([("id", 7)], NO_NAME.format("connection", "{id -> 7}"))],
+    ),
 }

@@ -1,0 +1,28 @@
+"""Work whose results are of no use in part: Ctrl-C and SIGTERM break it off at once."""
+
+import signal
+import sys
+from collections.abc import Callable
+
+STOPPED = 3
+
+
+class Stopped(BaseException):
+    """Raised where the work is, so that it puts away what it has begun."""
+
+
+def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
+    """What `work` returns; if a signal breaks it off, STOPPED, with a line that says so. name: begins that line."""
+
+    def stop(*_: object) -> None:
+        raise Stopped
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        return work()
+    except Stopped:
+        sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
+        return STOPPED
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

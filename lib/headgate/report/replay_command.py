@@ -1,0 +1,72 @@
+"""A replay from its options to its report, under any engine: what `headgate replay` and jobs/replay.py do."""
+
+import argparse
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from headgate.conf import Conf, InputSettings
+from headgate.engines.replay import run_replay
+from headgate.engines.stops import broken_off_by_signals
+from headgate.errors import InputError
+from headgate.replay.arguments import DEFAULT_OUTPUT
+from headgate.replay.folders import folder_warnings, load_folders
+from headgate.replay.job import Heard, Replayed, ReplayJob
+from headgate.replay.plan import Plan, checked_plans
+from headgate.replay.tables import check_new
+from headgate.report.replay_html import write_report
+from headgate.report.replay_screen import ReplayScreen
+from headgate.report.screen import terminal_console
+from headgate.throttle.places import check_places
+from headgate.trace import write_trace
+from headgate.trace.demo import PUBLISHES
+
+DEMO = Path("output/replay-demo")
+
+
+class ReplayEngine(NamedTuple):
+    """What runs a replay. start: what the screen says before it. within: what the time that is told includes."""
+
+    run: Callable[[ReplayJob, Sequence[Plan], InputSettings, Heard], Replayed]
+    start: str
+    within: str
+
+
+LOCAL = ReplayEngine(run_replay, "reading", "")
+
+
+def run(options: argparse.Namespace) -> int:
+    """`headgate replay`: exit status 0 when the report is written, 3 if stopped. Raises HeadgateError."""
+    return broken_off_by_signals("replay", lambda: replay(options, LOCAL))
+
+
+def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
+    """Exit status 0 when the report is written. Raises HeadgateError for wrong options, conf or input."""
+    if options.input is None and (options.format or options.output != DEFAULT_OUTPUT):
+        raise InputError("--format and --output need --input: without it the bundled trace is replayed")
+    screen = ReplayScreen(terminal_console())
+    confs = load_folders(options.conf_dir or ["conf"])
+    for warning in folder_warnings(confs):
+        screen.say(f"warning: {warning}")
+    plans = checked_plans(confs, traffic=options.traffic, delay_ms=options.delay_ms)
+    job = _given(options, next(iter(confs.values())))
+    check_new(job.output)
+    if options.input is None:
+        screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
+    screen.begin(plans, job.input, engine.start)
+    settings = next(iter(confs.values())).settings.input
+    replayed = engine.run(job, plans, settings, screen.counted)
+    report = write_report(replayed.tables, confs, plans, replayed.trace)
+    screen.end(replayed, plans, report, engine.within)
+    return 0
+
+
+def _given(options: argparse.Namespace, first: Conf) -> ReplayJob:
+    """The bundled trace and what came of it are made anew with every run."""
+    if options.input is None:
+        shutil.rmtree(DEMO, ignore_errors=True)
+        return ReplayJob(f"{DEMO}/trace", "json", f"{DEMO}/tables")
+    format_ = options.format or first.settings.input.format
+    check_places(options.input, options.output, options.output, files=True)
+    return ReplayJob(options.input, format_, options.output)

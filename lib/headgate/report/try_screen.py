@@ -1,0 +1,229 @@
+"""The screen of `headgate try`: what one conf would do, or several side by side, and what differs between them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from rich.console import Console
+
+from headgate.quota.share_courses import QuotaCourse
+from headgate.report.blame import Throttled
+from headgate.report.conditions import held_connections
+from headgate.report.held_back import READS
+from headgate.report.refusals import refused_consumers
+from headgate.report.screen import Screen, empty_table, plain
+from headgate.report.throttle_screen import ThrottleScreen
+from headgate.report.unloading import unloading
+from headgate.throttle.schemas import DISPATCH_LEVELS
+from headgate.throttle.sums import Summed
+
+SHOWN_TOPICS = 8
+NOT_SET = "not set"
+_AGAIN = ("before", "now")
+
+ByName = Mapping[str, Sequence[Throttled | None]]
+"""Of a tenant or topic, a row a conf; None where none of its publishes came."""
+
+
+class Tried(Protocol):
+    """What is shown of a conf."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def tables(self) -> Summed: ...
+    @property
+    def tenants(self) -> Sequence[Throttled]: ...
+    @property
+    def topics(self) -> Sequence[Throttled]: ...
+    @property
+    def others(self) -> Mapping[str, int]: ...
+    @property
+    def courses(self) -> Sequence[QuotaCourse]: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def dead_letters(self) -> int: ...
+    @property
+    def took_s(self) -> float: ...
+
+
+class Changed(Protocol):
+    """A key of conf files that differs, with its value in each conf."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def values(self) -> Sequence[str | None]: ...
+
+
+def other_measures(tables: Summed) -> dict[str, int]:
+    """What limits did beside throttling publishes, by name: counts of the whole trace."""
+    reads = tables.totals(READS)
+    went = unloading(tables)
+    return {
+        "dispatches held back": sum(sum(reads[f"held_by_{level}"].to_pylist()) for level in DISPATCH_LEVELS),
+        "subscribes refused": sum(consumer.refused for consumer in refused_consumers(tables)),
+        "unloads timed out": 0 if went is None else went.timed_out,
+        "times a connection was held for memory": sum(held.times for held in held_connections(tables)),
+    }
+
+
+class TryScreen(Screen):
+    """Lines of one run."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console, "try")
+
+    def one(self, tried: Tried, output: str | None) -> None:
+        """The closing screen of the throttle job. output: where the tables are kept, None: they are not."""
+        self._took(tried)
+        closing = ThrottleScreen(self._console)
+        closing.results(tried.tables, tried.courses)
+        self._kept(output)
+
+    def several(self, tried: Sequence[Tried], changed: Sequence[Changed], output: str | None) -> None:
+        """Confs side by side: what differs between them, and what each does to tenants and topics."""
+        for one in tried:
+            self._took(one)
+        names = [one.name for one in tried]
+        if len(tried) > 1:
+            self.changes(names, changed)
+        tenants, topics = _by_name([one.tenants for one in tried]), _by_name([one.topics for one in tried])
+        held = {name: rows for name, rows in tenants.items() if any(map(_is_held, rows))}
+        if held:
+            self._compared("Tenants", "tenant", names, held)
+            differing = _most_different(topics)
+            if differing:
+                self._compared("Topics that the confs treat most differently", "topic", names, differing)
+            elif len(tried) > 1:
+                self.say("\nEvery topic is treated alike.")
+        else:
+            self.say("\nNo publish is throttled under any conf.")
+        self._others(names, tried, only_differences=False)
+        self._kept(output)
+
+    def stopped(self, left_out: Sequence[str]) -> None:
+        """What was shown is not all. left_out: confs that were not begun."""
+        self.say("Stopped before the end of the trace: the figures are of the rows until then.")
+        if left_out:
+            self.say(f"Not tried: {', '.join(left_out)}.")
+
+    def changes(self, names: Sequence[str], changed: Sequence[Changed]) -> None:
+        """The keys that differ. names: of the confs."""
+        if not changed:
+            self.say("\nThe conf files say the same.")
+            return
+        table = empty_table("What differs between the conf files")
+        for title in ("file", "key", *names):
+            table.add_column(plain(title), overflow="fold")
+        for change in changed:
+            values = (NOT_SET if value is None else plain(value) for value in change.values)
+            table.add_row(change.file, plain(change.key), *values)
+        self.table(table)
+
+    def again(self, before: Tried, after: Tried, changed: Sequence[Changed]) -> None:
+        """What was saved, and what that changed, against the run before it."""
+        self._took(after)
+        self.changes(_AGAIN, changed)
+        tenants, topics = _by_name([before.tenants, after.tenants]), _by_name([before.topics, after.topics])
+        differing = {name: rows for name, rows in tenants.items() if rows[0] != rows[1]}
+        others_differ = before.others != after.others
+        if not differing and not others_differ:
+            self.say("\nThat changed nothing for any tenant.")
+        if differing:
+            self._compared("What that changed for tenants", "tenant", _AGAIN, differing, only_differences=True)
+            of_topics = _most_different(topics)
+            if of_topics:
+                self._compared("and most for topics", "topic", _AGAIN, of_topics, only_differences=True)
+        if others_differ:
+            self._others(_AGAIN, [before, after], only_differences=True)
+
+    def _took(self, tried: Tried) -> None:
+        self.say(f"\n{tried.name}: {tried.rows:,} rows in {tried.took_s:.1f} s, {tried.dead_letters:,} dead letters")
+
+    def _compared(
+        self, title: str, of: str, confs: Sequence[str], rows_of: ByName, *, only_differences: bool = False
+    ) -> None:
+        """A row for each measure of each name."""
+        table = empty_table(title)
+        table.add_column(of, overflow="fold")
+        table.add_column("")
+        for conf in confs:
+            table.add_column(plain(conf), justify="right")
+        for name, rows in rows_of.items():
+            shown = plain(name)
+            for measure, *values in _measures(rows):
+                if not only_differences or len(set(values)) > 1:
+                    table.add_row(shown, measure, *values)
+                    shown = ""
+        self.table(table)
+
+    def _others(self, confs: Sequence[str], tried: Sequence[Tried], *, only_differences: bool) -> None:
+        table = empty_table("Other limits, in all")
+        table.add_column("")
+        for conf in confs:
+            table.add_column(plain(conf), justify="right")
+        for name in tried[0].others:
+            counts = [one.others[name] for one in tried]
+            if len(set(counts)) > 1 or (any(counts) and not only_differences):
+                table.add_row(name, *(f"{count:,}" for count in counts))
+        if table.row_count:
+            self.table(table)
+
+    def _kept(self, output: str | None) -> None:
+        if output is None:
+            self.say("\nThe tables were not kept: --output DIR keeps them for headgate sql, usage and the reports.")
+        else:
+            self.say(f"\nTables (Delta) are under {output}: headgate sql {output} ..., headgate usage {output}")
+
+
+def _by_name(ranked: Sequence[Iterable[Throttled]]) -> ByName:
+    """The rows of each name, one a conf; in the order of the first conf that has it."""
+    by_conf = [{row.name: row for row in rows} for rows in ranked]
+    names = dict.fromkeys(name for rows in by_conf for name in rows)
+    return {name: [rows.get(name) for rows in by_conf] for name in names}
+
+
+def _most_different(topics: ByName) -> ByName:
+    """Up to SHOWN_TOPICS that the confs do not treat alike, most different first."""
+    differing = [name for name, rows in topics.items() if any(row != rows[0] for row in rows)]
+    return {
+        name: topics[name] for name in sorted(differing, key=lambda name: -_difference(topics[name]))[:SHOWN_TOPICS]
+    }
+
+
+def _is_held(row: Throttled | None) -> bool:
+    return row is not None and bool(row.throttled_publishes or row.delayed or row.failed)
+
+
+def _difference(rows: Sequence[Throttled | None]) -> float:
+    """How far the confs are apart: in publishes that are throttled or fail."""
+    counts = [0 if row is None else row.throttled_publishes + (row.failed or 0) for row in rows]
+    return max(counts) - min(counts)
+
+
+def _measures(rows: Sequence[Throttled | None]) -> Iterable[tuple[str, ...]]:
+    """Title and a text for each conf."""
+    yield "throttled", *(_of_share(row) for row in rows)
+    if any(row is not None and row.failed for row in rows):
+        yield "failed", *(_count(None if row is None else row.failed) for row in rows)
+    if any(row is not None and row.delayed for row in rows):
+        yield "delayed", *(_count(None if row is None else row.delayed) for row in rows)
+        yield "mean delay", *(_delay(row) for row in rows)
+    yield "held for", *("-" if row is None else f"{row.throttled_ns / 1e9:,.1f} s" for row in rows)
+
+
+def _of_share(row: Throttled | None) -> str:
+    if row is None:
+        return "-"
+    return f"{row.throttled_publishes:,} ({row.throttled_publishes / max(row.publishes, 1):.1%})"
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def _delay(row: Throttled | None) -> str:
+    return "-" if row is None or not row.delayed else f"{(row.delay_ns or 0) / row.delayed / 1e9:,.2f} s"

@@ -1,0 +1,100 @@
+"""What is wrong with raw rows, and the dead letters that say so."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import DEAD_LETTERS
+from headgate.conf import InputSettings
+from headgate.rows.raw import Flags, Raw
+from headgate.rows.values import Names
+
+NO_TIME = "ISO 8601 with a zone, or whole microseconds since 1970"
+NO_SEQ = "a whole number of 64 bits"
+NO_NAME = "a name"
+
+
+class Fault(NamedTuple):
+    """Rows in which a column holds something else than what is allowed."""
+
+    column: str
+    allowed: str
+    rows: Flags
+
+
+class Faults:
+    """The faults of some rows, in the order in which a dead letter names them."""
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+        self._faults: list[Fault] = []
+
+    def add(self, column: str, allowed: str, rows: Flags) -> None:
+        """Rows that have the fault; nothing if none has."""
+        if rows.any():
+            self._faults.append(Fault(column, allowed, rows))
+
+    def bad(self) -> Flags:
+        """Rows that have any fault, or no columns at all."""
+        bad = np.zeros(len(self._raw), np.bool_)
+        bad[list(self._raw.defects)] = True
+        for fault in self._faults:
+            bad |= fault.rows
+        return bad
+
+    def reason(self, place: int, shown: Callable[[str | None], str]) -> str:
+        """What is wrong with a row: why it has no columns, or each fault. shown: how a column's text is written."""
+        if place in self._raw.defects:
+            return self._raw.defects[place]
+        return "; ".join(
+            f"{fault.column}: got {shown(self._raw.got(fault.column, place))}, allowed is {fault.allowed}"
+            for fault in self._faults
+            if fault.rows[place]
+        )
+
+
+def letters_of(raw: Raw, reasons: Iterable[tuple[int, str]]) -> pa.Table:
+    """DEAD_LETTERS of the rows at these places."""
+    return pa.Table.from_pylist([raw.letter(place, reason) for place, reason in reasons], DEAD_LETTERS)
+
+
+def nulls(values: pa.Array) -> Flags:
+    """Rows without a value."""
+    if not values.null_count:
+        return np.zeros(len(values), np.bool_)
+    return values.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def span_of(settings: InputSettings) -> str:
+    """The times that an input may have, as a message says it."""
+    first, until = settings.event_time_from, settings.event_time_until
+    return f"{first.isoformat()} up to {until.isoformat()} ([input] in headgate.toml)"
+
+
+def outside(time_us: pa.Array, settings: InputSettings) -> Flags:
+    """Rows whose time is outside that span; those without one are not."""
+    first, until = _micros(settings.event_time_from), _micros(settings.event_time_until)
+    return is_true(pc.or_(pc.less(time_us, first), pc.greater_equal(time_us, until)))
+
+
+def no_names(read: Names) -> Flags:
+    """Rows without a name: null, blank, an object or a list."""
+    texts = read.texts.dictionary_encode()
+    is_blank = pc.equal(pc.utf8_trim(texts.dictionary, " "), "")
+    wrong = nulls(texts)
+    if pc.any(is_blank).as_py():
+        wrong = wrong | is_true(is_blank.take(texts.indices))
+    return wrong if read.is_nested is None else wrong | read.is_nested
+
+
+def is_true(condition: pa.Array) -> Flags:
+    """Rows in which the condition holds; null counts as no."""
+    return condition.fill_null(False).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp()) * 1_000_000 + moment.microsecond

@@ -1,0 +1,162 @@
+"""Raw rows to rows of traffic that the operator can take, or to dead letters that say what is wrong with them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow import DEAD_LETTERS
+from headgate.conf import InputSettings
+from headgate.rows.faults import (
+    NO_NAME,
+    NO_SEQ,
+    NO_TIME,
+    Faults,
+    is_true,
+    letters_of,
+    no_names,
+    nulls,
+    outside,
+    span_of,
+)
+from headgate.rows.kinds import COLUMNS, CONNECTION, KINDS, Column, Sort, one_of
+from headgate.rows.raw import Flags, Raw
+from headgate.rows.values import Names, flags, instants_us, names, whole_numbers
+
+TOPIC = r"(?s)^(?:non-)?persistent://[^/]+/[^/]+/."
+"""The local name may contain `/`."""
+KIND_NAMES = tuple(kind.name for kind in KINDS)
+_KINDS = pa.array(KIND_NAMES)
+_ACTIONS = pa.array(list(CONNECTION.by_action))
+
+
+class Parsed(NamedTuple):
+    """What became of raw rows. dead_letters: DEAD_LETTERS.
+
+    rows: the good ones, in their order: event_time_us, seq, broker, kind, and the columns of the kinds that are there.
+    Columns of other kinds than the row's are null; what may be missing has its default.
+    """
+
+    rows: pa.Table
+    dead_letters: pa.Table
+
+
+def parse_traffic(raw: Raw, settings: InputSettings) -> Parsed:
+    """Good rows and dead letters. Columns that do not belong to a row's kind are ignored."""
+    faults, of_kind = Faults(raw), _Kinds(raw)
+    time_us, seq, broker = instants_us(raw.column("event_time")), whole_numbers(raw.column("seq")), names(raw, "broker")
+    faults.add("event_time", NO_TIME, nulls(time_us))
+    faults.add("event_time", span_of(settings), outside(time_us, settings))
+    faults.add("seq", NO_SEQ, nulls(seq))
+    faults.add("broker", NO_NAME, no_names(broker))
+    values: dict[str, pa.Array] = {}
+    odd: list[tuple[str, Flags]] = [] if broker.is_odd is None else [("broker", broker.is_odd)]
+    for column in COLUMNS:
+        counts = of_kind.rows_with(column)
+        if counts.any():
+            read = _READ[column.sort](raw, column)
+            faults.add(column.name, column.allowed, read.wrong & counts)
+            values[column.name] = read.values if counts.all() else pc.if_else(pa.array(counts), read.values, None)
+            if read.is_odd is not None:
+                odd.append((column.name, read.is_odd & counts))
+        if column.sort is Sort.TOPIC:
+            faults.add("kind", one_of(KIND_NAMES), of_kind.unknown)
+    for name, rows in odd:
+        faults.add(name, "UTF-8", rows)
+    if "entries" in values:
+        values |= _with_defaults(values, of_kind)
+    parsed = pa.table({"event_time_us": time_us, "seq": seq, "broker": broker.texts, "kind": of_kind.names, **values})
+    bad = faults.bad()
+    if not bad.any():
+        return Parsed(parsed, DEAD_LETTERS.empty_table())
+    reasons = ((place, faults.reason(place, _shown)) for place in np.flatnonzero(bad).tolist())
+    return Parsed(parsed.filter(pa.array(~bad)), letters_of(raw, reasons))
+
+
+class _Read(NamedTuple):
+    """A column: its values, rows where they are wrong, rows that are not UTF-8."""
+
+    values: pa.Array
+    wrong: Flags
+    is_odd: Flags | None = None
+
+
+class _Kinds:
+    """The kind of each row; one of no known kind is looked at as a publish."""
+
+    def __init__(self, raw: Raw) -> None:
+        self.names = names(raw, "kind").texts
+        codes = pc.index_in(self.names, value_set=_KINDS)
+        self.unknown = nulls(codes)
+        self._of = codes.fill_null(0).to_numpy()
+        self._present = np.unique(self._of).tolist()
+        has_actions = KINDS.index(CONNECTION) in self._present
+        self._actions = names(raw, "action").texts if has_actions else None
+
+    def rows_with(self, column: Column) -> Flags:
+        """Rows of the kinds, and actions, that have the column."""
+        found = np.zeros(len(self._of), np.bool_)
+        for code in self._present:
+            kind = KINDS[code]
+            if column not in kind.columns:
+                continue
+            of_kind = self._of == code
+            actions = [action for action, columns in kind.by_action.items() if column.name in columns]
+            found |= of_kind & is_true(pc.is_in(self._actions, pa.array(actions))) if actions else of_kind
+        return found
+
+
+def _topic(raw: Raw, column: Column) -> _Read:
+    read = names(raw, column.name)
+    topics = read.texts.dictionary_encode()
+    is_topic = pc.match_substring_regex(topics.dictionary, TOPIC)
+    wrong = nulls(topics)
+    if not pc.all(is_topic).as_py():
+        wrong = wrong | ~is_true(is_topic.take(topics.indices))
+    return _Read(read.texts, wrong, read.is_odd)
+
+
+def _action(raw: Raw, column: Column) -> _Read:
+    read = names(raw, column.name)
+    return _Read(read.texts, ~is_true(pc.is_in(read.texts, _ACTIONS)), read.is_odd)
+
+
+def _name(raw: Raw, column: Column) -> _Read:
+    read: Names = names(raw, column.name)
+    return _Read(read.texts, no_names(read), read.is_odd)
+
+
+def _number(raw: Raw, column: Column) -> _Read:
+    values = whole_numbers(raw.column(column.name))
+    return _Read(values, _missing(raw, column, values) | is_true(pc.less(values, 0)))
+
+
+def _flag(raw: Raw, column: Column) -> _Read:
+    values = flags(raw.column(column.name))
+    return _Read(values, _missing(raw, column, values))
+
+
+def _missing(raw: Raw, column: Column, values: pa.Array) -> Flags:
+    """Rows without a value where one has to be: in an optional column, where something else was got."""
+    missing = nulls(values)
+    return missing & ~nulls(raw.column(column.name)) if column.is_optional else missing
+
+
+_READ = {Sort.TOPIC: _topic, Sort.ACTION: _action, Sort.NAME: _name, Sort.NUMBER: _number, Sort.FLAG: _flag}
+
+
+def _with_defaults(values: dict[str, pa.Array], of_kind: _Kinds) -> dict[str, pa.Array]:
+    """The optional columns with what null means: as many entries as messages, not caught up, not filtered."""
+    filled = {}
+    for column in (column for column in COLUMNS if column.is_optional):
+        default = values["messages"] if column.sort is Sort.NUMBER else pa.scalar(False)
+        counts = pa.array(of_kind.rows_with(column))
+        filled[column.name] = pc.if_else(counts, pc.coalesce(values[column.name], default), None)
+    return filled
+
+
+def _shown(text: str | None) -> str:
+    if text is None:
+        return "null"
+    return text if text.strip(" ") else f"'{text}'"

@@ -1,0 +1,35 @@
+"""The options of a sweep, of the command and of the job. Nothing heavy is imported here: `--help` is quick."""
+
+import argparse
+
+from headgate.core.cache.workload import Family, Sizes
+
+FORMATS = ("json", "csv", "parquet", "delta")
+DEFAULT_OUTPUT = "output/cache-sweep"
+DESCRIPTION = """Which entry cache would this traffic have needed? Sizes, policies and keys side by side over one trace.
+
+A trace of cache events, or made-up traffic, goes through every combination of --grid, beside the conf that broker.conf
+in --conf-dir has now. Tables and an HTML report: docs/sizing.md. Without --input: made-up traffic.
+"""
+MADE_UP = {"family": Family.MIXED.value, "seeds": [1], "sizes": Sizes.EQUAL.value, "scale": 1}
+"""Options of made-up traffic, with their defaults."""
+
+
+def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `report.sweep_command.sweep` takes."""
+    parser.add_argument("--input", metavar="PATH", help="cache events: files, folder or Delta table")
+    parser.add_argument("--format", choices=FORMATS, default="json", help="of --input; default json")
+    parser.add_argument(
+        "--output", metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}, made anew if there is no --input"
+    )
+    parser.add_argument("--grid", default="conf/cache-sweep.toml", metavar="FILE", help="default conf/cache-sweep.toml")
+    parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="with the broker.conf of now; default conf")
+    parser.add_argument(
+        "--sample", type=int, default=1, metavar="N", help="one entry in N, in caches N times smaller; default 1: all"
+    )
+    made_up = parser.add_argument_group("made-up traffic, without --input")
+    made_up.add_argument("--family", choices=tuple(map(str, Family)), help="default mixed")
+    made_up.add_argument("--seeds", type=int, nargs="+", metavar="S", help="a broker each; default 1")
+    made_up.add_argument("--sizes", choices=tuple(map(str, Sizes)), help="of entries; default equal")
+    made_up.add_argument("--scale", type=int, metavar="N", help="N times the topics; default 1")
+    parser.set_defaults(**MADE_UP)

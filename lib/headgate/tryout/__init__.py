@@ -1,0 +1,1 @@
+"""`headgate try`: what conf files would do to a trace, in seconds and without Spark."""

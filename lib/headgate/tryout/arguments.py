@@ -1,0 +1,32 @@
+"""The arguments of `headgate try`. Nothing heavy is imported here: `--help` is quick."""
+
+import argparse
+
+FORMATS = ("json", "csv", "parquet", "delta")
+
+
+def add_try_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `command.run` takes."""
+    parser.add_argument(
+        "path",
+        nargs="?",
+        metavar="PATH",
+        help="traffic: a file, a folder of files, a pattern, a Delta table, or - for stdin; without it a bundled trace",
+    )
+    parser.add_argument(
+        "--conf-dir",
+        action="append",
+        metavar="DIR",
+        help="the limits to try; several are compared side by side; default conf",
+    )
+    parser.add_argument("--format", choices=FORMATS, help="default: by the names of the files")
+    parser.add_argument(
+        "--traffic",
+        choices=("offered", "admitted"),
+        help="offered: rows are what clients want to send; admitted: rows are what brokers let in; default: [operator] "
+        "traffic in headgate.toml, and offered for the bundled trace",
+    )
+    parser.add_argument(
+        "--output", metavar="DIR", help="a new folder to keep the tables in; several confs: one below it each"
+    )
+    parser.add_argument("--watch", action="store_true", help="run again whenever a conf file is saved, until Ctrl-C")

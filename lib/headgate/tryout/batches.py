@@ -1,0 +1,85 @@
+"""Batches of a trace: read once where they fit into memory, cut as a live job would take the rows in."""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import numpy as np
+
+from headgate.conf import Conf
+from headgate.rows.files import input_files, parsed_files
+from headgate.rows.kinds import INPUT
+from headgate.rows.traffic import Parsed, parse_traffic
+from headgate.tryout.inputs import Source
+
+MOST_KEPT = 1_000_000
+"""Rows of a trace that are kept for the next conf, about 200 bytes each."""
+
+Batch = list[Parsed]
+
+
+class Trace:
+    """Every call of `batches` gives the same batches for equal settings."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._kept: dict[str, list[Batch]] = {}
+
+    def batches(self, conf: Conf) -> Iterator[Batch]:
+        """Of the bundled trace its files; else, where brokers share quotas, what a live job would take in with each of
+        its triggers (by event time); else whatever is convenient, as nothing depends on it.
+        """
+        interval_ms = None if self._source.is_demo or not _shares(conf) else conf.settings.trigger.interval_ms
+        key = repr((conf.settings.input, interval_ms))
+        if key in self._kept:
+            yield from self._kept[key]
+            return
+        kept: list[Batch] | None = []
+        rows = 0
+        for batch in self._read(conf, interval_ms):
+            rows += sum(len(parsed.rows) + len(parsed.dead_letters) for parsed in batch)
+            kept = None if kept is None or rows > MOST_KEPT else [*kept, batch]
+            yield batch
+        if kept is not None:
+            self._kept[key] = kept
+
+    def _read(self, conf: Conf, interval_ms: int | None) -> Iterator[Batch]:
+        path, format_, is_demo = self._source
+
+        parse = partial(parse_traffic, settings=conf.settings.input)
+        files = input_files(path, format_)
+        if is_demo:
+            return (list(parsed_files([file], format_, INPUT, parse)) for file in files)
+        parsed = parsed_files(files, format_, INPUT, parse)
+        return ([one] for one in parsed) if interval_ms is None else by_time(parsed, interval_ms)
+
+
+def by_time(parsed: Iterable[Parsed], interval_ms: int) -> Iterator[Batch]:
+    """Batches of an interval of event time each, however the rows come.
+
+    A batch ends where the highest time so far passes a multiple of `interval_ms`, which counts as 1 at the least.
+    """
+    interval_us = max(interval_ms, 1) * 1000
+    slot: int | None = None
+    high_us = 0
+    batch: Batch = []
+    for rows, dead_letters in parsed:
+        if not len(rows):
+            batch.append(Parsed(rows, dead_letters))
+            continue
+        times_us = np.maximum(np.maximum.accumulate(rows["event_time_us"].to_numpy()), high_us)
+        slots = times_us // interval_us
+        before = slots[0] if slot is None else slot
+        first, letters = 0, dead_letters
+        for start in np.flatnonzero(np.diff(slots, prepend=before)).tolist():
+            batch.append(Parsed(rows.slice(first, start - first), letters))
+            yield batch
+            batch, first, letters = [], start, dead_letters.slice(0, 0)
+        batch.append(Parsed(rows.slice(first), letters))
+        high_us, slot = int(times_us[-1]), int(slots[-1])
+    if batch:
+        yield batch
+
+
+def _shares(conf: Conf) -> bool:
+    operator = conf.settings.operator
+    return operator.group_limits == "shared" and operator.state_key != "topic" and bool(conf.resource_groups.groups)

@@ -1,0 +1,55 @@
+"""What differs between the files of conf folders, key by key, in the words of the files. The files are valid."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import javaproperties
+
+ConfKeys = Mapping[tuple[str, str], str]
+"""By file and key, the value as text."""
+
+
+class ConfChange(NamedTuple):
+    """A key that differs; values: in the order of the folders, None where the file does not have it."""
+
+    file: str
+    key: str
+    values: tuple[str | None, ...]
+
+
+def conf_keys(folder: str) -> dict[tuple[str, str], str]:
+    """Every key that the files of a folder set. Keys of nested values are joined by dots."""
+    directory = Path(folder)
+    keys: dict[tuple[str, str], str] = {}
+    for file, read in (
+        ("broker.conf", lambda text: dict(javaproperties.loads(text))),
+        ("headgate.toml", tomllib.loads),
+        ("policies.json", _json),
+        ("resource-groups.json", _json),
+    ):
+        if (directory / file).is_file():
+            values = read((directory / file).read_text("utf-8-sig"))
+            keys |= {(file, key): value for key, value in _flat("", values)}
+    return keys
+
+
+def conf_changes(confs: Sequence[ConfKeys]) -> list[ConfChange]:
+    """The keys that are not the same in all of them, by file and name."""
+    names = sorted({name for keys in confs for name in keys})
+    changes = [ConfChange(*name, tuple(keys.get(name) for keys in confs)) for name in names]
+    return [change for change in changes if len(set(change.values)) > 1]
+
+
+def _json(text: str) -> Any:
+    return json.loads(text) if text.strip() else {}
+
+
+def _flat(prefix: str, values: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(values, Mapping):  # an empty one sets nothing
+        for key, value in values.items():
+            yield from _flat(f"{prefix}.{key}" if prefix else str(key), value)
+    elif prefix:
+        yield prefix, values if isinstance(values, str) else json.dumps(values, default=str)

@@ -1,0 +1,90 @@
+"""The input and the output of a trial: is it there, in which format, and is it small enough for one process."""
+
+from collections.abc import Iterator
+from glob import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from headgate.errors import InputError
+
+SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
+COMPRESSED = (".gz", ".bz2", ".zst")
+STDIN = "-"
+MOST_BYTES = {"json": 40 * 2**30, "csv": 20 * 2**30, "parquet": 5 * 2**30, "delta": 5 * 2**30}
+"""About a hundred million publishes each, which take ten minutes or more."""
+
+
+class Source(NamedTuple):
+    """Where the rows come from. is_demo: the bundled trace, of which each file is a batch."""
+
+    path: str
+    format: str
+    is_demo: bool = False
+
+
+def check_new(output: str) -> None:
+    """Return if tables can be kept there; nothing is made yet. Raises InputError."""
+    folder = Path(output)
+    try:
+        is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise InputError(
+            f"--output: {output} cannot be read: {error.strerror}; give a new or an empty folder"
+        ) from error
+    if is_taken:
+        raise InputError(f"--output: got {output}, which is there and not empty; allowed: a new or an empty folder")
+
+
+def format_of(path: str) -> str:
+    """The format that the names of the files say. Raises InputError where nothing is there, or they say none."""
+    if path == STDIN:
+        return "json"
+    if (Path(path) / "_delta_log").is_dir():
+        return "delta"
+    endings = {_uncompressed(file).suffix for file in files_in(path)}
+    formats = {SUFFIXES.get(ending.lower()) for ending in endings}
+    (format_, *others) = formats
+    if others or format_ is None:
+        got = ", ".join(sorted(ending or "none" for ending in endings))
+        raise InputError(
+            f"PATH: the format of {path} cannot be told from the endings of its files; got {got}; allowed: one of "
+            f"{', '.join(SUFFIXES)} for all of them; give --format json, csv or parquet"
+        )
+    return format_
+
+
+def check_size(path: str, format_: str) -> None:
+    """Raise InputError for a trace that takes one process too long, with the command that fits it."""
+    size = 0 if path == STDIN else sum(file.stat().st_size for file in files_in(path))
+    if size > MOST_BYTES[format_]:
+        raise InputError(
+            f"PATH: got {size / 2**30:,.0f} GiB in {path}; allowed: up to {MOST_BYTES[format_] / 2**30:,.0f} GiB of "
+            f"{format_} in one process; run the job, which uses several cores and machines: "
+            f"./spark-submit.sh jobs/throttle.py --input {path} --format {format_} --output DIR --once"
+        )
+
+
+def files_in(path: str) -> list[Path]:
+    """As `files_of`. Raises InputError without any."""
+    files = list(files_of(path))
+    if not files:
+        got = "a folder without files" if Path(path).is_dir() else "nothing"
+        raise InputError(f"PATH: {path}: got {got}; allowed: a file, a folder of files, a pattern or a Delta table")
+    return files
+
+
+def files_of(path: str) -> Iterator[Path]:
+    """The files at a path or pattern; those with hidden names are no input."""
+    for place in map(Path, [path] if Path(path).exists() else sorted(glob(path))):  # noqa: PTH207  as the user wrote it
+        if place.is_file():
+            yield place
+        else:
+            yield from (file for file in sorted(place.rglob("*")) if file.is_file() and not _is_hidden(file, place))
+
+
+def _is_hidden(file: Path, folder: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _uncompressed(file: Path) -> Path:
+    return file.with_suffix("") if file.suffix in COMPRESSED else file

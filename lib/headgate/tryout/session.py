@@ -1,0 +1,198 @@
+"""Runs of conf folders over one trace: shown once, or again whenever a conf file is saved."""
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+from headgate.conf import Conf
+from headgate.errors import ConfError, HeadgateError
+from headgate.replay.folders import load_folders
+from headgate.report.screen import terminal_console
+from headgate.report.try_screen import TryScreen
+from headgate.throttle.engine import engine_of
+from headgate.trace.demo import DEMO_TRACE, demo_conf
+from headgate.trace.write import write_trace
+from headgate.tryout.batches import Trace
+from headgate.tryout.conf_changes import ConfKeys, conf_changes, conf_keys
+from headgate.tryout.inputs import Source
+from headgate.tryout.trial import FIRST_PROGRESS_S, Trial, run_trial
+from headgate.tryout.watch import Watched
+
+Confs = Mapping[str, Conf] | ConfError
+"""By the names of their folders, or all that is wrong with them."""
+STOPPED = 3
+"""Exit status of a run that ended before its trace did."""
+
+
+class Session:
+    """One call of the command. source: None for the bundled trace, which is there while the session is open.
+
+    output: a new folder to keep the tables in, None: they are not kept. traffic: of all confs, None: as they say.
+    """
+
+    def __init__(
+        self,
+        source: Source | None,
+        folders: Sequence[str],
+        output: str | None,
+        traffic: str | None,
+        stop: threading.Event,
+    ) -> None:
+        self._folders, self._output, self._traffic, self._stop = folders, output, traffic, stop
+        self._screen = TryScreen(terminal_console())
+        self._scratch = tempfile.TemporaryDirectory(prefix="headgate-try-")
+        if source is None:
+            trace = Path(self._scratch.name) / "trace"
+            made = write_trace(DEMO_TRACE, trace, "parquet")
+            self._screen.say(
+                f"try: no PATH, so the bundled trace: {made.rows:,} rows of 5 tenants on 3 brokers, 2 minutes"
+            )
+            source = Source(str(trace), "parquet", is_demo=True)
+        self._source, self._trace = source, Trace(source)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._scratch.cleanup()
+
+    def run(self, confs: Confs) -> int:
+        """Try the confs and show what came of it; the exit status. Raises ConfError for wrong ones."""
+        if isinstance(confs, ConfError):
+            raise confs
+        self._warn(confs)
+        self._keys = self._keys_now()
+        self._trials = trials = self._tried(confs)
+        if len(confs) == 1:
+            self._screen.one(trials[0], self._output)
+        else:
+            self._screen.several(trials, conf_changes(self._keys[: len(trials)]), self._output)
+        if _is_whole(confs, trials):
+            return 0
+        self._screen.stopped([name for name in confs if name not in {trial.name for trial in trials}])
+        return STOPPED
+
+    def watch(self, confs: Confs, watched: Watched) -> int:
+        """Try the confs, and again whenever a file is saved, until Ctrl-C; 0, or STOPPED before the first was through.
+
+        Mistakes are shown, and do not end it.
+        """
+        status: int | None = None
+        while True:
+            try:
+                status = self.run(confs) if status is None else self._again(confs)
+            except HeadgateError as error:
+                self._screen.say(f"\n{error}")
+            except (OSError, ValueError) as error:  # a file went, or was saved again, between two looks at it
+                self._screen.say(f"\nThe conf files changed while they were read: {error}")
+            if status == STOPPED or self._stop.is_set():
+                break
+            self._screen.say(f"\ntry: watching the conf files of {', '.join(self._folders)}; Ctrl-C ends")
+            if not watched.saved(self._stop):
+                break
+            confs = _loaded(self._folders)
+        return STOPPED if status is None else status
+
+    def _again(self, confs: Confs) -> int:
+        """Try those confs that say something else than before, and show what that changed; 0."""
+        if isinstance(confs, ConfError):
+            raise confs
+        keys = self._keys_now()
+        changed = {
+            name: conf for (name, conf), was, now in zip(confs.items(), self._keys, keys, strict=True) if was != now
+        }
+        if not changed:
+            self._screen.say("\nSaved; the conf files say the same as before.")
+            return 0
+        self._warn(changed)
+        tried = self._tried(changed)
+        if not _is_whole(changed, tried):
+            return 0
+        by_name = {trial.name: trial for trial in tried}
+        for trial, was, now in zip(self._trials, self._keys, keys, strict=True):
+            if trial.name in by_name:
+                self._screen.again(trial, by_name[trial.name], conf_changes([was, now]))
+        self._trials = [by_name.get(trial.name, trial) for trial in self._trials]
+        self._keys = keys
+        return 0
+
+    def _tried(self, confs: Mapping[str, Conf]) -> list[Trial]:
+        """A trial of each conf; after a stop, of those that began before it."""
+        trials: list[Trial] = []
+        self._load_rules({conf.settings.operator.kernel for conf in confs.values()})
+        for name, conf in confs.items():
+            if trials and self._stop.is_set():
+                break
+            meant = self._meant(conf)
+            output = self._output if self._output is None or len(confs) == 1 else f"{self._output}/{name}"
+            trials.append(run_trial(name, meant, self._trace.batches(meant), output, self._stop, _on_stderr))
+        return trials
+
+    def _load_rules(self, kernels: AbstractSet[str]) -> None:
+        """Load the compiled rules; the first time on a machine they are compiled, which is not done in silence."""
+        said = "loading the rules; after set-up or a change of headgate they are compiled, 20 to 90 s"
+        timer = threading.Timer(FIRST_PROGRESS_S, _on_stderr, [said])
+        timer.start()
+        try:
+            for kernel in kernels:
+                engine_of(kernel)
+        finally:
+            timer.cancel()
+
+    def _meant(self, conf: Conf) -> Conf:
+        conf = demo_conf(conf) if self._source.is_demo else conf
+        if self._traffic is None:
+            return conf
+        operator = conf.settings.operator.model_copy(update={"traffic": self._traffic})
+        return replace(conf, settings=conf.settings.model_copy(update={"operator": operator}))
+
+    def _keys_now(self) -> list[ConfKeys]:
+        return [conf_keys(folder) for folder in self._folders]
+
+    def _warn(self, confs: Mapping[str, Conf]) -> None:
+        for name, conf in confs.items():
+            for warning in conf.warnings:
+                self._screen.say(f"warning: {name}: {warning}")
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[threading.Event]:
+    """Set by the first Ctrl-C or SIGTERM while the block runs; the second one ends the process at once."""
+    stop = threading.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def heed(*_: object) -> None:
+        stop.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in numbers:
+        signal.signal(number, heed)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _is_whole(confs: Mapping[str, Conf], trials: Sequence[Trial]) -> bool:
+    return len(trials) == len(confs) and all(trial.is_whole for trial in trials)
+
+
+def _loaded(folders: Sequence[str]) -> Confs:
+    try:
+        return load_folders(folders)
+    except ConfError as error:
+        return error
+
+
+def _on_stderr(line: str) -> None:
+    sys.stderr.write(f"try: {line}\n")

@@ -1,0 +1,94 @@
+"""One conf tried on one trace."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from threading import Event
+
+from headgate.conf import Conf
+from headgate.engines.batches import BatchResult
+from headgate.engines.local_throttle import LocalThrottle
+from headgate.engines.tables import BufferedTables, LocalTables, SummedTables
+from headgate.quota.share_courses import QuotaCourse
+from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.throttle_screen import SHOWN_SUMS
+from headgate.report.try_screen import other_measures
+from headgate.throttle.sums import Summed
+from headgate.tryout.batches import Batch
+
+FIRST_PROGRESS_S, PROGRESS_S = 2.0, 5.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of it. rows: good ones that were taken in. is_whole: False where a stop came before the end.
+
+    others: what limits did beside throttling publishes, by name (try_screen.other_measures).
+    """
+
+    name: str
+    tables: Summed
+    tenants: list[Throttled]
+    topics: list[Throttled]
+    others: Mapping[str, int]
+    share_courses: Callable[[], list[QuotaCourse]]
+    rows: int
+    dead_letters: int
+    took_s: float
+    is_whole: bool
+
+    @property
+    def courses(self) -> list[QuotaCourse]:
+        """How the shares of quotas went: read when it is asked for."""
+        return self.share_courses()
+
+
+def run_trial(  # noqa: PLR0917  what a trial has
+    name: str, conf: Conf, batches: Iterable[Batch], output: str | None, stop: Event, say: Callable[[str], None]
+) -> Trial:
+    """Take the batches in until they end or `stop` is set, and close what is open.
+
+    output: a new folder to keep tables in, None: they are not kept. say: hears of progress, once it takes longer than
+    FIRST_PROGRESS_S.
+    """
+    taken = _Taken(name, say)
+    tables: LocalTables = SummedTables(SHOWN_SUMS) if output is None else BufferedTables(output)
+    local = LocalThrottle(conf, tables, taken.hear, output)
+    is_whole = True
+    for batch in batches:
+        if stop.is_set():
+            is_whole = False
+            break
+        local.take(batch)
+    local.end()
+    return Trial(
+        name,
+        tables,
+        throttled_by_tenant(tables),
+        throttled_by_topic(tables),
+        other_measures(tables),
+        local.quota_courses,
+        taken.rows,
+        taken.dead_letters,
+        time.monotonic() - taken.began_s,
+        is_whole,
+    )
+
+
+class _Taken:
+    """Counts batches, and says from time to time how far the run is."""
+
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self.began_s = time.monotonic()
+        self.rows = self.dead_letters = 0
+        self._name, self._say = name, say
+        self._due_s = self.began_s + FIRST_PROGRESS_S
+
+    def hear(self, batch: BatchResult) -> None:
+        self.rows += batch.rows
+        self.dead_letters += batch.dead_letters
+        now_s = time.monotonic()
+        if now_s >= self._due_s:
+            self._due_s = now_s + PROGRESS_S
+            rate = self.rows / (now_s - self.began_s)
+            self._say(f"{self._name}: {self.rows:,} rows so far, {rate:,.0f} rows/s")

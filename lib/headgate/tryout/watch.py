@@ -1,0 +1,44 @@
+"""Notices that conf files were saved: written in place, replaced by rename, removed or put back."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+
+from headgate.conf.load import FILES
+
+LOOK_S = 0.1
+
+Stamps = dict[Path, tuple[int, int, int] | None]
+
+
+class Watched:
+    """The conf files of folders, as they were when `saved` returned last, or at the start."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._files = [Path(folder) / name for folder in folders for name in FILES]
+        self._seen = self._stamps()
+
+    def saved(self, stop: Event) -> bool:
+        """Wait until files have changed and are not being written any more; False if `stop` was set first.
+
+        Files that are saved together count as one change, and one that an editor moves away for a moment as none.
+        """
+        last = self._seen
+        while not stop.wait(LOOK_S):
+            now = self._stamps()
+            if now == last != self._seen:
+                self._seen = now
+                return True
+            last = now
+        return False
+
+    def _stamps(self) -> Stamps:
+        return {file: _stamp(file) for file in self._files}
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

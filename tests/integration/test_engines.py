@@ -1,0 +1,132 @@
+"""Both engines give the same tables, row for row: Spark's jobs and the local engine, over the same batches."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from headgate.cache.parse import parse_cache_events
+from headgate.cache.schemas import INPUT as CACHE_INPUT
+from headgate.cache.tables import OF_CACHE
+from headgate.conf import load_conf
+from headgate.engines.local_cache import LocalCache
+from headgate.engines.local_protocol import LocalProtocol
+from headgate.engines.local_throttle import LocalThrottle
+from headgate.engines.tables import BufferedTables
+from headgate.protocol.marks import COLUMNS as MARK_COLUMNS
+from headgate.protocol.parse import parse_inputs
+from headgate.protocol.schemas import INPUTS
+from headgate.protocol.tables import OF_PROTOCOL
+from headgate.rows.files import input_files, parsed_files
+from headgate.rows.kinds import INPUT
+from headgate.rows.traffic import Parsed, parse_traffic
+from headgate.spark.entry_cache import CacheJob, CacheRun
+from headgate.spark.protocol import ProtocolJob, ProtocolRun
+from headgate.throttle.schemas import MARKS
+from headgate.throttle.tables import SCHEMAS
+from headgate.trace import write_trace
+from integration.cache_events import conf_event, events, write_lines
+from integration.runs import GROUPS, MIXED, MIXED_LIMITS, Run, in_order_of_names, write_conf
+from integration.test_protocol import parts, write_inputs, write_marks
+from unit.protocol import traffic
+
+ONE_FILE = "[input]\nmax_files_per_trigger = 1\nhold_back_ms = 50\n"
+SHARED = f'{ONE_FILE}[operator]\ngroup_limits = "shared"\ntraffic = "offered"\nconnection_topics = true\n'
+OWN = {"written_at", "batch_id"}
+"""Columns that say which run wrote a row, and when."""
+
+
+def batches(folder: Path, format_: str, shape: pa.Schema, parse: Any) -> Iterable[list[Parsed]]:
+    """A batch a file."""
+    for file in input_files(str(folder), format_):
+        yield list(parsed_files([file], format_, shape, parse))
+
+
+def assert_equal(
+    spark: SparkSession, one: Path, other: Path, names: Iterable[str], *, may_be_empty: bool = False
+) -> None:
+    for name in names:
+        frames = [comparable(spark.read.format("delta").load(f"{output}/{name}")) for output in (one, other)]
+        assert may_be_empty or frames[0].count(), name
+        assert_df_equality(*frames, ignore_row_order=True, ignore_nullable=True)
+
+
+def comparable(frame: DataFrame) -> DataFrame:
+    """Without what is the run's own; maps as sorted lists, which can be put in order."""
+    maps = {field.name for field in frame.schema if field.dataType.typeName() == "map"}
+    columns = [name for name in frame.columns if name not in OWN]
+    return frame.select(
+        *(F.sort_array(F.map_entries(name)).cast("string").alias(name) if name in maps else name for name in columns)
+    )
+
+
+def test_the_throttle_job_with_shared_quotas(spark: SparkSession, tmp_path: Path) -> None:
+    write_trace(MIXED, tmp_path / "trace", "json")
+    in_order_of_names(tmp_path / "trace")
+    with (tmp_path / "trace" / "part-00002.json").open("a") as lines:
+        lines.write('{"kind": "publish"}\nno JSON\n')
+    in_order_of_names(tmp_path / "trace")
+    conf = load_conf(write_conf(tmp_path / "conf", SHARED, groups=GROUPS, broker=MIXED_LIMITS))
+    on_spark, local = tmp_path / "spark", tmp_path / "local"
+    Run(spark, conf, tmp_path / "trace", on_spark).to_end()
+
+    tables = BufferedTables(local)
+    run = LocalThrottle(conf, tables, lambda _: None, str(local))
+    parse = partial(parse_traffic, settings=conf.settings.input)
+    for batch in batches(tmp_path / "trace", "json", INPUT, parse):
+        run.take(batch)
+    run.end()
+
+    assert_equal(spark, on_spark, local, [name for name in SCHEMAS if name not in {"control", "batches"}])
+    limits = [
+        spark.read.format("delta").load(f"{output}/control").where("source = 'quota'").drop("written_at", "seq")
+        for output in (on_spark, local)
+    ]
+    assert limits[0].count()
+    assert_df_equality(*limits, ignore_row_order=True)
+
+
+def test_the_entry_caches_job(spark: SparkSession, tmp_path: Path) -> None:
+    small = {"headgate.cache.maxBytes": 60_000, "managedLedgerCacheEvictionTimeThresholdMillis": 200}
+    rows = [*events(800), conf_event(40_000, 10**6, **{"headgate.cache.maxBytes": 30_000})]
+    write_lines(tmp_path / "in", sorted(rows, key=lambda row: row["event_time"]), 4, "no JSON", '{"kind": "add"}')
+    in_order_of_names(tmp_path / "in")
+    conf = load_conf(write_conf(tmp_path / "conf", ONE_FILE, broker=small))
+    on_spark, local = tmp_path / "spark", tmp_path / "local"
+    job = CacheJob(str(tmp_path / "in"), str(on_spark), str(on_spark / "checkpoint"), "json", evictions=True, once=True)
+    assert CacheRun(spark, job, conf, lambda _: None, Event()).run()
+
+    tables = BufferedTables(local, OF_CACHE)
+    run = LocalCache(conf, tables, lambda _: None, evictions=True)
+    parse = partial(parse_cache_events, settings=conf.settings.input)
+    for batch in batches(tmp_path / "in", "json", CACHE_INPUT, parse):
+        run.take(batch)
+    run.end()
+    assert_equal(spark, on_spark, local, [name for name in OF_CACHE if name != "cache_control"])
+
+
+@pytest.mark.parametrize("fan_out", ["producer", "topic"])
+def test_the_protocols_job(fan_out: str, spark: SparkSession, tmp_path: Path) -> None:
+    files, span_ms, connections = 4, 4000, 8
+    inputs = write_inputs(tmp_path / "inputs", traffic.inputs(1, connections, 400, span_ms), files)
+    marks = traffic.marks(2, connections, 80, span_ms)
+    conf = load_conf(write_conf(tmp_path / "conf", f'{ONE_FILE}[protocol]\nfan_out = "{fan_out}"\n'))
+    on_spark, local = write_marks(tmp_path / "spark", marks, files), tmp_path / "local"
+    job = ProtocolJob(str(on_spark), str(on_spark / "protocol-checkpoint"), str(inputs), once=True)
+    assert ProtocolRun(spark, job, conf, lambda _: None, Event()).run()
+
+    run = LocalProtocol(conf, BufferedTables(local, OF_PROTOCOL), lambda _: None, has_inputs=True, follows_marks=True)
+    until_ms = int(conf.settings.input.event_time_until.timestamp() * 1000)
+    parsed = parsed_files(input_files(str(inputs), "delta"), "delta", INPUTS, partial(parse_inputs, until_ms=until_ms))
+    for rows, some in zip(parsed, parts(marks, files), strict=True):
+        run.take([rows], pa.Table.from_pylist(some, MARKS).select(MARK_COLUMNS).to_batches())
+    run.end()
+    assert_equal(spark, on_spark, local, [name for name in OF_PROTOCOL if name != "protocol_ticks"], may_be_empty=True)
+    assert spark.read.format("delta").load(f"{local}/throttle_decisions").count() > 10

@@ -1,0 +1,148 @@
+"""Input files without Spark: which there are, in which order, every line once, and what cannot be read of them."""
+
+import gzip
+import io
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.conf import InputSettings
+from headgate.errors import InputError
+from headgate.rows import files
+from headgate.rows.files import input_files, parsed_files
+from headgate.rows.kinds import INPUT
+from headgate.rows.traffic import parse_traffic
+from unit.rows.lines import GOOD, TYPED, line
+
+PARSE = partial(parse_traffic, settings=InputSettings())
+
+
+def read(path, format_):
+    """The good rows' seq and the dead letters' file, offset and reason, in the order of the files."""
+    parts = list(parsed_files(input_files(str(path), format_), format_, INPUT, PARSE))
+    seq = [number for part in parts if len(part.rows) for number in part.rows["seq"].to_pylist()]
+    letters = [letter for part in parts for letter in part.dead_letters.to_pylist()]
+    return seq, [(Path(letter["source"]).name, letter["offset"], letter["reason"]) for letter in letters]
+
+
+def lines(*numbers):
+    return [line(seq=number) for number in numbers]
+
+
+def table(*numbers):
+    times = [datetime(2026, 1, 5, 9, tzinfo=UTC)] * len(numbers)
+    rows = {name: [value] * len(numbers) for name, value in TYPED.items()}
+    return pa.table(rows | {"seq": list(numbers), "event_time": pa.array(times, pa.timestamp("us", "UTC"))})
+
+
+def test_files_come_by_time_and_name_and_hidden_ones_are_no_input(tmp_path):
+    for name, number, at_s in (("b", 1, 5), ("a", 2, 5), ("z", 0, 4), ("_hidden", 8, 1), (".hidden", 9, 1)):
+        file = tmp_path / f"{name}.json"
+        file.write_text("\n".join(lines(number)))
+        os.utime(file, (at_s, at_s))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "last.json").write_text("\n".join(lines(3)))
+    (tmp_path / "_spark_metadata").mkdir()
+    (tmp_path / "_spark_metadata" / "0").write_text("v1")
+    assert ([0, 2, 1, 3], []) == read(tmp_path, "json")
+    assert ([2], []) == read(tmp_path / "a.json", "json")
+    assert ([0, 2, 1], []) == read(f"{tmp_path}/[a-z].json", "json")
+
+
+@pytest.mark.parametrize(("path", "format_"), [("nowhere", "json"), ("", "parquet"), (".", "delta")])
+def test_an_input_that_is_not_there_is_refused(path, format_, tmp_path):
+    with pytest.raises(InputError, match=r"^--input: (nothing|no Delta table) is at"):
+        read(tmp_path / path, format_)
+
+
+@given(
+    st.lists(st.sampled_from(["", " ", "x", "\u00e9y", line(seq=7)]), max_size=6),
+    st.lists(st.sampled_from(["\n", "\r\n", "\r"]), min_size=6, max_size=6),
+    st.booleans(),
+    st.integers(1, 9),
+)
+def test_lines_are_those_of_the_text_however_much_is_read_at_once(texts, ends, ended, at_once):
+    whole = "".join(text + end for text, end in zip(texts, ends, strict=False))
+    whole = whole if ended or not texts else whole.removesuffix(ends[len(texts) - 1])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "BYTES_AT_ONCE", at_once)
+        batches = list(files._lines_of(io.BytesIO(b"\xef\xbb\xbf" + whole.encode()), "f"))
+    found = [value.decode() for batch in batches for value in batch["value"].to_pylist()]
+    assert whole.splitlines() == found
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    (tmp_path / "a.json").write_bytes(("\ufeff" + "\r\n".join(lines(1, 2))).encode())
+    assert ([1, 2], []) == read(tmp_path, "json")
+
+
+def test_lines_of_csv_are_counted_with_the_header_and_blank_ones(tmp_path):
+    header = ",".join(GOOD)
+    row = ",".join(str(value) for value in GOOD.values())
+    (tmp_path / "a.csv").write_text("\n".join(["", header, " ", row, "x", row.replace("publish", "load")]))
+    seq, letters = read(tmp_path, "csv")
+    assert [1] == seq
+    assert [("a.csv", 5), ("a.csv", 6)] == [letter[:2] for letter in letters]
+
+
+def test_a_cut_gzip_file_gives_its_first_lines(tmp_path):
+    packed = gzip.compress("\n".join(lines(*range(5000))).encode(), mtime=0)
+    (tmp_path / "cut.json.gz").write_bytes(packed[:-200])
+    (tmp_path / "whole.json.gz").write_bytes(gzip.compress("\n".join(lines(7)).encode()))
+    seq, letters = read(tmp_path, "json")
+    assert 7 in seq
+    assert ["cut.json.gz"] == [name for name, offset, _ in letters if offset is None]
+    assert "the file cannot be read to its end; rows that are not read are lost: " in letters[-1][2]
+
+
+def test_damaged_parquet_files_are_left_out_and_the_others_count(tmp_path):
+    pq.write_table(table(1, 2), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"no Parquet, and longer than its magic number")
+    pq.write_table(table(3), tmp_path / "c.parquet")
+    (tmp_path / "d.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-50])
+    seq, letters = read(tmp_path, "parquet")
+    assert [1, 2, 3] == sorted(seq)
+    assert [("b.parquet", None), ("d.parquet", None)] == sorted(letter[:2] for letter in letters)
+
+
+def test_the_rows_of_a_parquet_file_are_counted_across_its_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "ROWS_AT_ONCE", 2)
+    bad = table(1, 2, 3, 4, 5).set_column(4, "kind", pa.array(["publish", "x", "publish", "publish", "x"]))
+    pq.write_table(bad, tmp_path / "a.parquet")
+    seq, letters = read(tmp_path, "parquet")
+    assert ([1, 3, 4], [1, 4]) == (seq, [offset for _, offset, _ in letters])
+
+
+def test_the_standard_input_is_one_file(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\n".join([*lines(1, 2), "x"]).encode())))
+    assert ([1, 2], [("stdin", 3, "the line is not a JSON object")]) == read("-", "json")
+
+
+def test_a_delta_table_gives_its_commits_in_their_order_with_its_partitions(tmp_path):
+    for number in (3, 1, 2):
+        write_deltalake(str(tmp_path), table(number), mode="append", partition_by=["broker"])
+    parts = list(parsed_files(input_files(str(tmp_path), "delta"), "delta", INPUT, PARSE))
+    rows = [row for part in parts for row in part.rows.select(["seq", "broker"]).to_pylist()]
+    assert [{"seq": number, "broker": "broker-1"} for number in (3, 1, 2)] == rows
+
+
+def test_a_delta_table_whose_files_are_not_its_rows_is_refused(tmp_path):
+    write_deltalake(str(tmp_path), table(1))
+    log = tmp_path / "_delta_log" / "00000000000000000000.json"
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    features = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    actions = [json.loads(action) for action in log.read_text().splitlines()]
+    changed = [{"protocol": protocol | features} if "protocol" in action else action for action in actions]
+    log.write_text("\n".join(map(json.dumps, changed)))
+    with pytest.raises(InputError, match="has deletionVectors"):
+        read(tmp_path, "delta")

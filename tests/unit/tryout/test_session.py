@@ -1,0 +1,145 @@
+"""headgate try, run by run: what is shown of one conf, of several, after an edit, and after a stop."""
+
+import io
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from headgate.errors import ConfError
+from headgate.replay.folders import load_folders
+from headgate.report.screen import terminal_console
+from headgate.tryout import session as module
+from headgate.tryout.inputs import Source
+from headgate.tryout.session import STOPPED, Session
+from unit.local_runs import SHARED, publishes, write_conf, write_trace
+
+LIMIT = "maxPublishRatePerTopicInMessages"
+
+
+@pytest.fixture
+def trace(tmp_path):
+    return Source(str(write_trace(tmp_path / "trace" / "part-0.json", publishes())), "json")
+
+
+def shown(trace, folders, act, stop=None, output=None):
+    """The lines that a session prints, and what `act` returned."""
+    console = io.StringIO()
+    with Session(trace, [str(folder) for folder in folders], output, None, stop or threading.Event()) as session:
+        session._screen._console = terminal_console(console)
+        done = act(session)
+    return [line.rstrip() for line in console.getvalue().splitlines()], done
+
+
+def confs_of(*folders):
+    return load_folders([str(folder) for folder in folders])
+
+
+def test_one_conf_has_the_closing_screen_of_the_job(trace, tmp_path):
+    folder = write_conf(tmp_path / "conf")
+    lines, status = shown(trace, [folder], lambda session: session.run(confs_of(folder)))
+    assert status == 0
+    assert "Most throttled tenants" in lines
+    (acme,) = (line for line in lines if line.startswith("acme "))
+    assert acme.endswith("group gold")
+    assert "Most throttled topics" in lines
+
+
+def test_several_confs_stand_side_by_side_with_what_differs(trace, tmp_path):
+    tight, loose = write_conf(tmp_path / "tight", **{LIMIT: 10}), write_conf(tmp_path / "loose", groups={})
+    lines, status = shown(trace, [tight, loose], lambda session: session.run(confs_of(tight, loose)))
+    assert status == 0
+    start = lines.index("What differs between the conf files")
+    assert [line.split() for line in lines[start + 1 : start + 5]] == [
+        ["file", "key", "tight", "loose"],
+        ["broker.conf", LIMIT, "10", "not", "set"],
+        ["resource-groups.json", "resourcegroups.gold.publishRateInMsgs", "40", "not", "set"],
+        ["resource-groups.json", "tenants.acme", "gold", "not", "set"],
+    ]
+    (acme,) = (line for line in lines if line.startswith("acme "))
+    assert acme.split()[-2:] == ["0", "(0.0%)"]
+
+
+def edits(*changes):
+    """In the place of Watched: each look finds the next edit done; then comes Ctrl-C."""
+    waiting = iter(changes)
+
+    def saved(stop):
+        change = next(waiting, None)
+        if change is None:
+            stop.set()
+            return False
+        change()
+        return True
+
+    return SimpleNamespace(saved=saved)
+
+
+def test_a_saved_conf_is_tried_again_and_what_that_changed_is_told(trace, tmp_path):
+    folder = write_conf(tmp_path / "conf")
+    watched = edits(
+        lambda: (folder / "broker.conf").write_text("# a comment\n"),
+        lambda: (folder / "broker.conf").write_text(f"{LIMIT}=many\n"),
+        lambda: (folder / "broker.conf").write_text(f"{LIMIT}=5\n"),
+        (folder / "broker.conf").unlink,
+    )
+    lines, status = shown(trace, [folder], lambda session: session.watch(confs_of(folder), watched))
+    assert status == 0
+    told = [
+        line
+        for line in lines
+        if line.startswith(("Saved", "1 mistake", "What that", "broker.conf", "globex  throttled"))
+    ]
+    assert told[0] == "Saved; the conf files say the same as before."
+    assert told[1] == "1 mistake in the configuration:"
+    assert told[2].split() == ["broker.conf", LIMIT, "not", "set", "5"]
+    assert told[3] == "What that changed for tenants"
+    assert told[4].split()[:3] == ["globex", "throttled", "0"]
+    assert told[5].split() == ["broker.conf", LIMIT, "5", "not", "set"]
+    assert sum(line.startswith("try: watching") for line in lines) == 5
+
+
+def test_watching_begins_with_mistakes_too_and_ends_without_a_run_as_stopped(trace, tmp_path):
+    folder = write_conf(tmp_path / "conf", "[operator]\nslotz = 4\n")
+    with pytest.raises(ConfError) as wrong:
+        confs_of(folder)
+    lines, status = shown(trace, [folder], lambda session: session.watch(wrong.value, edits()))
+    assert status == STOPPED
+    assert any("slotz" in line for line in lines)
+    mend = edits(lambda: write_conf(folder))
+    lines, status = shown(trace, [folder], lambda session: session.watch(wrong.value, mend))
+    assert status == 0
+    assert "Most throttled tenants" in lines
+
+
+def test_a_stop_tells_of_what_was_done_until_then(tmp_path, monkeypatch):
+    rows = publishes()
+    for part in range(3):
+        write_trace(tmp_path / "trace" / f"part-{part}.json", rows[part::3])
+    source, stop = Source(str(tmp_path / "trace"), "json"), threading.Event()
+    one, other = write_conf(tmp_path / "one", groups={}), write_conf(tmp_path / "other", groups={})
+    ask = module.run_trial
+
+    def stopped_after_a_batch(name, conf, batches, *more):
+        def until_stop():
+            for batch in batches:
+                yield batch
+                stop.set()
+
+        return ask(name, conf, until_stop(), *more)
+
+    monkeypatch.setattr(module, "run_trial", stopped_after_a_batch)
+    lines, status = shown(source, [one, other], lambda session: session.run(confs_of(one, other)), stop)
+    assert status == STOPPED
+    (taken,) = (int(line.split()[1]) for line in lines if line.startswith("one: "))
+    assert 0 < taken < len(rows)
+    assert lines[-1] == "Not tried: other."
+
+
+def test_tables_of_several_confs_are_kept_below_the_output(trace, tmp_path):
+    one, other = write_conf(tmp_path / "one"), write_conf(tmp_path / "other", SHARED + "slots = 4\n")
+    output = str(tmp_path / "out")
+    shown(trace, [one, other], lambda session: session.run(confs_of(one, other)), output=output)
+    for name in ("one", "other"):
+        tables = {log.parent.name for log in (tmp_path / "out" / name).glob("*/_delta_log")}
+        assert {"marks", "topic_usage", "batches", "control", "rg_usage", "rg_groups", "rg_limits"} <= tables
