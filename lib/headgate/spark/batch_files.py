@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import InputError
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.sources import PATTERN, ROWS_BY_FILE, literal
+from headgate.spark.sources import FEED, PATTERN, ROWS_BY_FILE, literal
 from headgate.throttle.schemas import DEAD_LETTERS
 
 Counts = TypeVar("Counts")
@@ -40,7 +40,7 @@ class PlannedFiles(NamedTuple):
 
 
 def planned_files(query: StreamingQuery) -> list[PlannedFiles]:
-    """What Spark has planned into the batch under way, but for Delta tables, whose files Delta looks after."""
+    """Input files that Spark has planned into the batch under way, but for those of Delta tables."""
     return [
         PlannedFiles(relation, relation.location().rootPaths().mkString("\0").split("\0"))
         for relation in _relations(query._jsq.streamingQuery().lastExecution().logical())
@@ -172,5 +172,6 @@ def _relations(plan: Any) -> Iterator[Any]:
     for leaf in (leaves.apply(i) for i in range(leaves.size())):
         if leaf.getClass().getSimpleName() == "LogicalRelation":
             relation = leaf.relation()
-            if "Delta" not in relation.fileFormat().getClass().getSimpleName():
+            is_feed = relation.options().contains(FEED)
+            if not is_feed and "Delta" not in relation.fileFormat().getClass().getSimpleName():
                 yield relation

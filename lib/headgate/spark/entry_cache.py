@@ -23,11 +23,12 @@ from headgate.core.cache.settings import CacheSettings
 from headgate.engines.cache_batches import CacheResult, CacheWriter, is_horizon, kernel_of, kinds_of, operator_of
 from headgate.errors import StateError
 from headgate.spark.ending import POLL_S
+from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.input_files import InputFiles
-from headgate.spark.life import QueryLife, refuse_another_checkpoint, started
+from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import collected, query_id_of
-from headgate.spark.sources import appended_rows, path_exists, read_raw
+from headgate.spark.sources import appended_rows, fed_lines, path_exists, read_raw
 from headgate.throttle.tables import PatientAppend, Tables
 
 CLOSING_BATCHES = 5
@@ -64,7 +65,6 @@ class CacheRun:
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._life = QueryLife(stop)
         self._files = InputFiles(spark)
         self._taken = 0
         check_streaming(conf.cache)
@@ -76,6 +76,8 @@ class CacheRun:
                 f"the checkpoint {job.checkpoint} has begun, but not with the tables under {job.output}: give the "
                 "--output that it was begun with, or a new --checkpoint and --output"
             )
+        self._feed = Feed(f"{job.output}/cache_control", CONTROL, job.checkpoint)
+        self._life = QueryLife(stop, self._feed)
         self.tables = Tables(job.output, OF_HORIZON if self._is_horizon else OF_CACHE)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
         self._writer = CacheWriter(self.tables, conf)
@@ -107,7 +109,7 @@ class CacheRun:
 
         In mode horizon once more: rows in line, and horizons -> packed by shard -> operator.
         """
-        packed = self._appended("cache_control").mapInArrow(pack_control, PACKED)
+        packed = fed_lines(self._spark, self._feed).mapInArrow(partial(fed_rows, pack_control), PACKED)
         packed = packed.unionByName(self._events())
         if self._is_horizon:
             shards = CacheSettings.of(self._conf.cache).shards
@@ -133,7 +135,7 @@ class CacheRun:
             self._control(row)
 
     def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        start = partial(started, "entry_cache", self._job.checkpoint, self.dataframe, self._take, **trigger)
+        start = partial(self._life.start, "entry_cache", self._job.checkpoint, self.dataframe, self._take, **trigger)
         self._files.to_the_end(self._life, start, wait)
 
     def _close(self) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import StateError
 from headgate.spark.ending import POLL_S, end_query, is_committed
+from headgate.spark.feed import Feed
 from headgate.spark.idle import idle_of
 from headgate.spark.sources import literal, path_exists
 from headgate.throttle.tables import Tables
@@ -22,11 +23,13 @@ class QueryLife:
     """A query runs until it ends by itself, or `stop` is set: then to the end of the batch under way.
 
     broken_off: a batch took too long for that; the next start runs it again. ended_batch: the last one that is in its
-    tables, -1: none. taken_at: when the last one with rows was.
+    tables, -1: none. taken_at: when the last one with rows was. feed: what the query reads beside its input; it is fed
+    before the query starts, after each batch, and while `follow` waits.
     """
 
-    def __init__(self, stop: threading.Event) -> None:
+    def __init__(self, stop: threading.Event, feed: Feed | None = None) -> None:
         self.stop = stop
+        self._feed = feed
         self.broken_off = False
         self.ended_batch = -1
         self.taken_at = datetime.now(UTC)
@@ -45,6 +48,27 @@ class QueryLife:
                 self.broken_off = True
         return None if self.stop.is_set() else query.exception()
 
+    def start(
+        self,
+        name: str,
+        checkpoint: str,
+        rows: Callable[[], DataFrame],
+        take: Callable[[DataFrame, int], None],
+        **trigger: Any,
+    ) -> StreamingQuery:
+        """A query that gives `take` each batch of the rows."""
+        feed = self._feed
+        if feed is not None:
+            feed.begin()
+
+        def take_and_feed(output: DataFrame, batch_id: int) -> None:
+            take(output, batch_id)
+            if feed is not None:
+                feed.feed()
+
+        stream = rows().writeStream.foreachBatch(take_and_feed)
+        return stream.option("checkpointLocation", checkpoint).queryName(name).trigger(**trigger).start()
+
     def write(
         self,
         name: str,
@@ -54,8 +78,8 @@ class QueryLife:
         wait: Callable[[StreamingQuery], None] | None = None,
         **trigger: Any,
     ) -> None:
-        """Run a query as `started` starts it. Raises what fails of Spark's. wait: as of `run`."""
-        failure = self.run(partial(started, name, checkpoint, rows, take, **trigger), wait)
+        """Run a query as `start` starts it. Raises what fails of Spark's. wait: as of `run`."""
+        failure = self.run(partial(self.start, name, checkpoint, rows, take, **trigger), wait)
         if failure is not None:
             raise failure
 
@@ -67,7 +91,7 @@ class QueryLife:
     def follow(
         self, spark: SparkSession, query: StreamingQuery, interval_s: float, tick: Callable[[bool], None]
     ) -> None:
-        """Wait for the query's own end, or a stop, and let time go on every interval_s, POLL_S at the least.
+        """Wait for the query's own end, or a stop, feed, and let time go on every interval_s, POLL_S at the least.
 
         tick: is told whether the query has taken in all that is there.
         """
@@ -75,6 +99,8 @@ class QueryLife:
         due_s = time.monotonic() + interval_s
         with idle_of(spark, query) as idle:
             while query.isActive and not self.stop.wait(POLL_S):
+                if self._feed is not None:
+                    self._feed.feed_beside()
                 if time.monotonic() >= due_s:
                     due_s = time.monotonic() + interval_s
                     tick(idle.since(self.taken_at))
@@ -85,24 +111,6 @@ class QueryLife:
         if rows:
             self.taken_at = datetime.now(UTC)
         self._batch_ended.set()
-
-
-def started(
-    name: str,
-    checkpoint: str,
-    rows: Callable[[], DataFrame],
-    take: Callable[[DataFrame, int], None],
-    **trigger: Any,
-) -> StreamingQuery:
-    """A query that gives `take` each batch of the rows."""
-    return (
-        rows()
-        .writeStream.foreachBatch(take)
-        .option("checkpointLocation", checkpoint)
-        .queryName(name)
-        .trigger(**trigger)
-        .start()
-    )
 
 
 def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:

@@ -23,16 +23,18 @@ from headgate.engines.protocol_batches import (
     until_ms,
 )
 from headgate.errors import InputError
+from headgate.protocol.key_operator import engine_of
 from headgate.protocol.marks import COLUMNS
 from headgate.protocol.routing import pack_input, pack_marks, pack_ticks
-from headgate.protocol.schemas import DECISIONS
+from headgate.protocol.schemas import DECISIONS, TICKS
 from headgate.protocol.state import NEVER
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
+from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import collected, query_id_of
-from headgate.spark.sources import appended_rows, path_exists
+from headgate.spark.sources import appended_rows, fed_lines, path_exists
 from headgate.throttle.tables import PatientAppend, Tables
 
 CLOSING_BATCHES = 5
@@ -73,7 +75,8 @@ class ProtocolRun:
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._life = QueryLife(stop)
+        self._feed = Feed(f"{job.output}/protocol_ticks", TICKS, job.checkpoint)
+        self._life = QueryLife(stop, self._feed)
         self._taken = 0
         self._follows_marks = path_exists(spark, f"{job.output}/marks/_delta_log")
         if job.input is None and not self._follows_marks:
@@ -93,10 +96,7 @@ class ProtocolRun:
 
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
-        if self._conf.settings.operator.kernel == "numba":
-            from headgate.protocol.array_engine import warm_up  # noqa: PLC0415  loads the compiler
-
-            warm_up()
+        engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         self._tick(NEVER)  # every key tells how far it is
         if not self._job.once:
             self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
@@ -108,7 +108,7 @@ class ProtocolRun:
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
         by_broker = fans_out(self._conf)
-        packed = self._appended("protocol_ticks", "at_ms", "finish").mapInArrow(pack_ticks, PACKED)
+        packed = fed_lines(self._spark, self._feed).mapInArrow(partial(fed_rows, pack_ticks), PACKED)
         if self._follows_marks:
             marks = self._appended("marks", *COLUMNS)
             packed = packed.unionByName(marks.mapInArrow(partial(pack_marks, by_broker=by_broker), PACKED))

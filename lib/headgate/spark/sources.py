@@ -11,10 +11,13 @@ from pyspark.sql import types as T
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.feed import VERSIONS_IN_MEMORY, Feed
 
 _WHOLE_FILES = "1t"
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path."""
+FEED = "headgate.feed"
+"""An option that only feeds have, by which a plan tells them from input."""
 FILE_FORMATS = ("json", "csv", "parquet")
 _PLAIN = re.compile(r"[^\\{}\[\]*?^!,-]")
 """A character that stands for itself also between brackets."""
@@ -123,6 +126,18 @@ def kafka_stream(spark: SparkSession, settings: InputSettings, topic: str) -> Da
 def appended_rows(spark: SparkSession, path: str) -> DataFrame:
     """Rows of a Delta table as they are appended. Commits that delete or join rows bring nothing."""
     return spark.readStream.format("delta").option("skipChangeCommits", "true").load(path)
+
+
+def fed_lines(spark: SparkSession, feed: Feed) -> DataFrame:
+    """Lines of a feed (feed.fed_rows). Spark deletes a file once the batch that read it is committed."""
+    return (
+        spark.readStream.format("text")
+        .option("maxFileAge", f"{VERSIONS_IN_MEMORY}s")
+        .option("fileNameOnly", "true")
+        .option("cleanSource", "delete")
+        .option(FEED, feed.name)
+        .load(str(feed.folder))
+    )
 
 
 def _place() -> Column:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,15 +21,17 @@ from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.ending import POLL_S
+from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.idle import idle_of
 from headgate.spark.input_files import InputFiles
-from headgate.spark.life import QueryLife, started
+from headgate.spark.life import QueryLife
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import TableSink
-from headgate.spark.sources import path_exists, read_raw
+from headgate.spark.sources import fed_lines, path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
+from headgate.throttle.engine import engine_of
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.layout import (
     Layout,
@@ -40,8 +42,10 @@ from headgate.throttle.layout import (
     layout_row,
     routing_of,
     rules_of,
+    without_layouts,
 )
-from headgate.throttle.routing import pack_input
+from headgate.throttle.routing import Routing, pack_input
+from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import OUTPUT_TABLES, PatientAppend, Tables
 
 CLOSING_BATCHES = 5
@@ -87,7 +91,6 @@ class ThrottleRun:
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._life = QueryLife(stop)
         self._files = InputFiles(spark)
         self._taken = 0
         self._caught_up = False
@@ -96,6 +99,8 @@ class ThrottleRun:
         self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
         if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
             raise self._not_of_this_checkpoint()
+        self._feed = Feed(f"{job.output}/control", CONTROL, job.checkpoint)
+        self._life = QueryLife(stop, self._feed)
         self.tables = Tables(job.output)
         self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
         self._layout = self._prepared()
@@ -118,10 +123,7 @@ class ThrottleRun:
         A file that cannot be read is no failure: the query starts once more, leaves it out and says so in dead letters.
         Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
         """
-        if self._conf.settings.operator.kernel == "numba":
-            from headgate.throttle.array_engine import warm_up  # noqa: PLC0415  loads the compiler
-
-            warm_up()
+        engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         if not self._job.once:
             self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
         else:
@@ -175,7 +177,7 @@ class ThrottleRun:
         self._caught_up = False
         writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
         sink = TableSink(writer, self._files.lost)
-        return started("throttle", self._job.checkpoint, self.dataframe, sink, **trigger)
+        return self._life.start("throttle", self._job.checkpoint, self.dataframe, sink, **trigger)
 
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed and packed by key -> operator. Control rows join where keys meet."""
@@ -192,12 +194,8 @@ class ThrottleRun:
         )
 
     def _control(self) -> DataFrame:
-        rows = (
-            self._spark.readStream.format("delta")
-            .load(f"{self._job.output}/control")
-            .where("not (kind <=> 'layout' and source <=> 'job')")
-        )
-        return rows.mapInArrow(partial(pack_control, self._routing), PACKED)
+        pack_rows = partial(_pack_fed, self._routing)
+        return fed_lines(self._spark, self._feed).mapInArrow(partial(fed_rows, pack_rows), PACKED)
 
     def _prepared(self) -> Layout:
         """Bring the control table up to the conf files; a restart finds the layout that the first start chose."""
@@ -293,6 +291,11 @@ class ThrottleRun:
             append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic, shares=shares))
 
         self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
+
+
+def _pack_fed(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows of `control` as the operator takes them."""
+    return pack_control(routing, without_layouts(pa.Table.from_batches(batches, CONTROL)).to_batches())
 
 
 def _has_caught_up(query: StreamingQuery) -> bool:

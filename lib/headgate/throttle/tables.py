@@ -41,7 +41,7 @@ OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_
 MOST_FAILURES = 5
 
 CONFIGURATIONS: dict[str, dict[str, str | None]] = {"control": {"delta.appendOnly": "true"}}
-"""A stream of a table ends for good where rows of it are changed or deleted."""
+"""The job reads rows as they are appended: it would never hear of one that is changed or deleted."""
 
 
 class Tables:

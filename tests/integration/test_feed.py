@@ -1,0 +1,51 @@
+"""The feed of control rows under a real query: it stays small, and may be emptied while no query runs."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from headgate.errors import StateError
+from headgate.throttle.tables import Tables
+from headgate.trace import write_trace
+from integration.runs import SMALL, Run, conf_in, results_of, run_once
+
+
+def test_a_batch_that_is_run_again_has_its_control_rows_though_the_feed_was_emptied(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The closing batches have ticks, the first has limits: both are run again on an empty folder."""
+    conf = conf_in(tmp_path / "conf", "[operator]\nslots = 4\n", broker={"maxPublishRatePerTopicInMessages": 20})
+    write_trace(SMALL, tmp_path / "trace", "json")
+    run_once(spark, conf, tmp_path / "trace", tmp_path / "calm")
+    append, out = Tables.append, tmp_path / "out"
+    for failing in (0, 1):
+
+        def until_the_disk_is_full(tables: Tables, name: str, *rows: Any, failing: int = failing) -> bool:
+            if name == "topic_usage" and rows[-1] == failing:
+                raise OSError("no space left")
+            return append(tables, name, *rows)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Tables, "append", until_the_disk_is_full)
+            with pytest.raises(StreamingQueryException, match="no space left"):
+                Run(spark, conf, tmp_path / "trace", out).to_end()
+        shutil.rmtree(out / "checkpoint" / "feed")
+    run_once(spark, conf, tmp_path / "trace", out)
+    assert results_of(tmp_path / "calm") == results_of(out)
+    left = list((out / "checkpoint" / "feed" / "control").iterdir())
+    assert len(left) < len(list((out / "control").glob("*.parquet")))
+
+
+def test_a_checkpoint_whose_query_never_read_a_feed_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    conf = conf_in(tmp_path / "conf", "[operator]\nslots = 4\n")
+    write_trace(SMALL, tmp_path / "trace", "json")
+    output = run_once(spark, conf, tmp_path / "trace", tmp_path / "out")
+    before = results_of(output)
+    shutil.rmtree(output / "checkpoint" / "sources" / "1")
+    with pytest.raises(StateError, match="start with a new --checkpoint and a new --output"):
+        Run(spark, conf, tmp_path / "trace", output)
+    assert before == results_of(output)
