@@ -30,13 +30,9 @@ ROUTING = Routing(slots=1)
 
 
 def rows_in(batches: list[pa.RecordBatch]) -> list[str]:
-    """The rows of all kinds and the dead letters of packed batches, whatever their order.
-
-    Where nothing streams, Spark writes a file's place with one slash.
-    """
+    """The rows of all kinds and the dead letters of packed batches, whatever their order."""
     blocks = [row for batch in batches for row in batch.to_pylist() if row["kind"] != "ticks"]
-    rows = (repr((row["kind"], one)) for row in blocks for one in decode(row["block"]).to_pylist())
-    return sorted(row.replace("file:///", "file:/") for row in rows)
+    return sorted(repr((row["kind"], one)) for row in blocks for one in decode(row["block"]).to_pylist())
 
 
 def through_spark(spark: SparkSession, path: Path, format_: str) -> list[str]:

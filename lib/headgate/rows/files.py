@@ -48,7 +48,7 @@ def input_files(path: str, format_: str) -> list[File]:
     if not files:
         raise InputError(f"--input: nothing is at {path}; give a file, a folder or a pattern that exists")
     files.sort(key=lambda file: (file.stat().st_mtime_ns // 1_000_000, str(file)))
-    return [File(str(file), file.absolute().as_uri()) for file in files]
+    return [File(str(file), _named(file)) for file in files]
 
 
 def parsed_files(
@@ -105,6 +105,11 @@ def _files_at(path: str) -> Iterator[Path]:
             yield place
         else:
             yield from (file for file in place.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(place)))
+
+
+def _named(file: Path) -> str:
+    """The file's place as Spark writes it: an address without a host."""
+    return f"file:{file.absolute().as_uri().removeprefix('file://')}"
 
 
 def _is_hidden(file: Path) -> bool:
