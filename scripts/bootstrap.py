@@ -1,11 +1,11 @@
 """Sets this checkout up if it is not, then becomes `.venv/bin/python ARGUMENTS`.
 
-    python3.11 scripts/bootstrap.py ARGUMENTS...
+    python3.11 scripts/bootstrap.py [--without-java] ARGUMENTS...
 
 Steps: Java is there; .venv holds requirements.lock, hashes checked; the project itself is installed in it (editable);
-Delta's jars are in .cache/jars. Each is done again only when what it was made from has changed. A step that was
-interrupted is known by .venv/headgate-setup.json, and .venv is then made from scratch. With nothing to do it needs no
-network.
+Delta's jars are in .cache/jars. What runs without Java needs neither the first nor the last. Each is done again only
+when what it was made from has changed. A step that was interrupted is known by .venv/headgate-setup.json, and .venv is
+then made from scratch. With nothing to do it needs no network.
 
 Standard library only: this runs on the machine's own Python, before there is a virtual environment.
 """
@@ -30,6 +30,7 @@ from steps import PYTHON, ROOT, VENV, SetupError
 LOCK = ROOT / "requirements.lock"
 STATE = VENV / "headgate-setup.json"
 INTERRUPTED = "interrupted"
+WITHOUT_JAVA = "--without-java"
 PIP: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
 
 
@@ -104,21 +105,24 @@ def install_project() -> None:
 
 def main(arguments: list[str]) -> NoReturn:
     """Set up, then become .venv/bin/python with the arguments: signals and exit status are that program's own."""
+    needs_java = arguments[:1] != [WITHOUT_JAVA]
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        os.environ["JAVA_HOME"] = str(find_java().home)
+        if needs_java:
+            os.environ["JAVA_HOME"] = str(find_java().home)
         if not is_set_up():
             with steps.locked():
                 if not is_set_up():
                     set_up()
-        jars.fetch("delta")
+        if needs_java:
+            jars.fetch("delta")
     except SetupError as error:
         steps.say(f"headgate: {error}")
         sys.exit(steps.UNAVAILABLE)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.execv(PYTHON, [str(PYTHON), *arguments])  # noqa: S606  (that is the point)
+    os.execv(PYTHON, [str(PYTHON), *arguments[not needs_java :]])  # noqa: S606  (that is the point)
 
 
 if __name__ == "__main__":

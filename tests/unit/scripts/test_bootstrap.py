@@ -1,6 +1,7 @@
 """Set-up runs when it has to, only then, and an interrupted one is done again from scratch."""
 
 import shutil
+from argparse import Namespace
 from pathlib import Path
 
 import bootstrap
@@ -126,3 +127,17 @@ def test_a_link_to_the_venv_of_another_checkout_is_replaced_and_leaves_that_alon
     assert from_scratch == ran()
     assert not bootstrap.VENV.is_symlink()
     assert (other / "bin" / "python").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"), [(["-m", "x"], ["java", "jars"]), (["--without-java", "-m", "x"], [])]
+)
+def test_java_is_looked_for_only_where_it_is_needed(checkout, ran, monkeypatch, arguments, needed) -> None:
+    asked, became = [], []
+    monkeypatch.setattr(bootstrap, "find_java", lambda: asked.append("java") or Namespace(home=checkout))
+    monkeypatch.setattr(bootstrap.jars, "fetch", lambda _: asked.append("jars"))
+    monkeypatch.setattr(bootstrap.os, "execv", lambda *command: became.append(command))
+    monkeypatch.setattr(bootstrap.os, "environ", {})
+    bootstrap.main(arguments)
+    assert needed == asked
+    assert [(bootstrap.PYTHON, [str(bootstrap.PYTHON), "-m", "x"])] == became
