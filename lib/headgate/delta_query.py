@@ -1,9 +1,34 @@
-"""SQL over Delta tables: the one way in which headgate reads rows of them outside Spark."""
+"""Delta tables outside Spark: followed as they grow, and read with SQL, the one way in which rows are read there."""
 
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
+
+REOPENED_AFTER = 10
+"""Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
+CHECKPOINTS = {"delta.checkpointInterval": str(REOPENED_AFTER)}
+"""Properties of tables that get a commit with every batch."""
+
+
+class Followed:
+    """A Delta table as of the last `refresh`, or of an own commit: `table`.
+
+    delta-rs keeps what it reads of each commit, and every later commit pays for it, so the table is opened anew every
+    REOPENED_AFTER commits.
+    """
+
+    def __init__(self, table: DeltaTable) -> None:
+        self.table = table
+        self._opened = table.version()
+
+    def refresh(self) -> DeltaTable:
+        """Take in what was written since, and return `table`. Raises DeltaError and OSError."""
+        self.table.update_incremental()
+        if self.table.version() - self._opened >= REOPENED_AFTER:
+            self.table = DeltaTable(self.table.table_uri)
+            self._opened = self.table.version()
+        return self.table
 
 
 def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:

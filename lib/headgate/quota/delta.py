@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from headgate.delta_query import newest, query
+from headgate.delta_query import CHECKPOINTS, Followed, newest, query
 from headgate.errors import TableError
 from headgate.quota.schemas import EPOCH_PROPERTY, TableSpec
 
@@ -39,8 +39,13 @@ class Table:
     def __init__(self, location: str, spec: TableSpec, delta: DeltaTable) -> None:
         self.location = location
         self.spec = spec
-        self.delta = delta
+        self._followed = Followed(delta)
         self.files, self.root = pafs.FileSystem.from_uri(delta.table_uri)
+
+    @property
+    def delta(self) -> DeltaTable:
+        """The table as of the last `refresh`."""
+        return self._followed.table
 
     @property
     def version(self) -> int:
@@ -52,7 +57,7 @@ class Table:
         """Take in what others wrote, and return the version."""
         with told(self, "read"):
             self._check_log()
-            self.delta.update_incremental()
+            self._followed.refresh()
         return self.version
 
     def transaction_version(self, application: str) -> int | None:
@@ -241,7 +246,7 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None, properties: Ma
                 location,
                 schema=spec.schema,
                 partition_by=list(spec.partition_by) or None,
-                configuration={EPOCH_PROPERTY: str(epoch_ms), **spec.properties, **properties},
+                configuration={EPOCH_PROPERTY: str(epoch_ms), **CHECKPOINTS, **spec.properties, **properties},
                 raise_if_key_not_exists=False,
                 commit_properties=CommitProperties(max_commit_retries=0),  # a second one would be made over the first
             )

@@ -10,18 +10,18 @@ from headgate.core.numbers import MAX
 
 
 class Sort(Enum):
-    """What a column holds."""
+    """What a column holds, and the type of its values."""
 
-    NAME = pa.string()
-    TOPIC = "topic"
-    ACTION = "action"
-    NUMBER = pa.int64()
-    FLAG = pa.bool_()
+    NAME = "name", pa.string()
+    TOPIC = "topic", pa.string()
+    ACTION = "action", pa.string()
+    NUMBER = "number", pa.int64()
+    FLAG = "flag", pa.bool_()
 
     @property
     def type(self) -> pa.DataType:
         """Of the values."""
-        return self.value if isinstance(self.value, pa.DataType) else pa.string()
+        return self.value[1]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from headgate.delta_query import query
+from headgate.delta_query import CHECKPOINTS, Followed, query
 from headgate.errors import TableError
 from headgate.throttle.schemas import (
     BATCHES,
@@ -40,7 +40,7 @@ OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_
 
 MOST_FAILURES = 5
 
-CONFIGURATIONS: dict[str, dict[str, str | None]] = {"control": {"delta.appendOnly": "true"}}
+CONFIGURATIONS: dict[str, dict[str, str]] = {"control": {"delta.appendOnly": "true"}}
 """The job reads rows as they are appended: it would never hear of one that is changed or deleted."""
 
 
@@ -54,16 +54,16 @@ class Tables:
     def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
         self._schemas = schemas
         self._tables = {
-            name: self._opened(f"{output}/{name}", schema, CONFIGURATIONS.get(name, {}))
+            name: Followed(self._opened(f"{output}/{name}", schema, CHECKPOINTS | CONFIGURATIONS.get(name, {})))
             for name, schema in schemas.items()
         }
 
     @staticmethod
-    def _opened(path: str, schema: pa.Schema, configuration: dict[str, str | None]) -> DeltaTable:
+    def _opened(path: str, schema: pa.Schema, configuration: Mapping[str, str | None]) -> DeltaTable:
         """Raises TableError if no table can be there, or one with other columns is."""
         remedy = "give an --output that can be written: a new folder, or one of an earlier run"
         try:
-            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=configuration)
+            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(configuration))
         except (DeltaError, OSError) as error:
             raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
         found = pa.schema(table.schema().to_arrow())
@@ -86,8 +86,9 @@ class Tables:
             self._append(name, rows, transaction)
         except (DeltaError, OSError) as error:
             raise TableError(
-                f"rows cannot be appended to the table {self._tables[name].table_uri}: {str(error).splitlines()[0]}; "
-                "see to it that it can be written, and restart on the same checkpoint, which goes on where it stopped"
+                f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
+                f"{str(error).splitlines()[0]}; see to it that it can be written, and restart on the same "
+                "checkpoint, which goes on where it stopped"
             ) from error
 
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
@@ -133,9 +134,7 @@ class Tables:
         return all(self._current(name).transaction_version(application) is None for name in names)
 
     def _current(self, name: str) -> DeltaTable:
-        table = self._tables[name]
-        table.update_incremental()
-        return table
+        return self._tables[name].refresh()
 
 
 def _has(table: DeltaTable, application: str, version: int) -> bool:
