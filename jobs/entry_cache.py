@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from functools import partial
 from threading import Event
 
-from headgate.conf import load_conf
+from headgate.conf import Conf, load_conf
+from headgate.engines.cache_batches import kernel_of
+from headgate.engines.compiling import Loading
+from headgate.engines.kernel_units import CACHE, load_units
 from headgate.report.cache_screen import CacheScreen
 from headgate.report.screen import terminal_console
 from headgate.spark.entry_cache import CacheJob, CacheRun
@@ -44,14 +47,21 @@ def entry_cache(options: argparse.Namespace, stop: Event) -> int:
     job = CacheJob(options.input, options.output, checkpoint, format_, options.evictions, options.once)
     with sole_use(checkpoint), sole_use(f"{job.output}/cache_metrics"):
         screen.say(f"entry_cache: starting Spark for the events of {job.input}")
+        rules = Loading(partial(load_rules, conf), lambda line: screen.say(f"entry_cache: {line}"))
         spark = spark_session("headgate entry cache")
         heed_signals(stop)
         run = CacheRun(spark, job, conf, screen.batch, stop)
-        screen.begin(run.kernel)
+        rules.wait()
+        screen.begin()
         used_up = run.run()
         screen.say(f"Tables (Delta): {job.output}/cache_metrics  cache_evictions  dead_letters  cache_batches")
         close_stores(spark)
     return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
+
+
+def load_rules(conf: Conf) -> None:
+    if kernel_of(conf) != "python":
+        load_units([CACHE])
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -12,6 +12,7 @@ from threading import Event
 
 from headgate.conf import Conf, MetricsSettings, check_streaming, load_conf
 from headgate.engines.compiling import Loading
+from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
 from headgate.report.screen import terminal_console
@@ -20,7 +21,6 @@ from headgate.spark.job import ended, exit_status, heed_signals, port, stop_aske
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
-from headgate.throttle.engine import engine_of
 from headgate.throttle.places import check_places, sole_use
 from headgate.trace.demo import DEMO, demo_conf, write_demo
 
@@ -53,7 +53,9 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         if options.input is None:
             screen.demo(write_demo(), job.input)
         screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
-        rules = Loading(partial(engine_of, conf.settings.operator.kernel), lambda line: screen.say(f"throttle: {line}"))
+        operator = conf.settings.operator
+        units = throttle_units(operator.kernel, shares=operator.group_limits == "shared")
+        rules = Loading(partial(load_units, units), lambda line: screen.say(f"throttle: {line}"))
         spark = spark_session("headgate throttle")
         heed_signals(stop)
         run = ThrottleRun(spark, job, conf, screen.batch, stop, metrics=metrics)

@@ -176,3 +176,10 @@ def _of_none(rate: int | None) -> int:
 
 def _to_none(rate: int) -> int | None:
     return None if rate == NONE else rate
+
+
+def warm_up() -> None:
+    """Compile the kernel of shared quotas, or load it from disk, before the first evaluation needs it."""
+    numbers, flags = np.ones(1, np.int64), np.zeros(1, np.bool_)
+    cells = Cells(numbers, np.array([0, 1], np.int64), numbers, numbers, numbers)
+    step_many(StepParameters(), cells, Reports(numbers, flags, flags, flags, numbers), Cluster(1, 1, 0, 0))

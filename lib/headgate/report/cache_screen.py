@@ -39,10 +39,9 @@ class CacheScreen(Screen):
         self._rounds = 0
         self._rounds_told_s = clock()
 
-    def begin(self, kernel: str) -> None:
-        """The first batch is about to run, in that form of the rules."""
-        compiled = "" if kernel == "python" else ", kernels are compiled (40 s) if they are new"
-        self.say(f"entry_cache: the first batch takes some seconds more: workers start{compiled}")
+    def begin(self) -> None:
+        """The first batch is about to run."""
+        self.say("entry_cache: the first batch takes some seconds more: workers start")
 
     def batch(self, batch: Batch) -> None:
         """A line for a batch that brought something, and now and then one for those in which rounds met."""

@@ -156,7 +156,7 @@ def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
 
 
 def warm_up() -> None:
-    """Compile the kernels (about 20 s, once), or load them from disk, before the first batch needs them."""
+    """Compile the kernels of publishes (about 15 s, once), or load them from disk, before a batch needs them."""
     domain = DomainState("warm-up")
     for at_us in (1, 2):
         events = pa.table([[at_us], [at_us], ["b"], ["persistent://t/n/t"], ["p"], ["c"], [1], [1]], schema=EVENTS)

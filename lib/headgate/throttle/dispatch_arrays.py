@@ -1,6 +1,7 @@
 """The dispatch part of the array engine: state into records for the kernel, and back."""
 
 import numpy as np
+import pyarrow as pa
 
 from headgate.core.dispatch_domain import GROUP
 from headgate.core.kernels.dispatch import DONE, TOLD_AT_ONCE, begin, line_of, run
@@ -26,9 +27,12 @@ from headgate.core.kernels.domain_types import (
 from headgate.core.kernels.links import chain, positions
 from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
-from headgate.throttle.dispatch_step import DispatchStep
+from headgate.throttle.dispatch_step import DispatchStep, follow_publishes
+from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.records import buckets_of, columns_of, waits_of
-from headgate.throttle.step import DispatchResult, Rules, Starts
+from headgate.throttle.schemas import TRAFFIC
+from headgate.throttle.state import VERSION, DomainState, KeyState, decode_state, encode_state
+from headgate.throttle.step import DispatchResult, Result, Rules, Starts, Step, advance
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:
@@ -132,3 +136,22 @@ def _take_back(state: DispatchState, arrays: DispatchArrays, line: Ints) -> None
     state.reads = {"subscription": place[subscription][order]} | {
         name: arrays.reads[name][rows[order]] for name in READ_FIELDS[1:]
     }
+
+
+def warm_up() -> None:
+    """Compile the kernels of dispatches, or load them from disk, before the first batch needs them."""
+
+    def engine(domain: DomainState, step: Step, rules: Rules) -> Result:
+        result = run_readable(domain, step._replace(dispatch=None), rules)
+        if step.dispatch is None:
+            return result
+        followed = follow_publishes(domain, step.dispatch, result, step.until_ns, rules)
+        return result._replace(dispatch=run_dispatch(domain.dispatch, followed, step.until_ns, rules))
+
+    domain = DomainState("warm-up")
+    for at_us in (1, 2):
+        row = [at_us, at_us, "b", "persistent://t/n/t", "s", 1, 1, 1, False, False]
+        dispatches = pa.table([[value] for value in row], schema=TRAFFIC["dispatches"])
+        domain.book.default = (1, 1)
+        advance(domain, {"dispatches": dispatches}, at_us, Rules(), engine)
+        domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

@@ -5,24 +5,24 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 from headgate.conf import Conf
+from headgate.engines.compiling import compiling_told
+from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.errors import ConfError, HeadgateError
 from headgate.replay.folders import load_folders
 from headgate.report.screen import terminal_console
 from headgate.report.try_screen import TryScreen
-from headgate.throttle.engine import engine_of
 from headgate.trace.demo import DEMO_TRACE, demo_conf
 from headgate.trace.write import write_trace
 from headgate.tryout.batches import Trace
 from headgate.tryout.conf_changes import ConfKeys, conf_changes, conf_keys
 from headgate.tryout.inputs import Source
-from headgate.tryout.trial import FIRST_PROGRESS_S, Trial, run_trial
+from headgate.tryout.trial import Trial, run_trial
 from headgate.tryout.watch import Watched
 
 Confs = Mapping[str, Conf] | ConfError
@@ -126,7 +126,10 @@ class Session:
     def _tried(self, confs: Mapping[str, Conf]) -> list[Trial]:
         """A trial of each conf; after a stop, of those that began before it."""
         trials: list[Trial] = []
-        self._load_rules({conf.settings.operator.kernel for conf in confs.values()})
+        with compiling_told(_on_stderr):
+            for conf in confs.values():
+                operator = conf.settings.operator
+                load_units(throttle_units(operator.kernel, shares=operator.group_limits == "shared"))
         for name, conf in confs.items():
             if trials and self._stop.is_set():
                 break
@@ -134,17 +137,6 @@ class Session:
             output = self._output if self._output is None or len(confs) == 1 else f"{self._output}/{name}"
             trials.append(run_trial(name, meant, self._trace.batches(meant), output, self._stop, _on_stderr))
         return trials
-
-    def _load_rules(self, kernels: AbstractSet[str]) -> None:
-        """Load the compiled rules; the first time on a machine they are compiled, which is not done in silence."""
-        said = "loading the rules; after set-up or a change of headgate they are compiled, 20 to 90 s"
-        timer = threading.Timer(FIRST_PROGRESS_S, _on_stderr, [said])
-        timer.start()
-        try:
-            for kernel in kernels:
-                engine_of(kernel)
-        finally:
-            timer.cancel()
 
     def _meant(self, conf: Conf) -> Conf:
         conf = demo_conf(conf) if self._source.is_demo else conf

@@ -3,7 +3,6 @@
 import io
 from datetime import UTC, datetime
 
-import pytest
 from rich.console import Console
 
 from headgate.report.cache_screen import CacheScreen
@@ -35,10 +34,3 @@ def test_a_batch_that_brought_rows_or_dead_letters_has_a_line() -> None:
 def test_rounds_are_told_of_every_five_seconds_with_those_before() -> None:
     lines = told_of(*((second, batch(second, rounds=2)) for second in range(1, 12)))
     assert lines == ["batch=5 rounds=10 so far", "batch=10 rounds=20 so far"]
-
-
-@pytest.mark.parametrize(("kernel", "is_said"), [("python", False), ("numba", True)])
-def test_compiling_is_spoken_of_where_something_is_compiled(kernel: str, is_said: bool) -> None:
-    console = Console(file=io.StringIO(), width=200)
-    CacheScreen(console).begin(kernel)
-    assert ("compiled" in console.file.getvalue()) == is_said

@@ -4,16 +4,16 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import inner
 from headgate.core.kernels.domain_types import DUES, Ints, Records
 
 
-@kernel
+@inner
 def _is_before(due_ns: int64, owner: int64, other: Any) -> Any:
     return due_ns < other.due_ns or (due_ns == other.due_ns and owner < other.owner)
 
 
-@kernel
+@inner
 def push(agenda: Records, used: Ints, due_ns: int64, owner: int64) -> None:
     i = used[DUES]
     used[DUES] += 1
@@ -26,7 +26,7 @@ def push(agenda: Records, used: Ints, due_ns: int64, owner: int64) -> None:
     agenda[i].due_ns, agenda[i].owner = due_ns, owner
 
 
-@kernel
+@inner
 def pop(agenda: Records, used: Ints) -> None:
     used[DUES] -= 1
     size = used[DUES]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy import int64
 
 from headgate.core.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
 from headgate.core.kernels.dispatch_levels import (
     charge_group,
     charge_rate,
@@ -41,7 +41,7 @@ TOLD_AT_ONCE = 2
 DONE = -1
 
 
-@kernel
+@inner
 def end_if_refilled(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
     """End a group's wait at the step that refilled it, if that has come (admitted traffic)."""
     if not domain.offered and domain.limiters[i].cause != 0:
@@ -77,7 +77,7 @@ def charge(domain: DispatchArrays, s: int64, charged: int64, bytes_: int64, now_
     return 0 if group == NO_LEVEL else charge_group(domain, group, charged, bytes_, now_ns)
 
 
-@kernel
+@inner
 def tried(domain: DispatchArrays, s: int64, read: Any, now_ns: int64) -> tuple[int, int]:
     """Start a read and return 0 and 0; or which level holds it, and what that lacks."""
     if read.exempt == 0:
@@ -94,7 +94,7 @@ def tried(domain: DispatchArrays, s: int64, read: Any, now_ns: int64) -> tuple[i
     return 0, 0
 
 
-@kernel
+@inner
 def append(domain: DispatchArrays, s: int64) -> None:
     """Put a subscription at the end of the line."""
     line = domain.line
@@ -107,7 +107,7 @@ def append(domain: DispatchArrays, s: int64) -> None:
     line[COUNT] += 1
 
 
-@kernel
+@inner
 def skip(domain: DispatchArrays, s: int64, place: int64, causes: int64, now_ns: int64) -> None:
     subscription, group = domain.subscriptions[s], domain.chains[s, GROUP]
     subscription.due_ns, subscription.held_by = sat_add(now_ns, RETRY_NS), place
@@ -122,7 +122,7 @@ def skip(domain: DispatchArrays, s: int64, place: int64, causes: int64, now_ns: 
         note_cause(domain, group, causes, now_ns)
 
 
-@kernel
+@inner
 def leave(domain: DispatchArrays, group: int64, now_ns: int64) -> None:
     """A group has one subscription less that waits for it."""
     domain.limiters[group].waiting -= 1
@@ -130,7 +130,7 @@ def leave(domain: DispatchArrays, group: int64, now_ns: int64) -> None:
         end_wait(domain, group, now_ns)
 
 
-@kernel
+@inner
 def withheld(domain: DispatchArrays, s: int64, ops: DispatchOperations, e: int64) -> int64:
     """Keep a read behind those of its subscription that wait already; its position."""
     subscription = domain.subscriptions[s]
@@ -147,7 +147,7 @@ def withheld(domain: DispatchArrays, s: int64, ops: DispatchOperations, e: int64
     return n
 
 
-@kernel
+@inner
 def retry(domain: DispatchArrays, s: int64, now_ns: int64) -> bool:
     """Start the subscription's reads one after another; False if none started and none can while nothing changes: its
     group is blocked, and no other level, which would be read, limits it.
@@ -168,7 +168,7 @@ def retry(domain: DispatchArrays, s: int64, now_ns: int64) -> bool:
     return has_started or not is_stuck(domain, s)
 
 
-@kernel
+@inner
 def is_stuck(domain: DispatchArrays, s: int64) -> bool:
     group = domain.chains[s, GROUP]
     if group == NO_LEVEL or blocking(domain.buckets, group) == 0:
@@ -186,7 +186,7 @@ def has_room(domain: DispatchArrays, waits: int) -> bool:
     return not domain.tells or domain.group_waits.size - domain.used[WAIT_ROWS] >= waits
 
 
-@kernel
+@inner
 def run_due(domain: DispatchArrays, until_ns: int64) -> bool:
     """All retries due by `until_ns`, False: up to the one for which there is no room.
 
@@ -209,7 +209,7 @@ def run_due(domain: DispatchArrays, until_ns: int64) -> bool:
     return True
 
 
-@kernel
+@inner
 def pass_over(domain: DispatchArrays, until_ns: int64) -> None:
     seconds = (until_ns - domain.subscriptions[domain.line[LAST]].due_ns) // RETRY_NS
     if seconds <= 0:
@@ -220,7 +220,7 @@ def pass_over(domain: DispatchArrays, until_ns: int64) -> None:
         s = domain.subscriptions[s].next
 
 
-@kernel
+@inner
 def set_limit(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     """Change a level's rates. Withheld reads wait for their retry."""
     i, now_ns = ops.target[e], ops.at_ns[e]
@@ -252,7 +252,7 @@ def deliver(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
         note_cause(domain, group, causes, now_ns)
 
 
-@kernel
+@inner
 def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     """Start a read of offered traffic, or withhold it."""
     s, now_ns = ops.target[e], ops.at_ns[e]
@@ -270,7 +270,7 @@ def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
         subscription.head = NONE
 
 
-@kernel
+@borrowing
 def begin(domain: DispatchArrays, begin_ns: int64) -> None:
     """A run begins: waits of groups that nobody waits at any longer end, at most one a level."""
     for i in range(domain.limiters.size):
@@ -278,7 +278,7 @@ def begin(domain: DispatchArrays, begin_ns: int64) -> None:
             end_wait(domain, int64(i), begin_ns)
 
 
-@kernel
+@borrowing
 def run(domain: DispatchArrays, ops: DispatchOperations, first: int64, until_ns: int64) -> int:
     """Carry out `ops` from the place `first` on, in order, then all retries due by `until_ns`.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.dispatch_types import DispatchArrays
 from headgate.core.kernels.domain_types import NONE, PERIOD_NS
 from headgate.core.kernels.int128 import MAX, MIN, distance, earn, sat_add, wait_ns
@@ -16,7 +16,7 @@ from headgate.core.kernels.limiter import bear, blocking, set_rate_of
 from headgate.core.kernels.token_bucket import draw, set_gate, spend
 
 
-@kernel
+@borrowing
 def settle_levels(domain: DispatchArrays) -> None:
     """Derive what follows from rate, period, last_ns and remainder_ns of every bucket."""
     for i in range(domain.limiters.size):
@@ -26,7 +26,7 @@ def settle_levels(domain: DispatchArrays) -> None:
             in_steps(bucket, domain.limiters[i].period_s)
 
 
-@kernel
+@inner
 def in_steps(bucket: Any, period_s: int64) -> None:
     """Refills come in steps of strictly more than a period (rate-limiters 6.1)."""
     bucket.period_ns = period_s * PERIOD_NS
@@ -39,7 +39,7 @@ def is_limited(domain: DispatchArrays, i: int64) -> bool:
     return domain.limiters[i].limits != 0
 
 
-@kernel
+@inner
 def floor_of(rate: int64, period_s: int64, max_debt_ms: int64) -> int64:
     """-max_debt of a bucket of that rate; MIN: no bound (rate-limiters 6.3)."""
     if max_debt_ms < 0:
@@ -56,7 +56,7 @@ def effective(domain: DispatchArrays, i: int64, kind: int64) -> int64:
     return configured
 
 
-@kernel
+@inner
 def fill_bucket(bucket: Any, rate: int64, period_s: int64, max_debt_ms: int64, now_ns: int64) -> None:
     """A full bucket, zeros where the dimension is not limited."""
     bucket.rate = bucket.capacity = bucket.balance = rate
@@ -66,7 +66,7 @@ def fill_bucket(bucket: Any, rate: int64, period_s: int64, max_debt_ms: int64, n
     in_steps(bucket, period_s)
 
 
-@kernel
+@inner
 def open_window(bucket: Any, rate: int64, period_s: int64, relative: int64) -> None:
     """A window of which nothing is acquired, zeros where the dimension is not limited."""
     bucket.rate = bucket.capacity = rate
@@ -94,7 +94,7 @@ def bear_level(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
             new_meter(domain, i, int64(kind), now_ns)
 
 
-@kernel
+@inner
 def renew(bucket: Any, now_ns: int64) -> None:
     """The renewals of a window that are due by now, in closed form (rate-limiters 7)."""
     until_ns = min(now_ns, int64(MAX - 1))
@@ -108,7 +108,7 @@ def renew(bucket: Any, now_ns: int64) -> None:
     bucket.last_ns = sat_add(bucket.last_ns + (count - 1) * bucket.period_ns, bucket.period_ns)
 
 
-@kernel
+@inner
 def permits_of(bucket: Any, classic: bool, now_ns: int64) -> int64:
     """Above 0 while any are left. A read is a refill."""
     if not classic:
@@ -157,7 +157,7 @@ def charge_rate(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64,
             consume(domain.buckets[i, kind], domain.classic, amount, now_ns)
 
 
-@kernel
+@inner
 def consume(bucket: Any, classic: bool, amount: int64, now_ns: int64) -> None:
     if not classic:
         bucket.balance = spend(bucket.balance, amount, bucket.floor)
@@ -168,7 +168,7 @@ def consume(bucket: Any, classic: bool, amount: int64, now_ns: int64) -> None:
     bucket.balance = sat_add(bucket.balance, amount)
 
 
-@kernel
+@inner
 def refilled_ns(bucket: Any) -> int64:
     """When a bucket without permits has one again, if nothing is charged before."""
     lacking = distance(bucket.balance, int64(1))
@@ -197,7 +197,7 @@ def charge_group(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64
     return causes
 
 
-@kernel
+@inner
 def set_group_rates(domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s: int64, now_ns: int64) -> None:
     """Reprice; before its first dispatch that only sets the rates (resource-groups 2)."""
     born = domain.limiters[i].born != 0
@@ -209,7 +209,7 @@ def set_group_rates(domain: DispatchArrays, i: int64, messages_per_s: int64, byt
             in_steps(bucket, int64(1))
 
 
-@kernel
+@inner
 def set_rates(
     domain: DispatchArrays, i: int64, messages: int64, bytes_: int64, period_s: int64, relative: int64, now_ns: int64
 ) -> None:
@@ -234,7 +234,7 @@ def set_rates(
         level.born = 0
 
 
-@kernel
+@inner
 def change_window(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> None:
     bucket, rate = domain.buckets[i, kind], effective(domain, i, kind)
     renew(bucket, now_ns)
@@ -245,7 +245,7 @@ def change_window(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) 
         bucket.last_ns = sat_add(now_ns, bucket.period_ns)
 
 
-@kernel
+@inner
 def follow(domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s: int64, now_ns: int64) -> None:
     """The topic is published to so fast: a relative level follows, and its buckets earn at the new rate from their last
     refill on (rate-limiters 2.5, 6.2).
@@ -264,7 +264,7 @@ def follow(domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s:
             set_gate(bucket)
 
 
-@kernel
+@inner
 def ready_ns(domain: DispatchArrays, i: int64) -> int64:
     """The first instant at which a read would find permits in every dimension of a group, if nothing is charged
     before.

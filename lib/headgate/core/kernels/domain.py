@@ -13,7 +13,7 @@ from typing import Any
 from numpy import int64
 
 from headgate.core.kernels.agenda import pop, push
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.domain_types import (
     ADMISSION_ROWS,
     DUES,
@@ -86,7 +86,7 @@ def charge(
         domain.counts[topic, THROTTLED] += 1
 
 
-@kernel
+@inner
 def hold_blocked(domain: DomainArrays, producer: int64, topic: int64, seq: int64, now_ns: int64) -> bool:
     """Queue the producer of an arrival whose group is blocked; False if it is not.
 
@@ -103,7 +103,7 @@ def hold_blocked(domain: DomainArrays, producer: int64, topic: int64, seq: int64
     return True
 
 
-@kernel
+@inner
 def admit(
     domain: DomainArrays,
     arrival_ns: int64,
@@ -133,7 +133,7 @@ def admit(
     charge(domain, producer, topic, messages, bytes_, seq, now_ns)
 
 
-@kernel
+@inner
 def withhold(domain: DomainArrays, ops: Operations, e: int, now_ns: int64) -> None:
     """Keep an arrival until its producer is released or the client's send time-out has passed."""
     queue = domain.withheld_by[ops.producer[e]]
@@ -156,7 +156,7 @@ def timeout_ns(domain: DomainArrays, row: Any) -> int64:
     return sat_add(sat_add(row.at_ns, domain.timeout_ns), int64(1))
 
 
-@kernel
+@inner
 def plan_timeout(domain: DomainArrays, producer: int64) -> None:
     head = domain.withheld_by[producer].head
     if head == NONE:
@@ -166,7 +166,7 @@ def plan_timeout(domain: DomainArrays, producer: int64) -> None:
         push(domain.agenda, domain.used, due_ns, domain.limiters.size + producer)
 
 
-@kernel
+@inner
 def fail_due(domain: DomainArrays, producer: int64, due_ns: int64) -> None:
     """Fail the arrivals of a producer that have been withheld longer than the time-out at `due_ns`."""
     queue, counts = domain.withheld_by[producer], domain.counts
@@ -185,7 +185,7 @@ def fail_due(domain: DomainArrays, producer: int64, due_ns: int64) -> None:
         plan_timeout(domain, producer)
 
 
-@kernel
+@inner
 def resume(domain: DomainArrays, producer: int64, now_ns: int64) -> None:
     """Charge what a released producer had withheld, in order, until a limiter queues it again."""
     queue = domain.withheld_by[producer]
@@ -201,7 +201,7 @@ def resume(domain: DomainArrays, producer: int64, now_ns: int64) -> None:
         plan_timeout(domain, producer)
 
 
-@kernel
+@inner
 def resume_all(domain: DomainArrays, first: int64, released: int64, now_ns: int64) -> None:
     """`resume` the producers of `released` linked entries, the first of which is `first` (offered traffic)."""
     n = first
@@ -211,7 +211,7 @@ def resume_all(domain: DomainArrays, first: int64, released: int64, now_ns: int6
         resume(domain, entry.producer, now_ns)
 
 
-@kernel
+@borrowing
 def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     """Release waiting producers if nothing needs a pause and plan the next drain (rate-limiters 4.3)."""
     limiter = domain.limiters[i]
@@ -233,7 +233,7 @@ def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
         resume_all(domain, first, released, now_ns)
 
 
-@kernel
+@inner
 def leave(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     """Release, out of turn, the entries in the queue of group `i` of topics that are another's by now, or nobody's."""
     limiter = domain.limiters[i]
@@ -267,7 +267,7 @@ def leave(domain: DomainArrays, i: int64, now_ns: int64) -> None:
         resume_all(domain, first, released, now_ns)
 
 
-@kernel
+@borrowing
 def run_due(domain: DomainArrays, until_ns: int64) -> None:
     """Run all work due by `until_ns` in the order (due time, registration) (rate-limiters 3.1)."""
     while is_due(domain, until_ns):
@@ -284,7 +284,7 @@ def is_due(domain: DomainArrays, until_ns: int64) -> bool:
     return domain.used[DUES] > 0 and domain.agenda[0].due_ns <= until_ns
 
 
-@kernel
+@borrowing
 def set_limit(
     domain: DomainArrays, i: int64, messages_per_s: int64, bytes_per_s: int64, floor: Ints, now_ns: int64
 ) -> None:
@@ -301,7 +301,7 @@ def set_limit(
         drain(domain, i, now_ns)
 
 
-@kernel
+@borrowing
 def run(domain: DomainArrays, ops: Operations, floors: Ints, until_ns: int64, finish: bool) -> None:
     """Carry out `ops` in order, then all work due by `until_ns`, then close the seconds that have ended by then.
 
@@ -338,7 +338,7 @@ def run(domain: DomainArrays, ops: Operations, floors: Ints, until_ns: int64, fi
     close_ended(domain, until_ns, finish)
 
 
-@kernel
+@inner
 def close_ended(domain: DomainArrays, until_ns: int64, finish: bool) -> None:
     """Close the seconds that have ended by `until_ns`; with `finish` also those that have not."""
     for topic in range(domain.limiters.size):
@@ -352,7 +352,7 @@ def close_ended(domain: DomainArrays, until_ns: int64, finish: bool) -> None:
                 close_second(domain, int64(topic), until_ns)
 
 
-@kernel
+@borrowing
 def plan_all(domain: DomainArrays) -> None:
     """Fill the agenda from the state: it is not stored."""
     for i in range(domain.limiters.size):

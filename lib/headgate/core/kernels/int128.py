@@ -9,7 +9,7 @@ pass `numpy.uint64(value)` for what may exceed MAX.
 import numpy as np
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import borrowing, inner
 
 MAX = int64(2**63 - 1)
 MIN = int64(-(2**63))
@@ -26,7 +26,7 @@ _ONE = uint64(1)
 _SURELY_FITS = 2.0**63
 
 
-@inlined
+@borrowing
 def sat_add(a: int64, b: int64) -> int64:
     """min(max(a + b, MIN), MAX)."""
     if b > 0 and a > MAX - b:
@@ -36,13 +36,13 @@ def sat_add(a: int64, b: int64) -> int64:
     return a + b
 
 
-@inlined
+@borrowing
 def distance(low: int64, high: int64) -> uint64:
     """Exact high - low for every pair with low <= high (up to 2**64 - 1)."""
     return uint64(high) - uint64(low)
 
 
-@inlined
+@borrowing
 def credit(balance: int64, new: uint64, capacity: int64) -> int64:
     """min(balance + new, capacity), exact: `new` up to 2**64 - 1 and a balance down to MIN (rate-limiters 2.2)."""
     if balance >= capacity or uint64(new) >= distance(balance, capacity):
@@ -50,7 +50,7 @@ def credit(balance: int64, new: uint64, capacity: int64) -> int64:
     return int64(uint64(balance) + uint64(new))
 
 
-@kernel
+@borrowing
 def multiply_wide(a: uint64, b: uint64) -> tuple[uint64, uint64]:
     """The 128-bit product of a and b as (high, low) halves."""
     a_high, a_low = a >> _HALF_BITS, a & _LOW_HALF
@@ -62,7 +62,7 @@ def multiply_wide(a: uint64, b: uint64) -> tuple[uint64, uint64]:
     return high, a * b
 
 
-@kernel
+@borrowing
 def leading_zeros(value: uint64) -> uint64:
     """Bits above the highest set bit of `value`, which is at least 1."""
     count = _ZERO
@@ -73,7 +73,7 @@ def leading_zeros(value: uint64) -> uint64:
     return count
 
 
-@kernel
+@inner
 def _digit(high: uint64, next_digit: uint64, divisor: uint64) -> uint64:
     """One 32-bit digit of a long division (Knuth 4.3.1 D): (high * 2**32 + next_digit) // divisor.
 
@@ -90,7 +90,7 @@ def _digit(high: uint64, next_digit: uint64, divisor: uint64) -> uint64:
     return digit
 
 
-@kernel
+@borrowing
 def divide_wide(high: uint64, low: uint64, divisor: uint64) -> tuple[uint64, uint64]:
     """Quotient and remainder of the 128-bit (high, low) by divisor; high < divisor and 1 <= divisor < 2**63."""
     shift = leading_zeros(divisor)
@@ -104,7 +104,7 @@ def divide_wide(high: uint64, low: uint64, divisor: uint64) -> tuple[uint64, uin
     return (upper << _HALF_BITS) + lower, remainder >> shift
 
 
-@inlined
+@borrowing
 def multiply_divide(a: uint64, b: uint64, divisor: uint64) -> tuple[uint64, uint64]:
     """(a * b // divisor saturated at 2**64 - 1, a * b % divisor exact); 1 <= divisor < 2**63."""
     if np.float64(a) * np.float64(b) < _SURELY_FITS:
@@ -119,7 +119,7 @@ def multiply_divide(a: uint64, b: uint64, divisor: uint64) -> tuple[uint64, uint
     return quotient, remainder
 
 
-@inlined
+@borrowing
 def earn(elapsed_ns: uint64, rate: int64, period_ns: int64) -> tuple[uint64, int64]:
     """Whole tokens earned in `elapsed_ns` and the time they leave unused (`new`, `remainder_ns` of rate-limiters 2.2).
 
@@ -133,7 +133,7 @@ def earn(elapsed_ns: uint64, rate: int64, period_ns: int64) -> tuple[uint64, int
     return new, int64((unearned + divisor - _ONE) // divisor)
 
 
-@kernel
+@borrowing
 def wait_ns(missing: uint64, period_ns: int64, rate: int64) -> int64:
     """min(missing * period_ns // rate, MAX): the pause until `missing` tokens are expected (rate-limiters 2.3).
 

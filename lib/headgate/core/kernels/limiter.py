@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy import int64
 
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
 from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS, Ints, Records
 from headgate.core.kernels.int128 import MAX, MIN, sat_add, wait_ns
 from headgate.core.kernels.token_bucket import draw, pause_of, set_due, set_gate, target_of
 
 
-@kernel
+@borrowing
 def settle(buckets: Records) -> None:
     """Derive what follows from rate, last_ns and remainder_ns of every bucket."""
     for i in range(buckets.shape[0]):
@@ -28,13 +28,13 @@ def _settle(bucket: Any) -> None:
     set_gate(bucket)
 
 
-@kernel
+@inner
 def change_rate(bucket: Any, rate: int64, floor: int64) -> None:
     bucket.rate, bucket.floor = rate, floor
     _settle(bucket)
 
 
-@kernel
+@borrowing
 def fill(bucket: Any, now_ns: int64) -> None:
     """A new full bucket, an empty one if blocked; where there is none, zeros: equal limiters have equal state."""
     bucket.balance = max(bucket.rate, int64(0))
@@ -43,7 +43,7 @@ def fill(bucket: Any, now_ns: int64) -> None:
     set_due(bucket)
 
 
-@kernel
+@inner
 def set_rate_of(bucket: Any, rate: int64, floor: int64, now_ns: int64, born: bool, reprice: bool) -> None:
     """Give a bucket another rate (rate-limiters 4.4); before its limiter's first publish that only sets it.
 
@@ -59,7 +59,7 @@ def set_rate_of(bucket: Any, rate: int64, floor: int64, now_ns: int64, born: boo
         fill(bucket, now_ns)
 
 
-@kernel
+@borrowing
 def bucket_pause_ns(bucket: Any, now_ns: int64) -> int64:
     return pause_of(bucket, now_ns, target_of(bucket))
 
@@ -70,7 +70,7 @@ def blocking(buckets: Records, i: int64) -> int:
     return (buckets[i, 0].rate < 0) + 2 * (buckets[i, 1].rate < 0)
 
 
-@kernel
+@inner
 def limiter_pause_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
     """Rate-limiters 4.3; MAX where a dimension is blocked, and then nothing is refilled."""
     if blocking(buckets, i) != 0:
@@ -82,7 +82,7 @@ def limiter_pause_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
     return pause_ns
 
 
-@kernel
+@inner
 def wake_time_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
     """Rate-limiters 4.3, with the buckets just read at `now_ns`; MAX where a dimension is blocked."""
     if blocking(buckets, i) != 0:
@@ -97,7 +97,7 @@ def wake_time_ns(buckets: Records, i: int64, now_ns: int64) -> int64:
     return wake_ns
 
 
-@inlined
+@borrowing
 def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, bytes_: int64, now_ns: int64) -> int:
     """Charge both dimensions of one limiter, which is made full at its first publish.
 
@@ -117,7 +117,7 @@ def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, by
     return causes
 
 
-@kernel
+@inner
 def bear(limiter: Any, buckets: Records, i: int64, now_ns: int64) -> None:
     """Make a limiter that nothing was charged to yet."""
     if limiter.born != 0:

@@ -3,11 +3,11 @@
 import numpy as np
 from numpy import int64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import borrowing, kernel
 from headgate.core.kernels.domain_types import NONE, Ints, Records
 
 
-@kernel
+@borrowing
 def chain(owner: Ints, items: Records, queues: Records) -> None:
     """Link the first items of the pool, which are listed in queue order with their owners; all queues start empty."""
     for i in range(queues.size):

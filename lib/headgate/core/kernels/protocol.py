@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import borrowing
+from headgate.core.kernels.compiled import borrowing, inner
 from headgate.core.kernels.protocol_checks import error_in, error_in_open
 from headgate.core.kernels.protocol_links import (
     add_named,
@@ -96,7 +96,7 @@ def run(m: Machines, until_ms: int64) -> bool:
     return True
 
 
-@borrowing
+@inner
 def _begin(m: Machines, c: int64) -> None:
     m.used[ENDS] = 0
     p = m.connections[c].first_producer
@@ -106,7 +106,7 @@ def _begin(m: Machines, c: int64) -> None:
         p = m.producers[p].next
 
 
-@borrowing
+@inner
 def _end(m: Machines, c: int64) -> None:
     due_ms = _due_ms(m, c) if m.connections[c].is_open else NEVER
     m.connections[c].due_ms = int64(min(due_ms, uint64(_MAX)))
@@ -121,17 +121,17 @@ def _end(m: Machines, c: int64) -> None:
             m.counters[counter] = 0
 
 
-@borrowing
+@inner
 def _next_end(m: Machines) -> uint64:
     return m.producers[m.ends[0]].end_ms if m.used[ENDS] else NEVER
 
 
-@borrowing
+@inner
 def _due_ms(m: Machines, c: int64) -> uint64:
     return min(next_deadline(m, c), _next_end(m))
 
 
-@borrowing
+@inner
 def _has_room(m: Machines, c: int64) -> bool:
     """Whether the pools that time fills have room for one more operation or timer."""
     return (
@@ -141,7 +141,7 @@ def _has_room(m: Machines, c: int64) -> bool:
     )
 
 
-@borrowing
+@inner
 def _fire_until(m: Machines, c: int64, last_ms: int64) -> bool:
     """Fire timers due up to `last_ms`, each at its time: in one millisecond deadlines, then ends of windows."""
     while True:
@@ -158,7 +158,7 @@ def _fire_until(m: Machines, c: int64, last_ms: int64) -> bool:
             end_window(m, c, int64(due_ms))
 
 
-@borrowing
+@inner
 def _reach(m: Machines, c: int64, at_ms: int64) -> bool:
     if at_ms > m.connections[c].now_ms:
         if not _fire_until(m, c, at_ms - 1):
@@ -167,7 +167,7 @@ def _reach(m: Machines, c: int64, at_ms: int64) -> bool:
     return True
 
 
-@borrowing
+@inner
 def _wait(m: Machines, c: int64, until_ms: int64) -> bool:
     """Millisecond `until_ms` is over; an obedient client answers in between."""
     if not m.connections[c].is_open:
@@ -185,12 +185,12 @@ def _wait(m: Machines, c: int64, until_ms: int64) -> bool:
     return _advance(m, c, until_ms)
 
 
-@borrowing
+@inner
 def _advance(m: Machines, c: int64, at_ms: int64) -> bool:
     return _reach(m, c, at_ms) and _fire_until(m, c, m.connections[c].now_ms)
 
 
-@borrowing
+@inner
 def _answer_all(m: Machines, c: int64) -> bool:
     """What an obedient client does: a receipt for each command that asks it to stop, in the same millisecond."""
     while m.used[ANSWERED] < m.used[DECISIONS]:
@@ -203,7 +203,7 @@ def _answer_all(m: Machines, c: int64) -> bool:
     return True
 
 
-@borrowing
+@inner
 def _operate(m: Machines, c: int64, operation: Any) -> bool:
     """Take one operation, after the timers before it; False where there is no room for what comes of it."""
     connection, at_ms = m.connections[c], operation.at_ms
@@ -220,7 +220,7 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
     return not m.obedient or _answer_all(m, c)
 
 
-@borrowing
+@inner
 def _take(m: Machines, c: int64, operation: Any) -> None:
     """Let the operation act, or say why it is refused."""
     connection, at_ms = m.connections[c], operation.at_ms
@@ -242,14 +242,14 @@ def _take(m: Machines, c: int64, operation: Any) -> None:
         _act(m, c, p, operation)
 
 
-@borrowing
+@inner
 def _is_over(connection: Any, operation: Any) -> bool:
     """Whether this is of a life that has been closed: a copy, or one that comes too late."""
     begins_or_ends = operation.kind in (CONNECT, CLOSE) or (connection.is_open and operation.kind == OPEN)
     return begins_or_ends and 0 <= operation.at_ms <= connection.closed_ms
 
 
-@borrowing
+@inner
 def _make_up(m: Machines, c: int64, operation: Any) -> None:
     """What comes before a row where nobody says what clients there are."""
     connection, at_ms = m.connections[c], operation.at_ms
@@ -275,7 +275,7 @@ def _make_up(m: Machines, c: int64, operation: Any) -> None:
             m.counters[REJECTED + error] += 1
 
 
-@borrowing
+@inner
 def _producer_of(m: Machines, c: int64, operation: Any) -> int64:
     """The record of an operation's producer; what its row says of numbers is noted."""
     connection = m.connections[c]
@@ -299,7 +299,7 @@ def _producer_of(m: Machines, c: int64, operation: Any) -> int64:
     return p
 
 
-@borrowing
+@inner
 def _number(m: Machines, c: int64, p: int64, operation: Any) -> None:
     """Ordinals of rows of `marks`, counted in their order."""
     if operation.kind == MARK:
@@ -317,7 +317,7 @@ def _number(m: Machines, c: int64, p: int64, operation: Any) -> None:
         operation.number = condition.begun
 
 
-@borrowing
+@inner
 def _act(m: Machines, c: int64, p: int64, operation: Any) -> None:
     kind, now_ms = operation.kind, m.connections[c].now_ms
     if kind == CONNECT:
@@ -346,7 +346,7 @@ def _act(m: Machines, c: int64, p: int64, operation: Any) -> None:
         _close(m, c, operation.at_ms)
 
 
-@borrowing
+@inner
 def _connect(m: Machines, c: int64, at_ms: int64, supports: int64) -> None:
     """A new life, with the settings of those that open from now on: the last ones."""
     connection = m.connections[c]
@@ -356,12 +356,12 @@ def _connect(m: Machines, c: int64, at_ms: int64, supports: int64) -> None:
     connection.settings = m.settings.size - 1
 
 
-@borrowing
+@inner
 def _open(m: Machines, p: int64, topic: int64) -> None:
     m.producers[p].is_open, m.producers[p].topic = 1, topic
 
 
-@borrowing
+@inner
 def _close(m: Machines, c: int64, at_ms: int64) -> None:
     """Forget everything but the number of the last decision, and when this was."""
     connection = m.connections[c]
@@ -372,7 +372,7 @@ def _close(m: Machines, c: int64, at_ms: int64) -> None:
     m.used[ENDS] = 0
 
 
-@borrowing
+@inner
 def forget(connection: Any) -> None:
     """Be no connection."""
     connection.now_ms = connection.stood_ms = connection.issued = 0

@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels.compiled import borrowing
+from headgate.core.kernels.compiled import inner
 from headgate.core.kernels.protocol_types import (
     BAD_BUCKET,
     BAD_ORDINAL,
@@ -31,7 +31,7 @@ from headgate.core.kernels.protocol_types import (
 )
 
 
-@borrowing
+@inner
 def error_in_open(m: Machines, p: int64, has_producer: int64, id_: int64, topic: int64) -> int64:
     if not has_producer or id_ < 0 or topic == NONE:
         return int64(BAD_PRODUCER)
@@ -40,7 +40,7 @@ def error_in_open(m: Machines, p: int64, has_producer: int64, id_: int64, topic:
     return int64(NONE)
 
 
-@borrowing
+@inner
 def error_in(m: Machines, c: int64, p: int64, operation: Any) -> int64:
     """Why an operation of an open connection is refused, NONE where it is not: the first match, in the spec's order."""
     kind = operation.kind
@@ -68,7 +68,7 @@ def error_in(m: Machines, c: int64, p: int64, operation: Any) -> int64:
     return int64(NONE)
 
 
-@borrowing
+@inner
 def _error_in_mark(m: Machines, c: int64, operation: Any) -> int64:
     if not 1 <= operation.trips <= LIMITERS:
         return int64(BAD_REASON)
@@ -87,6 +87,6 @@ def _error_in_mark(m: Machines, c: int64, operation: Any) -> int64:
     return int64(NONE)
 
 
-@borrowing
+@inner
 def _are_buckets(m: Machines, first: int64, buckets: int64) -> Any:
     return 1 <= buckets <= 2 and m.buckets[first].rate >= 1 and m.buckets[first + buckets - 1].rate >= 1

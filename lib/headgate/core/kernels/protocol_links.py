@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import borrowing
+from headgate.core.kernels.compiled import borrowing, inner
 from headgate.core.kernels.domain_types import Ints
 from headgate.core.kernels.protocol_types import (
     ENDS,
@@ -23,14 +23,14 @@ _SHIFT = uint64(33)
 _NAMES = int64(1_000_003)
 
 
-@borrowing
+@inner
 def _chain(heads: Ints, life: int64, number: int64) -> int64:
     """The chain of a pair; the number of chains is a power of two."""
     mixed = (uint64(life) * _FIRST + uint64(number)) * _SECOND
     return int64((mixed ^ (mixed >> _SHIFT)) & uint64(heads.size - 1))
 
 
-@borrowing
+@inner
 def find_producer(m: Machines, life: int64, id_: int64) -> int64:
     p = m.producers_by[_chain(m.producers_by, life, id_)]
     while p != NONE and (m.producers[p].life != life or m.producers[p].id != id_):
@@ -38,7 +38,7 @@ def find_producer(m: Machines, life: int64, id_: int64) -> int64:
     return p
 
 
-@borrowing
+@inner
 def add_producer(m: Machines, c: int64, id_: int64) -> int64:
     """A record for a producer that has none: not open, the last of the connection; see `sort_producers`."""
     p = m.used[PRODUCERS]
@@ -63,7 +63,7 @@ def add_producer(m: Machines, c: int64, id_: int64) -> int64:
     return p
 
 
-@borrowing
+@inner
 def sort_producers(m: Machines, c: int64) -> None:
     """Have the connection's producers by id: a merge sort of their links, whose runs are `width` long."""
     connection, producers, width = m.connections[c], m.producers, 1
@@ -91,7 +91,7 @@ def sort_producers(m: Machines, c: int64) -> None:
     connection.is_unordered = 0
 
 
-@borrowing
+@inner
 def drop_producer(m: Machines, c: int64, p: int64) -> None:
     """Forget a record that has no id and no window; the names that it has find nothing any more."""
     producer, connection, producers = m.producers[p], m.connections[c], m.producers
@@ -115,7 +115,7 @@ def drop_producer(m: Machines, c: int64, p: int64) -> None:
     connection.producers -= 1
 
 
-@borrowing
+@inner
 def find_named(m: Machines, life: int64, topic: int64, name: int64) -> int64:
     named = m.named
     i = m.named_by[_chain(m.named_by, life, topic * _NAMES + name)]
@@ -129,7 +129,7 @@ def find_named(m: Machines, life: int64, topic: int64, name: int64) -> int64:
     return i
 
 
-@borrowing
+@inner
 def add_named(m: Machines, c: int64, topic: int64, name: int64, p: int64) -> None:
     i = m.used[NAMES]
     m.used[NAMES] += 1
@@ -142,7 +142,7 @@ def add_named(m: Machines, c: int64, topic: int64, name: int64, p: int64) -> Non
     m.connections[c].names += 1
 
 
-@borrowing
+@inner
 def find_id(m: Machines, life: int64, request_id: int64) -> int64:
     i = m.ids_by[_chain(m.ids_by, life, request_id)]
     while i != NONE and (m.ids[i].life != life or m.ids[i].request_id != request_id):
@@ -150,7 +150,7 @@ def find_id(m: Machines, life: int64, request_id: int64) -> int64:
     return i
 
 
-@borrowing
+@inner
 def open_id(m: Machines, c: int64, p: int64, request_id: int64, due_ms: uint64) -> None:
     """An id whose receipt is waited for, in its place by due time, then producer."""
     i = m.used[FREE_ID]
@@ -165,7 +165,7 @@ def open_id(m: Machines, c: int64, p: int64, request_id: int64, due_ms: uint64) 
     watch_id(m, c, i)
 
 
-@borrowing
+@inner
 def watch_id(m: Machines, c: int64, i: int64) -> None:
     """Link an id whose fields are set."""
     entry, connection, ids = m.ids[i], m.connections[c], m.ids
@@ -197,7 +197,7 @@ def watch_id(m: Machines, c: int64, i: int64) -> None:
         ids[after].before = i
 
 
-@borrowing
+@inner
 def close_id(m: Machines, c: int64, i: int64) -> None:
     """Forget an id, but for its place among those of its producer."""
     entry, connection, ids = m.ids[i], m.connections[c], m.ids
@@ -223,12 +223,12 @@ def close_id(m: Machines, c: int64, i: int64) -> None:
     m.used[IDS_IN_USE] -= 1
 
 
-@borrowing
+@inner
 def _is_before(one: Any, other: Any) -> bool:
     return one.end_ms < other.end_ms or (one.end_ms == other.end_ms and one.id < other.id)
 
 
-@borrowing
+@inner
 def _sift(m: Machines, p: int64, i: int64) -> None:
     """Put `p` into the heap, from the free place `i`."""
     ends, producers, size = m.ends, m.producers, m.used[ENDS]
@@ -252,7 +252,7 @@ def _sift(m: Machines, p: int64, i: int64) -> None:
     producers[p].place = i
 
 
-@borrowing
+@inner
 def watch_end(m: Machines, p: int64) -> None:
     """A window was announced, or another one."""
     if m.producers[p].place == NONE:
@@ -262,7 +262,7 @@ def watch_end(m: Machines, p: int64) -> None:
         _sift(m, p, m.producers[p].place)
 
 
-@borrowing
+@inner
 def drop_end(m: Machines, p: int64) -> None:
     """A window is void."""
     i = m.producers[p].place

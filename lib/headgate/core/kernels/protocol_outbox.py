@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels.compiled import borrowing
+from headgate.core.kernels.compiled import inner
 from headgate.core.kernels.protocol_types import (
     BREACHES,
     COMMAND,
@@ -20,7 +20,7 @@ _REASONS = 5
 """Reasons that are told."""
 
 
-@borrowing
+@inner
 def decision(m: Machines, c: int64, kind: int64, now_ms: int64, reason: int64) -> Any:
     """A new row; what it does not say is NONE."""
     row = m.decisions[m.used[DECISIONS]]
@@ -32,7 +32,7 @@ def decision(m: Machines, c: int64, kind: int64, now_ms: int64, reason: int64) -
     return row
 
 
-@borrowing
+@inner
 def command(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason: int64, now_ms: int64) -> int64:
     """Tell the client of `p`; the request id."""
     row = decision(m, c, COMMAND, now_ms, reason)
@@ -43,14 +43,14 @@ def command(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reaso
     return row.request_id
 
 
-@borrowing
+@inner
 def breach(m: Machines, c: int64, reason: int64, topic: int64) -> None:
     row = m.breaches[m.used[BREACHES]]
     m.used[BREACHES] += 1
     row.connection, row.reason, row.topic = c, reason, topic
 
 
-@borrowing
+@inner
 def count_off(m: Machines, off_ms: int64) -> None:
     """Time for which reads were off; a sum stops at 2^63-1."""
     m.counters[READS_OFF_MS] += min(off_ms, _MAX - m.counters[READS_OFF_MS])

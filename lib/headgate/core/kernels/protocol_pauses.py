@@ -4,7 +4,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import inner
 from headgate.core.kernels.domain_types import Records
 from headgate.core.kernels.int128 import distance, multiply_divide, wait_ns
 from headgate.core.kernels.protocol_types import LIMITERS
@@ -15,7 +15,7 @@ _MILLISECOND_NS = 1_000_000
 _TARGET_DIVISOR = 100
 
 
-@kernel
+@inner
 def refill_ns(balance: int64, rate: int64, passed_ms: int64) -> int64:
     """Ns until a bucket is at its target, with the tokens that came in `passed_ms`; at most 2^63-1."""
     target = max(int64(1), rate // _TARGET_DIVISOR)
@@ -28,7 +28,7 @@ def refill_ns(balance: int64, rate: int64, passed_ms: int64) -> int64:
     return wait_ns(missing - earned, _SECOND_NS, rate)
 
 
-@kernel
+@inner
 def longest_ns(limiter: Any, now_ms: int64) -> int64:
     """The longest refill of a limiter's buckets, by its quote carried forward."""
     passed_ms = now_ms - limiter.quoted_ms
@@ -38,19 +38,19 @@ def longest_ns(limiter: Any, now_ms: int64) -> int64:
     return longest
 
 
-@kernel
+@inner
 def in_ms(duration_ns: int64) -> int64:
     """Rounded up."""
     return duration_ns // _MILLISECOND_NS + (1 if duration_ns % _MILLISECOND_NS else 0)
 
 
-@kernel
+@inner
 def until_second(now_ms: int64, phase_ms: int64) -> int64:
     """1 to 1000 ms."""
     return _SECOND_MS - (now_ms - phase_ms) % _SECOND_MS
 
 
-@kernel
+@inner
 def extension(limiters: Records, p: int64, settings: Any, now_ms: int64) -> tuple[int64, int64]:
     """Pause and reason at the end of a window, over the reasons that hold producer `p`."""
     longest, reason = int64(-1), int64(0)

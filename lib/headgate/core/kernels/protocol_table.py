@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.compiled import borrowing
+from headgate.core.kernels.compiled import inner
 from headgate.core.kernels.protocol_links import (
     close_id,
     drop_end,
@@ -57,7 +57,7 @@ _PENDING, _BROKER = 2, 4
 """The conditions that count more than the others."""
 
 
-@borrowing
+@inner
 def _send(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason: int64, now_ms: int64) -> None:
     """Tell a producer to stop; it has the wait of reading to answer."""
     connection, producer = m.connections[c], m.producers[p]
@@ -71,7 +71,7 @@ def _send(m: Machines, c: int64, p: int64, kind: int64, pause_ms: int64, reason:
     watch_end(m, p)
 
 
-@borrowing
+@inner
 def next_deadline(m: Machines, c: int64) -> uint64:
     """When the earliest open id has to be answered; NEVER also while it is frozen."""
     connection = m.connections[c]
@@ -85,7 +85,7 @@ def next_deadline(m: Machines, c: int64) -> uint64:
     return NEVER if freezes and due_ms > uint64(connection.off_at_ms) else due_ms
 
 
-@borrowing
+@inner
 def _settle(m: Machines, c: int64, p: int64, phase: int64) -> None:
     """What the producer was told is void."""
     producer = m.producers[p]
@@ -98,7 +98,7 @@ def _settle(m: Machines, c: int64, p: int64, phase: int64) -> None:
     producer.phase, producer.end_ms, producer.reason = phase, uint64(0), 0
 
 
-@borrowing
+@inner
 def _hold(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: int64) -> None:
     connection = m.connections[c]
     connection.holds += 1
@@ -111,7 +111,7 @@ def _hold(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: 
         m.counters[READS_PAUSED] += 1
 
 
-@borrowing
+@inner
 def _let_go(m: Machines, c: int64, now_ms: int64) -> None:
     """Remove a hold; the last one turns reads on, and what waited in the socket is read."""
     connection = m.connections[c]
@@ -137,7 +137,7 @@ def _let_go(m: Machines, c: int64, now_ms: int64) -> None:
         i = after
 
 
-@borrowing
+@inner
 def _fall_back(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now_ms: int64) -> None:
     """Enter P."""
     _settle(m, c, p, HOLDING)
@@ -145,7 +145,7 @@ def _fall_back(m: Machines, c: int64, p: int64, cause: int64, reason: int64, now
     _hold(m, c, p, cause, reason, now_ms)
 
 
-@borrowing
+@inner
 def receipt(m: Machines, c: int64, request_id: int64) -> None:
     """A receipt arrived. While reads are off that of an open id waits for them, but no copy of it and no other."""
     connection = m.connections[c]
@@ -161,7 +161,7 @@ def receipt(m: Machines, c: int64, request_id: int64) -> None:
         queue_receipt(m, c, request_id)
 
 
-@borrowing
+@inner
 def _answer(m: Machines, c: int64, i: int64) -> None:
     p = m.ids[i].producer
     producer = m.producers[p]
@@ -178,7 +178,7 @@ def _answer(m: Machines, c: int64, i: int64) -> None:
         producer.phase = TRUSTED
 
 
-@borrowing
+@inner
 def queue_receipt(m: Machines, c: int64, request_id: int64) -> None:
     """Keep a receipt until reads are on."""
     awaited = find_id(m, m.connections[c].life, request_id)
@@ -200,7 +200,7 @@ def queue_receipt(m: Machines, c: int64, request_id: int64) -> None:
     connection.last_queued = i
 
 
-@borrowing
+@inner
 def _note(limiter: Any, m: Machines, first: int64, buckets: int64, now_ms: int64) -> None:
     """Keep a limiter's balances."""
     limiter.quoted_ms, limiter.buckets = now_ms, buckets
@@ -209,7 +209,7 @@ def _note(limiter: Any, m: Machines, first: int64, buckets: int64, now_ms: int64
     limiter.rate_1 = m.buckets[first + 1].rate if buckets > 1 else 0
 
 
-@borrowing
+@inner
 def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None:
     """One publish tripped limiters; the pause is decided by those trips that are news."""
     connection, producer = m.connections[c], m.producers[p]
@@ -250,7 +250,7 @@ def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None
             _send(m, c, p, EXTEND, pause_ms, reason, now_ms)
 
 
-@borrowing
+@inner
 def quote(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None:
     """Newer balances of a limiter; nothing where it does not hold the producer."""
     limiter = m.limiters[p, operation.reason]
@@ -258,14 +258,14 @@ def quote(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> Non
         _note(limiter, m, operation.first_bucket, operation.buckets, now_ms)
 
 
-@borrowing
+@inner
 def miss_deadline(m: Machines, c: int64, now_ms: int64) -> None:
     """The earliest open id was not answered in time."""
     p = m.ids[m.connections[c].first_id].producer
     _fall_back(m, c, p, NO_RECEIPT, m.producers[p].reason, now_ms)  # 11
 
 
-@borrowing
+@inner
 def end_window(m: Machines, c: int64, now_ms: int64) -> None:
     """The earliest announced end came, and a limiter still holds."""
     p = m.ends[0]
@@ -277,7 +277,7 @@ def end_window(m: Machines, c: int64, now_ms: int64) -> None:
         _send(m, c, p, EXTEND, pause_ms, reason, now_ms)
 
 
-@borrowing
+@inner
 def publish(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
     """A message was read; from a client that promised not to write it turns reads off."""
     producer, settings = m.producers[p], m.settings[m.connections[c].settings]
@@ -286,7 +286,7 @@ def publish(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
         _fall_back(m, c, p, VIOLATION, producer.reason, now_ms)
 
 
-@borrowing
+@inner
 def unmark(m: Machines, c: int64, p: int64, reason: int64, ordinal: int64, now_ms: int64) -> None:
     """A limiter released marks; the producer is free once none holds it, and only then."""
     limiter = m.limiters[p, reason]
@@ -298,7 +298,7 @@ def unmark(m: Machines, c: int64, p: int64, reason: int64, ordinal: int64, now_m
         _leave(m, c, p, now_ms)
 
 
-@borrowing
+@inner
 def _leave(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
     held = m.producers[p].phase == HOLDING
     _settle(m, c, p, FREE)
@@ -306,14 +306,14 @@ def _leave(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
         _let_go(m, c, now_ms)
 
 
-@borrowing
+@inner
 def close_producer(m: Machines, c: int64, p: int64, now_ms: int64) -> None:
     """The producer is gone, and its hold, names and numbers with it."""
     _leave(m, c, p, now_ms)  # 19
     drop_producer(m, c, p)
 
 
-@borrowing
+@inner
 def condition_of(m: Machines, c: int64, reason: int64) -> Any:
     """The condition's record, a new one where there is none."""
     connection = m.connections[c]
@@ -330,7 +330,7 @@ def condition_of(m: Machines, c: int64, reason: int64) -> Any:
     return m.conditions[i]
 
 
-@borrowing
+@inner
 def set_condition(m: Machines, c: int64, tripped_by: int64, reason: int64, ordinal: int64, now_ms: int64) -> None:
     """The cause is there; nothing more if it was before, or is over already."""
     condition, connection = condition_of(m, c, reason), m.connections[c]
@@ -354,7 +354,7 @@ def set_condition(m: Machines, c: int64, tripped_by: int64, reason: int64, ordin
     _hold(m, c, NONE, CONDITION_CAUSE, reason, now_ms)
 
 
-@borrowing
+@inner
 def clear_condition(m: Machines, c: int64, reason: int64, ordinal: int64, now_ms: int64) -> None:
     """The cause is over, up to a setting. Nobody is told."""
     condition = condition_of(m, c, reason)

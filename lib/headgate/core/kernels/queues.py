@@ -3,7 +3,7 @@
 from numpy import int64
 
 from headgate.core.kernels.agenda import push
-from headgate.core.kernels.compiled import inlined, kernel
+from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.domain_types import (
     CLOSED_COUNTS,
     CLOSED_ROWS,
@@ -23,14 +23,14 @@ from headgate.core.kernels.limiter import wake_time_ns
 from headgate.core.usage import SECOND_NS, THROTTLED_NS, USAGE_COLUMNS
 
 
-@kernel
+@inner
 def plan_drain(domain: DomainArrays, i: int64, due_ns: int64) -> None:
     domain.limiters[i].next_drain_ns = due_ns
     if due_ns != MAX:
         push(domain.agenda, domain.used, due_ns, i)
 
 
-@kernel
+@inner
 def close_second(domain: DomainArrays, topic: int64, until_ns: int64) -> None:
     """Append the topic's open second to the closed ones, with the time throttled up to `until_ns`, and start afresh."""
     of_topic, counts, closed = domain.limiters[topic], domain.counts, domain.closed
@@ -57,7 +57,7 @@ def touch(domain: DomainArrays, topic: int64, now_ns: int64) -> None:
     of_topic.second = second
 
 
-@kernel
+@inner
 def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int) -> None:
     n = domain.used[MARKS]
     mark = domain.marks[n]
@@ -71,7 +71,7 @@ def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: 
     domain.used[MARKS] = n + 1
 
 
-@kernel
+@inner
 def tell_wait(domain: DomainArrays, i: int64, until_ns: int64) -> None:
     """Tell the wait of a group up to `until_ns`; one without a length only if nothing of it was told before."""
     limiter = domain.limiters[i]
@@ -83,7 +83,7 @@ def tell_wait(domain: DomainArrays, i: int64, until_ns: int64) -> None:
     domain.used[WAIT_ROWS] = n + 1
 
 
-@kernel
+@inner
 def note_cause(domain: DomainArrays, i: int64, causes: int64, now_ns: int64) -> None:
     """A group makes somebody wait for `causes`: a wait begins, or goes on, or goes on for more causes."""
     limiter = domain.limiters[i]
@@ -95,7 +95,7 @@ def note_cause(domain: DomainArrays, i: int64, causes: int64, now_ns: int64) -> 
     limiter.held_ns = now_ns
 
 
-@kernel
+@inner
 def end_wait(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     """The queue of a limiter is empty: if it told of a wait, that ends."""
     limiter = domain.limiters[i]
@@ -105,7 +105,7 @@ def end_wait(domain: DomainArrays, i: int64, now_ns: int64) -> None:
         limiter.held_ns = 0
 
 
-@kernel
+@borrowing
 def enqueue(
     domain: DomainArrays, i: int64, producer: int64, topic: int64, seq: int64, causes: int64, now_ns: int64
 ) -> None:
@@ -131,7 +131,7 @@ def enqueue(
         limiter.tail = n
 
 
-@kernel
+@inner
 def let_go(domain: DomainArrays, i: int64, n: int64, now_ns: int64) -> None:
     """Unmark the producer of entry `n`, which has been taken out of the queue of limiter `i`."""
     entry = domain.entries[n]

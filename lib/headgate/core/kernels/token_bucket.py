@@ -15,7 +15,7 @@ import numpy as np
 from numpy import int64, uint64
 from numpy.typing import NDArray
 
-from headgate.core.kernels.compiled import kernel
+from headgate.core.kernels.compiled import borrowing, inner
 from headgate.core.kernels.int128 import credit, distance, earn, sat_add, wait_ns
 from headgate.core.numbers import MIN
 from headgate.core.token_bucket import TokenBucket
@@ -67,7 +67,7 @@ def unpack(buckets: Buckets, i: int) -> TokenBucket:
     return TokenBucket.from_state({name: record[name] for name in TokenBucket.__slots__})
 
 
-@kernel
+@inner
 def set_due(bucket: Any) -> None:
     """Last instant at which nothing is refilled: `last_ns + gate` of rate-limiters 2.2."""
     gate_ns = bucket.resolution_ns
@@ -76,12 +76,12 @@ def set_due(bucket: Any) -> None:
     bucket.due_ns = sat_add(bucket.last_ns, gate_ns)
 
 
-@kernel
+@inner
 def _rate_divides_period(bucket: Any) -> Any:
     return bucket.one_ns * bucket.rate == bucket.period_ns
 
 
-@kernel
+@inner
 def _refill(bucket: Any, now_ns: int64) -> None:
     """The refill of rate-limiters 2.2 and its capped credit, for now_ns > due_ns."""
     elapsed_ns = distance(bucket.last_ns, now_ns) + uint64(bucket.remainder_ns)
@@ -97,7 +97,7 @@ def _refill(bucket: Any, now_ns: int64) -> None:
     set_due(bucket)
 
 
-@kernel
+@inner
 def spend(balance: int64, n: int64, floor: int64) -> int64:
     """sat(max(balance - n, floor)) of rate-limiters 2.2, without a difference that could wrap."""
     if balance <= floor or uint64(n) >= distance(floor, balance):
@@ -105,7 +105,7 @@ def spend(balance: int64, n: int64, floor: int64) -> int64:
     return balance - n
 
 
-@kernel
+@borrowing
 def draw(bucket: Any, n: int64, now_ns: int64) -> int64:
     """Refill a bucket, take `n` tokens and return the balance (rate-limiters 2.2)."""
     if now_ns > bucket.due_ns:
@@ -115,56 +115,56 @@ def draw(bucket: Any, n: int64, now_ns: int64) -> int64:
     return left
 
 
-@kernel
+@inner
 def set_gate(bucket: Any) -> None:
     """Derive what follows from the parameters and the state of a bucket. Rate 0 stands for none."""
     bucket.one_ns = bucket.period_ns // bucket.rate if bucket.rate > 0 else int64(0)
     set_due(bucket)
 
 
-@kernel
+@borrowing
 def reset_gate(buckets: Buckets, i: int) -> None:
     """Derive what follows from the parameters and the state of bucket `i`, after they were written directly."""
     set_gate(buckets[i])
 
 
-@kernel
+@borrowing
 def take(buckets: Buckets, i: int, n: int, now_ns: int) -> int:
     """Refill, then take `n` tokens, possibly into debt, and return the balance."""
     return draw(buckets[i], n, now_ns)
 
 
-@kernel
+@borrowing
 def consume(buckets: Buckets, i: int, n: int) -> None:
     """Take `n` tokens without a refill."""
     buckets[i].balance = spend(buckets[i].balance, n, buckets[i].floor)
 
 
-@kernel
+@borrowing
 def consume_check(buckets: Buckets, i: int, n: int, now_ns: int) -> bool:
     """Take `n` tokens and tell whether any are left."""
     return draw(buckets[i], n, now_ns) > 0
 
 
-@kernel
+@borrowing
 def balance_at(buckets: Buckets, i: int, now_ns: int) -> int:
     """Tokens at `now_ns`, negative in debt. A read is a refill."""
     return draw(buckets[i], int64(0), now_ns)
 
 
-@kernel
+@borrowing
 def contains(buckets: Buckets, i: int, now_ns: int) -> bool:
     """Whether the balance at `now_ns` is above 0."""
     return draw(buckets[i], int64(0), now_ns) > 0
 
 
-@kernel
+@inner
 def target_of(bucket: Any) -> int64:
     """The balance at which a pause ends (rate-limiters 2.4)."""
     return max(int64(1), bucket.capacity // 100)
 
 
-@kernel
+@inner
 def pause_of(bucket: Any, now_ns: int64, need: int64) -> int64:
     """Time until a balance of `need` tokens is expected, 0 when it is there."""
     balance = draw(bucket, int64(0), now_ns)
@@ -173,32 +173,32 @@ def pause_of(bucket: Any, now_ns: int64, need: int64) -> int64:
     return wait_ns(distance(balance, need), bucket.period_ns, bucket.rate)
 
 
-@kernel
+@borrowing
 def target(buckets: Buckets, i: int) -> int:
     """`target_of` bucket `i`."""
     return target_of(buckets[i])
 
 
-@kernel
+@borrowing
 def pause_ns(buckets: Buckets, i: int, now_ns: int, need: int) -> int64:
     """`pause_of` bucket `i`."""
     return pause_of(buckets[i], now_ns, need)
 
 
-@kernel
+@borrowing
 def refund(buckets: Buckets, i: int, n: int) -> None:
     """Give back `n` tokens, up to the capacity or to the balance where that is higher. No refill."""
     bucket = buckets[i]
     bucket.balance = credit(bucket.balance, uint64(n), max(bucket.balance, bucket.capacity))
 
 
-@kernel
+@borrowing
 def refill_due_ns(buckets: Buckets, i: int) -> int:
     """The first instant at which a refill can happen; MAX stands for never."""
     return sat_add(buckets[i].due_ns, int64(1))
 
 
-@kernel
+@borrowing
 def set_rate(buckets: Buckets, i: int, rate: int, period_ns: int) -> None:
     """Change rate, capacity and period of a bucket that the caller knows to be dynamic (rate-limiters 2.5)."""
     bucket = buckets[i]
@@ -208,7 +208,7 @@ def set_rate(buckets: Buckets, i: int, rate: int, period_ns: int) -> None:
     reset_gate(buckets, i)
 
 
-@kernel
+@borrowing
 def consume_check_many(
     buckets: Buckets, index: NDArray[np.int64], n: NDArray[np.int64], now_ns: NDArray[np.int64], out: NDArray[np.bool_]
 ) -> None:
@@ -217,7 +217,7 @@ def consume_check_many(
         out[e] = draw(buckets[index[e]], n[e], now_ns[e]) > 0
 
 
-@kernel
+@borrowing
 def consume_check_one(
     buckets: Buckets, i: int, n: NDArray[np.int64], now_ns: NDArray[np.int64], out: NDArray[np.bool_]
 ) -> None:
@@ -228,7 +228,7 @@ def consume_check_one(
         _consume_check_block(bucket, n[start:stop], now_ns[start:stop], out[start:stop])
 
 
-@kernel
+@inner
 def _consume_check_block(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
     """A block of events: all at once where they are alike, else one after another, unchecked where that is exact."""
     latest_ns, cost, bits_of_instants, bits_of_costs = now_ns[0], int64(0), int64(0), int64(0)
@@ -251,7 +251,7 @@ def _consume_check_block(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
             out[e] = draw(bucket, n[e], now_ns[e]) > 0
 
 
-@kernel
+@inner
 def _is_tame(bucket: Any, bits_of_instants: int64, bits_of_costs: int64) -> Any:
     """Whether plain sums of 64 bits are exact over a block."""
     return (
@@ -262,7 +262,7 @@ def _is_tame(bucket: Any, bits_of_instants: int64, bits_of_costs: int64) -> Any:
     )
 
 
-@kernel
+@inner
 def _consume_check_tame(bucket: Any, n: Any, now_ns: Any, out: Any) -> None:
     """Events one after another, above the floor, at a rate that divides the period.
 
