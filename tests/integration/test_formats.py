@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-from headgate.spark.batch_files import missing_files, planned_files, unreadable_files
+from headgate.spark.batch_files import planned_files, unreadable_files
 from headgate.spark.sources import read_raw
 from headgate.trace import SCHEMA, TraceSummary, generate_file, write_trace
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS
@@ -282,7 +282,7 @@ class TestUnreadableFiles:
             started.wait()
             if not letters and len(batch.toArrow()) == SMALL.events:
                 raise OSError("no space left")
-            letters.extend(missing_files(planned_files(query)).to_pylist())
+            letters.extend(unreadable_files(spark, query, planned_files(query)).to_pylist())
 
         writer = raw.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path / "checkpoint"))
         for gone in (None, tmp_path / "trace" / "part-00003.json"):

@@ -1,7 +1,9 @@
-"""Input files: which of them cannot be read or are gone, which Spark would count several times.
+"""Input files of a batch: of which of them rows are lost, and which Spark would count several times.
 
-A file that cannot be read is told of in a dead letter, and the stream goes on without it. A batch is never failed for
-one once it is computed: the state that it has written would stay, whatever its next run reads.
+Spark reads on past damage (sources.read_raw), so no task fails for it. Once a batch is computed, the rows that it has
+taken of each file are compared with those that the file has. A file that lacks rows is told of in a dead letter, and
+the stream goes on. A batch is never failed for one: the state that it has written would stay, whatever its next run
+reads.
 """
 
 import json
@@ -16,20 +18,15 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import InputError
+from headgate.rows.files import UNREADABLE
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.sources import FEED, PATTERN, ROWS_BY_FILE, literal
+from headgate.spark.file_rows import TextLines, parquet_rows, path_of_url
+from headgate.spark.sources import FEED, PAST_DAMAGE, PATTERN, TAKEN, literal
 from headgate.throttle.schemas import DEAD_LETTERS
 
 Counts = TypeVar("Counts")
 
-_CONDITION = "FAILED_READ_FILE"
-_UNREADABLE = "cannot be read to its end"
-_STRICTLY = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
-
-
-def is_unreadable_file(failure: Exception) -> bool:
-    """Whether a query failed for a file that is damaged, of another format or types, or gone."""
-    return _CONDITION in str(failure)
+_CHANGED = "changed while it was read, or could not be read for a moment"
 
 
 class PlannedFiles(NamedTuple):
@@ -39,8 +36,23 @@ class PlannedFiles(NamedTuple):
     paths: list[str]
 
 
+class Taken(NamedTuple):
+    """What a batch or a pass has taken: rows by file, and bytes of text without line ends."""
+
+    rows: dict[str, int]
+    text_bytes: int
+
+
+class Loss(NamedTuple):
+    """A file of which rows may be lost."""
+
+    path: str
+    what: str
+    why: str
+
+
 def planned_files(query: StreamingQuery) -> list[PlannedFiles]:
-    """Input files that Spark has planned into the batch under way, but for those of Delta tables."""
+    """Input files that Spark has planned into the batch under way, but for those of Delta tables and feeds."""
     return [
         PlannedFiles(relation, relation.location().rootPaths().mkString("\0").split("\0"))
         for relation in _relations(query._jsq.streamingQuery().lastExecution().logical())
@@ -52,113 +64,132 @@ def files_that_spark_multiplies(planned: Iterable[PlannedFiles]) -> list[str]:
     return [path for _, paths in planned if len(paths) > 1 for path in paths if PATTERN.search(path)]
 
 
-def missing_files(planned: Iterable[PlannedFiles]) -> pa.Table:
-    """Dead letters (schemas.DEAD_LETTERS) of files that were gone before the batch could be planned.
-
-    Spark is silent about them: a batch that is run again has the files that it had, less those that are gone.
-    """
-    letters = []
-    for relation, paths in planned:
-        files = relation.location().allFiles()
-        if files.size() < len(paths):
-            present = set(_paths(files))
-            letters += [_letter(path, _UNREADABLE, "it is gone") for path in paths if path not in present]
-    return pa.Table.from_pylist(letters, DEAD_LETTERS)
-
-
 def unreadable_files(spark: SparkSession, query: StreamingQuery, planned: Iterable[PlannedFiles]) -> pa.Table:
-    """Dead letters (schemas.DEAD_LETTERS) of every file of which the batch may lack a row.
+    """Dead letters (schemas.DEAD_LETTERS) of every file of which the batch, which is computed, lacks a row.
 
-    Those are the files that cannot be read to their end or are gone, and those that can be read now, but not with as
-    many rows as the batch has of them: they were being written, or could not be read for a moment. So every file is
-    read once more, nothing left out. This is for a computed batch of a stream that leaves damage out (sources.read_raw,
-    past_damage), which takes the rows before the damage.
+    Those are the files that cannot be read to their end or are gone, and those that can be read now, but have more rows
+    than the batch has of them: they were being written, or could not be read for a moment.
     """
-    taken = _rows_taken(spark, query)
-    letters = []
-    for path, rows in _read_once_more(spark, planned):
-        if isinstance(rows, str):
-            letters.append(_letter(path, _UNREADABLE, rows))
-        elif rows != taken.get(path, 0):
-            counts = f"{taken.get(path, 0):,} lines or rows were taken, now it has {rows:,}"
-            letters.append(_letter(path, "changed while it was read, or could not be read for a moment", counts))
-    return pa.Table.from_pylist(letters, DEAD_LETTERS)
-
-
-def damaged_files(spark: SparkSession, frame: DataFrame) -> tuple[pa.Table, list[str]]:
-    """Of the files behind `frame`, no stream: dead letters (schemas.DEAD_LETTERS) of those that cannot be read to their
-    end, and the others.
-    """
-    letters, whole = [], []
-    for relation in _relations(frame._jdf.queryExecution().analyzed()):
-        files = PlannedFiles(relation, _paths(relation.location().allFiles()))
-        for path, rows in _read_once_more(spark, [files]):
-            if isinstance(rows, str):
-                letters.append(_letter(path, _UNREADABLE, rows))
-            else:
-                whole.append(path)
-    return pa.Table.from_pylist(letters, DEAD_LETTERS), whole
+    taken = _taken(spark, query._jsq.streamingQuery().lastExecution())
+    return _letters(loss for files in planned for loss in _losses(spark, files, taken))
 
 
 def readable_rows(
     spark: SparkSession, input_: str, read: Callable[[Sequence[str]], DataFrame], count: Callable[[DataFrame], Counts]
 ) -> tuple[DataFrame, pa.Table, Counts]:
-    """The rows of an input, persisted; dead letters of files that are left out (damaged_files); what was counted.
+    """The rows of files that can be read to their end, persisted; dead letters of the others; what was counted.
 
     read: the rows of these files, of all where none are named. count: goes over every row that it is given. Raises
     InputError where no file can be read, and what both raise.
     """
-    rows = read(()).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        return rows, DEAD_LETTERS.empty_table(), count(rows)
-    except (InputError, *SPARK_ERRORS) as error:
-        rows.unpersist()
-        if not is_unreadable_file(error):
+    lost: list[Loss] = []
+    files: list[str] = []
+    while True:
+        rows = read(files).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            counts = count(rows)
+            found, files = _sorted_out(spark, rows)
+        except BaseException:
+            rows.unpersist()
             raise
-        lost, whole = damaged_files(spark, rows)
-        if not whole:
-            raise InputError(f"--input: no file of {input_} can be read to its end: {first_line(error)}") from error
-    rows = read(whole).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        return rows, lost, count(rows)
-    except BaseException:
+        lost += found
+        if not found:
+            return rows, _letters(lost), counts
         rows.unpersist()
-        raise
+        if not files:
+            raise InputError(f"--input: no file of {input_} can be read to its end: {lost[0].why}")
 
 
-def _read_once_more(spark: SparkSession, planned: Iterable[PlannedFiles]) -> Iterator[tuple[str, int | str]]:
-    """For each file how many rows it has, or why they cannot be read."""
-    for relation, paths in planned:
-        schema = T.StructType.fromJson(json.loads(relation.dataSchema().json()))
-        reader = spark.read.format(relation.fileFormat().shortName()).schema(schema).options(**_STRICTLY)
-        for path in paths:
-            try:
-                yield path, _rows(reader.load(literal(path)))
-            except SPARK_ERRORS as error:
-                yield path, first_line(error)
+def _sorted_out(spark: SparkSession, rows: DataFrame) -> tuple[list[Loss], list[str]]:
+    """Of the files behind rows that are persisted and computed: those that rows are lost of, and the others."""
+    execution = rows._jdf.queryExecution()
+    taken = _taken(spark, execution)
+    lost: list[Loss] = []
+    whole: list[str] = []
+    for relation in _relations(execution.analyzed()):
+        files = PlannedFiles(relation, _paths(relation.location().allFiles()))
+        found = list(_losses(spark, files, taken))
+        lost += found
+        whole += set(files.paths) - {loss.path for loss in found}
+    return lost, sorted(whole)
 
 
-def _rows(frame: DataFrame) -> int:
-    """Counted while every column is read."""
+def _losses(spark: SparkSession, files: PlannedFiles, taken: Taken) -> Iterator[Loss]:
+    """Spark is silent about files that are gone before it plans a batch that is run again, too."""
+    present = files.relation.location().allFiles()
+    paths = files.paths
+    if present.size() < len(paths):
+        found = set(_paths(present))
+        yield from (Loss(path, UNREADABLE, "it is gone") for path in paths if path not in found)
+        paths = [path for path in paths if path in found]
+    losses = _of_parquet if files.relation.fileFormat().shortName() == "parquet" else _of_text
+    yield from losses(spark, PlannedFiles(files.relation, paths), taken)
+
+
+def _of_parquet(spark: SparkSession, files: PlannedFiles, taken: Taken) -> Iterator[Loss]:
+    for path in files.paths:
+        try:
+            rows = parquet_rows(spark, path)
+        except SPARK_ERRORS as error:
+            yield Loss(path, UNREADABLE, first_line(error))
+            continue
+        if taken.rows.get(path, 0) < rows:
+            readable = _readable_rows(spark, files.relation, path)
+            if readable < rows:
+                why = f"{readable:,} of its {rows:,} rows can be read with the columns and types of the input"
+                yield Loss(path, UNREADABLE, why)
+            else:
+                yield _changed(path, taken, rows)
+
+
+def _of_text(spark: SparkSession, files: PlannedFiles, taken: Taken) -> Iterator[Loss]:
+    """Lines of plain text that account for all bytes need no look; of other files they are counted once more.
+
+    Those are compressed files, whose bytes say nothing, and lines with more than a byte at the end.
+    """
+    lines = TextLines(spark)
+    accounted = taken.text_bytes + sum(taken.rows.values())
+    if files.relation.location().sizeInBytes() <= accounted and not any(map(lines.is_compressed, files.paths)):
+        return
+    for path in files.paths:
+        try:
+            rows = lines.count(path)
+        except SPARK_ERRORS as error:
+            yield Loss(path, UNREADABLE, first_line(error))
+            continue
+        if taken.rows.get(path, 0) < rows:
+            yield _changed(path, taken, rows)
+
+
+def _changed(path: str, taken: Taken, rows: int) -> Loss:
+    counts = f"{taken.rows.get(path, 0):,} lines or rows were taken, now it has {rows:,}"
+    return Loss(path, _CHANGED, counts)
+
+
+def _readable_rows(spark: SparkSession, relation: Any, path: str) -> int:
+    """Counted while every column is read, as far as it can be."""
+    schema = T.StructType.fromJson(json.loads(relation.dataSchema().json()))
+    frame = spark.read.schema(schema).options(**PAST_DAMAGE).parquet(literal(path))
     counted = Observation()
     frame.observe(counted, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
     rows: int = counted.get["rows"]
     return rows
 
 
-def _rows_taken(spark: SparkSession, query: StreamingQuery) -> dict[str, int]:
-    """Rows by file, as the batch under way has counted them (sources.ROWS_BY_FILE)."""
-    told = query._jsq.streamingQuery().lastExecution().observedMetrics()
-    if not told.contains(ROWS_BY_FILE):
-        return {}
-    files = json.loads(told.apply(ROWS_BY_FILE).json())["files"]
-    paths = spark._jvm.org.apache.spark.paths.SparkPath  # type: ignore[union-attr]
-    return {paths.fromUrlString(file["item"]).toPath().toString(): file["count"] for file in files}
+def _taken(spark: SparkSession, execution: Any) -> Taken:
+    """As an execution (Java) has counted it (sources.TAKEN). Nothing is told where there was no row."""
+    told = execution.observedMetrics()
+    if not told.contains(TAKEN):
+        return Taken({}, 0)
+    counts = json.loads(told.apply(TAKEN).json())
+    rows = {path_of_url(spark, file["item"]): file["count"] for file in counts["files"]}
+    return Taken(rows, counts.get("bytes") or 0)
 
 
-def _letter(path: str, what: str, why: str) -> dict[str, Any]:
-    reason = f"the file {what}; rows that are not read are lost: {why}"
-    return {"reason": reason, "raw": None, "source": path, "offset": None}
+def _letters(losses: Iterable[Loss]) -> pa.Table:
+    reasons = [(f"the file {loss.what}; rows that are not read are lost: {loss.why}", loss.path) for loss in losses]
+    letters = [{"reason": reason, "raw": None, "source": path, "offset": None} for reason, path in reasons]
+    return pa.Table.from_pylist(letters, DEAD_LETTERS)
 
 
 def _paths(files: Any) -> list[str]:

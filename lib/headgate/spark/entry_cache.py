@@ -123,8 +123,8 @@ class CacheRun:
 
     def _events(self) -> DataFrame:
         settings = self._conf.settings.input
-        job, past_damage = self._job, self._files.past_damage
-        raw = read_raw(self._spark, settings, job.input, job.format, past_damage=past_damage)
+        job = self._job
+        raw = read_raw(self._spark, settings, job.input, job.format)
         return raw.mapInArrow(partial(pack_input, job.format, settings), PACKED)
 
     def _say_conf(self) -> None:

@@ -11,8 +11,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import InputError
 from headgate.spark.batch_files import (
     files_that_spark_multiplies,
-    is_unreadable_file,
-    missing_files,
     planned_files,
     unreadable_files,
 )
@@ -22,12 +20,10 @@ from headgate.spark.life import QueryLife
 class InputFiles:
     """Every file of which a batch lacks rows has a dead letter, and no file counts twice.
 
-    Attributes: `past_damage`, whether the query has to leave out what cannot be read (sources.read_raw); `planned`, how
-    many files the batch under way has.
+    Attributes: `planned`, how many files the batch under way has.
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self.past_damage = False
         self.planned = 0
         self._spark = spark
         self._started = threading.Event()
@@ -39,19 +35,16 @@ class InputFiles:
         start: Callable[[], StreamingQuery],
         wait: Callable[[StreamingQuery], None] | None = None,
     ) -> None:
-        """Run a query as `QueryLife.run` does; where a file cannot be read it starts once more, past the damage.
+        """Run a query as `QueryLife.run` does.
 
         Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
         """
         failure = life.run(partial(self._begin, start), wait)
-        if failure is not None and is_unreadable_file(failure):
-            self.past_damage = True
-            failure = life.run(partial(self._begin, start), wait)
         if failure is not None:
             raise self._refused or failure
 
     def lost(self) -> pa.Table:
-        """Dead letters of files of which the batch under way lacks rows; asked for within that batch."""
+        """Dead letters of files of which the batch under way lacks rows; asked for within that batch, once computed."""
         self._started.wait()
         planned = planned_files(self._query)
         self.planned = sum(len(files.paths) for files in planned)
@@ -61,7 +54,7 @@ class InputFiles:
                 "times, so nothing of it is counted: rename the file or folder and start with a new --output"
             )
             raise self._refused
-        return unreadable_files(self._spark, self._query, planned) if self.past_damage else missing_files(planned)
+        return unreadable_files(self._spark, self._query, planned)
 
     def _begin(self, start: Callable[[], StreamingQuery]) -> StreamingQuery:
         self._started.clear()

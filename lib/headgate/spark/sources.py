@@ -12,6 +12,7 @@ from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.spark.feed import VERSIONS_IN_MEMORY, Feed
+from headgate.spark.file_rows import parquet_rows, path_of_url
 
 _WHOLE_FILES = "1t"
 PATTERN = re.compile(r"[\\{}\[\]*?]")
@@ -21,9 +22,13 @@ FEED = "headgate.feed"
 FILE_FORMATS = ("json", "csv", "parquet")
 _PLAIN = re.compile(r"[^\\{}\[\]*?^!,-]")
 """A character that stands for itself also between brackets."""
-ROWS_BY_FILE = "rows by file"
-"""What a batch that leaves damage out tells on its side: how many rows it has taken of each file, none if it is not
-named. Exact for up to MOST_FILES files a batch.
+PAST_DAMAGE = {"ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"}
+"""Options with which damage ends a file and fails no task: Spark cancels the other tasks of the stage of one that
+failed, and with one that was writing to its Python worker at that moment the JVM has died.
+"""
+TAKEN = "taken"
+"""What a batch of files tells on its side: rows by file, none if it is not named, and of text the bytes of all lines.
+Exact for up to MOST_FILES files a batch.
 """
 MOST_FILES = 100_000
 
@@ -34,20 +39,19 @@ def read_raw(
     path: str,
     format_: str,
     *,
-    past_damage: bool = False,
     once: bool = False,
     files: Sequence[str] = (),
 ) -> DataFrame:
     """The input as a stream, or `once` as what is there now, of `files` alone if there are any.
 
     Columns: as `rows.batches.parsed` takes them. source: file, table, or Kafka topic and partition. offset: row from 0
-    (Parquet), Kafka offset, null for Delta. past_damage: leave out what cannot be read of a file, instead of failing.
-    Raises InputError for an input that is not there or that Spark cannot open.
+    (Parquet), Kafka offset, null for Delta. Of a file that is damaged or gone it has the rows before the damage, and
+    batch_files says what is lost. Raises InputError for an input that is not there or that Spark cannot open.
     """
     sources = {"json": _lines, "csv": _whole_files, "parquet": _parquet, "delta": _delta, "kafka": _kafka}
     if format_ not in sources:
         raise InputError(f"--format: got {format_}; allowed are {', '.join(sources)}")
-    options = _Options(settings, past_damage, once, tuple(files))
+    options = _Options(settings, once, tuple(files))
     try:
         if format_ != "kafka" and not path_exists(spark, path):
             raise InputError(
@@ -62,7 +66,6 @@ def read_raw(
 
 class _Options(NamedTuple):
     settings: InputSettings
-    past_damage: bool
     once: bool = False
     chosen: tuple[str, ...] = ()
 
@@ -77,15 +80,13 @@ class _Options(NamedTuple):
     @property
     def files(self) -> dict[str, str]:
         """Spark's options of a stream of files."""
-        damage = {name: str(self.past_damage).lower() for name in ("ignoreCorruptFiles", "ignoreMissingFiles")}
-        return {"maxFilesPerTrigger": str(self.settings.max_files_per_trigger)} | damage
+        return {"maxFilesPerTrigger": str(self.settings.max_files_per_trigger)} | PAST_DAMAGE
 
-    def counted(self, stream: DataFrame) -> DataFrame:
-        """With ROWS_BY_FILE, if what is read may be less than what is there."""
-        if not self.past_damage:
-            return stream
-        by_file = F.expr(f"approx_top_k(_metadata.file_path, {MOST_FILES}, {MOST_FILES})")
-        return stream.observe(ROWS_BY_FILE, by_file.alias("files"))
+
+def _counted(stream: DataFrame, *more: Column) -> DataFrame:
+    """With what it has TAKEN."""
+    by_file = F.expr(f"approx_top_k(_metadata.file_path, {MOST_FILES}, {MOST_FILES})")
+    return stream.observe(TAKEN, by_file.alias("files"), *more)
 
 
 def literal(path: str) -> str:
@@ -154,7 +155,7 @@ def _lines(spark: SparkSession, options: _Options, path: str) -> DataFrame:
         .format("text")
         .options(**options.files)
         .load(options.paths(path))
-        .transform(options.counted)
+        .transform(_counted, F.sum(F.octet_length("value")).alias("bytes"))
         .select(F.col("value").cast("binary").alias("value"), _place().alias("source"))
     )
     return lines
@@ -186,7 +187,7 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
     """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
     reader = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
     return _typed(
-        options.counted(reader.format("parquet").load(options.paths(path))),
+        _counted(reader.format("parquet").load(options.paths(path))),
         F.col("_metadata.file_path"),
         F.col("_metadata.row_index"),
     )
@@ -194,13 +195,16 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
 
 def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
     """Of the first file; if that is damaged, of all those that are not. Raises what is wrong with the first file."""
+    reader = spark.read.options(**PAST_DAMAGE)
     try:
-        return spark.read.parquet(path).schema
-    except SPARK_ERRORS as first:
+        return reader.parquet(path).schema
+    except SPARK_ERRORS:
         try:
-            return spark.read.options(ignoreCorruptFiles=True, mergeSchema=True).parquet(path).schema
+            return reader.option("mergeSchema", "true").parquet(path).schema
         except SPARK_ERRORS:
-            raise first from None
+            for file in spark.read.text(path).inputFiles():
+                parquet_rows(spark, path_of_url(spark, file))
+            raise
 
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:

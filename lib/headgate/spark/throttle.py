@@ -120,7 +120,7 @@ class ThrottleRun:
         What comes in meanwhile is taken in as well. When the input was used up, a batch closes everything; where rows
         came in with it, another one does, up to CLOSING_BATCHES, so that it ends on a source that keeps growing.
 
-        A file that cannot be read is no failure: the query starts once more, leaves it out and says so in dead letters.
+        A file that cannot be read is no failure: dead letters tell of it.
         Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
         """
         engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
@@ -186,9 +186,9 @@ class ThrottleRun:
         meter = None if self.sharing is None else self.sharing.meter
         rules = rules_of(self._layout, meter, connection_topics=operator.connection_topics)
         given = tuple(changes_in(self.tables.read("control"))) if self._routing.by_topic else ()
-        traffic = read_raw(
-            self._spark, settings, self._job.input, self._job.format, past_damage=self._files.past_damage
-        ).mapInArrow(partial(pack_input, self._job.format, settings, self._routing), PACKED)
+        traffic = read_raw(self._spark, settings, self._job.input, self._job.format).mapInArrow(
+            partial(pack_input, self._job.format, settings, self._routing), PACKED
+        )
         return traffic.unionByName(self._control()).transform(
             apply_operator, ThrottleOperator(rules, operator.kernel, given)
         )
