@@ -26,7 +26,9 @@ class TopicCounts:
         end_ms = first_ms + self._epoch_ms
         if cut.kind is CutKind.EVENT:
             end_ms = min(end_ms, cut.at_ms)
-        keys = [(row.group_id, row.traffic_class) for row in cut.rows if cut.kind is not CutKind.LEAVE]
+        if cut.kind is CutKind.LEAVE or not self._slots:
+            return {}
+        keys = [(row.group_id, row.traffic_class) for row in cut.rows]
         counted = {key: self._between(key, first_ms, end_ms) for key in keys if key in self._slots}
         return {key: topics for key, topics in counted.items() if topics}
 

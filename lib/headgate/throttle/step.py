@@ -37,6 +37,8 @@ from headgate.throttle.state import Clock, DomainState
 from headgate.throttle.subscribe_step import decide_subscribes
 from headgate.throttle.unload_step import run_unloads
 
+_NO_ROWS = {kind: schema.empty_table() for kind, schema in TRAFFIC.items()}
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -203,7 +205,7 @@ def advance(
     bound_us = _bound_us(clock.high_us, rules, finish=finish)
     rows = _due_rows(domain, arrived, bound_us)
     events, dispatches = rows["events"], rows["dispatches"]
-    behind = sum(late(of_kind, domain.clock.done_ns) for of_kind in rows.values())
+    behind = sum(late(of_kind, domain.clock.done_ns) for of_kind in rows.values() if len(of_kind))
     changes = _due_changes(domain, clock.done_ns // 1000)
     of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
     decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
@@ -228,8 +230,7 @@ def advance(
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:
     """The rows of each kind up to `bound_us`, those that waited with them; later ones wait in the domain."""
     rows = {}
-    for kind, schema in TRAFFIC.items():
-        none = schema.empty_table()
+    for kind, none in _NO_ROWS.items():
         rows[kind], held = due(domain.held.pop(kind, none), arrived.get(kind, none), bound_us)
         if len(held):
             domain.held[kind] = held

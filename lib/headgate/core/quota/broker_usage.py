@@ -85,8 +85,8 @@ class BrokerUsage:
     def accepted_seq(self, key: UsageKey | None) -> int:
         """The last seq that counts for `key` (None: for all of the broker), -1 without any. resource-groups 7.1"""
         history = None if key is None else self.histories.get(key)
-        seqs = (self.left_seq, None if history is None else history.last_seq)
-        return max((seq for seq in seqs if seq is not None), default=-1)
+        last_seq = -1 if history is None or history.last_seq is None else history.last_seq
+        return last_seq if self.left_seq is None else max(self.left_seq, last_seq)
 
     def newest_covered(self, key: UsageKey, epoch: int) -> int:
         """n: the newest epoch <= `epoch` that rows or heartbeats cover for `key`; else the one before it joined.

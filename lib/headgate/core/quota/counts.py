@@ -1,5 +1,6 @@
 """Counts of one broker by one group and class, by time, as far back as a report can still ask (resource-groups 6.1)."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -8,6 +9,9 @@ from headgate.core.quota.groups import UNLIMITED, FlagPair, IntPair, RatePair
 from headgate.core.quota.reports import Measured
 from headgate.core.quota.usage import NO_FLAGS, Usage
 from headgate.core.state import PlainData, check_fields
+
+_Sums = tuple[int, int, int, int]
+"""Messages and bytes that passed, and that were tried for the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +47,24 @@ class Counts:
     """Every count, wait and limit lies at its own time, so a window has one answer however the input was cut.
 
     Windows are half-open, [from_ms, until_ms), and their ends are multiples of `slot_ms`; what happened within a slot
-    is added up.
+    is added up. Sums up to each slot are kept until a count changes them: many windows are asked for between two
+    batches of counts.
     """
 
-    __slots__ = ("_limits", "_slots", "_waits", "last", "slot_ms")
+    __slots__ = ("_limits", "_numbers", "_slots", "_sums", "_waits", "last", "slot_ms")
 
     def __init__(self, slot_ms: int) -> None:
         self.slot_ms = slot_ms
         self.last: Sent | None = None
         self._slots: dict[int, list[int]] = {}  # messages and bytes that passed, and that were tried for the first time
+        self._numbers: list[int] = []  # of the slots, in order, as far as `_sums` holds
+        self._sums: list[_Sums] = []  # of all slots before each of them, and of all; empty: to be summed
         self._waits: list[Wait] = []
         self._limits: list[tuple[int, RatePair]] = []  # in the order of their times
 
     def add(self, at_ms: int, admitted: IntPair, offered: IntPair) -> None:
         """Count what happened at `at_ms`."""
+        self._sums = []
         number = at_ms // self.slot_ms
         slot = self._slots.get(number)
         if slot is None:
@@ -82,15 +90,13 @@ class Counts:
 
     def counted(self, from_ms: int, until_ms: int) -> tuple[IntPair, IntPair]:
         """All counts of the window: what passed, and what was tried for the first time."""
-        first, end, slots = from_ms // self.slot_ms, until_ms // self.slot_ms, self._slots
-        if end - first < len(slots):
-            found = [slots[number] for number in range(first, end) if number in slots]
-        else:
-            found = [slot for number, slot in slots.items() if first <= number < end]
-        if not found:
-            return (0, 0), (0, 0)
-        messages, of_bytes, tried, tried_bytes = map(sum, zip(*found, strict=True))
-        return (messages, of_bytes), (tried, tried_bytes)
+        if not self._sums:
+            self._sum()
+        first = bisect_left(self._numbers, from_ms // self.slot_ms)
+        end = bisect_left(self._numbers, until_ms // self.slot_ms)
+        messages, of_bytes, tried, tried_bytes = self._sums[first]
+        messages_end, bytes_end, tried_end, tried_bytes_end = self._sums[end]
+        return (messages_end - messages, bytes_end - of_bytes), (tried_end - tried, tried_bytes_end - tried_bytes)
 
     def throttled(self, from_ms: int, until_ms: int) -> FlagPair:
         """Whether anything was held back in the window, for messages and for bytes."""
@@ -121,10 +127,24 @@ class Counts:
     def forget(self, before_ms: int) -> None:
         """Drop what no window can ask for that starts at `before_ms` or later."""
         first = before_ms // self.slot_ms
-        self._slots = {number: slot for number, slot in self._slots.items() if number >= first}
+        if self._slots and min(self._slots) < first:
+            self._slots = {number: slot for number, slot in self._slots.items() if number >= first}
+            self._sums = []
         self._waits = [wait for wait in self._waits if max(wait.from_ms, wait.until_ms - 1) >= before_ms]
         earlier = [change for change in self._limits if change[0] < before_ms]
         self._limits = earlier[-1:] + self._limits[len(earlier) :]
+
+    def _sum(self) -> None:
+        self._numbers = sorted(self._slots)
+        messages = of_bytes = tried = tried_bytes = 0
+        self._sums = [(0, 0, 0, 0)]
+        for number in self._numbers:
+            slot = self._slots[number]
+            messages += slot[0]
+            of_bytes += slot[1]
+            tried += slot[2]
+            tried_bytes += slot[3]
+            self._sums.append((messages, of_bytes, tried, tried_bytes))
 
     def state(self) -> PlainData:
         """Everything kept, as plain data, a copy."""

@@ -57,9 +57,10 @@ class UsageMeter:
 
         A delayed message is offered when it arrives and admitted when it is let in.
         """
-        for name, counts in (("admitted", admitted), ("offered", offered)):
-            at_least(0, counts[0], f"{name} messages")
-            at_least(0, counts[1], f"{name} bytes")
+        at_least(0, admitted[0], "admitted messages")
+        at_least(0, admitted[1], "admitted bytes")
+        at_least(0, offered[0], "offered messages")
+        at_least(0, offered[1], "offered bytes")
         open_ms = self._open_ms(at_ms)
         self._of(key).add(open_ms, admitted, offered)
 

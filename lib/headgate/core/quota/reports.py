@@ -132,9 +132,10 @@ def decide_early(
     """
 
     def demand_changed(last: Measured) -> ReportReason | None:
-        pairs = zip(current.usage.demand, last.usage.demand, strict=True)
+        (messages, of_bytes), (messages_before, bytes_before) = current.usage.demand, last.usage.demand
         percent = parameters.event_change_percent
-        return ReportReason.CHANGE if any(moved(value, before, percent) for value, before in pairs) else None
+        is_other = moved(messages, messages_before, percent) or moved(of_bytes, bytes_before, percent)
+        return ReportReason.CHANGE if is_other else None
 
     reason = _first_match(current, last, demand_changed, leaving=leaving)
     too_soon = last is not None and since_ms < parameters.event_min_interval_ms
@@ -182,7 +183,7 @@ def _first_match(
 
 
 def _rises(flags: FlagPair, before: FlagPair) -> bool:
-    return any(flag and not was for flag, was in zip(flags, before, strict=True))
+    return (flags[0] and not before[0]) or (flags[1] and not before[1])
 
 
 def _changed(usage: Usage, last: Usage, percent: int) -> bool:

@@ -28,7 +28,8 @@ class Usage:
     @property
     def idle(self) -> bool:
         """Nothing admitted, nothing offered as far as that is known, nothing throttled. resource-groups 6.2"""
-        return not (any(self.admitted) or any(self.offered) or any(self.throttled))
+        (messages, of_bytes), (offered, offered_bytes), throttled = self.admitted, self.offered, self.throttled
+        return not (messages or of_bytes or offered or offered_bytes or throttled[0] or throttled[1])
 
     @property
     def demand(self) -> IntPair:

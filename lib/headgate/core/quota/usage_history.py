@@ -89,6 +89,10 @@ class UsageHistory:
         if not self._rows or self._rows[-1].row.epoch < row.epoch:
             self._append(row, was_busy=not row.usage.idle)
             return
+        if self._rows[-1].row.epoch == row.epoch:
+            was_busy = self._rows.pop().was_busy or not row.usage.idle
+            self._append(row, was_busy=was_busy)
+            return
         same = [entry for entry in self._rows if entry.row.epoch == row.epoch]
         later = [entry for entry in self._rows if entry.row.epoch > row.epoch]
         self._rows = [entry for entry in self._rows if entry.row.epoch < row.epoch]
@@ -98,11 +102,13 @@ class UsageHistory:
             self._append(entry.row, was_busy=entry.was_busy)
 
     def _append(self, row: AcceptedRow, *, was_busy: bool) -> None:
-        before = self._rows[-1] if self._rows else None
-        if row.usage.idle and (was_busy or (before is not None and not before.row.usage.idle)):
-            idle_since: int | None = row.epoch
-        else:
-            idle_since = before.idle_since if row.usage.idle and before is not None else None
+        idle_since: int | None = None
+        if row.usage.idle:
+            before = self._rows[-1] if self._rows else None
+            if was_busy or (before is not None and not before.row.usage.idle):
+                idle_since = row.epoch
+            elif before is not None:
+                idle_since = before.idle_since
         self._rows.append(EpochRow(row, idle_since, was_busy))
 
     def state(self) -> PlainData:

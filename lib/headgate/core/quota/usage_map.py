@@ -175,7 +175,8 @@ class UsageMap:
             return DropReason.FUTURE
         if at_ms - row.publish_time_ms > self.parameters.stale_ms:
             return DropReason.STALE
-        is_heartbeat, is_leave_all = row.is_heartbeat, row.is_leave_all
+        is_heartbeat = row.is_heartbeat
+        is_leave_all = not is_heartbeat and row.is_leave_all
         if not (is_heartbeat or is_leave_all or self._knows(row.group_id)):
             return DropReason.UNKNOWN_GROUP
         broker = self._brokers.get(row.broker_id)
