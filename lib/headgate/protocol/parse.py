@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import DEAD_LETTERS
-from headgate.errors import InputError
 from headgate.protocol.schemas import INPUTS
 from headgate.rows.faults import is_true
 from headgate.rows.json_lines import Number, json_text, object_of
@@ -20,15 +19,11 @@ UNPARSED = "the value is no JSON object of the protocol's inputs"
 SOURCE = "inputs"
 
 
-def check_columns(found: pa.Schema, path: str) -> None:
-    """Raise InputError where columns of a Delta table have other types than INPUTS; a missing one is null."""
-    mistakes = [
-        f"{field.name}: got {found.field(field.name).type}, allowed {field.type}"
-        for field in INPUTS
-        if field.name in found.names and not _fits(found.field(field.name).type, field.type)
-    ]
-    if mistakes:
-        raise InputError(f"--input: columns of {path} have other types; write them anew: {'; '.join(mistakes)}")
+def other_types(found: pa.Schema) -> list[tuple[pa.Field, pa.Field]]:
+    """Columns with other types than those of INPUTS, each with the one that it should be; a missing one is null."""
+    wanted = [field for field in INPUTS if field.name in found.names]
+    pairs = [(found.field(field.name), field) for field in wanted]
+    return [(got, field) for got, field in pairs if not _fits(got.type, field.type)]
 
 
 def parse_inputs(raw: Raw, until_ms: int) -> Parsed:

@@ -54,7 +54,7 @@ def parse_traffic(raw: Raw, settings: InputSettings) -> Parsed:
     odd: list[tuple[str, Flags]] = [] if broker.is_odd is None else [("broker", broker.is_odd)]
     for column in COLUMNS:
         counts = of_kind.rows_with(column)
-        if counts.any():
+        if of_kind.have(column):
             read = _READ[column.sort](raw, column)
             faults.add(column.name, column.allowed, read.wrong & counts)
             values[column.name] = read.values if counts.all() else pc.if_else(pa.array(counts), read.values, None)
@@ -93,6 +93,10 @@ class _Kinds:
         self._present = np.unique(self._of).tolist()
         has_actions = KINDS.index(CONNECTION) in self._present
         self._actions = names(raw, "action").texts if has_actions else None
+
+    def have(self, column: Column) -> bool:
+        """Whether a kind that is there has the column, with some action or with all."""
+        return any(column in KINDS[code].columns for code in self._present)
 
     def rows_with(self, column: Column) -> Flags:
         """Rows of the kinds, and actions, that have the column."""

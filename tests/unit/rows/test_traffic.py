@@ -16,6 +16,7 @@ from headgate.rows.raw import typed
 from headgate.rows.traffic import parse_traffic
 from unit.rows.lines import AT_9, COLUMN, NO_AMOUNT, NO_KIND, NO_NAME, TEXT, TYPED, TYPES, VALUES, line
 
+FIRST = ("event_time_us", "seq", "broker", "kind")
 PARSE = partial(parse_traffic, settings=InputSettings())
 
 
@@ -120,3 +121,11 @@ def test_a_missing_column_is_null_in_every_row():
 def test_rows_have_the_columns_of_the_kinds_that_are_there():
     (row,) = of_columns(kind=pa.array(["unload"]), bundle=pa.array(["b"]), duration_ms=pa.array([1]))
     assert ["event_time_us", "seq", "broker", "kind", "bundle", "duration_ms"] == list(row)
+
+
+def test_a_kind_has_all_its_columns_also_those_of_actions_that_are_not_there():
+    (row,) = of_columns(kind=pa.array(["connection"]), action=pa.array(["writable"]))
+    of_others = dict.fromkeys(("io_thread", "bytes", "command"))
+    assert of_others | {"connection": "connection-1", "action": "writable"} == {
+        name: value for name, value in row.items() if name not in FIRST
+    }
