@@ -27,6 +27,7 @@ def main() -> None:
     write_trace(DEMO_TRACE, WORK / "trace", "json")
     settings = demo_conf(load_conf("conf")).settings.input
     spark = spark_session("floor")
+    spark.sparkContext.addPyFile(str(Path(__file__).with_name("_noop.py")))
     raw = read_raw(spark, settings, str(WORK / "trace"), "json")
     packed = raw.mapInArrow(partial(pack_input, "json", settings, Routing()), PACKED)
 
