@@ -17,22 +17,11 @@ from headgate.cache.schemas import ROWS
 from headgate.conf import InputSettings
 from headgate.core.cache.rows import Kind
 from headgate.core.numbers import MAX, MIN
-from headgate.rows.faults import (
-    NO_NAME,
-    NO_SEQ,
-    NO_TIME,
-    Faults,
-    is_true,
-    letters_of,
-    no_names,
-    nulls,
-    outside,
-    span_of,
-)
+from headgate.rows.faults import Faults, is_true, letters_of, nulls, read_place
 from headgate.rows.raw import Flags, Raw
 from headgate.rows.shown import shown, value_as_json
 from headgate.rows.traffic import Parsed
-from headgate.rows.values import instants_us, names, whole_numbers
+from headgate.rows.values import names, whole_numbers
 
 NAMES = ("kind", "topic", "cursor")
 NUMBERS = ("ledger", "entry", "count")
@@ -44,11 +33,7 @@ _SIZES = re.compile(r"\s*\[\s*[0-9]+\s*(,\s*[0-9]+\s*)*\]\s*", re.ASCII)
 def parse_cache_events(raw: Raw, settings: InputSettings) -> Parsed:
     """Rows of cache.schemas.ROWS, and dead letters of those that have no place in the order of their broker's rows."""
     faults = Faults(raw)
-    time_us, seq, broker = instants_us(raw.column("event_time")), whole_numbers(raw.column("seq")), names(raw, "broker")
-    faults.add("event_time", NO_TIME, nulls(time_us))
-    faults.add("event_time", span_of(settings), outside(time_us, settings))
-    faults.add("seq", NO_SEQ, nulls(seq))
-    faults.add("broker", NO_NAME, no_names(broker))
+    time_us, seq, broker = read_place(raw, settings, faults)
     columns = {"event_time_us": time_us, "seq": seq, "broker": broker.texts, "conf": _json_texts(raw, "conf")}
     odd = np.zeros(len(raw), np.bool_)
     for name in NAMES:

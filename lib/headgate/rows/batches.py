@@ -128,6 +128,7 @@ def _texts(values: pa.Array) -> tuple[pa.Array, Ints]:
     try:
         return values.cast(pa.string()), np.empty(0, np.int64)
     except pa.ArrowInvalid:
-        texts = [None if value is None else value.decode(errors="replace") for value in values.to_pylist()]
-        odd = [place for place, value in enumerate(values.to_pylist()) if value is not None and not is_utf8(value)]
+        all_bytes = values.to_pylist()
+        texts = [None if value is None else value.decode(errors="replace") for value in all_bytes]
+        odd = [place for place, value in enumerate(all_bytes) if value is not None and not is_utf8(value)]
         return pa.array(texts, pa.string()), np.array(odd, np.int64)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.arrow import DEAD_LETTERS
 from headgate.conf import InputSettings
 from headgate.rows.raw import Flags, Raw
-from headgate.rows.values import Names
+from headgate.rows.values import Names, instants_us, names, whole_numbers
 
 NO_TIME = "ISO 8601 with a zone, or whole microseconds since 1970"
 NO_SEQ = "a whole number of 64 bits"
@@ -57,6 +57,16 @@ class Faults:
         )
 
 
+def read_place(raw: Raw, settings: InputSettings, faults: Faults) -> tuple[pa.Array, pa.Array, Names]:
+    """What puts a row in its order: time in microseconds, seq and broker. What is wrong with them goes to `faults`."""
+    time_us, seq, broker = instants_us(raw.column("event_time")), whole_numbers(raw.column("seq")), names(raw, "broker")
+    faults.add("event_time", NO_TIME, nulls(time_us))
+    faults.add("event_time", _span_of(settings), _outside(time_us, settings))
+    faults.add("seq", NO_SEQ, nulls(seq))
+    faults.add("broker", NO_NAME, no_names(broker))
+    return time_us, seq, broker
+
+
 def letters_of(raw: Raw, reasons: Iterable[tuple[int, str]]) -> pa.Table:
     """DEAD_LETTERS of the rows at these places."""
     return pa.Table.from_pylist([raw.letter(place, reason) for place, reason in reasons], DEAD_LETTERS)
@@ -69,13 +79,13 @@ def nulls(values: pa.Array) -> Flags:
     return values.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def span_of(settings: InputSettings) -> str:
+def _span_of(settings: InputSettings) -> str:
     """The times that an input may have, as a message says it."""
     first, until = settings.event_time_from, settings.event_time_until
     return f"{first.isoformat()} up to {until.isoformat()} ([input] in headgate.toml)"
 
 
-def outside(time_us: pa.Array, settings: InputSettings) -> Flags:
+def _outside(time_us: pa.Array, settings: InputSettings) -> Flags:
     """Rows whose time is outside that span; those without one are not."""
     first, until = _micros(settings.event_time_from), _micros(settings.event_time_until)
     return is_true(pc.or_(pc.less(time_us, first), pc.greater_equal(time_us, until)))

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from glob import glob
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
@@ -14,11 +13,11 @@ from deltalake import DeltaTable
 from headgate.arrow import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.batches import TEXT_FORMATS, parsed
+from headgate.rows.listing import STDIN, files_at
 from headgate.rows.raw import Raw
 from headgate.rows.traffic import Parsed
 
 FORMATS = ("json", "csv", "parquet", "delta")
-STDIN = "-"
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 2**24
 UNREADABLE = "cannot be read to its end"
@@ -44,7 +43,7 @@ def input_files(path: str, format_: str) -> list[File]:
         if path != STDIN and not (Path(path) / "_delta_log").is_dir():
             raise InputError(f"--input: no Delta table is at {path}; give the folder of one, or the right --format")
         return [File(path, "stdin" if path == STDIN else path)]
-    files = list(_files_at(path))
+    files = list(files_at(path))
     if not files:
         raise InputError(f"--input: nothing is at {path}; give a file, a folder or a pattern that exists")
     files.sort(key=lambda file: (file.stat().st_mtime_ns // 1_000_000, str(file)))
@@ -99,21 +98,9 @@ def _letter(file: File, error: Exception) -> pa.Table:
     return pa.Table.from_pylist([unreadable(file.name, why)], DEAD_LETTERS)
 
 
-def _files_at(path: str) -> Iterator[Path]:
-    for place in [Path(path)] if Path(path).exists() else map(Path, sorted(glob(path))):  # noqa: PTH207  as it was given
-        if place.is_file():
-            yield place
-        else:
-            yield from (file for file in place.rglob("*") if file.is_file() and not _is_hidden(file.relative_to(place)))
-
-
 def _named(file: Path) -> str:
     """The file's place as Spark writes it: an address without a host."""
     return f"file:{file.absolute().as_uri().removeprefix('file://')}"
-
-
-def _is_hidden(file: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.parts)
 
 
 def _batches(file: File, format_: str) -> Iterator[pa.RecordBatch]:

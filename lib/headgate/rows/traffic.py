@@ -8,21 +8,10 @@ import pyarrow.compute as pc
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.conf import InputSettings
-from headgate.rows.faults import (
-    NO_NAME,
-    NO_SEQ,
-    NO_TIME,
-    Faults,
-    is_true,
-    letters_of,
-    no_names,
-    nulls,
-    outside,
-    span_of,
-)
+from headgate.rows.faults import Faults, is_true, letters_of, no_names, nulls, read_place
 from headgate.rows.kinds import COLUMNS, CONNECTION, KINDS, Column, Sort, one_of
 from headgate.rows.raw import Flags, Raw
-from headgate.rows.values import Names, flags, instants_us, names, whole_numbers
+from headgate.rows.values import Names, flags, names, whole_numbers
 
 TOPIC = r"(?s)^(?:non-)?persistent://[^/]+/[^/]+/."
 """The local name may contain `/`."""
@@ -45,11 +34,7 @@ class Parsed(NamedTuple):
 def parse_traffic(raw: Raw, settings: InputSettings) -> Parsed:
     """Good rows and dead letters. Columns that do not belong to a row's kind are ignored."""
     faults, of_kind = Faults(raw), _Kinds(raw)
-    time_us, seq, broker = instants_us(raw.column("event_time")), whole_numbers(raw.column("seq")), names(raw, "broker")
-    faults.add("event_time", NO_TIME, nulls(time_us))
-    faults.add("event_time", span_of(settings), outside(time_us, settings))
-    faults.add("seq", NO_SEQ, nulls(seq))
-    faults.add("broker", NO_NAME, no_names(broker))
+    time_us, seq, broker = read_place(raw, settings, faults)
     values: dict[str, pa.Array] = {}
     odd: list[tuple[str, Flags]] = [] if broker.is_odd is None else [("broker", broker.is_odd)]
     for column in COLUMNS:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from headgate.conf import Conf
 from headgate.errors import ConfError, HeadgateError, InputError
 from headgate.replay.folders import load_folders
-from headgate.tryout.inputs import STDIN, Source, check_new, check_size, format_of
+from headgate.rows.listing import STDIN
+from headgate.tryout.inputs import Source, check_new, check_size, format_of
 from headgate.tryout.watch import Watched
 
 DEFAULT_FOLDER = "conf"

@@ -1,15 +1,13 @@
 """The input and the output of a trial: is it there, in which format, and is it small enough for one process."""
 
-from collections.abc import Iterator
-from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
 from headgate.errors import InputError
+from headgate.rows.listing import STDIN, files_at
 
 SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 COMPRESSED = (".gz", ".bz2", ".zst")
-STDIN = "-"
 MOST_BYTES = {"json": 40 * 2**30, "csv": 20 * 2**30, "parquet": 5 * 2**30, "delta": 5 * 2**30}
 """About a hundred million publishes each, which take ten minutes or more."""
 
@@ -65,25 +63,12 @@ def check_size(path: str, format_: str) -> None:
 
 
 def files_in(path: str) -> list[Path]:
-    """As `files_of`. Raises InputError without any."""
-    files = list(files_of(path))
+    """The files at a path or pattern. Raises InputError without any."""
+    files = list(files_at(path))
     if not files:
         got = "a folder without files" if Path(path).is_dir() else "nothing"
         raise InputError(f"PATH: {path}: got {got}; allowed: a file, a folder of files, a pattern or a Delta table")
     return files
-
-
-def files_of(path: str) -> Iterator[Path]:
-    """The files at a path or pattern; those with hidden names are no input."""
-    for place in map(Path, [path] if Path(path).exists() else sorted(glob(path))):  # noqa: PTH207  as the user wrote it
-        if place.is_file():
-            yield place
-        else:
-            yield from (file for file in sorted(place.rglob("*")) if file.is_file() and not _is_hidden(file, place))
-
-
-def _is_hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
 
 
 def _uncompressed(file: Path) -> Path:
