@@ -16,6 +16,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import CACHE, load_units
 from headgate.report.cache_screen import CacheScreen
 from headgate.report.screen import terminal_console
+from headgate.rows.listing import FORMATS
 from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
@@ -23,7 +24,6 @@ from headgate.spark.state import close_stores
 from headgate.throttle.places import check_places, sole_use
 
 DEFAULT_OUTPUT = "output/entry-cache"
-FORMATS = ("parquet", "json", "csv", "delta", "kafka")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,7 +67,9 @@ def load_rules(conf: Conf) -> None:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="entry_cache", description=__doc__, allow_abbrev=False)
     parser.add_argument("--input", required=True, metavar="PATH_OR_TOPIC", help="cache events")
-    parser.add_argument("--format", choices=FORMATS, help="of the input; default [input] format of headgate.toml")
+    parser.add_argument(
+        "--format", choices=(*FORMATS, "kafka"), help="of the input; default [input] format of headgate.toml"
+    )
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"default {DEFAULT_OUTPUT}")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")

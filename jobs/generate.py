@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from headgate.cache.trace import write_cache_trace
 from headgate.cache.trace_options import add_cache_options, cache_trace_from, check_without_cache
 from headgate.errors import ConfError, HeadgateError
-from headgate.trace import FORMATS, TraceSpec, TraceSummary, add_options, spec_from, write_trace
+from headgate.rows.listing import FORMATS
+from headgate.trace import TraceSpec, TraceSummary, add_options, spec_from, write_trace
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

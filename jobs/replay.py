@@ -15,7 +15,7 @@ from headgate.spark.replay import run_replay
 from headgate.spark.session import spark_session
 
 SPARK = ReplayEngine(
-    lambda *job: run_replay(spark_session("headgate replay"), *job),
+    lambda: partial(run_replay, spark_session("headgate replay")),
     "starting Spark (headgate replay, with the same options, answers sooner on up to some million rows), reading",
     ", with Spark's start",
 )

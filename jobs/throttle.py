@@ -17,6 +17,7 @@ from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import ThrottleScreen
+from headgate.rows.listing import FORMATS
 from headgate.spark.job import ended, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
@@ -24,7 +25,6 @@ from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.places import check_places, sole_use
 from headgate.trace.demo import DEMO, demo_conf, write_demo
 
-FORMATS = ("json", "csv", "parquet", "delta", "kafka")
 DEFAULT_OUTPUT = "output/throttle"
 DEMO_JOB = ThrottleJob(f"{DEMO}/trace", "json", str(DEMO), f"{DEMO}/checkpoint", once=True)
 
@@ -72,7 +72,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="throttle", description=__doc__, allow_abbrev=False)
     parser.add_argument("--input", metavar="PATH_OR_TOPIC", help="files, folder, Delta table or Kafka topic")
-    parser.add_argument("--format", choices=FORMATS, help="default: [input] format in headgate.toml")
+    parser.add_argument("--format", choices=(*FORMATS, "kafka"), help="default: [input] format in headgate.toml")
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"tables; default {DEFAULT_OUTPUT}")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.conf import InputSettings
 from headgate.engines.processes import outcomes
-from headgate.engines.sizes import check_size
+from headgate.engines.sizes import check_memory
 from headgate.replay.job import BrokerRows, Heard, Replayed, ReplayJob, write_replay
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
@@ -30,7 +30,7 @@ def run_replay(job: ReplayJob, plans: Sequence[Plan], settings: InputSettings, h
     Raises InputError for an input that cannot be read, or that is too large for one machine's memory, too.
     """
     files = input_files(job.input, job.format)
-    check_size(job.input, job.format, (file.path for file in files), "headgate replay", "jobs/replay.py")
+    check_memory(job.input, job.format, "jobs/replay.py")
     parsed, lost = whole_files(files, job.format, INPUT, partial(parse_traffic, settings=settings))
     rows = pa.Table.from_batches(list(route(plans, parsed)), ROUTED)
     return write_replay(job, plans, _LocalRouted(rows, lost), heard)
@@ -62,8 +62,6 @@ class _LocalRouted:
 
     def results(self, plans: Sequence[Plan], trace: Trace) -> Iterator[tuple[int, str, pa.Table]]:
         """A process takes a key at a time, those with most rows first."""
-        for plan in plans:
-            engine_of(plan.kernel)  # compiled here once, if at all
         keys = sorted((key for conf in range(len(plans)) for key in self._keys(conf)), key=lambda key: -len(key.rows))
         for number, blocks in outcomes(partial(_replayed, plans, trace), keys):
             for kind, block in blocks:

@@ -16,7 +16,7 @@ from headgate.cache.parse import parse_cache_events
 from headgate.core.cache.sampling import Cut
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.engines.processes import outcomes
-from headgate.engines.sizes import check_size
+from headgate.engines.sizes import check_memory
 from headgate.rows.files import input_files, whole_files
 from headgate.sizing.runs import Outcome, Run, outcomes_of
 from headgate.sizing.sweep import ANY_TIME, Ended, EventCount, StagedTrace, SweepJob, append, trace_of
@@ -69,7 +69,7 @@ def _read(job: SweepJob) -> tuple[pa.Table, pa.Table]:
     """Rows of READ, and dead letters of files that are left out."""
     if isinstance(job.input, str):
         files = input_files(job.input, job.format)
-        check_size(job.input, job.format, (file.path for file in files), "headgate sweep", "jobs/cache_sweep.py")
+        check_memory(job.input, job.format, "jobs/cache_sweep.py")
         parse = partial(parse_cache_events, settings=ANY_TIME)
         parsed, lost = whole_files(files, job.format, schemas.INPUT, parse)
         return pa.Table.from_batches(list(read(parsed)), READ), lost

@@ -2,7 +2,8 @@
 
 import argparse
 
-FORMATS = ("json", "csv", "parquet", "delta")
+from headgate.rows.listing import FORMATS
+
 DEFAULT_OUTPUT = "output/replay"
 DESCRIPTION = """What would these limits do to recorded traffic, and what would others do instead?
 

@@ -2,11 +2,14 @@
 
 import argparse
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from headgate.conf import Conf, InputSettings
+from headgate.engines.compiling import Loading
+from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
 from headgate.engines.replay import run_replay
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError
@@ -25,15 +28,18 @@ from headgate.trace.demo import PUBLISHES
 DEMO = Path("output/replay-demo")
 
 
-class ReplayEngine(NamedTuple):
-    """What runs a replay. start: what the screen says before it. within: what the time that is told includes."""
+Run = Callable[[ReplayJob, Sequence[Plan], InputSettings, Heard], Replayed]
 
-    run: Callable[[ReplayJob, Sequence[Plan], InputSettings, Heard], Replayed]
+
+class ReplayEngine(NamedTuple):
+    """What runs a replay. begin: starts it. start: what the screen says before. within: what the time told includes."""
+
+    begin: Callable[[], Run]
     start: str
     within: str
 
 
-LOCAL = ReplayEngine(run_replay, "reading", "")
+LOCAL = ReplayEngine(lambda: run_replay, "reading", "")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,10 +62,22 @@ def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
         screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
     screen.begin(plans, job.input, engine.start)
     settings = next(iter(confs.values())).settings.input
-    replayed = engine.run(job, plans, settings, screen.counted)
+    rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
+    run_on_engine = engine.begin()
+    rules.wait()
+    replayed = run_on_engine(job, plans, settings, screen.counted)
     report = write_report(replayed.tables, confs, plans, replayed.trace)
     screen.end(replayed, plans, report, engine.within)
     return 0
+
+
+def _units(plans: Sequence[Plan]) -> Iterator[str]:
+    """What publishes need, of which a replay is."""
+    for plan in plans:
+        if plan.kernel != "python":
+            yield PUBLISH
+        if plan.shares:
+            yield QUOTAS
 
 
 def _given(options: argparse.Namespace, first: Conf) -> ReplayJob:

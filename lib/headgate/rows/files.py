@@ -17,7 +17,6 @@ from headgate.rows.listing import STDIN, files_at
 from headgate.rows.raw import Raw
 from headgate.rows.traffic import Parsed
 
-FORMATS = ("json", "csv", "parquet", "delta")
 ROWS_AT_ONCE = 131_072
 BYTES_AT_ONCE = 2**24
 UNREADABLE = "cannot be read to its end"

@@ -1,10 +1,15 @@
 """The files at a path. Nothing heavy is imported here: what is wrong with a path is said at once."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from glob import glob
 from pathlib import Path
 
+from headgate.errors import InputError
+
 STDIN = "-"
+FORMATS = ("json", "csv", "parquet", "delta")
+"""Of an input that is a path."""
+_MIB = 2**20
 
 
 def files_at(path: str) -> Iterator[Path]:
@@ -14,6 +19,19 @@ def files_at(path: str) -> Iterator[Path]:
             yield place
         else:
             yield from (file for file in sorted(place.rglob("*")) if file.is_file() and not _is_hidden(file, place))
+
+
+def check_size(place: str, path: str, format_: str, most_mib: Mapping[str, int], instead: str) -> None:
+    """Raise InputError for an input that is too large for one process.
+
+    place: how its path was given, for the message. most_mib: by format. instead: the way on.
+    """
+    size = sum(file.stat().st_size for file in files_at(path))
+    if size > most_mib[format_] * _MIB:
+        raise InputError(
+            f"{place}: {path} has {size / _MIB:,.0f} MiB; allowed are up to {most_mib[format_]:,} MiB of {format_} in "
+            f"one process; {instead}"
+        )
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:

@@ -3,8 +3,8 @@
 import argparse
 
 from headgate.core.cache.workload import Family, Sizes
+from headgate.rows.listing import FORMATS
 
-FORMATS = ("json", "csv", "parquet", "delta")
 DEFAULT_OUTPUT = "output/cache-sweep"
 DESCRIPTION = """Which entry cache would this traffic have needed? Sizes, policies and keys side by side over one trace.
 

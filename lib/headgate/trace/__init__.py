@@ -7,10 +7,9 @@ from headgate.trace.events import SCHEMA, TraceGenerator, generate_file, generat
 from headgate.trace.options import add_options, spec_from
 from headgate.trace.spec import TraceSpec
 from headgate.trace.summary import TraceSummary
-from headgate.trace.write import FORMATS, write_trace
+from headgate.trace.write import write_trace
 
 __all__ = [
-    "FORMATS",
     "SCHEMA",
     "TraceGenerator",
     "TraceSpec",

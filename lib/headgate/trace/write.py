@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from headgate.errors import ConfError, InputError
+from headgate.rows.listing import FORMATS
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS, Defects, chosen_defects, spoil_table
 from headgate.trace.events import Rows, TraceGenerator
 from headgate.trace.lines import csv_header, csv_lines, json_lines, line_batches, line_bytes
 from headgate.trace.spec import TraceSpec
 from headgate.trace.summary import TraceSummary
 
-FORMATS = ("json", "csv", "parquet", "delta")
 MTIME_STEP_NS = 1_000_000  # streaming file sources compare whole milliseconds
 
 OnFile = Callable[[TraceSummary], None]

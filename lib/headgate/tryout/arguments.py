@@ -2,7 +2,7 @@
 
 import argparse
 
-FORMATS = ("json", "csv", "parquet", "delta")
+from headgate.rows.listing import FORMATS
 
 
 def add_try_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from headgate.conf import Conf
 from headgate.errors import ConfError, HeadgateError, InputError
 from headgate.replay.folders import load_folders
 from headgate.rows.listing import STDIN
-from headgate.tryout.inputs import Source, check_new, check_size, format_of
+from headgate.tryout.inputs import Source, check_new, check_patience, format_of
 from headgate.tryout.watch import Watched
 
 DEFAULT_FOLDER = "conf"
@@ -65,7 +65,7 @@ def _source(options: argparse.Namespace) -> Source | None:
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
     format_ = options.format or format_of(options.path)
-    check_size(options.path, format_)
+    check_patience(options.path, format_)
     return Source(options.path, format_)
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.errors import InputError
-from headgate.rows.listing import STDIN, files_at
+from headgate.rows.listing import STDIN, check_size, files_at
 
 SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 COMPRESSED = (".gz", ".bz2", ".zst")
-MOST_BYTES = {"json": 40 * 2**30, "csv": 20 * 2**30, "parquet": 5 * 2**30, "delta": 5 * 2**30}
+MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5 * 1024}
 """About a hundred million publishes each, which take ten minutes or more."""
 
 
@@ -51,15 +51,12 @@ def format_of(path: str) -> str:
     return format_
 
 
-def check_size(path: str, format_: str) -> None:
+def check_patience(path: str, format_: str) -> None:
     """Raise InputError for a trace that takes one process too long, with the command that fits it."""
-    size = 0 if path == STDIN else sum(file.stat().st_size for file in files_in(path))
-    if size > MOST_BYTES[format_]:
-        raise InputError(
-            f"PATH: got {size / 2**30:,.0f} GiB in {path}; allowed: up to {MOST_BYTES[format_] / 2**30:,.0f} GiB of "
-            f"{format_} in one process; run the job, which uses several cores and machines: "
-            f"./spark-submit.sh jobs/throttle.py --input {path} --format {format_} --output DIR --once"
-        )
+    if path != STDIN:
+        files_in(path)
+        job = f"./spark-submit.sh jobs/throttle.py --input {path} --format {format_} --output DIR --once"
+        check_size("PATH", path, format_, MOST_MIB, f"run the job, which uses several cores and machines: {job}")
 
 
 def files_in(path: str) -> list[Path]:

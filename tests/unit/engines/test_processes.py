@@ -6,7 +6,7 @@ import pytest
 
 from headgate.engines import sizes
 from headgate.engines.processes import outcomes
-from headgate.engines.sizes import check_size
+from headgate.engines.sizes import check_memory
 from headgate.errors import HeadgateError, InputError
 
 
@@ -28,5 +28,5 @@ def test_a_process_that_is_killed_is_an_error_and_no_wait_without_end() -> None:
 def test_an_input_that_is_too_large_names_the_job(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sizes.MOST_MIB, "json", 0)
     (tmp_path / "a.json").write_text("{}\n")
-    with pytest.raises(InputError, match=r"allowed for headgate replay .*spark-submit.sh jobs/replay.py"):
-        check_size("trace", "json", [str(tmp_path / "a.json")], "headgate replay", "jobs/replay.py")
+    with pytest.raises(InputError, match=r"up to 0 MiB of json in one process.*spark-submit.sh jobs/replay.py"):
+        check_memory(str(tmp_path), "json", "jobs/replay.py")

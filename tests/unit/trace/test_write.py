@@ -15,7 +15,8 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.errors import ConfError
-from headgate.trace import FORMATS, SCHEMA, TraceSpec, generate_files, write_trace
+from headgate.rows.listing import FORMATS
+from headgate.trace import SCHEMA, TraceSpec, generate_files, write_trace
 
 ROOT = Path(__file__).parents[3]
 SPEC = TraceSpec(events=2_000, files=5)

@@ -10,7 +10,7 @@ from headgate.cli import main
 from headgate.errors import HeadgateError, InputError
 from headgate.tryout import inputs
 from headgate.tryout.command import run
-from headgate.tryout.inputs import check_new, check_size, format_of
+from headgate.tryout.inputs import check_new, check_patience, format_of
 from unit.local_runs import write_conf
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "deltalake", "matplotlib", "rich", "pyspark"}
@@ -73,12 +73,12 @@ def test_the_format_is_that_of_the_names(tmp_path):
 
 def test_a_trace_too_large_for_one_process_is_told_with_the_command_to_use(tmp_path, monkeypatch):
     trace = tmp_path / "t.json"
-    trace.write_text("{}\n" * 10)
-    monkeypatch.setitem(inputs.MOST_BYTES, "json", 30)
-    check_size(str(trace), "json")
-    monkeypatch.setitem(inputs.MOST_BYTES, "json", 29)
+    monkeypatch.setitem(inputs.MOST_MIB, "json", 1)
+    trace.write_bytes(bytes(2**20))
+    check_patience(str(trace), "json")
+    trace.write_bytes(bytes(2**20 + 1))
     with pytest.raises(InputError, match=rf"spark-submit.sh jobs/throttle.py --input {trace} --format json"):
-        check_size(str(trace), "json")
+        check_patience(str(trace), "json")
 
 
 def test_a_refused_output_is_not_made(tmp_path):
