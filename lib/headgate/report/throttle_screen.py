@@ -104,9 +104,10 @@ class ThrottleScreen(Screen):
         """
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
-        if sum(row.publishes for row in throttled_by_tenant(tables)) > self._rows:
+        by_tenant = throttled_by_tenant(tables)
+        if sum(row.publishes for row in by_tenant) > self._rows:
             self.say("What follows is of all runs on this output.")
-        self.results(tables, courses)
+        self.results(tables, by_tenant, throttled_by_topic(tables), courses)
         self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
         if courses:
             shared = shared or output
@@ -116,12 +117,20 @@ class ThrottleScreen(Screen):
             )
         self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
 
-    def results(self, tables: Summed, courses: Sequence[QuotaCourse]) -> None:
-        """Who was throttled and by which limiter, what else limits did, how shares followed."""
-        by_tenant = throttled_by_tenant(tables)
+    def results(
+        self,
+        tables: Summed,
+        by_tenant: Sequence[Throttled],
+        by_topic: Sequence[Throttled],
+        courses: Sequence[QuotaCourse],
+    ) -> None:
+        """Who was throttled and by which limiter, what else limits did, how shares followed.
+
+        by_tenant, by_topic: of the tables (blame).
+        """
         if any(row.throttled_publishes for row in by_tenant):
             self._throttled("Most throttled tenants", "tenant", by_tenant)
-            self._throttled("Most throttled topics", "topic", throttled_by_topic(tables)[:SHOWN_TOPICS])
+            self._throttled("Most throttled topics", "topic", by_topic[:SHOWN_TOPICS])
         elif by_tenant:
             self.say("No publish was throttled: no limit was reached.")
         else:
@@ -134,7 +143,7 @@ class ThrottleScreen(Screen):
         if moved:
             self._shares(moved)
 
-    def _throttled(self, title: str, of: str, rows: list[Throttled]) -> None:
+    def _throttled(self, title: str, of: str, rows: Sequence[Throttled]) -> None:
         table = empty_table(title)
         table.add_column(of, overflow="fold")
         is_offered = any(row.failed is not None for row in rows)

@@ -80,7 +80,7 @@ class TryScreen(Screen):
         """The closing screen of the throttle job. output: where the tables are kept, None: they are not."""
         self._took(tried)
         closing = ThrottleScreen(self._console)
-        closing.results(tried.tables, tried.courses)
+        closing.results(tried.tables, tried.tenants, tried.topics, tried.courses)
         self._kept(output)
 
     def several(self, tried: Sequence[Tried], changed: Sequence[Changed], output: str | None) -> None:

@@ -133,20 +133,29 @@ def replicators(names: pa.StringArray) -> Flags:
 
 def waiting_producers(domain: DomainState) -> int:
     """How many producers wait, each once however many of its publishes and limiters it waits for."""
-    rows = np.unique(domain.entry_producer)
-    if not len(rows):
-        return 0
-    name, connection = (
-        encoded(of.take(pa.array(rows)))[1] for of in (domain.producer_name, domain.producer_connection)
-    )
-    return len(distinct(domain.producer_topic[rows], name, connection)[0])
+    rows = np.flatnonzero(_among(len(domain.producer_topic), domain.entry_producer))
+    columns = (pa.array(domain.producer_topic), domain.producer_name, domain.producer_connection)
+    waiting = pa.table(columns, ["topic", "producer", "connection"]).take(pa.array(rows))
+    return len(waiting.group_by(waiting.column_names, use_threads=False).aggregate([]))
 
 
 def keep_waiting(domain: DomainState, known: Producers) -> None:
     """Keep the producers that still wait, numbered anew in the order in which they were known."""
-    waiting = np.unique(np.concatenate([domain.entry_producer, domain.withheld["producer"]]))
-    domain.entry_producer = np.searchsorted(waiting, domain.entry_producer)
-    domain.withheld["producer"] = np.searchsorted(waiting, domain.withheld["producer"])
+    waits = _among(len(known.topic), domain.entry_producer, domain.withheld["producer"])
+    number = np.cumsum(waits) - 1
+    domain.entry_producer, domain.withheld["producer"] = (
+        number[domain.entry_producer],
+        number[domain.withheld["producer"]],
+    )
+    waiting = np.flatnonzero(waits)
     domain.producer_topic = known.topic[waiting]
     domain.producer_name = known.name.take(waiting)
     domain.producer_connection = known.connection.take(waiting)
+
+
+def _among(count: int, *places: Ints) -> Flags:
+    """Which of so many rows are at one of these places."""
+    is_there = np.zeros(count, np.bool_)
+    for some in places:
+        is_there[some] = True
+    return is_there
