@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 EXIT_ERROR = 2
+EXIT_STOPPED = 130
+"""Of a process that Ctrl-C ended before it had anything to show."""
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -52,6 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HeadgateError as error:
         print(f"headgate: {error}", file=sys.stderr)
         return EXIT_ERROR
+    except KeyboardInterrupt:
+        print("headgate: stopped", file=sys.stderr)
+        return EXIT_STOPPED
     return status
 
 

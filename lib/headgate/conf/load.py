@@ -53,7 +53,7 @@ def load_conf(conf_dir: str | Path) -> Conf:
     directory = Path(conf_dir)
     if not directory.is_dir():
         raise ConfError(
-            [f"{directory}: got no directory; allowed: one with {', '.join(FILES)}, each optional; correct the path"]
+            [f"{directory}: got no directory; allowed: one with {', '.join(FILES)}, each optional; correct --conf-dir"]
         )
     files = {name: str(directory / name) for name in FILES}
     findings = Findings()

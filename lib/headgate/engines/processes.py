@@ -3,9 +3,10 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.forkserver import ensure_running
 from typing import Any, TypeVar
 
 from headgate.errors import HeadgateError
@@ -29,6 +30,8 @@ def outcomes(work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator
         return
     context = get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
+    with _ignored(signal.SIGINT):
+        ensure_running()
     waiting = iter(enumerate(tasks))
     workers: dict[Connection, Any] = {}
     running: dict[Connection, int] = {}
@@ -52,6 +55,16 @@ def outcomes(work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator
             worker.kill()
         for worker in workers.values():
             worker.join()
+
+
+@contextmanager
+def _ignored(number: int) -> Iterator[None]:
+    """A process that begins in the block ignores the signal from its first instruction on."""
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _some(waiting: Iterator[tuple[int, Task]], most: int) -> Iterator[tuple[int, Task]]:

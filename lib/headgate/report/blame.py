@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from headgate.throttle.names import tenant_of
 from headgate.throttle.sums import Summed, Sums
 
-_COUNTS = ("publishes", "throttled_publishes", "throttled_ns", "delayed_publishes", "failed_publishes", "delay_ns")
+_OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_publishes")
+_COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 USAGE = Sums("topic_usage", ("topic",), _COUNTS)
 MARKS = Sums("marks", ("topic", "scope", "limiter"), where=(("action", ("mark",)),))
 
@@ -17,8 +18,8 @@ class Throttled:
     """A tenant or topic.
 
     throttled_ns: of all its topics together. blame: the limiter with most of its marks, and its share of them.
-    delayed, failed: publishes that were let in later, or given up; delay_ns: how much later, summed over the delayed.
-    None in admitted traffic.
+    delayed, failed: publishes that were let in later, or given up; delay_ns: how much later, summed over the delayed;
+    admitted: publishes that were let in, at once or later. None in admitted traffic.
     """
 
     name: str
@@ -29,6 +30,12 @@ class Throttled:
     delayed: int | None = None
     failed: int | None = None
     delay_ns: int | None = None
+    admitted: int | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Publishes of offered traffic that were neither let in nor given up by the end."""
+        return 0 if self.admitted is None else self.publishes - self.admitted - (self.failed or 0)
 
 
 def throttled_by_topic(tables: Summed) -> list[Throttled]:

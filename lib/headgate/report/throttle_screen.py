@@ -147,7 +147,9 @@ class ThrottleScreen(Screen):
         table = empty_table(title)
         table.add_column(of, overflow="fold")
         is_offered = any(row.failed is not None for row in rows)
-        for name in ("publishes", "throttled", "share", *(("delayed", "failed") if is_offered else ()), "held for"):
+        waits = any(row.waiting for row in rows)
+        of_offered = (*(("delayed", "failed") if is_offered else ()), *(("still waiting",) if waits else ()))
+        for name in ("publishes", "throttled", "share", *of_offered, "held for"):
             table.add_column(name, justify="right")
         table.add_column("limiter to blame", overflow="fold")
         for row in rows:
@@ -157,6 +159,7 @@ class ThrottleScreen(Screen):
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
                 *((f"{row.delayed or 0:,}", f"{row.failed or 0:,}") if is_offered else ()),
+                *((f"{row.waiting:,}",) if waits else ()),
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )

@@ -17,6 +17,7 @@ from headgate.throttle.schemas import DISPATCH_LEVELS
 from headgate.throttle.sums import Summed
 
 SHOWN_TOPICS = 8
+SHOWN_CHANGES = 20
 NOT_SET = "not set"
 _AGAIN = ("before", "now")
 
@@ -81,7 +82,7 @@ class TryScreen(Screen):
         self._took(tried)
         closing = ThrottleScreen(self._console)
         closing.results(tried.tables, tried.tenants, tried.topics, tried.courses)
-        self._kept(output)
+        self._kept([tried], output)
 
     def several(self, tried: Sequence[Tried], changed: Sequence[Changed], output: str | None) -> None:
         """Confs side by side: what differs between them, and what each does to tenants and topics."""
@@ -102,7 +103,7 @@ class TryScreen(Screen):
         else:
             self.say("\nNo publish is throttled under any conf.")
         self._others(names, tried, only_differences=False)
-        self._kept(output)
+        self._kept(tried, output)
 
     def stopped(self, left_out: Sequence[str]) -> None:
         """What was shown is not all. left_out: confs that were not begun."""
@@ -118,10 +119,12 @@ class TryScreen(Screen):
         table = empty_table("What differs between the conf files")
         for title in ("file", "key", *names):
             table.add_column(plain(title), overflow="fold")
-        for change in changed:
+        for change in changed[:SHOWN_CHANGES]:
             values = (NOT_SET if value is None else plain(value) for value in change.values)
             table.add_row(change.file, plain(change.key), *values)
         self.table(table)
+        if len(changed) > SHOWN_CHANGES:
+            self.say(f"and {len(changed) - SHOWN_CHANGES:,} more")
 
     def again(self, before: Tried, after: Tried, changed: Sequence[Changed]) -> None:
         """What was saved, and what that changed, against the run before it."""
@@ -172,11 +175,19 @@ class TryScreen(Screen):
         if table.row_count:
             self.table(table)
 
-    def _kept(self, output: str | None) -> None:
+    def _kept(self, tried: Sequence[Tried], output: str | None) -> None:
         if output is None:
             self.say("\nThe tables were not kept: --output DIR keeps them for headgate sql, usage and the reports.")
-        else:
-            self.say(f"\nTables (Delta) are under {output}: headgate sql {output} ..., headgate usage {output}")
+            return
+        for one in tried:
+            folder = output_of(output, one.name, len(tried))
+            usage = f", headgate usage {folder} --by tenant" if one.courses else ""
+            self.say(f"\nTables (Delta) are under {folder}: headgate sql {folder} ...{usage}")
+
+
+def output_of(output: str, name: str, confs: int) -> str:
+    """The folder with the tables of a conf, of so many that were tried together."""
+    return output if confs == 1 else f"{output}/{name}"
 
 
 def _by_name(ranked: Sequence[Iterable[Throttled]]) -> ByName:
@@ -195,12 +206,12 @@ def _most_different(topics: ByName) -> ByName:
 
 
 def _is_held(row: Throttled | None) -> bool:
-    return row is not None and bool(row.throttled_publishes or row.delayed or row.failed)
+    return row is not None and bool(row.throttled_publishes or row.delayed or row.failed or row.waiting)
 
 
 def _difference(rows: Sequence[Throttled | None]) -> float:
-    """How far the confs are apart: in publishes that are throttled or fail."""
-    counts = [0 if row is None else row.throttled_publishes + (row.failed or 0) for row in rows]
+    """How far the confs are apart: in publishes that are throttled, fail, or wait to the end."""
+    counts = [0 if row is None else row.throttled_publishes + (row.failed or 0) + row.waiting for row in rows]
     return max(counts) - min(counts)
 
 
@@ -209,6 +220,8 @@ def _measures(rows: Sequence[Throttled | None]) -> Iterable[tuple[str, ...]]:
     yield "throttled", *(_of_share(row) for row in rows)
     if any(row is not None and row.failed for row in rows):
         yield "failed", *(_count(None if row is None else row.failed) for row in rows)
+    if any(row is not None and row.waiting for row in rows):
+        yield "still waiting", *(_count(None if row is None else row.waiting) for row in rows)
     if any(row is not None and row.delayed for row in rows):
         yield "delayed", *(_count(None if row is None else row.delayed) for row in rows)
         yield "mean delay", *(_delay(row) for row in rows)

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from headgate.arrow import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.batches import TEXT_FORMATS, parsed
-from headgate.rows.listing import STDIN, files_at
-from headgate.rows.raw import Raw
+from headgate.rows.listing import STDIN, files_at, is_delta
+from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
 
 ROWS_AT_ONCE = 131_072
@@ -39,10 +39,10 @@ def input_files(path: str, format_: str) -> list[File]:
     nothing is there.
     """
     if path == STDIN or format_ == "delta":
-        if path != STDIN and not (Path(path) / "_delta_log").is_dir():
+        if path != STDIN and not is_delta(path):
             raise InputError(f"--input: no Delta table is at {path}; give the folder of one, or the right --format")
         return [File(path, "stdin" if path == STDIN else path)]
-    files = list(files_at(path))
+    files = files_at(path)
     if not files:
         raise InputError(f"--input: nothing is at {path}; give a file, a folder or a pattern that exists")
     files.sort(key=lambda file: (file.stat().st_mtime_ns // 1_000_000, str(file)))
@@ -61,7 +61,7 @@ def parsed_files(
         try:
             yield from parsed(parse, format_, shape, _batches(file, format_))
         except _UNREADABLE_ERRORS as error:
-            yield Parsed(pa.table({}), _letter(file, error))
+            yield Parsed(parse(no_rows()).rows, _letter(file, error))
 
 
 def whole_files(
@@ -82,7 +82,10 @@ def whole_files(
             lost.append(_letter(file, error))
     letters = pa.concat_tables([DEAD_LETTERS.empty_table(), *lost])
     if not is_any_whole:
-        raise InputError(f"--input: {letters['source'][0]}: {letters['reason'][0]}; give files that can be read")
+        raise InputError(
+            f"--input: {letters['source'][0]}: {letters['reason'][0]}; "
+            "give files that can be read, or the right --format"
+        )
     return kept, letters
 
 

@@ -1,6 +1,8 @@
 """The files at a path. Nothing heavy is imported here: what is wrong with a path is said at once."""
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
 
@@ -12,13 +14,39 @@ FORMATS = ("json", "csv", "parquet", "delta")
 _MIB = 2**20
 
 
-def files_at(path: str) -> Iterator[Path]:
-    """The files at a path or pattern; those with hidden names are no input."""
-    for place in map(Path, [path] if Path(path).exists() else sorted(glob(path))):  # noqa: PTH207  as the user wrote it
-        if place.is_file():
-            yield place
-        else:
-            yield from (file for file in sorted(place.rglob("*")) if file.is_file() and not _is_hidden(file, place))
+@contextmanager
+def _readable(path: str) -> Iterator[None]:
+    """Raises InputError for what the block cannot look at."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or path}: cannot be read: {error.strerror}; give files and folders that can be read"
+        ) from error
+
+
+def files_at(path: str) -> list[Path]:
+    """The files at a path or pattern, by name; those with hidden names are no input.
+
+    Raises InputError where a folder cannot be listed.
+    """
+    with _readable(path):
+        places = [Path(path)] if Path(path).exists() else list(map(Path, sorted(glob(path))))  # noqa: PTH207  as written
+        return [file for place in places for file in ([place] if place.is_file() else _below(place))]
+
+
+def is_delta(path: str) -> bool:
+    """Whether a Delta table is there. Raises InputError where nobody can tell."""
+    with _readable(path):
+        return Path(path, "_delta_log").is_dir()
+
+
+def _below(folder: Path) -> list[Path]:
+    def refuse(error: OSError) -> None:
+        raise error
+
+    found = (Path(place, name) for place, _, names in os.walk(folder, onerror=refuse) for name in names)
+    return sorted(file for file in found if file.is_file() and not _is_hidden(file, folder))
 
 
 def check_size(place: str, path: str, format_: str, most_mib: Mapping[str, int], instead: str) -> None:

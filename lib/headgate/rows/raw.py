@@ -57,6 +57,11 @@ class Raw:
         return None if text is None else text[:RAW_CHARACTERS]
 
 
+def no_rows() -> Raw:
+    """An input without rows, and without columns."""
+    return typed(pa.array([], pa.struct([])), pa.array([], pa.string()), pa.array([], pa.int64()))
+
+
 def typed(rows: pa.StructArray, source: pa.Array, offset: pa.Array) -> Raw:
     """Rows of a Parquet file or a Delta table. Columns are found whatever the case of their names."""
     columns = {field.name.lower(): rows.field(number) for number, field in enumerate(rows.type)}

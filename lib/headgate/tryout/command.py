@@ -1,13 +1,13 @@
 """`headgate try`: checks what it was asked for, all of it at once; what runs the rules is imported after that."""
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from threading import Event
 
-from headgate.conf import Conf
 from headgate.errors import ConfError, HeadgateError, InputError
-from headgate.replay.folders import load_folders
 from headgate.rows.listing import STDIN
-from headgate.tryout.inputs import Source, check_new, check_patience, format_of
+from headgate.tryout.folders import Loaded, loaded
+from headgate.tryout.inputs import Source, check_new, check_patience, claimed, format_of
 from headgate.tryout.watch import Watched
 
 DEFAULT_FOLDER = "conf"
@@ -20,31 +20,29 @@ def run(options: argparse.Namespace) -> int:
     """
     folders = options.conf_dir or [DEFAULT_FOLDER]
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
-    confs, source = _checked(options, folders)
-    from headgate.tryout.session import Session, ended_by_signals  # noqa: PLC0415  numba, pyarrow: half a second
+    found, source = _checked(options, folders)
+    with claimed(options.output):
+        from headgate.tryout.session import Session, ended_by_signals  # noqa: PLC0415  numba, pyarrow: half a second
 
-    with ended_by_signals() as stop, Session(source, folders, options.output, options.traffic, stop) as session:
-        return session.run(confs) if watched is None else session.watch(confs, watched)
+        stop = Event()
+        with Session(source, folders, options.output, options.traffic, stop) as session:
+            if not isinstance(found.confs, ConfError):
+                session.load_rules(found.confs)  # compiling is broken off by Ctrl-C, a run ends with its batch
+            with ended_by_signals(stop):
+                return session.run(found) if watched is None else session.watch(found, watched)
 
 
-Confs = Mapping[str, Conf] | ConfError
-
-
-def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Confs, Source | None]:
-    """The confs by name, and where the rows come from, None: the bundled trace."""
+def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Loaded, Source | None]:
+    """The confs, and where the rows come from, None: the bundled trace."""
     mistakes: list[str] = []
-    confs: Confs = {}
-    try:
-        confs = load_folders(folders)
-    except ConfError as error:
-        confs = error
-        if not options.watch:
-            mistakes.append(str(error))
+    found = loaded(folders)
+    if isinstance(found.confs, ConfError) and not options.watch:
+        mistakes.append(str(found.confs))
     source = _or_mistake(lambda: _source(options), mistakes)
     _or_mistake(lambda: _check_output(options), mistakes)
     if mistakes:
         raise HeadgateError("\n".join(mistakes))
-    return confs, source
+    return found, source
 
 
 def _or_mistake(get: Callable[[], Source | None], mistakes: list[str]) -> Source | None:
@@ -65,6 +63,10 @@ def _source(options: argparse.Namespace) -> Source | None:
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
     format_ = options.format or format_of(options.path)
+    if options.path == STDIN and format_ not in ("json", "csv"):
+        raise InputError(
+            f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
+        )
     check_patience(options.path, format_)
     return Source(options.path, format_)
 

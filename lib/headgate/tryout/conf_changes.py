@@ -37,10 +37,11 @@ def conf_keys(folder: str) -> dict[tuple[str, str], str]:
 
 
 def conf_changes(confs: Sequence[ConfKeys]) -> list[ConfChange]:
-    """The keys that are not the same in all of them, by file and name."""
+    """The keys that are not the same in all of them; those that all of them set come first, by file and name."""
     names = sorted({name for keys in confs for name in keys})
     changes = [ConfChange(*name, tuple(keys.get(name) for keys in confs)) for name in names]
-    return [change for change in changes if len(set(change.values)) > 1]
+    differing = [change for change in changes if len(set(change.values)) > 1]
+    return sorted(differing, key=lambda change: change.values.count(None))
 
 
 def _json(text: str) -> Any:

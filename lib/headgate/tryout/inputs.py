@@ -1,10 +1,12 @@
 """The input and the output of a trial: is it there, in which format, and is it small enough for one process."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from headgate.errors import InputError
-from headgate.rows.listing import STDIN, check_size, files_at
+from headgate.rows.listing import STDIN, check_size, files_at, is_delta
 
 SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 COMPRESSED = (".gz", ".bz2", ".zst")
@@ -23,6 +25,8 @@ class Source(NamedTuple):
 def check_new(output: str) -> None:
     """Return if tables can be kept there; nothing is made yet. Raises InputError."""
     folder = Path(output)
+    if not output.strip():
+        raise InputError(f"--output: got {output!r}; allowed: a new or an empty folder")
     try:
         is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:
@@ -33,11 +37,37 @@ def check_new(output: str) -> None:
         raise InputError(f"--output: got {output}, which is there and not empty; allowed: a new or an empty folder")
 
 
+@contextmanager
+def claimed(output: str | None) -> Iterator[None]:
+    """While the block runs, no other run takes the folder `output`, which is made. Raises InputError where it cannot
+    be made or written to, or another run has it. None: nothing to do.
+    """
+    if output is None:
+        yield
+        return
+    claim = Path(output, ".running")
+    try:
+        claim.parent.mkdir(parents=True, exist_ok=True)
+        claim.touch(exist_ok=False)
+    except FileExistsError as error:
+        raise InputError(
+            f"--output: {output} is a file, or another run writes there; give a new or an empty folder"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"--output: {output} cannot be written: {error.strerror}; give a new or an empty folder"
+        ) from error
+    try:
+        yield
+    finally:
+        claim.unlink(missing_ok=True)
+
+
 def format_of(path: str) -> str:
     """The format that the names of the files say. Raises InputError where nothing is there, or they say none."""
     if path == STDIN:
         return "json"
-    if (Path(path) / "_delta_log").is_dir():
+    if is_delta(path):
         return "delta"
     endings = {_uncompressed(file).suffix for file in files_in(path)}
     formats = {SUFFIXES.get(ending.lower()) for ending in endings}
@@ -61,7 +91,7 @@ def check_patience(path: str, format_: str) -> None:
 
 def files_in(path: str) -> list[Path]:
     """The files at a path or pattern. Raises InputError without any."""
-    files = list(files_at(path))
+    files = files_at(path)
     if not files:
         got = "a folder without files" if Path(path).is_dir() else "nothing"
         raise InputError(f"PATH: {path}: got {got}; allowed: a file, a folder of files, a pattern or a Delta table")

@@ -1,5 +1,6 @@
 """Runs of conf folders over one trace: shown once, or again whenever a conf file is saved."""
 
+import shutil
 import signal
 import sys
 import tempfile
@@ -14,19 +15,18 @@ from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.errors import ConfError, HeadgateError
-from headgate.replay.folders import load_folders
 from headgate.report.screen import terminal_console
-from headgate.report.try_screen import TryScreen
+from headgate.report.try_screen import TryScreen, output_of
+from headgate.rows.listing import STDIN
 from headgate.trace.demo import DEMO_TRACE, demo_conf
 from headgate.trace.write import write_trace
 from headgate.tryout.batches import Trace
-from headgate.tryout.conf_changes import ConfKeys, conf_changes, conf_keys
+from headgate.tryout.conf_changes import conf_changes
+from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source
 from headgate.tryout.trial import Trial, run_trial
 from headgate.tryout.watch import Watched
 
-Confs = Mapping[str, Conf] | ConfError
-"""By the names of their folders, or all that is wrong with them."""
 STOPPED = 3
 """Exit status of a run that ended before its trace did."""
 
@@ -35,6 +35,7 @@ class Session:
     """One call of the command. source: None for the bundled trace, which is there while the session is open.
 
     output: a new folder to keep the tables in, None: they are not kept. traffic: of all confs, None: as they say.
+    stop: ends a run after its batch.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class Session:
                 f"try: no PATH, so the bundled trace: {made.rows:,} rows of 5 tenants on 3 brokers, 2 minutes"
             )
             source = Source(str(trace), "parquet", is_demo=True)
+        elif source.path == STDIN and len(folders) > 1:
+            source = source._replace(path=self._copied_stdin())
         self._source, self._trace = source, Trace(source)
 
     def __enter__(self) -> Self:
@@ -63,12 +66,25 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._scratch.cleanup()
 
-    def run(self, confs: Confs) -> int:
+    def _copied_stdin(self) -> str:
+        """A file with all of stdin, which is read once, for runs that read it each."""
+        path = Path(self._scratch.name) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        return str(path)
+
+    def load_rules(self, confs: Mapping[str, Conf]) -> None:
+        """Compile what the confs need, or load it from disk."""
+        with compiling_told(_on_stderr):
+            for conf in confs.values():
+                operator = conf.settings.operator
+                load_units(throttle_units(operator.kernel, shares=operator.group_limits == "shared"))
+
+    def run(self, found: Loaded) -> int:
         """Try the confs and show what came of it; the exit status. Raises ConfError for wrong ones."""
-        if isinstance(confs, ConfError):
-            raise confs
+        confs = _right(found)
         self._warn(confs)
-        self._keys = self._keys_now()
+        self._keys = found.keys
         self._trials = trials = self._tried(confs)
         if len(confs) == 1:
             self._screen.one(trials[0], self._output)
@@ -79,7 +95,7 @@ class Session:
         self._screen.stopped([name for name in confs if name not in {trial.name for trial in trials}])
         return STOPPED
 
-    def watch(self, confs: Confs, watched: Watched) -> int:
+    def watch(self, found: Loaded, watched: Watched) -> int:
         """Try the confs, and again whenever a file is saved, until Ctrl-C; 0, or STOPPED before the first was through.
 
         Mistakes are shown, and do not end it.
@@ -87,24 +103,20 @@ class Session:
         status: int | None = None
         while True:
             try:
-                status = self.run(confs) if status is None else self._again(confs)
+                status = self.run(found) if status is None else self._again(found)
             except HeadgateError as error:
                 self._screen.say(f"\n{error}")
-            except (OSError, ValueError) as error:  # a file went, or was saved again, between two looks at it
-                self._screen.say(f"\nThe conf files changed while they were read: {error}")
             if status == STOPPED or self._stop.is_set():
                 break
             self._screen.say(f"\ntry: watching the conf files of {', '.join(self._folders)}; Ctrl-C ends")
             if not watched.saved(self._stop):
                 break
-            confs = _loaded(self._folders)
+            found = loaded(self._folders)
         return STOPPED if status is None else status
 
-    def _again(self, confs: Confs) -> int:
+    def _again(self, found: Loaded) -> int:
         """Try those confs that say something else than before, and show what that changed; 0."""
-        if isinstance(confs, ConfError):
-            raise confs
-        keys = self._keys_now()
+        confs, keys = _right(found), found.keys
         changed = {
             name: conf for (name, conf), was, now in zip(confs.items(), self._keys, keys, strict=True) if was != now
         }
@@ -126,15 +138,12 @@ class Session:
     def _tried(self, confs: Mapping[str, Conf]) -> list[Trial]:
         """A trial of each conf; after a stop, of those that began before it."""
         trials: list[Trial] = []
-        with compiling_told(_on_stderr):
-            for conf in confs.values():
-                operator = conf.settings.operator
-                load_units(throttle_units(operator.kernel, shares=operator.group_limits == "shared"))
+        self.load_rules(confs)
         for name, conf in confs.items():
             if trials and self._stop.is_set():
                 break
             meant = self._meant(conf)
-            output = self._output if self._output is None or len(confs) == 1 else f"{self._output}/{name}"
+            output = None if self._output is None else output_of(self._output, name, len(confs))
             trials.append(run_trial(name, meant, self._trace.batches(meant), output, self._stop, _on_stderr))
         return trials
 
@@ -145,9 +154,6 @@ class Session:
         operator = conf.settings.operator.model_copy(update={"traffic": self._traffic})
         return replace(conf, settings=conf.settings.model_copy(update={"operator": operator}))
 
-    def _keys_now(self) -> list[ConfKeys]:
-        return [conf_keys(folder) for folder in self._folders]
-
     def _warn(self, confs: Mapping[str, Conf]) -> None:
         for name, conf in confs.items():
             for warning in conf.warnings:
@@ -155,9 +161,8 @@ class Session:
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[threading.Event]:
-    """Set by the first Ctrl-C or SIGTERM while the block runs; the second one ends the process at once."""
-    stop = threading.Event()
+def ended_by_signals(stop: threading.Event) -> Iterator[None]:
+    """`stop` is set by the first Ctrl-C or SIGTERM while the block runs; the second one ends the process at once."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in numbers}
 
@@ -169,21 +174,20 @@ def ended_by_signals() -> Iterator[threading.Event]:
     for number in numbers:
         signal.signal(number, heed)
     try:
-        yield stop
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
+def _right(found: Loaded) -> Mapping[str, Conf]:
+    if isinstance(found.confs, ConfError):
+        raise found.confs
+    return found.confs
+
+
 def _is_whole(confs: Mapping[str, Conf], trials: Sequence[Trial]) -> bool:
     return len(trials) == len(confs) and all(trial.is_whole for trial in trials)
-
-
-def _loaded(folders: Sequence[str]) -> Confs:
-    try:
-        return load_folders(folders)
-    except ConfError as error:
-        return error
 
 
 def _on_stderr(line: str) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from threading import Event
 
 from headgate.conf import Conf
@@ -91,4 +92,9 @@ class _Taken:
         if now_s >= self._due_s:
             self._due_s = now_s + PROGRESS_S
             rate = self.rows / (now_s - self.began_s)
-            self._say(f"{self._name}: {self.rows:,} rows so far, {rate:,.0f} rows/s")
+            reached = "" if batch.event_time_us is None else f" up to {_instant(batch.event_time_us)}"
+            self._say(f"{self._name}: {self.rows:,} rows{reached} so far, {rate:,.0f} rows/s")
+
+
+def _instant(time_us: int) -> str:
+    return f"{datetime.fromtimestamp(time_us / 1e6, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -15,8 +15,8 @@ class Watched:
     """The conf files of folders, as they were when `saved` returned last, or at the start."""
 
     def __init__(self, folders: Sequence[str]) -> None:
-        self._files = [Path(folder) / name for folder in folders for name in FILES]
-        self._seen = self._stamps()
+        self._folders = folders
+        self._seen = stamps_of(folders)
 
     def saved(self, stop: Event) -> bool:
         """Wait until files have changed and are not being written any more; False if `stop` was set first.
@@ -25,15 +25,17 @@ class Watched:
         """
         last = self._seen
         while not stop.wait(LOOK_S):
-            now = self._stamps()
+            now = stamps_of(self._folders)
             if now == last != self._seen:
                 self._seen = now
                 return True
             last = now
         return False
 
-    def _stamps(self) -> Stamps:
-        return {file: _stamp(file) for file in self._files}
+
+def stamps_of(folders: Sequence[str]) -> Stamps:
+    """What tells, of every conf file of the folders, that it was saved."""
+    return {file: _stamp(file) for file in (Path(folder) / name for folder in folders for name in FILES)}
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:

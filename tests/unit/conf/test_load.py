@@ -68,7 +68,7 @@ def test_a_missing_directory_is_an_error(conf_dir: Path, name: str) -> None:
     assert (
         (
             f"conf/{name}: got no directory; allowed: one with headgate.toml, broker.conf, policies.json, "
-            "resource-groups.json, each optional; correct the path"
+            "resource-groups.json, each optional; correct --conf-dir"
         ),
     ) == mistakes_of(conf_dir / name)
 

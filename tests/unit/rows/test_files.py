@@ -21,6 +21,7 @@ from headgate.errors import InputError
 from headgate.rows import files
 from headgate.rows.files import input_files, parsed_files
 from headgate.rows.kinds import INPUT
+from headgate.rows.listing import files_at, is_delta
 from headgate.rows.traffic import parse_traffic
 from unit.rows.lines import GOOD, TYPED, line
 
@@ -146,3 +147,17 @@ def test_a_delta_table_whose_files_are_not_its_rows_is_refused(tmp_path):
     log.write_text("\n".join(map(json.dumps, changed)))
     with pytest.raises(InputError, match="has deletionVectors"):
         read(tmp_path, "delta")
+
+
+def test_a_folder_that_cannot_be_listed_is_refused_and_not_passed_over(tmp_path, monkeypatch):
+    (tmp_path / "a.json").write_text(line(seq=1))
+
+    def walk(place, onerror):
+        onerror(PermissionError(13, "Permission denied", f"{place}/sub"))
+        yield place, [], ["a.json"]
+
+    monkeypatch.setattr("os.walk", walk)
+    with pytest.raises(InputError, match=rf"{tmp_path}/sub: cannot be read: Permission denied; give"):
+        files_at(str(tmp_path))
+    with pytest.raises(InputError, match="cannot be read: File name too long"):
+        is_delta("x" * 300)

@@ -10,7 +10,7 @@ from headgate.cli import main
 from headgate.errors import HeadgateError, InputError
 from headgate.tryout import inputs
 from headgate.tryout.command import run
-from headgate.tryout.inputs import check_new, check_patience, format_of
+from headgate.tryout.inputs import check_new, check_patience, claimed, format_of
 from unit.local_runs import write_conf
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "deltalake", "matplotlib", "rich", "pyspark"}
@@ -79,6 +79,32 @@ def test_a_trace_too_large_for_one_process_is_told_with_the_command_to_use(tmp_p
     trace.write_bytes(bytes(2**20 + 1))
     with pytest.raises(InputError, match=rf"spark-submit.sh jobs/throttle.py --input {trace} --format json"):
         check_patience(str(trace), "json")
+
+
+def test_a_stop_before_anything_is_there_is_no_traceback(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("headgate.tryout.command.run", interrupted)
+    assert main(["try"]) == 130
+    assert capsys.readouterr().err == "headgate: stopped\n"
+
+
+def test_an_output_belongs_to_one_run(tmp_path):
+    output = tmp_path / "new" / "deep"
+    with claimed(str(output)):
+        for taken in (output, output / ".running"):
+            with pytest.raises(InputError, match="another run writes there"), claimed(str(taken)):
+                pass
+    assert list(output.iterdir()) == []
+    with pytest.raises(InputError, match=r"--output: /proc/x cannot be written"), claimed("/proc/x"):
+        pass
+
+
+def test_what_stdin_cannot_be_and_an_output_without_a_name_are_refused():
+    with pytest.raises(HeadgateError, match=r"--format: got parquet with PATH -") as refused:
+        run(options(path="-", format="parquet", output="", conf_dir=["conf"]))
+    assert "--output: got ''" in str(refused.value)
 
 
 def test_a_refused_output_is_not_made(tmp_path):

@@ -2,14 +2,16 @@
 
 import io
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from headgate.errors import ConfError
-from headgate.replay.folders import load_folders
 from headgate.report.screen import terminal_console
+from headgate.tryout import folders
 from headgate.tryout import session as module
+from headgate.tryout.folders import loaded
 from headgate.tryout.inputs import Source
 from headgate.tryout.session import STOPPED, Session
 from unit.local_runs import SHARED, publishes, write_conf, write_trace
@@ -32,7 +34,7 @@ def shown(trace, folders, act, stop=None, output=None):
 
 
 def confs_of(*folders):
-    return load_folders([str(folder) for folder in folders])
+    return loaded([str(folder) for folder in folders])
 
 
 def test_one_conf_has_the_closing_screen_of_the_job(trace, tmp_path):
@@ -101,13 +103,14 @@ def test_a_saved_conf_is_tried_again_and_what_that_changed_is_told(trace, tmp_pa
 
 def test_watching_begins_with_mistakes_too_and_ends_without_a_run_as_stopped(trace, tmp_path):
     folder = write_conf(tmp_path / "conf", "[operator]\nslotz = 4\n")
-    with pytest.raises(ConfError) as wrong:
-        confs_of(folder)
-    lines, status = shown(trace, [folder], lambda session: session.watch(wrong.value, edits()))
+    wrong = confs_of(folder)
+    with pytest.raises(ConfError):
+        shown(trace, [folder], lambda session: session.run(wrong))
+    lines, status = shown(trace, [folder], lambda session: session.watch(wrong, edits()))
     assert status == STOPPED
     assert any("slotz" in line for line in lines)
     mend = edits(lambda: write_conf(folder))
-    lines, status = shown(trace, [folder], lambda session: session.watch(wrong.value, mend))
+    lines, status = shown(trace, [folder], lambda session: session.watch(wrong, mend))
     assert status == 0
     assert "Most throttled tenants" in lines
 
@@ -136,10 +139,66 @@ def test_a_stop_tells_of_what_was_done_until_then(tmp_path, monkeypatch):
     assert lines[-1] == "Not tried: other."
 
 
+def test_stdin_is_read_once_for_all_confs(trace, tmp_path, monkeypatch):
+    plain, shared = write_conf(tmp_path / "plain", groups={}), write_conf(tmp_path / "shared")
+    with Path(trace.path).open(encoding="utf-8") as lines:
+        monkeypatch.setattr("sys.stdin", lines)
+        shown_lines, _ = shown(
+            Source("-", "json"), [plain, shared], lambda session: session.run(confs_of(plain, shared))
+        )
+    rows = [line.split()[1] for line in shown_lines if line.startswith(("plain: ", "shared: "))]
+    assert rows == [str(len(publishes()))] * 2
+
+
+@pytest.mark.parametrize("groups", [{}, None])
+def test_files_that_cannot_be_read_are_dead_letters_and_the_others_are_tried(tmp_path, groups):
+    write_trace(tmp_path / "trace" / "a.json", publishes())
+    (tmp_path / "trace" / "b.json.gz").write_bytes(b"no gzip")
+    folder = write_conf(tmp_path / "conf", **({} if groups is None else {"groups": groups}))
+    lines, _ = shown(Source(str(tmp_path / "trace"), "json"), [folder], lambda session: session.run(confs_of(folder)))
+    (told,) = (line for line in lines if line.startswith("conf: "))
+    assert told.startswith(f"conf: {len(publishes())} rows in ")
+    assert told.endswith("1 dead letters")
+
+
+def test_publishes_that_wait_at_the_end_are_counted(trace, tmp_path):
+    offered = '[operator]\ntraffic = "offered"\n'
+    slow, free = (
+        write_conf(tmp_path / name, offered, groups={}, **{LIMIT: limit}) for name, limit in (("slow", 1), ("free", 0))
+    )
+    lines, _ = shown(trace, [slow, free], lambda session: session.run(confs_of(slow, free)))
+    waiting = [line.split()[-2:] for line in lines if "still waiting" in line]
+    assert waiting
+    assert all(int(of_slow) > 0 and of_free == "0" for of_slow, of_free in waiting)
+    lines, _ = shown(trace, [slow], lambda session: session.run(confs_of(slow)))
+    assert any("still waiting" in line for line in lines)
+
+
+def test_conf_files_that_are_saved_while_they_are_read_are_read_again(tmp_path, monkeypatch):
+    folder = write_conf(tmp_path / "conf", **{LIMIT: 40})
+    read = folders.load_folders
+
+    def read_and_save(places):
+        confs = read(places)
+        monkeypatch.setattr(folders, "load_folders", read)
+        write_conf(folder, **{LIMIT: 4000})
+        return confs
+
+    monkeypatch.setattr(folders, "load_folders", read_and_save)
+    found = confs_of(folder)
+    assert found.confs["conf"].broker.topic_publish_rate_messages_per_s == 4000
+    assert found.keys[0]["broker.conf", LIMIT] == "4000"
+
+
 def test_tables_of_several_confs_are_kept_below_the_output(trace, tmp_path):
     one, other = write_conf(tmp_path / "one"), write_conf(tmp_path / "other", SHARED + "slots = 4\n")
     output = str(tmp_path / "out")
-    shown(trace, [one, other], lambda session: session.run(confs_of(one, other)), output=output)
+    lines, _ = shown(trace, [one, other], lambda session: session.run(confs_of(one, other)), output=output)
+    assert [line for line in lines if line.startswith("Tables")] == [
+        f"Tables (Delta) are under {output}/{name}: headgate sql {output}/{name} ..., "
+        f"headgate usage {output}/{name} --by tenant"
+        for name in ("one", "other")
+    ]
     for name in ("one", "other"):
         tables = {log.parent.name for log in (tmp_path / "out" / name).glob("*/_delta_log")}
         assert {"marks", "topic_usage", "batches", "control", "rg_usage", "rg_groups", "rg_limits"} <= tables

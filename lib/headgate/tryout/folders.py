@@ -1,0 +1,38 @@
+"""Conf folders with what their files say, both from the same moment."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from headgate.conf import Conf
+from headgate.errors import ConfError
+from headgate.replay.folders import load_folders
+from headgate.tryout.conf_changes import ConfKeys, conf_keys
+from headgate.tryout.watch import stamps_of
+
+
+class Loaded(NamedTuple):
+    """confs: by the names of their folders, or all that is wrong with them. keys: of each conf, none of wrong ones."""
+
+    confs: Mapping[str, Conf] | ConfError
+    keys: Sequence[ConfKeys]
+
+
+def loaded(folders: Sequence[str]) -> Loaded:
+    """The folders as they are; files that were saved while they were read are read again."""
+    while True:
+        before = stamps_of(folders)
+        try:
+            found = _read(folders)
+        except (OSError, ValueError):
+            if stamps_of(folders) == before:
+                raise
+            continue
+        if stamps_of(folders) == before:
+            return found
+
+
+def _read(folders: Sequence[str]) -> Loaded:
+    try:
+        return Loaded(load_folders(folders), [conf_keys(folder) for folder in folders])
+    except ConfError as error:
+        return Loaded(error, [])
