@@ -9,13 +9,10 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
+from headgate.arrow import GROUP_LEAVES
 from headgate.throttle.blocks import gather
-from headgate.throttle.schemas import BATCHES, PROGRESS
-from headgate.throttle.tables import OUTPUT_TABLES
-
-OF_GROUPS = {"group_usage": GROUP_USAGE, "group_waits": GROUP_WAITS, "group_leaves": GROUP_LEAVES}
-KINDS = {**OUTPUT_TABLES, **OF_GROUPS, "progress": PROGRESS}
+from headgate.throttle.kinds import OUTPUT_TABLES
+from headgate.throttle.schemas import BATCHES
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class BatchWriter:
         self._on_batch = on_batch
 
     def write(self, rows: dict[str, pa.Table], application: str, batch_id: int) -> BatchResult:
-        """Write the rows of a batch by kind (KINDS)."""
+        """Write the rows of a batch by kind (kinds.OUTPUT_BLOCKS)."""
         for name in OUTPUT_TABLES:
             self._tables.append(name, rows[name], application, batch_id)
         result = _result(batch_id, rows)

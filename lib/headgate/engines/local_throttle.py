@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headgate.conf import Conf, conf_limits
 from headgate.core.kernels.domain_types import NONE
-from headgate.engines.batches import KINDS, BatchResult, BatchWriter
+from headgate.engines.batches import BatchResult, BatchWriter
 from headgate.engines.exchange import LocalExchange
 from headgate.engines.local import LocalEngine
 from headgate.engines.sharing import Sharing
@@ -19,6 +19,7 @@ from headgate.quota.share_courses import QuotaCourse
 from headgate.rows.traffic import Parsed
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.key_operator import ThrottleOperator
+from headgate.throttle.kinds import OUTPUT_BLOCKS
 from headgate.throttle.layout import layout_of, layout_row, routing_of, rules_of, without_layouts
 from headgate.throttle.routing import pack
 from headgate.throttle.schemas import CONTROL
@@ -61,7 +62,7 @@ class LocalThrottle:
         given = tuple(changes_in(pa.Table.from_pylist(said, CONTROL))) if self._routing.by_topic else ()
         meter = None if self.sharing is None else self.sharing.meter
         rules = rules_of(layout, meter, connection_topics=operator.connection_topics)
-        self._engine = LocalEngine(ThrottleOperator(rules, operator.kernel, given), KINDS, disorder)
+        self._engine = LocalEngine(ThrottleOperator(rules, operator.kernel, given), OUTPUT_BLOCKS, disorder)
         if self.sharing is not None:
             self.sharing.enforces = layout.whole_brokers
             self.sharing.begin(FROM_THE_START)

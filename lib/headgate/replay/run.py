@@ -223,10 +223,10 @@ class KeyRun:
                 continue
             rows = {} if of_broker is None else {"events": of_broker}
             out = self._advance(domain, rows, high_us, finish=finish)
-            self._tally.take(out.usage, out.group_usage)
+            self._tally.take(out.of("topic_usage"), out.of("group_usage"))
             if self._loop is not None:
-                self._usage.append(out.group_usage)
-                self._waits.append(out.group_waits)
+                self._usage.append(out.of("group_usage"))
+                self._waits.append(out.of("group_waits"))
 
     def _begin(self, broker: str) -> DomainState:
         """A broker's limiters, at its first traffic."""

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from headgate.engines.batches import KINDS, BatchWriter, rows_by_kind
+from headgate.engines.batches import BatchWriter, rows_by_kind
 from headgate.errors import StateError
+from headgate.throttle.kinds import OUTPUT_BLOCKS
 
 QUERY_ID = "sql.streaming.queryId"
 
@@ -22,7 +23,7 @@ class TableSink:
         self._lost = lost
 
     def __call__(self, output: DataFrame, batch_id: int) -> None:
-        rows = collected(output, KINDS)
+        rows = collected(output, OUTPUT_BLOCKS)
         rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._lost()])
         self._writer.write(rows, query_id_of(output), batch_id)
 

@@ -33,6 +33,7 @@ from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.engine import engine_of
 from headgate.throttle.key_operator import ThrottleOperator
+from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.layout import (
     Layout,
     check_layout,
@@ -46,7 +47,7 @@ from headgate.throttle.layout import (
 )
 from headgate.throttle.routing import Routing, pack_input
 from headgate.throttle.schemas import CONTROL
-from headgate.throttle.tables import OUTPUT_TABLES, PatientAppend, Tables
+from headgate.throttle.tables import PatientAppend, Tables
 
 CLOSING_BATCHES = 5
 

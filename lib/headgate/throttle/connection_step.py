@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow import table_of
 from headgate.core.connection_rules import BUFFER, CONDITIONS, COOLDOWN, THREAD_BYTES, Connection, ConnectionRules
 from headgate.core.kernels.domain_types import NONE
 from headgate.core.throttle_tracker import ThrottleType
@@ -18,11 +17,10 @@ from headgate.rows.kinds import CONNECTION
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import encoded, numbers
 from headgate.throttle.connection_objects import Connections
-from headgate.throttle.ordering import order
+from headgate.throttle.ordering import Due, order
 from headgate.throttle.schemas import DEAD_LETTERS, MARKS
 from headgate.throttle.state import DomainState
 
-_NO_BUCKETS = (None,) * 4
 OPEN, CLOSE, MARK, UNMARK = "open", "close", "mark", "unmark"
 CONNECTION_SCOPE, THREAD_SCOPE = "connection", "io_thread"
 
@@ -39,21 +37,12 @@ class Row(NamedTuple):
     command: str
 
 
-def step_connections(
-    domain: DomainState, rows: pa.Table, changes: Sequence[Change], until_ns: int
-) -> tuple[pa.Table, pa.Table]:
+def step_connections(domain: DomainState, due: Due) -> dict[str, pa.Table]:
     """Carry out what connections did and changes of their limits, in the order of time, and let time come to until_ns.
 
-    rows: those of kind connection that are due. changes: of their limits, in their order; at one instant they come
-    before rows. Nothing acts before the domain's clock. Returns MARKS in the order of time, and DEAD_LETTERS for rows
-    that cannot be: these change nothing.
+    Returns MARKS in the order of time, and DEAD_LETTERS for rows that cannot be: these change nothing.
     """
-    cooling_ns = domain.connections.kept["cooling_until_ns"]
-    is_due = bool(((cooling_ns != NONE) & (cooling_ns <= until_ns)).any())
-    if not (len(rows) or is_due or (changes and len(domain.connections.name))):
-        for change in changes:
-            domain.book.apply(change)
-        return MARKS.empty_table(), DEAD_LETTERS.empty_table()
+    rows, changes = due.rows, due.changes
     rows = rows.take(pa.array(order(rows))) if len(rows) else rows
     step = _Step(domain, encoded(rows["connection"])[0])
     done_ns = domain.clock.done_ns
@@ -69,8 +58,8 @@ def step_connections(
             letters.append({"reason": reason, "raw": _raw(rows, place), "source": None, "offset": None})
     for change, at_ns in zip(changes[taken:], ends_ns[taken:], strict=True):
         step.follow(change, at_ns)
-    step.come_to(until_ns)
-    return step.marks(), pa.Table.from_pylist(letters, DEAD_LETTERS)
+    step.come_to(due.until_ns)
+    return {"marks": step.marks(), "dead_letters": pa.Table.from_pylist(letters, DEAD_LETTERS)}
 
 
 def _rows(rows: pa.Table, done_ns: int) -> Sequence[Row]:
@@ -92,7 +81,7 @@ class _Step:
     def __init__(self, domain: DomainState, names: pa.StringArray) -> None:
         self._domain = domain
         self._seq: int | None = None
-        self._told: list[tuple[object, ...]] = []
+        self._told: list[dict[str, object]] = []
         self._connections = Connections(domain.connections, names)
         self._rules = ConnectionRules(domain.book.condition_limits, self._heard, self._connections.on_thread)
         for connection in self._connections.cooling():
@@ -138,7 +127,7 @@ class _Step:
             found.window_start_ns, found.remaining = row.at_ns, permits
         else:
             return self._on_thread(row, found)
-        self._tell(row.at_ns, row.connection, None, None, None, OPEN)
+        self._tell(row.at_ns, row.connection, OPEN)
         return self._on_thread(row, found)
 
     def _on_thread(self, row: Row, connection: Connection) -> Connection:
@@ -164,7 +153,7 @@ class _Step:
         """What its buffer held is over; what its requests hold, when the last of them has finished."""
         if closing is not None and closing.place in self._connections.closed:
             return
-        self._tell(row.at_ns, row.connection, None, None, None, CLOSE)
+        self._tell(row.at_ns, row.connection, CLOSE)
         if closing is None:
             return
         if closing.in_flight:
@@ -181,19 +170,18 @@ class _Step:
         scope, limiter = CONNECTION_SCOPE, connection.name
         if type_ is THREAD_BYTES:
             scope, limiter = THREAD_SCOPE, str(connection.thread.name)
-        self._tell(at_ns, connection.name, scope, limiter, str(type_), MARK if marks else UNMARK)
+        action = MARK if marks else UNMARK
+        self._tell(at_ns, connection.name, action, scope=scope, limiter=limiter, type=str(type_))
 
-    def _tell(  # noqa: PLR0917  the columns of a row
-        self, at_ns: int, connection: str, scope: str | None, limiter: str | None, type_: str | None, action: str
-    ) -> None:
-        broker = self._domain.broker
-        row = (at_ns, at_ns // 1000, broker, None, None, connection, scope, limiter, type_, action, self._seq)
-        self._told.append(row + _NO_BUCKETS)
+    def _tell(self, at_ns: int, connection: str, action: str, **held: str) -> None:
+        """Note a row of MARKS. held: by what, of marks and unmarks."""
+        said = {"at_ns": at_ns, "event_time": at_ns // 1000, "connection": connection, "action": action}
+        self._told.append({"broker": self._domain.broker, "seq": self._seq} | said | held)
 
     def marks(self) -> pa.Table:
         """MARKS, after which the state is as it was left."""
         self._connections.store()
-        return table_of(self._told, MARKS)
+        return pa.Table.from_pylist(self._told, MARKS)
 
 
 def _fault(row: Row, found: Connection | None, *, is_open: bool) -> str | None:

@@ -1,7 +1,8 @@
 """Which topics publish over which connections: told at the first publish of each pair, and kept from then on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ from headgate.arrow import TIMESTAMP
 from headgate.core.kernels.domain_types import Flags, Ints
 from headgate.throttle.columns import encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.schemas import MARKS
+from headgate.throttle.state_tables import StatePart
 
 if TYPE_CHECKING:
     from headgate.throttle.state import DomainState
@@ -19,11 +21,30 @@ _CONNECTIONS = 2**32
 
 
 @dataclass
-class ConnectionTopics:
+class ConnectionTopics(StatePart):
     """Pairs that have published: topic's position * 2^32 + connection's index among `connections`, sorted: small."""
+
+    TABLES: ClassVar = ("connection_names", "connection_topics")
 
     connections: pa.StringArray = field(default_factory=no_strings)
     pairs: Ints = field(default_factory=no_ints)
+
+    @property
+    def is_begun(self) -> bool:
+        """See StatePart."""
+        return len(self.pairs) > 0
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """See StatePart."""
+        yield "connection_names", pa.table({"connection": self.connections})
+        yield "connection_topics", pa.table({"pair": self.pairs})
+
+    def take(self, name: str, table: pa.Table) -> None:
+        """See StatePart."""
+        if name == "connection_names":
+            self.connections = strings(table["connection"])
+        else:
+            self.pairs = numbers(table["pair"])
 
 
 def first_publishes(domain: "DomainState", events: pa.Table, order: Ints, topic: Ints) -> pa.Table:

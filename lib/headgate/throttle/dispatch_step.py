@@ -65,6 +65,10 @@ def dispatch_step(
     The book has the attachments already; `limits` of dispatch are written into it here.
     """
     state = domain.dispatch
+    if not (len(rows) or state.is_begun or any(change.follows_publishes for change in limits)):
+        for change in limits:
+            domain.book.apply(change)
+        return None
     counted = _reattach(domain, attachments)
     rows = _counted_rows(rows, rules)
     subscriptions, of_open, of_row = _subscriptions(state, rows)

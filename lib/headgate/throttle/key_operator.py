@@ -1,7 +1,7 @@
 """What the stateful operator does with one key: its blocks and its state in, blocks for the tables out. No engine."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -20,12 +20,12 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.engine import engine_of
 from headgate.throttle.limits import Book
-from headgate.throttle.ordering import by_broker
+from headgate.throttle.ordering import Gathered, by_broker
 from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
 from headgate.throttle.slots import home_of
 from headgate.throttle.state import VERSION, Clock, DomainState, KeyState, decode_state, encode_state
-from headgate.throttle.step import Engine, Output, Rules, advance, moved
+from headgate.throttle.step import Engine, Rules, advance, moved
 
 HISTORY_US = 3_600_000_000
 """How far behind the others a broker may first appear and still meet every change at its time: an hour."""
@@ -36,9 +36,7 @@ SPARE_CHANGES = 1000
 class Block(NamedTuple):
     """Rows of one kind on their way.
 
-    In: those of `schemas.TRAFFIC`, `ticks`, `changes`, `dead_letters`. Out: `marks`, `topic_usage`,
-    `group_usage`, `group_waits`, `group_leaves`, `dispatch_decisions`, `subscribe_decisions`, `unloads`,
-    `dead_letters`, `progress`.
+    In: those of `schemas.TRAFFIC`, `ticks`, `changes`, `dead_letters`. Out: those of `kinds.OUTPUT_BLOCKS`.
     """
 
     kind: str
@@ -149,14 +147,14 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     _take_changes(state, [*(change for change in given[state.taken :] if change.concerns(key)), *arrival.changes])
     state.taken = max(state.taken, len(given))
     out = list(arrival.dead_letters)
-    outputs: list[Output] = []
+    told = Gathered()
     progress = []
     for broker in sorted(state.heard.keys() | arrival.brokers):
         rows = arrival.of(broker)
         count = sum(map(len, rows.values()))
         high_us = max(*map(_highest_us, rows.values()), arrival.high_us.get(broker, NONE), arrival.everywhere_us)
         if arrival.finish_us != NONE:
-            outputs += _finish(state, broker, arrival.finish_us, rules, engine)
+            told.add(_finish(state, broker, arrival.finish_us, rules, engine))
         if broker not in state.domains and not count:
             state.clocks[broker] = clock = moved(state.clocks.get(broker, Clock()), high_us, rules)
             if high_us != NONE and rules.slots and key == home_of(broker, rules.slots):
@@ -167,40 +165,25 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
             progress.append(_progress(key, domain, 0, 0))
             continue
         output = advance(domain, rows, high_us, rules, engine)
-        outputs.append(output)
+        told.add(output.rows)
         progress.append(_progress(key, domain, count, output.late))
     if arrival.changes:
         _forget(state, arrival, rules)
-    tables = {
-        "marks": [output.marks for output in outputs],
-        "topic_usage": [output.usage for output in outputs],
-        "group_usage": [output.group_usage for output in outputs],
-        "group_waits": [output.group_waits for output in outputs],
-        "group_leaves": [output.group_leaves for output in outputs],
-        "dispatch_decisions": [output.dispatch_decisions for output in outputs],
-        "subscribe_decisions": [output.subscribe_decisions for output in outputs],
-        "unloads": [output.unloads for output in outputs],
-        "dead_letters": [output.dead_letters for output in outputs],
-        "progress": [pa.Table.from_pylist(progress, PROGRESS)] if progress else [],
-    }
-    for kind, parts in tables.items():
-        table = pa.concat_tables(parts) if parts else None
-        if table:
-            out.append(Block(kind, len(table), encode(_without_nulls(table))))
-    return out
+    told.add({"progress": pa.Table.from_pylist(progress, PROGRESS)})
+    return out + [Block(name, len(rows), encode(_without_nulls(rows))) for name, rows in told.tables().items()]
 
 
 def _highest_us(rows: pa.Table) -> int:
     return pc.max(rows["event_time_us"]).as_py()  # type: ignore[no-any-return]
 
 
-def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: Engine) -> list[Output]:
+def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: Engine) -> Mapping[str, pa.Table]:
     """Close what is open on a broker; one that has nothing here only learns of the time."""
     domain = state.domains.get(broker)
     if domain is None:
         state.clocks[broker] = moved(state.clocks.get(broker, Clock()), finish_us, rules, finish=True)
-        return []
-    return [advance(domain, {}, finish_us, rules, engine, finish=True)]
+        return {}
+    return advance(domain, {}, finish_us, rules, engine, finish=True).rows
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:

@@ -1,16 +1,46 @@
 """Rows and operations in the order in which they act (design 3). No engine: Arrow and numpy."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.domain_types import Ints
+from headgate.throttle.changes import Change
 from headgate.throttle.columns import numbers
 
 _OF_PLACE = ("event_time_us", "seq", "broker")
+
+
+class Due(NamedTuple):
+    """What of a kind of rows acts in a step.
+
+    rows: in any order. changes: of its limits, in their order; at one instant they come before rows. Nothing acts
+    before the domain's clock, and time comes to until_ns.
+    """
+
+    rows: pa.Table
+    changes: Sequence[Change]
+    until_ns: int
+
+
+class Gathered:
+    """Rows for tables, by table, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[pa.Table]] = defaultdict(list)
+
+    def add(self, rows: Mapping[str, pa.Table]) -> None:
+        for name, of_table in rows.items():
+            if len(of_table):
+                self._parts[name].append(of_table)
+
+    def tables(self) -> dict[str, pa.Table]:
+        """One table each; those without rows are left out."""
+        return {name: parts[0] if len(parts) == 1 else pa.concat_tables(parts) for name, parts in self._parts.items()}
 
 
 def by_broker(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:

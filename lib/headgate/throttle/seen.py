@@ -1,9 +1,13 @@
 """What counts the topics of a group once an epoch."""
 
 from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
 
 from headgate.core.kernels.domain_types import NONE, Ints
-from headgate.throttle.columns import no_ints
+from headgate.throttle.columns import no_ints, numbers
+from headgate.throttle.state_tables import number, with_numbers
 
 
 @dataclass
@@ -16,3 +20,13 @@ class Seen:
     epoch: int = NONE
     topic: Ints = field(default_factory=no_ints)
     group: Ints = field(default_factory=no_ints)
+
+    @property
+    def table(self) -> pa.Table:
+        """As it is stored."""
+        return with_numbers({"topic": self.topic, "group": self.group}, epoch=self.epoch)
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Self:
+        """The inverse of `table`."""
+        return cls(number(table, "epoch"), numbers(table["topic"]), numbers(table["group"]))

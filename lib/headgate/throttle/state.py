@@ -5,7 +5,7 @@ not written.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +17,13 @@ from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
-from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
+from headgate.throttle.connection_state import ConnectionState
 from headgate.throttle.connection_topics import ConnectionTopics
-from headgate.throttle.dispatch_state import LEVEL_FIELDS, RATES, READ_FIELDS, Averages, DispatchState
+from headgate.throttle.dispatch_state import DispatchState
 from headgate.throttle.limits import Book
-from headgate.throttle.schemas import DISPATCH_COUNTS
 from headgate.throttle.seen import Seen
-from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
+from headgate.throttle.subscribe_state import SubscribeState
 from headgate.throttle.unload_state import UnloadState
 
 VERSION = 6
@@ -32,8 +32,6 @@ LIMITER_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(
     ("next_drain_ns", "born", "group", "cause", "held_ns"), 1
 )
 """Columns stored for each limiter, and how many dimensions they have. Queues are apart."""
-STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
-"""Columns stored with fewer bits than they have in memory."""
 WITHHELD_FIELDS = ("producer", "at_ns", "topic", "messages", "bytes", "seq")
 COUNT_FIELDS = tuple(f"count_{column}" for column in range(USAGE_COLUMNS))
 KEYS_OF_USAGE = ("topic", "second", "since_ns")
@@ -83,11 +81,20 @@ class DomainState:
     @property
     def is_open(self) -> bool:
         """Whether time alone would bring output."""
-        return (
-            self.dispatch.is_open
-            or self.connections.is_open
-            or bool(len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held)
+        return any(getattr(self, name).is_open for name in PARTS) or bool(
+            len(self.entry_limiter) or len(self.withheld["at_ns"]) or len(self.usage["topic"]) or self.held
         )
+
+
+PARTS: dict[str, type[StatePart]] = {
+    "dispatch": DispatchState,
+    "subscribes": SubscribeState,
+    "unloads": UnloadState,
+    "connections": ConnectionState,
+    "connection_topics": ConnectionTopics,
+}
+"""Fields of a domain that say themselves how they are stored."""
+_PART_OF = {table: name for name, part in PARTS.items() for table in part.TABLES}
 
 
 @dataclass
@@ -111,102 +118,30 @@ class KeyState:
         return self.clocks | {broker: domain.clock for broker, domain in self.domains.items()}
 
 
-def _table(kind: str, broker: str, columns: dict[str, object], **numbers: int) -> pa.Table:
-    metadata = {"kind": kind, "broker": broker} | {name: str(value) for name, value in numbers.items()}
-    return pa.table(columns).replace_schema_metadata(metadata)
-
-
-def _domain_tables(domain: DomainState) -> Iterator[pa.Table]:
-    columns = {"key": domain.keys} | _columns(domain.limiters, LIMITER_FIELDS)
-    yield _table("limiters", domain.broker, columns, **domain.clock._asdict())
-    parts = {
-        "entries": {"limiter": domain.entry_limiter, "producer": domain.entry_producer},
-        "producers": {
-            "topic": domain.producer_topic,
-            "producer": domain.producer_name,
-            "connection": domain.producer_connection,
-        },
-        "withheld": domain.withheld,
-        "usage": {name: column for name, column in domain.usage.items() if name in KEYS_OF_USAGE or column.any()},
+def _domain_tables(domain: DomainState) -> Iterator[tuple[str, pa.Table]]:
+    columns = {"key": domain.keys} | by_dimension(domain.limiters, LIMITER_FIELDS)
+    yield "limiters", with_numbers(columns, **domain.clock._asdict())
+    producers = {
+        "topic": domain.producer_topic,
+        "producer": domain.producer_name,
+        "connection": domain.producer_connection,
     }
-    for kind, part in parts.items():
-        if len(next(iter(part.values()))):
-            yield _table(kind, domain.broker, part)
-    yield from _dispatch_tables(domain.broker, domain.dispatch)
-    for kind, seen in (("seen", domain.seen), ("dispatch_seen", domain.dispatch.seen)):
-        if len(seen.topic):
-            yield _table(kind, domain.broker, {"topic": seen.topic, "group": seen.group}, epoch=seen.epoch)
-    yield from _subscribe_tables(domain.broker, domain.subscribes)
-    if domain.unloads.is_begun:
-        yield _table("unloads", domain.broker, {name: [value] for name, value in asdict(domain.unloads).items()})
-    yield from _connection_tables(domain.broker, domain.connections)
-    if len(domain.connection_topics.pairs):
-        yield _table("connection_names", domain.broker, {"connection": domain.connection_topics.connections})
-        yield _table("connection_topics", domain.broker, {"pair": domain.connection_topics.pairs})
-    for kind, held in domain.held.items():
-        yield held.replace_schema_metadata({"kind": "held", "broker": domain.broker, "of": kind})
-    for kind, changes in (("pending", domain.pending), ("book", domain.book.changes())):
+    usage = {name: column for name, column in domain.usage.items() if name in KEYS_OF_USAGE or column.any()}
+    yield from not_empty(
+        entries={"limiter": domain.entry_limiter, "producer": domain.entry_producer},
+        producers=producers,
+        withheld=domain.withheld,
+        usage=usage,
+    )
+    if len(domain.seen.topic):
+        yield "seen", domain.seen.table
+    for name, changes in (("pending", domain.pending), ("book", domain.book.changes())):
         if changes:
-            yield changes_table(changes).replace_schema_metadata({"kind": kind, "broker": domain.broker})
-
-
-def _subscribe_tables(broker: str, state: SubscribeState) -> Iterator[pa.Table]:
-    if len(state.topic):
-        names = {"topic": state.topic, "client": state.client, "consumer": state.consumer}
-        yield _table("subscribes", broker, {**names, "consumer_id": state.consumer_id, **state.buckets})
-
-
-def _connection_tables(broker: str, state: ConnectionState) -> Iterator[pa.Table]:
-    if len(state.name):
-        yield _table("connections", broker, {"connection": state.name, **state.kept})
-    if len(state.threads["thread"]):
-        yield _table("io_threads", broker, {**state.threads})
-
-
-def _dispatch_tables(broker: str, state: DispatchState) -> Iterator[pa.Table]:
-    parts: dict[str, dict[str, object]] = {
-        "dispatch_topics": {"topic": state.topics, "level": state.level_of.astype(STORED_AS["level"])},
-        "dispatch_levels": {"key": state.keys} | _columns(state.levels, LEVEL_FIELDS),
-        "dispatch_subscriptions": {
-            "topic": state.subscription_topic,
-            "subscription": state.subscription_name,
-            "due_ns": state.subscription_due_ns,
-            "held_by": state.subscription_held_by,
-        },
-        "dispatch_reads": {name: state.reads[name] for name in READ_FIELDS},
-        "dispatch_open": {"second": state.open_second, "topic": state.open_topic, "subscription": state.open_name}
-        | dict(zip(DISPATCH_COUNTS, state.open_counts.T, strict=True)),
-    }
-    for kind, part in parts.items():
-        table = _table(kind, broker, part)
-        if len(table):
-            yield table
-    published = state.published
-    if published.since_ns != NONE:
-        columns = {"topic": published.topic} | _columns({name: getattr(published, name) for name in RATES}, RATES)
-        numbers = {"since_ns": published.since_ns, "interval": published.interval}
-        yield _table("publish_averages", broker, columns, **numbers)
-
-
-def _columns(values: dict[str, Ints], fields: dict[str, int]) -> dict[str, object]:
-    """Columns of limiters, those of two dimensions as two."""
-    columns: dict[str, object] = {}
-    for name, dimensions in fields.items():
-        if dimensions == 1:
-            columns[name] = values[name].astype(STORED_AS.get(name, np.int64), copy=False)
-        else:
-            columns |= {f"messages_{name}": values[name][:, 0], f"bytes_{name}": values[name][:, 1]}
-    return columns
-
-
-def _of_columns(table: pa.Table, fields: dict[str, int]) -> dict[str, Ints]:
-    """The inverse of `_columns`."""
-    return {
-        name: numbers(table[name])
-        if dimensions == 1
-        else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])], axis=1)
-        for name, dimensions in fields.items()
-    }
+            yield name, changes_table(changes)
+    for name in PARTS:
+        part: StatePart = getattr(domain, name)
+        if part.is_begun:
+            yield from part.tables()
 
 
 def encode_state(state: KeyState) -> bytes:
@@ -218,7 +153,11 @@ def encode_state(state: KeyState) -> bytes:
         columns = {"broker": list(state.clocks)} | dict(zip(Clock._fields, clocks, strict=True))
         tables.append(pa.table(columns).replace_schema_metadata({"kind": "clocks"}))
     for domain in state.domains.values():
-        tables += _domain_tables(domain)
+        named = ((table, {"kind": kind}) for kind, table in _domain_tables(domain))
+        held = ((table, {"kind": "held", "of": kind}) for kind, table in domain.held.items())
+        for table, kind in (*named, *held):
+            metadata = {"broker": domain.broker} | kind | (table.schema.metadata or {})
+            tables.append(table.replace_schema_metadata(metadata))
     return encode_all(tables)
 
 
@@ -253,7 +192,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
     match metadata["kind"]:
         case "limiters":
             domain.clock = Clock(*(int(metadata[name]) for name in Clock._fields))
-            domain.keys, domain.limiters = strings(table["key"]), _of_columns(table, LIMITER_FIELDS)
+            domain.keys, domain.limiters = strings(table["key"]), of_dimensions(table, LIMITER_FIELDS)
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])
         case "producers":
@@ -267,57 +206,14 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
                 name: numbers(table[name]) if name in table.schema.names else zeros for name in USAGE_FIELDS
             }
         case "seen":
-            domain.seen = _seen(table, metadata)
+            domain.seen = Seen.of(table)
         case "held":
             domain.held[metadata["of"]] = table.replace_schema_metadata(None)
         case "pending":
             domain.pending = changes_of(table)
         case "book":
             domain.book = Book.from_changes(changes_of(table))
-        case "subscribes":
-            kept = domain.subscribes
-            kept.topic, kept.client, kept.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
-            kept.consumer_id = numbers(table["consumer_id"])
-            kept.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
-        case "unloads":
-            domain.unloads = UnloadState(**table.to_pylist()[0])
-        case "connections":
-            domain.connections.name = strings(table["connection"])
-            domain.connections.kept = {name: numbers(table[name]) for name in CONNECTION_FIELDS}
-        case "io_threads":
-            domain.connections.threads = {name: numbers(table[name]) for name in THREAD_FIELDS}
-        case "connection_names":
-            domain.connection_topics.connections = strings(table["connection"])
-        case "connection_topics":
-            domain.connection_topics.pairs = numbers(table["pair"])
+        case kind if kind in _PART_OF:
+            getattr(domain, _PART_OF[kind]).take(kind, table)
         case kind:
-            _take_dispatch_table(domain.dispatch, kind, table, metadata)
-
-
-def _take_dispatch_table(state: DispatchState, kind: str, table: pa.Table, metadata: dict[str, str]) -> None:
-    match kind:
-        case "dispatch_topics":
-            state.topics, state.level_of = strings(table["topic"]), numbers(table["level"])
-        case "dispatch_levels":
-            state.keys, state.levels = strings(table["key"]), _of_columns(table, LEVEL_FIELDS)
-        case "dispatch_subscriptions":
-            state.subscription_topic, state.subscription_name = strings(table["topic"]), strings(table["subscription"])
-            state.subscription_due_ns = numbers(table["due_ns"])
-            state.subscription_held_by = numbers(table["held_by"])
-        case "dispatch_reads":
-            state.reads = {name: numbers(table[name]) for name in READ_FIELDS}
-        case "dispatch_open":
-            state.open_second = numbers(table["second"])
-            state.open_topic, state.open_name = strings(table["topic"]), strings(table["subscription"])
-            state.open_counts = np.stack([numbers(table[name]) for name in DISPATCH_COUNTS], axis=1)
-        case "publish_averages":
-            since_ns, interval = int(metadata["since_ns"]), int(metadata["interval"])
-            state.published = Averages(since_ns, interval, numbers(table["topic"]), **_of_columns(table, RATES))
-        case "dispatch_seen":
-            state.seen = _seen(table, metadata)
-        case _:
             raise StateError(f"the checkpoint's state holds a table {kind!r} that this headgate does not know")
-
-
-def _seen(table: pa.Table, metadata: dict[str, str]) -> Seen:
-    return Seen(int(metadata["epoch"]), numbers(table["topic"]), numbers(table["group"]))

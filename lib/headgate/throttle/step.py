@@ -8,36 +8,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
+from headgate.rows.kinds import DISPATCH as DISPATCHES
+from headgate.rows.kinds import PUBLISH as PUBLISHES
 from headgate.throttle.changes import (
     ATTACHMENT,
-    CONNECTION_LIMIT,
     LIMIT,
-    OF_BROKERS,
     OF_DISPATCH,
-    SUBSCRIBE_LIMIT,
-    UNLOAD_LIMIT,
     Change,
     in_order,
 )
 from headgate.throttle.columns import numbers
-from headgate.throttle.connection_step import in_time, step_connections
+from headgate.throttle.connection_step import in_time
 from headgate.throttle.connection_topics import first_publishes
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_decisions import dispatch_decisions
 from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
+from headgate.throttle.kinds import APART, KINDS, OUTPUT_BLOCKS
 from headgate.throttle.objects import columns
-from headgate.throttle.ordering import due, late, merged, order
+from headgate.throttle.ordering import Due, Gathered, due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
-from headgate.throttle.schemas import DISPATCH_DECISIONS, TRAFFIC
 from headgate.throttle.state import Clock, DomainState
-from headgate.throttle.subscribe_step import decide_subscribes
-from headgate.throttle.unload_step import run_unloads
 
-_NO_ROWS = {kind: schema.empty_table() for kind, schema in TRAFFIC.items()}
+_NO_ROWS = {kind.rows.block: kind.rows.schema.empty_table() for kind in KINDS}
 
 
 @dataclass(frozen=True)
@@ -159,18 +154,16 @@ class Engine(Protocol):
 
 
 class Output(NamedTuple):
-    """Rows for the tables; late: how many events came behind the domain's clock, and acted at it."""
+    """Rows by table (kinds.OUTPUT_BLOCKS), tables without rows left out; late: how many rows came behind the domain's
+    clock, and acted at it.
+    """
 
-    marks: pa.Table
-    usage: pa.Table
-    group_usage: pa.Table
-    group_waits: pa.Table
-    group_leaves: pa.Table
-    dispatch_decisions: pa.Table
-    subscribe_decisions: pa.Table
-    unloads: pa.Table
-    dead_letters: pa.Table
+    rows: Mapping[str, pa.Table]
     late: int
+
+    def of(self, table: str) -> pa.Table:
+        """The rows of one table."""
+        return self.rows[table] if table in self.rows else OUTPUT_BLOCKS[table].empty_table()
 
 
 def moved(clock: Clock, high_us: int, rules: Rules, *, finish: bool = False) -> Clock:
@@ -204,27 +197,30 @@ def advance(
     clock = moved(domain.clock, high_us, rules, finish=finish)
     bound_us = _bound_us(clock.high_us, rules, finish=finish)
     rows = _due_rows(domain, arrived, bound_us)
-    events, dispatches = rows["events"], rows["dispatches"]
+    events, dispatches = rows[PUBLISHES.block], rows[DISPATCHES.block]
     behind = sum(late(of_kind, domain.clock.done_ns) for of_kind in rows.values() if len(of_kind))
     changes = _due_changes(domain, clock.done_ns // 1000)
-    of_subscribes = [change for change in changes if change.kind == SUBSCRIBE_LIMIT]
-    decisions = decide_subscribes(domain, rows["subscribes"], of_subscribes)
-    unloads = run_unloads(domain, rows["unloads"], [change for change in changes if change.kind == UNLOAD_LIMIT])
-    of_connections = [change for change in changes if change.kind == CONNECTION_LIMIT]
-    held, letters = step_connections(domain, rows["connections"], of_connections, clock.done_ns)
-    changes = [change for change in changes if change.kind not in {SUBSCRIBE_LIMIT, *OF_BROKERS}]
+    told = Gathered()
+    for kind in APART:
+        of_kind = [change for change in changes if change.kind in kind.limits]
+        told.add(kind.step(domain, Due(rows[kind.rows.block], of_kind, clock.done_ns)))
+        changes = [change for change in changes if change.kind not in kind.limits]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
-    outputs, departures = [], Departures()
+    by_engine, departures = Gathered(), Departures()
     for part in parts:
         if rules.slot_ms:
             departures.watch(domain, part.attachments)
-        outputs.append(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
+        by_engine.add(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
     domain.clock = clock
-    marks, usage, used, waited, dispatched = (pa.concat_tables(tables) for tables in zip(*outputs, strict=True))
-    marks = in_time(marks, held)
-    rows_of_groups = (usage, used, waited, departures.rows(domain))
-    return Output(marks, *rows_of_groups, dispatched, decisions, unloads, letters, behind)
+    by_engine.add({"group_leaves": departures.rows(domain)})
+    return Output(_in_time(by_engine.tables(), told.tables()), behind)
+
+
+def _in_time(some: dict[str, pa.Table], others: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """The rows of both; those of a table that both have are in the order of time in each."""
+    shared = {name: in_time(rows, others[name]) for name, rows in some.items() if name in others}
+    return some | others | shared
 
 
 def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: int) -> dict[str, pa.Table]:
@@ -279,8 +275,8 @@ def _parts(
     return parts[1:] if is_idle else parts
 
 
-def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> tuple[pa.Table, ...]:
-    """What one part brings: marks, usage, usage of groups, their waits, what became of dispatches."""
+def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> dict[str, pa.Table]:
+    """What one part brings, by table."""
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
@@ -293,17 +289,16 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     exempt = replicators(known.name)
     result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
-    used, waited, decided = _dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish)
+    told = Gathered()
     marks = marks_table(domain, result, known.name, known.connection)
-    tables = (
-        marks if attached is None else in_time(attached, marks),
-        usage_table(domain, result, offered=rules.offered),
-        pa.concat_tables([group_usage(domain, operations, exempt, result, rules), used]),
-        pa.concat_tables([group_waits(domain, result, part.until_ns, rules), waited]),
-        decided,
-    )
+    told.add({"marks": marks if attached is None else in_time(attached, marks)})
+    told.add({"topic_usage": usage_table(domain, result, offered=rules.offered)})
+    told.add({"group_usage": group_usage(domain, operations, exempt, result, rules)})
+    told.add({"group_waits": group_waits(domain, result, part.until_ns, rules)})
+    if dispatch is not None and result.dispatch is not None:
+        told.add(_dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish))
     keep_waiting(domain, known)
-    return tables
+    return told.tables()
 
 
 def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchStep | None:
@@ -312,23 +307,17 @@ def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchSte
 
 
 def _dispatched(
-    domain: DomainState,
-    step: DispatchStep | None,
-    result: DispatchResult | None,
-    until_ns: int,
-    rules: Rules,
-    *,
-    finish: bool,
-) -> tuple[pa.Table, pa.Table, pa.Table]:
+    domain: DomainState, step: DispatchStep, result: DispatchResult, until_ns: int, rules: Rules, *, finish: bool
+) -> dict[str, pa.Table]:
     """Usage and waits of groups by dispatches, and what became of those; who still waits is kept."""
-    if step is None or result is None:
-        return GROUP_USAGE.empty_table(), GROUP_WAITS.empty_table(), DISPATCH_DECISIONS.empty_table()
     state = domain.dispatch
-    used = dispatch_usage(domain, step, result.starts, rules)
-    waited = dispatch_waits(domain, result.waits, until_ns, rules)
-    decided = dispatch_decisions(domain.broker, state, step, result, until_ns, finish=finish)
+    told = {
+        "group_usage": dispatch_usage(domain, step, result.starts, rules),
+        "group_waits": dispatch_waits(domain, result.waits, until_ns, rules),
+        "dispatch_decisions": dispatch_decisions(domain.broker, state, step, result, until_ns, finish=finish),
+    }
     keep_subscriptions(state, step, result.line)
-    return used, waited, decided
+    return told
 
 
 def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:

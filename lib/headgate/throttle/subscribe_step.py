@@ -16,7 +16,7 @@ from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.changes import OFF, Change, Rates
 from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.limits import Book
-from headgate.throttle.ordering import order
+from headgate.throttle.ordering import Due, order
 from headgate.throttle.schemas import SUBSCRIBE_DECISIONS
 from headgate.throttle.state import DomainState
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
@@ -26,16 +26,13 @@ UNLIMITED = -1
 """What is left to a consumer that nothing limits."""
 
 
-def decide_subscribes(domain: DomainState, rows: pa.Table, changes: Sequence[Change]) -> pa.Table:
-    """Carry out attempts and changes of their limits, in the order of time; what was decided (SUBSCRIBE_DECISIONS).
-
-    rows: subscribes that are due. changes: of limits of subscribes, in their order; at one instant they come before
-    attempts. Nothing acts before the domain's clock.
-    """
+def decide_subscribes(domain: DomainState, due: Due) -> dict[str, pa.Table]:
+    """Carry out attempts and changes of their limits, in the order of time; what was decided (SUBSCRIBE_DECISIONS)."""
+    rows, changes = due.rows, due.changes
     index = _topics(domain.subscribes, rows, changes)
     if not len(rows):
         _follow(domain, index, changes)
-        return SUBSCRIBE_DECISIONS.empty_table()
+        return {}
     done_ns = domain.clock.done_ns
     rows = rows.take(pa.array(order(rows)))
     at_ns = np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns)
@@ -48,7 +45,7 @@ def decide_subscribes(domain: DomainState, rows: pa.Table, changes: Sequence[Cha
             decided.append(_attempts(domain, rows.slice(start, end - start), at_ns[start:end]))
             start, followed = end, number
     _follow(domain, index, changes[followed:])
-    return pa.concat_tables(decided)
+    return {"subscribe_decisions": pa.concat_tables(decided)}
 
 
 def _topics(state: SubscribeState, rows: pa.Table, changes: Sequence[Change]) -> TopicIndex:

@@ -10,29 +10,10 @@ from deltalake.exceptions import DeltaError
 
 from headgate.delta_query import CHECKPOINTS, Followed, query
 from headgate.errors import TableError
-from headgate.throttle.schemas import (
-    BATCHES,
-    CONNECTION_TOPICS,
-    CONNECTIONS,
-    CONTROL,
-    DEAD_LETTERS,
-    DISPATCH_DECISIONS,
-    MARKS,
-    SUBSCRIBE_DECISIONS,
-    TOPIC_USAGE,
-    UNLOAD_OUTCOMES,
-)
+from headgate.throttle.kinds import OUTPUT_TABLES
+from headgate.throttle.schemas import BATCHES, CONNECTION_TOPICS, CONNECTIONS, CONTROL
 from headgate.throttle.sums import Sums
 
-OUTPUT_TABLES: dict[str, pa.Schema] = {
-    "marks": MARKS,
-    "topic_usage": TOPIC_USAGE,
-    "dispatch_decisions": DISPATCH_DECISIONS,
-    "subscribe_decisions": SUBSCRIBE_DECISIONS,
-    "unloads": UNLOAD_OUTCOMES,
-    "dead_letters": DEAD_LETTERS,
-}
-"""Tables of what comes out of the throttle job's operator."""
 SCHEMAS: dict[str, pa.Schema] = {**OUTPUT_TABLES, "batches": BATCHES, "control": CONTROL}
 """Tables of the throttle job."""
 OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_topics": CONNECTION_TOPICS}

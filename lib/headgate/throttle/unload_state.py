@@ -1,17 +1,24 @@
 """What a domain keeps of unloads: where its broker's limiter stands."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import pyarrow as pa
 
 from headgate.core.kernels.domain_types import NONE
+from headgate.throttle.state_tables import StatePart
 
 
 @dataclass
-class UnloadState:
+class UnloadState(StatePart):
     """The limiter of a broker's unloads, from the first one on (rate-limiters 9). Its limits are in the book.
 
     busy_until_ns: the running unload, or the last, ends. next_free_ns: the next permit is due. credit: billionths of a
     permit. NONE: there was no unload yet.
     """
+
+    TABLES: ClassVar = ("unloads",)
 
     busy_until_ns: int = NONE
     next_free_ns: int = NONE
@@ -19,4 +26,14 @@ class UnloadState:
 
     @property
     def is_begun(self) -> bool:
+        """See StatePart."""
         return self.busy_until_ns != NONE
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """See StatePart."""
+        if self.is_begun:
+            yield "unloads", pa.table({name: [value] for name, value in asdict(self).items()})
+
+    def take(self, _name: str, table: pa.Table) -> None:
+        """See StatePart."""
+        self.busy_until_ns, self.next_free_ns, self.credit = (table[name][0].as_py() for name in asdict(self))

@@ -13,10 +13,9 @@ import pyarrow as pa
 from headgate.arrow import TIMESTAMP
 from headgate.core.numbers import MAX, MILLISECOND_NS
 from headgate.core.unload_limiter import UnloadLimiter
-from headgate.throttle.changes import Change
 from headgate.throttle.columns import numbers, strings
 from headgate.throttle.limits import Book
-from headgate.throttle.ordering import order
+from headgate.throttle.ordering import Due, order
 from headgate.throttle.schemas import UNLOAD_OUTCOMES
 from headgate.throttle.state import DomainState
 from headgate.throttle.unload_state import UnloadState
@@ -32,17 +31,14 @@ class Run(NamedTuple):
     timeout_ms: int
 
 
-def run_unloads(domain: DomainState, rows: pa.Table, changes: Sequence[Change]) -> pa.Table:
+def run_unloads(domain: DomainState, due: Due) -> dict[str, pa.Table]:
     """Carry out unloads and changes of their limits, in the order of time; when each runs (UNLOAD_OUTCOMES).
 
     A row is decided as it comes, also where it starts later: no later change moves it, and nothing is left open.
-    rows: unloads that are due. changes: of limits of unloads, in their order; at one instant they come before unloads.
-    Nothing acts before the domain's clock. A broker's first unload finds no credit.
+    A broker's first unload finds no credit.
     """
-    if not len(rows) and not changes:
-        return UNLOAD_OUTCOMES.empty_table()
-    book, done_ns = domain.book, domain.clock.done_ns
-    rows = rows.take(pa.array(order(rows)))
+    book, done_ns, changes = domain.book, domain.clock.done_ns, due.changes
+    rows = due.rows.take(pa.array(order(due.rows)))
     at_ns = np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns)
     asked = list(zip(at_ns.tolist(), rows["duration_ms"].to_pylist(), strict=True))
     changed_ns = [change.effective_us * 1000 for change in changes]
@@ -59,7 +55,7 @@ def run_unloads(domain: DomainState, rows: pa.Table, changes: Sequence[Change]) 
                 limiter.update(*book.unload, changed_ns[number])
     if limiter is not None:
         domain.unloads = UnloadState(*(getattr(limiter, field.name) for field in fields(UnloadState)))
-    return _outcomes(rows, domain.broker, runs)
+    return {"unloads": _outcomes(rows, domain.broker, runs)}
 
 
 def _limiter(book: Book, created_ns: int) -> UnloadLimiter:
@@ -79,7 +75,7 @@ def _kept(domain: DomainState) -> UnloadLimiter | None:
 
 def _outcomes(rows: pa.Table, broker: str, runs: Sequence[Run]) -> pa.Table:
     asked_ns = numbers(rows["event_time_us"]) * 1000
-    start_ns, end_ns = (np.array([run[place] for run in runs], np.int64) for place in (0, 1))
+    start_ns, end_ns = (np.array([getattr(run, name) for run in runs], np.int64) for name in ("start_ns", "end_ns"))
     columns = {
         "event_time": strings(rows["event_time_us"]).cast(TIMESTAMP),
         "broker": pa.repeat(broker, len(rows)),

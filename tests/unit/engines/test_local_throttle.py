@@ -8,8 +8,8 @@ from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables, SummedTables
 from headgate.report.sql import query
 from headgate.report.throttle_screen import SHOWN_SUMS
+from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.schemas import BATCHES
-from headgate.throttle.tables import OUTPUT_TABLES
 from unit.local_runs import GROUPS, SHARED, conf_of, cut, in_order, parsed, publishes
 
 ALONE = SHARED + "group_limits = 'each_broker'\n"

@@ -1,10 +1,10 @@
 """Random traffic of a small domain, and keys stepped by hand: blocks in, tables out."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
-from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import encode, gather
 from headgate.throttle.changes import (
@@ -18,33 +18,14 @@ from headgate.throttle.changes import (
 )
 from headgate.throttle.control import CONDITIONS
 from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.kinds import OF_GROUPS, OUTPUT_TABLES
 from headgate.throttle.readable_engine import run_readable
-from headgate.throttle.schemas import (
-    DEAD_LETTERS,
-    DISPATCH_DECISIONS,
-    EVENTS,
-    MARKS,
-    SUBSCRIBE_DECISIONS,
-    TICKS,
-    TOPIC_USAGE,
-    TRAFFIC,
-    UNLOAD_OUTCOMES,
-)
+from headgate.throttle.schemas import TICKS, TRAFFIC
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.rows import START_US, TOPICS
 
 GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
-WRITTEN = {
-    "marks": MARKS,
-    "topic_usage": TOPIC_USAGE,
-    "group_usage": GROUP_USAGE,
-    "group_waits": GROUP_WAITS,
-    "group_leaves": GROUP_LEAVES,
-    "dispatch_decisions": DISPATCH_DECISIONS,
-    "subscribe_decisions": SUBSCRIBE_DECISIONS,
-    "unloads": UNLOAD_OUTCOMES,
-    "dead_letters": DEAD_LETTERS,
-}
+WRITTEN = OUTPUT_TABLES | OF_GROUPS
 ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
 
@@ -94,24 +75,14 @@ def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
 ATTACHED = [attach(topic, group) for topic, group in GROUP_OF.items() if group is not None]
 
 
-def events_block(rows):
-    return Block("events", len(rows), encode(pa.Table.from_pylist(rows, EVENTS)))
+def rows_block(kind, rows):
+    """Rows as dictionaries; kind: of TRAFFIC."""
+    return Block(kind, len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC[kind])))
 
 
-def dispatches_block(rows):
-    return Block("dispatches", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["dispatches"])))
-
-
-def subscribes_block(rows):
-    return Block("subscribes", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["subscribes"])))
-
-
-def unloads_block(rows):
-    return Block("unloads", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["unloads"])))
-
-
-def connections_block(rows):
-    return Block("connections", len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC["connections"])))
+events_block, dispatches_block, subscribes_block, unloads_block, connections_block = (
+    partial(rows_block, kind) for kind in TRAFFIC
+)
 
 
 def changes_block(changes):
@@ -125,18 +96,22 @@ def tick_block(at_us, *, finish=False, broker=None):
 
 @dataclass
 class Outcome:
-    """What a key wrote, rows as dictionaries in the order in which they were written, and the state it was left in."""
+    """What a key wrote, rows as dictionaries in the order in which they were written, and the state it was left in.
 
-    marks: list[dict]
-    usage: list[dict]
-    group_usage: list[dict]
-    group_waits: list[dict]
-    group_leaves: list[dict]
-    dispatch_decisions: list[dict]
-    subscribe_decisions: list[dict]
-    unloads: list[dict]
-    dead_letters: list[dict]
+    A table's rows are an attribute of its name.
+    """
+
+    rows: dict[str, list[dict]]
     state: KeyState
+
+    def __getattr__(self, table):
+        if table not in WRITTEN:
+            raise AttributeError(table)
+        return self.rows[table]
+
+    @property
+    def usage(self):
+        return self.topic_usage
 
     @property
     def written(self):
@@ -151,7 +126,7 @@ def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
         out += step_key("key", state, blocks, rules, engine, given)
         if stored:
             state = decode_state(VERSION, encode_state(state))
-    return Outcome(*(rows_in(out, kind, schema) for kind, schema in WRITTEN.items()), state)
+    return Outcome({kind: rows_in(out, kind, schema) for kind, schema in WRITTEN.items()}, state)
 
 
 def merged_usage(outcome):

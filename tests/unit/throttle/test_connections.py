@@ -16,6 +16,7 @@ from headgate.rows.kinds import CONNECTION
 from headgate.throttle.blocks import encode
 from headgate.throttle.connection_step import step_connections
 from headgate.throttle.key_operator import Block
+from headgate.throttle.ordering import Due
 from headgate.throttle.step import Rules
 from headgate.trace import TraceSpec, generate_files
 from unit.throttle.domains import (
@@ -370,8 +371,9 @@ def test_connections_to_which_nothing_happens_are_not_loaded(monkeypatch):
     monkeypatch.setattr(
         "headgate.throttle.connection_objects.Connections._at", lambda *_: loaded.append(1) or pytest.fail("loaded")
     )
-    marks, _ = step_connections(state.domains[BROKER], CONNECTION.schema.empty_table(), [], 10**18)
-    assert (0, [], count) == (len(marks), loaded, int(np.size(state.domains[BROKER].connections.kept["thread"])))
+    told = step_connections(state.domains[BROKER], Due(CONNECTION.schema.empty_table(), [], 10**18))
+    kept = int(np.size(state.domains[BROKER].connections.kept["thread"]))
+    assert (0, [], count) == (len(told["marks"]), loaded, kept)
 
 
 def test_a_generated_trace_does_nothing_that_cannot_be():
