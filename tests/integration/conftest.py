@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headgate.spark.session import local_builder
+from integration.engines import Engine, Local, OnSpark
 from kafka_broker import kafka_broker
 from pulsar_standalone import pulsar_standalone
 
@@ -17,12 +18,36 @@ __all__ = ["kafka_broker", "pulsar_standalone"]
 TESTS = Path(__file__).parents[1]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say."""
+    markers = {"spark_of_all_tests": "spark", "kafka_broker": "kafka", "pulsar_standalone": "pulsar"}
+    if config.getoption("engine") == "spark":
+        markers["engine"] = "spark"
     for item in items:
-        for fixture, marker in (("spark", "spark"), ("kafka_broker", "kafka"), ("pulsar_standalone", "pulsar")):
-            if fixture in getattr(item, "fixturenames", ()):
-                item.add_marker(marker)
+        for fixture in markers.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(markers[fixture])
+
+
+@pytest.fixture(scope="session")
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """The one that --engine names, for tests whose subject is tables given rows."""
+    if request.config.getoption("engine") == "spark":
+        return OnSpark(request.getfixturevalue("spark_of_all_tests"))
+    return Local(request.config.getoption("seed"))
+
+
+@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.spark)])
+def each_engine(request: pytest.FixtureRequest) -> Engine:
+    """Each in turn, whatever --engine says: for what an engine does on its own, such as reading files."""
+    if request.param == "spark":
+        return OnSpark(request.getfixturevalue("spark_of_all_tests"))
+    return Local(request.config.getoption("seed"))
+
+
+@pytest.fixture(scope="session")
+def on_spark(spark_of_all_tests: SparkSession) -> Engine:
+    """The jobs on Spark, whatever --engine says."""
+    return OnSpark(spark_of_all_tests)
 
 
 @pytest.fixture(scope="session")

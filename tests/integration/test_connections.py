@@ -15,7 +15,8 @@ from headgate.report.sql import query
 from headgate.spark.connections import ConnectionsJob, ConnectionsRun
 from headgate.throttle.schemas import HELD_NS
 from headgate.throttle.tables import OF_CONNECTIONS
-from integration.runs import conf_in, in_order_of_names, run_once
+from integration.engines import Engine
+from integration.runs import conf_in, in_order_of_names
 from prometheus_text import told
 from unit.throttle.rows import TOPICS
 
@@ -73,12 +74,11 @@ def written(folder: Path) -> Path:
 
 
 @pytest.fixture
-def output(spark: SparkSession, tmp_path: Path) -> Path:
+def output(engine: Engine, tmp_path: Path) -> Path:
     """A throttle job's output, a batch a file."""
     text = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\nconnection_topics = true\n"
     conf = conf_in(tmp_path / "conf", text, broker=BROKER_CONF)
-    run_once(spark, conf, written(tmp_path), tmp_path / "out")
-    return tmp_path / "out"
+    return engine.throttle(conf, written(tmp_path), tmp_path / "out").output
 
 
 def followed(

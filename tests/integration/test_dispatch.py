@@ -3,14 +3,10 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from headgate.spark.state import read_state
-from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.trace import write_trace
+from integration.engines import Engine
 from integration.runs import (
     SMALL,
     TOPIC_LIMIT,
@@ -21,7 +17,6 @@ from integration.runs import (
     limits_in_force,
     results_of,
     rows_of,
-    run_once,
     total,
 )
 
@@ -61,12 +56,11 @@ def dispatch(seconds: float, broker: str) -> dict[str, Any]:
     }
 
 
-def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: SparkSession, tmp_path: Path) -> None:
+def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(engine: Engine, tmp_path: Path) -> None:
     moving(tmp_path / "trace")
     text = "[input]\nmax_files_per_trigger = 1\n[operator]\nslots = 4\ngroup_limits = 'shared'\ntraffic = 'offered'\n"
     conf = conf_in(tmp_path / "conf", text, broker={}, groups=GROUPS)
-    job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
-    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
+    engine.throttle(conf, tmp_path / "trace", tmp_path / "out")
 
     limits = limits_in_force(tmp_path / "out", traffic_class=1)
     assert {"b1": 20, "b2": 80} in limits
@@ -81,7 +75,7 @@ def test_shares_of_dispatch_follow_the_reads_and_every_row_is_accounted(spark: S
     assert ([], []) == (rows_of(tmp_path / "out", "topic_usage"), rows_of(tmp_path / "out", "dead_letters"))
 
 
-def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession, tmp_path: Path) -> None:
+def test_neither_the_number_of_batches_nor_the_format_shows(engine: Engine, tmp_path: Path) -> None:
     """A trace of all kinds with bad rows: every row is accounted, tables and buckets are the same."""
     shares = {"dispatch_share": 0.3, "subscribe_share": 0.3, "unload_share": 0.1}
     spec = replace(SMALL, events=500, files=3, bad_share=0.1, **shares)
@@ -94,15 +88,11 @@ def test_neither_the_number_of_batches_nor_the_format_shows(spark: SparkSession,
         folder = tmp_path / format_
         summary = write_trace(spec, folder / "trace", format_)
         text = f"[input]\nmax_files_per_trigger = {files}\n[operator]\nslots = 4\ntraffic = 'offered'\n"
-        output = run_once(
-            spark,
-            conf_in(folder / "conf", text, broker=broker, policies=policies, groups=GROUPS),
-            folder / "trace",
-            folder / "out",
-            format_,
-        )
+        conf = conf_in(folder / "conf", text, broker=broker, policies=policies, groups=GROUPS)
+        done = engine.throttle(conf, folder / "trace", folder / "out", format_)
+        output = done.output
         results.append(results_of(output))
-        states.append(read_state(spark, str(output / "checkpoint")).to_pylist())
+        states.append(done.state().to_pylist())
         letters, taken = len(rows_of(output, "dead_letters")), sum(row["rows"] for row in rows_of(output, "batches"))
         assert (spec.events, summary.bad.total()) == (taken + letters, letters)
         assert 0 < total(output, "publishes") < taken

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,28 +11,22 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.cache.parse import parse_cache_events
-from headgate.cache.schemas import INPUT as CACHE_INPUT
 from headgate.cache.tables import OF_CACHE
 from headgate.conf import load_conf
-from headgate.engines.local_cache import LocalCache
 from headgate.engines.local_protocol import LocalProtocol
-from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.marks import COLUMNS as MARK_COLUMNS
 from headgate.protocol.parse import parse_inputs
 from headgate.protocol.schemas import INPUTS
 from headgate.protocol.tables import OF_PROTOCOL
 from headgate.rows.files import input_files, parsed_files
-from headgate.rows.kinds import INPUT
-from headgate.rows.traffic import Parsed, parse_traffic
-from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
 from integration.cache_events import conf_event, events, write_lines
-from integration.runs import GROUPS, MIXED, MIXED_LIMITS, Run, in_order_of_names, write_conf
+from integration.engines import Engine, Local, OnSpark
+from integration.runs import GROUPS, MIXED, MIXED_LIMITS, SMALL, in_order_of_names, write_conf
 from integration.test_protocol import parts, write_inputs, write_marks
 from unit.protocol import traffic
 
@@ -41,12 +34,6 @@ ONE_FILE = "[input]\nmax_files_per_trigger = 1\nhold_back_ms = 50\n"
 SHARED = f'{ONE_FILE}[operator]\ngroup_limits = "shared"\ntraffic = "offered"\nconnection_topics = true\n'
 OWN = {"written_at", "batch_id"}
 """Columns that say which run wrote a row, and when."""
-
-
-def batches(folder: Path, format_: str, shape: pa.Schema, parse: Any) -> Iterable[list[Parsed]]:
-    """A batch a file."""
-    for file in input_files(str(folder), format_):
-        yield list(parsed_files([file], format_, shape, parse))
 
 
 def assert_equal(
@@ -67,23 +54,33 @@ def comparable(frame: DataFrame) -> DataFrame:
     )
 
 
-def test_the_throttle_job_with_shared_quotas(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    return int(request.config.getoption("seed"))
+
+
+def test_the_engine_that_the_switch_names_runs_and_the_report_says_which(
+    engine: Engine, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """A Spark job alone has a checkpoint."""
+    write_trace(SMALL, tmp_path / "trace", "json")
+    engine.throttle(load_conf(write_conf(tmp_path / "conf")), tmp_path / "trace", tmp_path / "out")
+    named, headers = request.config.getoption("engine"), request.config.hook.pytest_report_header
+    assert (named == "spark") == (tmp_path / "out" / "checkpoint").exists()
+    said = str(headers(config=request.config, start_path=tmp_path))
+    assert f"engine: {named} runs the tests of tables" in said
+
+
+def test_the_throttle_job_with_shared_quotas(spark: SparkSession, seed: int, tmp_path: Path) -> None:
     write_trace(MIXED, tmp_path / "trace", "json")
     in_order_of_names(tmp_path / "trace")
     with (tmp_path / "trace" / "part-00002.json").open("a") as lines:
         lines.write('{"kind": "publish"}\nno JSON\n')
     in_order_of_names(tmp_path / "trace")
     conf = load_conf(write_conf(tmp_path / "conf", SHARED, groups=GROUPS, broker=MIXED_LIMITS))
-    on_spark, local = tmp_path / "spark", tmp_path / "local"
-    Run(spark, conf, tmp_path / "trace", on_spark).to_end()
-
-    tables = BufferedTables(local)
-    run = LocalThrottle(conf, tables, lambda _: None, str(local))
-    parse = partial(parse_traffic, settings=conf.settings.input)
-    for batch in batches(tmp_path / "trace", "json", INPUT, parse):
-        run.take(batch)
-    run.end()
-
+    on_spark, local = (
+        one.throttle(conf, tmp_path / "trace", tmp_path / one.name).output for one in (OnSpark(spark), Local(seed))
+    )
     assert_equal(spark, on_spark, local, [name for name in SCHEMAS if name not in {"control", "batches"}])
     limits = [
         spark.read.format("delta").load(f"{output}/control").where("source = 'quota'").drop("written_at", "seq")
@@ -93,22 +90,15 @@ def test_the_throttle_job_with_shared_quotas(spark: SparkSession, tmp_path: Path
     assert_df_equality(*limits, ignore_row_order=True)
 
 
-def test_the_entry_caches_job(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_entry_caches_job(spark: SparkSession, seed: int, tmp_path: Path) -> None:
     small = {"headgate.cache.maxBytes": 60_000, "managedLedgerCacheEvictionTimeThresholdMillis": 200}
     rows = [*events(800), conf_event(40_000, 10**6, **{"headgate.cache.maxBytes": 30_000})]
     write_lines(tmp_path / "in", sorted(rows, key=lambda row: row["event_time"]), 4, "no JSON", '{"kind": "add"}')
     in_order_of_names(tmp_path / "in")
     conf = load_conf(write_conf(tmp_path / "conf", ONE_FILE, broker=small))
     on_spark, local = tmp_path / "spark", tmp_path / "local"
-    job = CacheJob(str(tmp_path / "in"), str(on_spark), str(on_spark / "checkpoint"), "json", evictions=True, once=True)
-    assert CacheRun(spark, job, conf, lambda _: None, Event()).run()
-
-    tables = BufferedTables(local, OF_CACHE)
-    run = LocalCache(conf, tables, lambda _: None, evictions=True)
-    parse = partial(parse_cache_events, settings=conf.settings.input)
-    for batch in batches(tmp_path / "in", "json", CACHE_INPUT, parse):
-        run.take(batch)
-    run.end()
+    OnSpark(spark).cache(conf, tmp_path / "in", on_spark)
+    Local(seed).cache(conf, tmp_path / "in", local)
     assert_equal(spark, on_spark, local, [name for name in OF_CACHE if name != "cache_control"])
 
 

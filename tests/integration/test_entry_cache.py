@@ -33,6 +33,7 @@ from integration.cache_events import (
     write_lines,
     write_table,
 )
+from integration.engines import Engine
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import PATIENCE_S, conf_in, write_conf
 
@@ -85,11 +86,11 @@ REASONS = [
 ]
 
 
-def test_files_become_metrics_evictions_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_become_metrics_evictions_and_dead_letters(engine: Engine, tmp_path: Path) -> None:
     """What is told last is what the rules count of the rows alone."""
     rows = some_events()
     input_ = write_lines(tmp_path / "in", rows, 1, *BAD_LINES)
-    (first, *_) = run(spark, conf_in(tmp_path / "conf", broker=SMALL), job_in(tmp_path / "out", input_))
+    (first, *_) = engine.cache(conf_in(tmp_path / "conf", broker=SMALL), input_, tmp_path / "out")
     assert (2 * ROWS + 5, 8) == (first.rows, first.dead_letters)
 
     results = results_of(tmp_path / "out")
@@ -109,8 +110,6 @@ def test_files_become_metrics_evictions_and_dead_letters(spark: SparkSession, tm
         assert sum(totals[cause] for cause in ("expired", "evicted", "dropped", "invalidated")) == len(gone)
         topics = [row for row in results["metrics"] if row["broker"] == broker and row["second"] == last["second"]]
         assert {row["topic"] for row in topics} > {None}
-    state = read_state(spark, str(tmp_path / "out" / "checkpoint")).to_pylist()
-    assert list(BROKERS) == [row["broker"] for row in state if row["entries"] > 0 == row["waiting"]]
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +129,11 @@ def calm(scene: Path, spark_of_all_tests: SparkSession) -> Path:
 
 
 def test_batches_restarts_and_formats_change_nothing(
-    spark: SparkSession, scene: Path, calm: Path, tmp_path: Path
+    engine: Engine, spark: SparkSession, scene: Path, calm: Path, tmp_path: Path
 ) -> None:
-    """One batch of all; a batch a file of JSON; a Delta table, stopped after its first batch."""
+    """One batch of all; on Spark, a batch a file of JSON; a Delta table, stopped after its first batch."""
     whole, slow = conf_in(tmp_path / "whole", broker=SMALL), load_conf(scene / "conf")
-    run(spark, whole, job_in(tmp_path / "a", scene / "in"))
+    engine.cache(whole, scene / "in", tmp_path / "a")
     table, stop = write_table(tmp_path / "table", some_events(), FILES), Event()
     job = job_in(tmp_path / "c", table, "delta")
     assert not CacheRun(spark, job, slow, lambda _: stop.set(), stop).run()
@@ -144,6 +143,8 @@ def test_batches_restarts_and_formats_change_nothing(
     assert expected["metrics"]
     assert expected["evictions"]
     assert expected == results_of(calm) == results_of(tmp_path / "c")
+    state = read_state(spark, str(calm / "checkpoint")).to_pylist()
+    assert list(BROKERS) == [row["broker"] for row in state if row["entries"] > 0 == row["waiting"]]
 
 
 def test_a_conf_file_that_changed_between_two_starts_holds_from_the_next_microsecond_on(
@@ -172,7 +173,7 @@ def test_a_conf_file_that_changed_between_two_starts_holds_from_the_next_microse
         assert {name: expected[name] for name in same} == {name: last[name] for name in same}
 
 
-def test_a_file_that_cannot_be_read_is_left_out_and_told_of(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_left_out_and_told_of(engine: Engine, tmp_path: Path) -> None:
     """It begins as its readers expect, and is damaged further on; those before and behind it count."""
     first, lost, last = parts(events(ROWS), 3)
     input_ = tmp_path / "in"
@@ -181,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_told_of(spark: SparkSession,
         pq.write_table(pa.Table.from_pylist(rows, EVENTS), input_ / f"part-{number}.parquet")
     damaged = input_ / "part-1.parquet"
     damaged.write_bytes(damaged.read_bytes()[:-100])
-    run(spark, conf_in(tmp_path / "conf", ONE_FILE, broker=SMALL), job_in(tmp_path / "out", input_, "parquet"))
+    engine.cache(conf_in(tmp_path / "conf", ONE_FILE, broker=SMALL), input_, tmp_path / "out", "parquet")
 
     (letter,) = Tables(tmp_path / "out", OF_CACHE).read("dead_letters").to_pylist()
     assert letter["reason"].startswith("the file cannot be read to its end; rows that are not read are lost: ")

@@ -14,6 +14,7 @@ from headgate.core.cache.horizon_cache import HorizonCache
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
 from headgate.throttle.tables import Tables
 from integration.cache_events import BROKERS, conf_event, events, fed, results_of, write_lines
+from integration.engines import Engine
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import conf_in, write_conf
 
@@ -66,10 +67,10 @@ def calm(scene: Path, spark_of_all_tests: SparkSession) -> Path:
 
 
 def test_shards_tell_what_the_rules_count_however_rows_are_cut(
-    spark: SparkSession, scene: Path, tmp_path: Path
+    engine: Engine, spark: SparkSession, scene: Path, tmp_path: Path
 ) -> None:
-    """One batch of all rows; a batch a file, stopped after its first batch."""
-    run(spark, conf_in(tmp_path / "whole", broker=HORIZON), tmp_path / "a", scene / "in")
+    """One batch of all rows; on Spark, a batch a file, stopped after its first batch."""
+    engine.cache(conf_in(tmp_path / "whole", broker=HORIZON), scene / "in", tmp_path / "a")
     slow = conf_in(tmp_path / "slow", ONE_FILE, broker=HORIZON)
     run(spark, slow, tmp_path / "b", scene / "in", Event())
     run(spark, slow, tmp_path / "b", scene / "in")

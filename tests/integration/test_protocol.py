@@ -23,6 +23,7 @@ from headgate.report.sql import query
 from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import Tables
+from integration.engines import Engine
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import conf_in, write_conf
 from unit.protocol import traffic
@@ -77,7 +78,7 @@ def results_of(output: Path) -> tuple[Any, ...]:
     return query(str(output), DECISIONS).to_pylist(), counts, query(str(output), LETTERS).to_pylist()
 
 
-def test_what_clients_do_and_marks_become_commands_pauses_and_resumes(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_clients_do_and_marks_become_commands_pauses_and_resumes(engine: Engine, tmp_path: Path) -> None:
     opened = [
         given("connect", 1000, supports_throttle=True),
         given("open", 1000, producer_id=7, topic=TOPIC, producer="p"),
@@ -88,7 +89,7 @@ def test_what_clients_do_and_marks_become_commands_pauses_and_resumes(spark: Spa
     inputs = write_inputs(tmp_path / "inputs", rows, 3)
     ms = 1_000_000
     output = write_marks(tmp_path / "out", [mark_row(1500 * ms), mark_row(1900 * ms, "unmark"), mark_row(2300 * ms)], 1)
-    run(spark, conf_in(tmp_path / "conf"), job_in(output, inputs))
+    engine.protocol(conf_in(tmp_path / "conf"), output, inputs)
 
     names = ("kind", "at_ms", "producer_id", "reason", "pause_for_millis", "command_kind", "cause", "off_ms")
     assert [
@@ -171,9 +172,9 @@ def test_marks_go_to_all_producers_of_a_topic_whatever_batches_and_restarts(
         run(spark, conf_in(tmp_path / "tripping", ONE_FILE), job_in(output, scene / "inputs"))
 
 
-def test_without_inputs_clients_are_obedient(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_inputs_clients_are_obedient(engine: Engine, tmp_path: Path) -> None:
     output = output_of(tmp_path, "out")
-    run(spark, conf_in(tmp_path / "conf"), job_in(output))
+    engine.protocol(conf_in(tmp_path / "conf"), output)
     decisions, _, letters = results_of(output)
 
     assert {0, 1, 4} == {row["reason"] for row in decisions if row["kind"] == "command"}

@@ -8,15 +8,15 @@ import pytest
 
 from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import write_trace
-from integration.runs import GROUPS, SMALL, conf_in, run_once
+from integration.runs import GROUPS, SMALL, conf_in
 
 
 @pytest.fixture(scope="module")
-def output(spark_of_all_tests, tmp_path_factory) -> Path:
+def output(engine, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("readers")
     write_trace(SMALL, folder / "trace", "json")
     conf = conf_in(folder / "conf", groups=GROUPS)
-    return run_once(spark_of_all_tests, conf, folder / "trace", folder / "output")
+    return engine.throttle(conf, folder / "trace", folder / "output").output
 
 
 @pytest.fixture(scope="module")

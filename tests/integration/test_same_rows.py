@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
 
 from headgate.trace import write_trace
-from integration.runs import GROUPS, MIXED, MIXED_LIMITS, RESULTS, Run, conf_in, results_of, settings
+from integration.engines import Engine
+from integration.runs import GROUPS, MIXED, MIXED_LIMITS, RESULTS, conf_in, results_of
 
 SHARED: Mapping[str, Any] = {"groups": GROUPS, "broker": MIXED_LIMITS}
 ALONE: Mapping[str, Any] = {"broker": MIXED_LIMITS}
@@ -82,7 +82,7 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> Traces:
 class Scene(NamedTuple):
     """What all runs of one comparison have in common."""
 
-    spark: SparkSession
+    engine: Engine
     folder: Path
     traces: Traces
     limits: Mapping[str, Any] = SHARED
@@ -94,24 +94,24 @@ class Scene(NamedTuple):
         A disordered trace is held back for as long as its rows are late.
         """
         folder = self.folder / "-".join(map(str, (*cut, disorder_ms)))
-        with settings(self.spark, spark__sql__shuffle__partitions=cut.partitions):
-            conf = conf_in(folder / "conf", toml(cut, self.files, disorder_ms), **self.limits)
-            done = Run(self.spark, conf, self.traces(self.files, disorder_ms), folder / "output").to_end()
+        conf = conf_in(folder / "conf", toml(cut, self.files, disorder_ms), **self.limits)
+        trace = self.traces(self.files, disorder_ms)
+        done = self.engine.throttle(conf, trace, folder / "output", partitions=cut.partitions)
         assert cut.batches + 1 == len(done.batches)
         return results_of(folder / "output")
 
 
 @pytest.mark.parametrize("traffic", ["admitted", "offered"])
-def test_batches_partitions_and_the_form_of_the_rules_change_no_row(spark, traces, tmp_path, traffic) -> None:
-    compare(Scene(spark, tmp_path, traces), [Cut(7, 8, "python", traffic=traffic)])
+def test_batches_partitions_and_the_form_of_the_rules_change_no_row(engine, traces, tmp_path, traffic) -> None:
+    compare(Scene(engine, tmp_path, traces), [Cut(7, 8, "python", traffic=traffic)])
 
 
-def test_a_hold_back_puts_disordered_files_in_order_again(spark, traces, tmp_path) -> None:
-    compare(Scene(spark, tmp_path, traces), [Cut(7)], disorder_ms=DISORDER_MS)
+def test_a_hold_back_puts_disordered_files_in_order_again(engine, traces, tmp_path) -> None:
+    compare(Scene(engine, tmp_path, traces), [Cut(7)], disorder_ms=DISORDER_MS)
 
 
-def test_a_key_for_each_topic_gives_the_rows_of_the_domains(spark, traces, tmp_path) -> None:
-    compare(Scene(spark, tmp_path, traces, ALONE), [Cut(7, key="topic")])
+def test_a_key_for_each_topic_gives_the_rows_of_the_domains(engine, traces, tmp_path) -> None:
+    compare(Scene(engine, tmp_path, traces, ALONE), [Cut(7, key="topic")])
 
 
 def test_the_grid_has_every_pair_of_values() -> None:
@@ -124,8 +124,8 @@ def test_the_grid_has_every_pair_of_values() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("limits", [SHARED, ALONE], ids=["shared", "alone"])
 @pytest.mark.parametrize(("cuts", "disorder_ms"), [(GRID, 0), (HELD_BACK, DISORDER_MS)], ids=["ordered", "held_back"])
-def test_the_grid_gives_one_result(spark, traces, tmp_path, limits, cuts, disorder_ms) -> None:
-    compare(Scene(spark, tmp_path, traces, limits, files=FIFTY), cuts, disorder_ms=disorder_ms)
+def test_the_grid_gives_one_result(on_spark, traces, tmp_path, limits, cuts, disorder_ms) -> None:
+    compare(Scene(on_spark, tmp_path, traces, limits, files=FIFTY), cuts, disorder_ms=disorder_ms)
 
 
 def compare(scene: Scene, cuts: Iterable[Cut], *, disorder_ms: int = 0) -> None:

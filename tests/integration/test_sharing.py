@@ -27,6 +27,7 @@ from headgate.quota.tables import opened_config
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables
+from integration.engines import Engine
 from integration.runs import START, asked, conf_in, in_order_of_names, limits_in_force, rows_of, total, write_publishes
 from prometheus_text import told
 
@@ -234,12 +235,11 @@ def test_a_broker_that_is_a_day_ahead_takes_no_history_away_and_is_told_of_once(
     assert ["a row of broker b2 is dated 10"] == [line[:30] for line in told]
 
 
-def test_where_nothing_is_attached_nothing_is_reported(spark: SparkSession, tmp_path: Path) -> None:
+def test_where_nothing_is_attached_nothing_is_reported(engine: Engine, tmp_path: Path) -> None:
     moving(tmp_path / "trace")
     unattached = {"resourcegroups": GROUPS["resourcegroups"]}
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=unattached)
-    job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
-    assert ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event()).run()
+    engine.throttle(conf, tmp_path / "trace", tmp_path / "out")
     counts = asked(tmp_path / "out", "SELECT count(*) AS n FROM rg_usage UNION ALL SELECT count(*) FROM rg_members")
     assert [0, 0] == [row["n"] for row in counts]
     assert total(tmp_path / "out", "messages") == total(tmp_path / "out", "admitted_messages")

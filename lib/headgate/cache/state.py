@@ -4,9 +4,9 @@ Brokers that nothing came for stay bytes: only those that rows came for are deco
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -46,6 +46,11 @@ class OpenSecond:
     number: int
     before: dict[str, int]
     topics: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, number: int, before: dict[str, int], topics: Iterable[str]) -> Self:
+        """As it was stored."""
+        return cls(number, before, set(topics))
 
 
 @dataclass
@@ -101,16 +106,15 @@ def decode_broker(name: str, stored: StoredBroker) -> BrokerState:
     tables = decode_all(stored.blocks)
     (head,) = next(tables)["head"].to_pylist()
     kept, values = next(tables), json.loads(head)
-    second = values["second"]
     return BrokerState(
         name,
         _cache_of(tables, is_readable=values["is_readable"]),
-        stored.high_us,
-        stored.done_us,
-        kept,
-        None if second is None else OpenSecond(second[0], second[1], set(second[2])),
-        values["changes"],
-        stored.untold_us,
+        high_us=stored.high_us,
+        done_us=stored.done_us,
+        kept=kept,
+        second=None if values["second"] is None else OpenSecond.of(*values["second"]),
+        changes=values["changes"],
+        untold_us=stored.untold_us,
     )
 
 

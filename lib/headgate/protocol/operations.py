@@ -67,14 +67,14 @@ def operations_of(
     trips, buckets = _lay_trips(operations, rows)
     operations = _together(operations, rows, trips)
     return Operations(
-        connection,
-        names,
-        _turns(operations, np.unique(of_connection[of_connection != NONE])),
-        operations,
-        trips,
-        buckets,
-        fed[of_connection == NONE],
-        fed[(of_connection != NONE) & (rank == _NO_KIND)],
+        connection=connection,
+        names=names,
+        turns=_turns(operations, np.unique(of_connection[of_connection != NONE])),
+        operations=operations,
+        trips=trips,
+        buckets=buckets,
+        of_no_connection=fed[of_connection == NONE],
+        of_no_kind=fed[(of_connection != NONE) & (rank == _NO_KIND)],
     )
 
 

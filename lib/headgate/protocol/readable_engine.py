@@ -32,7 +32,7 @@ class _Step:
         self._rules = rules
         self._until_ms = state.done_ms
         self._machines = Machines(state)
-        self._decisions: list[tuple[Any, ...]] = []
+        self._decisions: list[dict[str, Any]] = []
         self._counts: list[tuple[Any, ...]] = []
         self._letters: list[Row] = []
 
@@ -53,7 +53,7 @@ class _Step:
 
     def told(self) -> Told:
         letters = pa.Table.from_pylist(self._letters, DEAD_LETTERS)
-        return Told(table_of(self._decisions, DECISIONS), table_of(self._counts, COUNTS), letters)
+        return Told(pa.Table.from_pylist(self._decisions, DECISIONS), table_of(self._counts, COUNTS), letters)
 
     def _feed(self, name: str, machine: Machine, rows: list[Row]) -> None:
         row = rows[0]
@@ -104,17 +104,27 @@ class _Step:
         for output in emitted:
             if not isinstance(output, Rejected):
                 machine.seq += 1
-                self._decisions.append((name, machine.seq, *_decision(output)))
+                self._decisions.append({"connection": name, "seq": machine.seq} | _decision(output))
 
 
-def _decision(output: Command | ReadsPaused | ReadsResumed) -> tuple[Any, ...]:
-    """DECISIONS from `kind` on."""
+def _decision(output: Command | ReadsPaused | ReadsResumed) -> dict[str, Any]:
+    """What DECISIONS says of it from `kind` on; what is left out is null."""
     match output:
-        case Command(at_ms, request_id, producer, topic, reason, pause_ms, kind):
-            until_ms = min(at_ms + pause_ms, MAX) if pause_ms else None
-            said = (at_ms, request_id, producer, topic, int(reason), pause_ms, until_ms, str(kind))
-            return ("command", *said, None, None)
-        case ReadsPaused(at_ms, cause, reason, producer, topic):
-            return ("pause", at_ms, None, producer, topic, int(reason), None, None, None, str(cause), None)
-        case ReadsResumed(at_ms, off_ms):
-            return ("resume", at_ms, *(None,) * 8, off_ms)
+        case Command():
+            return {
+                "kind": "command",
+                "at_ms": output.at_ms,
+                "request_id": output.request_id,
+                "producer_id": output.producer,
+                "topic": output.topic,
+                "reason": int(output.reason),
+                "pause_for_millis": output.pause_ms,
+                "until_ms": min(output.at_ms + output.pause_ms, MAX) if output.pause_ms else None,
+                "command_kind": str(output.kind),
+            }
+        case ReadsPaused():
+            place = {"producer_id": output.producer, "topic": output.topic}
+            why = {"reason": int(output.reason), "cause": str(output.cause)}
+            return {"kind": "pause", "at_ms": output.at_ms} | place | why
+        case ReadsResumed():
+            return {"kind": "resume", "at_ms": output.at_ms, "off_ms": output.off_ms}

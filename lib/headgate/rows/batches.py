@@ -67,7 +67,15 @@ class _Records:
             own = not_utf8[(not_utf8 >= start) & (not_utf8 < end)] - start
             defects = block.defects | dict.fromkeys(own.tolist(), NOT_UTF8)
             here = slice(start, end)
-            yield Raw(block.columns, source[here], offset[here], lines[here], True, defects, block.nested)
+            yield Raw(
+                block.columns,
+                source[here],
+                offset[here],
+                whole=lines[here],
+                is_text=True,
+                defects=defects,
+                nested=block.nested,
+            )
             start = end
 
 

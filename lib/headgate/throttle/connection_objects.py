@@ -104,15 +104,15 @@ class Connections:
             if kept["is_closed"]:
                 self.closed.add(place)
             self._loaded[place] = Connection(
-                self._state.name[place].as_py(),
-                place,
-                IoThread(NONE) if kept["thread"] == NONE else self.thread(kept["thread"]),
-                kept["window_start_ns"],
-                kept["remaining"],
-                kept["in_flight"],
-                None if kept["open_until_ns"] == NONE else kept["open_until_ns"],
-                None if kept["cooling_until_ns"] == NONE else kept["cooling_until_ns"],
-                {type_ for type_, bit in _BITS.items() if kept["marks"] & bit},
+                name=self._state.name[place].as_py(),
+                place=place,
+                thread=IoThread(NONE) if kept["thread"] == NONE else self.thread(kept["thread"]),
+                window_start_ns=kept["window_start_ns"],
+                remaining=kept["remaining"],
+                in_flight=kept["in_flight"],
+                open_until_ns=None if kept["open_until_ns"] == NONE else kept["open_until_ns"],
+                cooling_until_ns=None if kept["cooling_until_ns"] == NONE else kept["cooling_until_ns"],
+                marked={type_ for type_, bit in _BITS.items() if kept["marks"] & bit},
             )
         return self._loaded[place]
 

@@ -172,23 +172,17 @@ def _plain(rows: pa.Table) -> list[dict[str, Any]]:
     return rows.to_pylist()  # type: ignore[no-any-return]
 
 
+_AS_THEY_ARE = [name for name in Change._fields if name in CONTROL.names and name not in {"seq", "name"}]
+"""Fields of a change that are columns of `control`."""
+
+
 def _change(row: dict[str, Any]) -> Change:
     return Change(
-        row["effective_time"],
-        row["seq"] or 0,
-        row["broker"],
-        row["scope"],
-        row["name"] or "",
-        row["messages_per_s"],
-        row["bytes_per_s"],
-        row["kind"],
-        row["group_name"],
-        row["subscribes_per_period"],
-        row["period_s"],
-        row["relative_to_publish_rate"],
-        row["starts_per_s"],
-        row["timeout_ms"],
-        None if row["kind"] != CONNECTION_LIMIT else _conditions(row),
+        effective_us=row["effective_time"],
+        seq=row["seq"] or 0,
+        name=row["name"] or "",
+        conditions=None if row["kind"] != CONNECTION_LIMIT else _conditions(row),
+        **{name: row[name] for name in _AS_THEY_ARE},
     )
 
 

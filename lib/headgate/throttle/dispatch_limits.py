@@ -58,12 +58,12 @@ def rates_of(book: Book, keys: Sequence[str]) -> Ints:
     places = [place_of_level(key) for key in keys]
     rates = np.empty((len(keys), len(UNLIMITED)), np.int64)
     for scope in {scope for scope, _, _ in places}:
-        here = [position for position, place in enumerate(places) if place[0] == scope]
+        here = [position for position, place in enumerate(places) if place.scope == scope]
         if scope in KIND_OF:
-            topics = pa.array([places[position][1] for position in here])
+            topics = pa.array([places[position].topic for position in here])
             rates[here] = book.dispatch_rates(KIND_OF[scope], topics)
         elif scope == "broker":
             rates[here] = book.broker_dispatch_rates
         else:
-            rates[here] = [(*book.dispatch_rates_of(places[position][2]), *UNLIMITED[2:]) for position in here]
+            rates[here] = [(*book.dispatch_rates_of(places[position].name), *UNLIMITED[2:]) for position in here]
     return rates

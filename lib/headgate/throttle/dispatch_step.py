@@ -78,7 +78,16 @@ def dispatch_step(
     if not (len(rows) or len(state.keys) or state.is_open or state.published.since_ns != NONE):
         return None
     operations = merged(domain.clock.done_ns, updates, _reads(rows, of_row, rules))
-    return DispatchStep(operations, subscriptions, of_open, found, topic, counted, domain.clock.done_ns, rules.offered)
+    return DispatchStep(
+        operations=operations,
+        subscriptions=subscriptions,
+        open=of_open,
+        chains=found,
+        topic=topic,
+        counted=counted,
+        begin_ns=domain.clock.done_ns,
+        offered=rules.offered,
+    )
 
 
 def follow_publishes(
@@ -109,8 +118,15 @@ def _follows(domain: DomainState, told: Told) -> DispatchOperations:
     place = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count) + first[row]
     none = np.zeros(len(row), np.int64)
     messages, bytes_ = np.ascontiguousarray(told.averages[row].T)
-    follow = np.full(len(row), FOLLOW)
-    return DispatchOperations(told.at_us[row], follow, levels[place], messages, bytes_, none, none)
+    return DispatchOperations(
+        at_ns=told.at_us[row],
+        kind=np.full(len(row), FOLLOW),
+        target=levels[place],
+        messages=messages,
+        bytes=bytes_,
+        charged=none,
+        exempt=none,
+    )
 
 
 def keep_subscriptions(state: DispatchState, step: DispatchStep, line: Ints) -> None:
@@ -149,13 +165,13 @@ def _reads(rows: pa.Table, subscription: Ints, rules: "Rules") -> DispatchOperat
     """The rows as operations, with their times still in microseconds."""
     caught_up = rows["caught_up"].to_numpy().astype(np.int64)
     return DispatchOperations(
-        numbers(rows["event_time_us"]),
-        np.full(len(rows), READ),
-        subscription,
-        numbers(rows["messages"]),
-        numbers(rows["bytes"]),
-        numbers(rows["entries"]) if rules.charges_entries else numbers(rows["messages"]),
-        np.zeros(len(rows), np.int64) if rules.throttles_caught_up else caught_up,
+        at_ns=numbers(rows["event_time_us"]),
+        kind=np.full(len(rows), READ),
+        target=subscription,
+        messages=numbers(rows["messages"]),
+        bytes=numbers(rows["bytes"]),
+        charged=numbers(rows["entries"]) if rules.charges_entries else numbers(rows["messages"]),
+        exempt=np.zeros(len(rows), np.int64) if rules.throttles_caught_up else caught_up,
     )
 
 

@@ -4,6 +4,7 @@ A topic's limiter has the topic's full name; shared ones begin with @, which no 
 """
 
 import re
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,15 +44,23 @@ def subscription_keys(topics: pa.StringArray, names: pa.StringArray, scope: str)
     return pc.binary_join_element_wise(prefix, names, "/")
 
 
-def place_of_level(key: str) -> tuple[str, str, str]:
-    """Scope, topic and name of what a level of dispatch limits; both names are empty where there is none."""
+class LevelPlace(NamedTuple):
+    """What a level of dispatch limits; topic and name are empty where there is none."""
+
+    scope: str
+    topic: str = ""
+    name: str = ""
+
+
+def place_of_level(key: str) -> LevelPlace:
+    """What the level of this key limits."""
     found = _OF_SUBSCRIPTION.match(key)
     if found:
         end = found.end() + int(found[2])
-        return found[1], key[found.end() : end], key[end + 1 :]
+        return LevelPlace(found[1], key[found.end() : end], key[end + 1 :])
     if key.startswith(_GROUP_PREFIX):
-        return str(Scope.GROUP), "", key.removeprefix(_GROUP_PREFIX)
-    return (str(Scope.BROKER), "", "") if key == BROKER_KEY else (str(Scope.TOPIC), key, "")
+        return LevelPlace(str(Scope.GROUP), name=key.removeprefix(_GROUP_PREFIX))
+    return LevelPlace(str(Scope.BROKER)) if key == BROKER_KEY else LevelPlace(str(Scope.TOPIC), key)
 
 
 def scopes_and_names(keys: pa.StringArray, broker: str) -> tuple[pa.StringArray, pa.StringArray]:

@@ -210,7 +210,14 @@ class Book:
             for name, (rate, period_s) in held.items()
         ]
         dispatches = [
-            Change(0, 0, None, scope, name, *rates[:2], kind, None, None, rates.period_s, bool(rates.relative))
+            Change(
+                *(0, 0, None, scope, name),
+                messages_per_s=rates.messages,
+                bytes_per_s=rates.bytes,
+                kind=kind,
+                period_s=rates.period_s,
+                relative_to_publish_rate=bool(rates.relative),
+            )
             for kind, scopes in self.dispatch.items()
             for scope, held in scopes.items()
             for name, rates in held.items()

@@ -287,7 +287,9 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     operations = merged(domain.clock.done_ns, _leaves(left), updates, publishes)
     dispatch = _dispatch_step(domain, part, rules)
     exempt = replicators(known.name)
-    result = engine(domain, Step(operations, known.topic, exempt, part.until_ns, finish, dispatch), rules)
+    result = engine(
+        domain, Step(operations, known.topic, exempt, part.until_ns, finish=finish, dispatch=dispatch), rules
+    )
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     told = Gathered()
     marks = marks_table(domain, result, known.name, known.connection)
@@ -348,13 +350,13 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
 def _publishes(events: pa.Table, places: Ints, topic: Ints, producer: Ints) -> Operations:
     """The events in their order, with their times still in microseconds."""
     return Operations(
-        numbers(events["event_time_us"])[places],
-        np.full(len(places), PUBLISH),
-        topic[places],
-        producer[places],
-        numbers(events["messages"])[places],
-        numbers(events["bytes"])[places],
-        numbers(events["seq"])[places],
+        at_ns=numbers(events["event_time_us"])[places],
+        kind=np.full(len(places), PUBLISH),
+        topic=topic[places],
+        producer=producer[places],
+        messages=numbers(events["messages"])[places],
+        bytes=numbers(events["bytes"])[places],
+        seq=numbers(events["seq"])[places],
     )
 
 

@@ -47,8 +47,8 @@ def test_delays_add_up_to_what_the_engine_counts(found, topic_rate, group_rate, 
             pc.less_equal(table["event_time_us"], until_us),
             pc.greater(table["event_time_us"], max(domain.clock.high_us, 0)),
         )
-        usage += advance(domain, {"events": table.filter(due)}, until_us, rules, engine).usage.to_pylist()
-    usage += advance(domain, {}, START_US + 60 * SECOND_US, rules, engine, finish=True).usage.to_pylist()
+        usage += advance(domain, {"events": table.filter(due)}, until_us, rules, engine).of("topic_usage").to_pylist()
+    usage += advance(domain, {}, START_US + 60 * SECOND_US, rules, engine, finish=True).of("topic_usage").to_pylist()
     delays = [one for some in told for one in some.delay_ns.tolist()]
     assert sum(row["delayed_publishes"] for row in usage) == len(delays)
     assert sum(row["delay_ns"] for row in usage) == sum(delays)

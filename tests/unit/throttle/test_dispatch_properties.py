@@ -317,4 +317,4 @@ def routed(routing, rows, changes, rules):
             last = [end] if number == len(batches) - 1 else []
             out += step_key(key, states[key], [*of_key, tick_block(0), *last], rules, run_arrays)
             states[key] = decode_state(VERSION, encode_state(states[key]))
-    return Outcome(*(rows_in(out, kind, schema) for kind, schema in WRITTEN.items()), KeyState())
+    return Outcome({kind: rows_in(out, kind, schema) for kind, schema in WRITTEN.items()}, KeyState())

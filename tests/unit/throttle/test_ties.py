@@ -26,7 +26,7 @@ def step(rows, changes, engine):
     domain.book.apply(Change(0, 0, None, "tenant", "t", kind=ATTACHMENT, group_name="g"))
     events = pa.table([list(column) for column in zip(*rows, strict=True)], schema=EVENTS)
     output = advance(domain, {"events": events}, AT_US + 5_000_000, Rules(), engine, finish=True)
-    return output.marks.to_pylist(), output.usage.to_pylist()
+    return output.of("marks").to_pylist(), output.of("topic_usage").to_pylist()
 
 
 @pytest.mark.parametrize("engine", [run_arrays, run_readable])

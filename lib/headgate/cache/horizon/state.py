@@ -96,15 +96,14 @@ def decode_shard(broker: str, number: int, stored: StoredShard) -> ShardState:
     """The shard that was encoded, of that broker and number."""
     tables = decode_all(stored.blocks)
     head = json.loads(next(tables)["head"][0].as_py())
-    second = head["second"]
     return ShardState(
         broker,
         number,
         shard_from(tables),
-        None if head["awaits"] is None else (head["awaits"][0], head["awaits"][1]),
-        Met(**head["met"]),
-        None if second is None else OpenSecond(second[0], second[1], set(second[2])),
-        pa.concat_tables([ITEMS.empty_table(), *decode_all(stored.kept)]),
+        awaits=None if head["awaits"] is None else (head["awaits"][0], head["awaits"][1]),
+        met=Met(**head["met"]),
+        second=None if head["second"] is None else OpenSecond.of(*head["second"]),
+        kept=pa.concat_tables([ITEMS.empty_table(), *decode_all(stored.kept)]),
     )
 
 
