@@ -80,9 +80,11 @@ def rows_block(kind, rows):
     return Block(kind, len(rows), encode(pa.Table.from_pylist(rows, TRAFFIC[kind])))
 
 
-events_block, dispatches_block, subscribes_block, unloads_block, connections_block = (
-    partial(rows_block, kind) for kind in TRAFFIC
-)
+events_block = partial(rows_block, "events")
+dispatches_block = partial(rows_block, "dispatches")
+subscribes_block = partial(rows_block, "subscribes")
+unloads_block = partial(rows_block, "unloads")
+connections_block = partial(rows_block, "connections")
 
 
 def changes_block(changes):
