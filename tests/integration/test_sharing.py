@@ -57,12 +57,11 @@ def run(spark: SparkSession, folder: Path, metrics: Metrics | None = None) -> No
 
 
 def test_shares_follow_the_traffic_and_never_sum_to_more_than_the_quota_and_the_floors(
-    spark: SparkSession, tmp_path: Path
+    engine: Engine, tmp_path: Path
 ) -> None:
     moving(tmp_path / "trace")
-    metrics = Metrics()
-    run(spark, tmp_path, metrics)
-    check_told(metrics, tmp_path / "out")
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
+    engine.throttle(conf, tmp_path / "trace", tmp_path / "out")
     limits = limits_in_force(tmp_path / "out")
     assert {"b1": 20, "b2": 80} in limits
     assert {"b1": 80, "b2": 20} in limits[limits.index({"b1": 20, "b2": 80}) :]
@@ -91,7 +90,9 @@ def check_told(metrics: Metrics, output: Path) -> None:
 
 def test_every_report_is_there_once_and_a_restart_begins_a_new_life(spark: SparkSession, tmp_path: Path) -> None:
     moving(tmp_path / "trace")
-    run(spark, tmp_path)
+    metrics = Metrics()
+    run(spark, tmp_path, metrics)
+    check_told(metrics, tmp_path / "out")
     write_publishes(tmp_path / "trace" / "later.json", [(SECONDS + 1.0, "b1", TOPICS["b1"])])
     run(spark, tmp_path)
     cuts = asked(
