@@ -237,11 +237,20 @@ class TestUnreadableFiles:
     def test_a_damaged_first_file_does_not_keep_the_job_from_starting(
         self, spark: SparkSession, tmp_path: Path
     ) -> None:
-        """Nor does one with a column of another type; of one with a bad page what stands before it counts."""
         write_trace(SMALL, tmp_path / "trace", "parquet")
-        damaged = first, typed, paged = [tmp_path / "trace" / f"part-0000{number}.parquet" for number in (0, 3, 4)]
-        readable = SMALL.events - sum(len(pq.read_table(file)) for file in damaged) + 30
+        first = tmp_path / "trace" / "part-00000.parquet"
+        rows = len(pq.read_table(first))
         damage(first, lambda file: file.write_bytes(b"no Parquet, and longer than its magic number"))
+        output = run_once(spark, conf_in(tmp_path / "conf"), tmp_path / "trace", tmp_path / "out", "parquet")
+        (letter,) = rows_of(output, "dead_letters")
+        assert (first.name, SMALL.events - rows) == (Path(letter["source"]).name, total(output, "publishes"))
+
+    def test_spark_leaves_out_a_file_of_another_type_and_takes_the_row_groups_before_a_bad_page(
+        self, spark: SparkSession, tmp_path: Path
+    ) -> None:
+        write_trace(SMALL, tmp_path / "trace", "parquet")
+        damaged = typed, paged = [tmp_path / "trace" / f"part-0000{number}.parquet" for number in (3, 4)]
+        readable = SMALL.events - sum(len(pq.read_table(file)) for file in damaged) + 30
         damage(typed, with_messages_as_text)
         damage(paged, with_a_bad_page)
         output = run_once(spark, conf_in(tmp_path / "conf"), tmp_path / "trace", tmp_path / "out", "parquet")
