@@ -55,11 +55,8 @@ class Routing:
 def pack(routing: Routing, parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
     """A block of each kind of traffic a key, each broker's time for every key, and bad rows."""
     for rows, dead_letters in parts:
-        blocks = [*_dead_letters(dead_letters)]
-        if len(rows):  # those of a file that cannot be read have no columns
-            own = rows if routing.broker is None else rows.filter(pc.equal(rows["broker"], routing.broker))
-            blocks += [*_time(routing, rows), *_traffic(routing, own)]
-        yield packed(blocks)
+        own = rows if routing.broker is None else rows.filter(pc.equal(rows["broker"], routing.broker))
+        yield packed([*_dead_letters(dead_letters), *_time(routing, rows), *_traffic(routing, own)])
 
 
 def pack_input(
@@ -92,8 +89,9 @@ def _dead_letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
 
 def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     """How far brokers are goes to every key, also of those whose rows are not taken in."""
-    ticks = encode(_ticks(rows))
-    yield from ((key, "ticks", ticks) for key in routing.keys)
+    if len(rows):
+        ticks = encode(_ticks(rows))
+        yield from ((key, "ticks", ticks) for key in routing.keys)
 
 
 def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
