@@ -250,6 +250,13 @@ def test_array_forms_replay_in_place_of_the_core(vector_file, monkeypatch):
     assert report.results[1].skip_reason == "no rate of 0"
 
 
+def test_cache_traces_whose_settings_have_no_array_form_are_skipped_with_the_reason(vector_file):
+    trace = {"id": "T", "kind": "cache_trace", "config": {"headgate.cache.policy": "s3fifo"}, "ops": []}
+    report = replay([vector_file(trace)], kernel=True)
+
+    assert [result.skip_reason for result in report.results] == ["no array form: policy s3fifo"]
+
+
 def test_the_report_counts_per_file_and_kind_and_ends_with_the_totals(vector_file):
     path = vector_file(BUCKET, expecting(BUCKET, 0, 11), {"id": "C", "kind": "clock", "config": {}, "ops": []})
 

@@ -29,7 +29,7 @@ def feed_arrays(
     Raises InvalidArgument for numbers that the array form does not take; the cache is of no use then.
     """
     for batch in batches:
-        rows = packed(cache, batch) or cache.pack(list(rows_in(batch)))
+        rows = packed_rows(cache, batch)
         times_us = np.maximum.accumulate(np.where(rows.rows["kind"] < 0, MIN, rows.rows["t_us"]))
         start = 0
         while len(times_us) and gauges.is_due(times_us[-1]):
@@ -41,6 +41,11 @@ def feed_arrays(
         if letters is not None:
             for place in np.flatnonzero(rows.rows["dead"] != NONE).tolist():
                 letters.append((_REASONS[rows.rows["dead"][place]], event_at(batch, place)))
+
+
+def packed_rows(cache: ArrayCache, batch: pa.RecordBatch) -> PackedRows:
+    """Rows as the cache takes them. Raises InvalidArgument as `feed_arrays`."""
+    return packed(cache, batch) or cache.pack(list(rows_in(batch)))
 
 
 def _part(rows: PackedRows, start: int, end: int) -> PackedRows:

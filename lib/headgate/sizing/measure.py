@@ -13,7 +13,7 @@ from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import InvalidArgument
-from headgate.sizing.arrays import feed_arrays
+from headgate.sizing.arrays import feed_arrays, packed_rows
 from headgate.sizing.combinations import for_sample
 from headgate.sizing.instants import Gauges, Span
 from headgate.sizing.trace import event_at, rows_in
@@ -50,6 +50,8 @@ def measure(
         letters: list[tuple[DeadReason, Mapping[str, Any]]] = []
         with suppress(InvalidArgument):  # numbers that only the readable form can calculate with
             arrays = ArrayCache(settings)
+            if settings.policy is PolicyName.BELADY:
+                arrays.foresee_rows(packed_rows(arrays, batch) for batch in batches())
             feed_arrays(arrays, batches(), gauges, letters if letter is not None else None)
             columns = _columns(arrays, gauges, every)
             for told in letters:

@@ -14,12 +14,14 @@ from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
 from headgate.core.cache.state import dump
 from headgate.core.cache.workload import generate
+from headgate.core.kernels.cache import broker
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import InvalidArgument
 
 FILE = Path(__file__).parents[2] / "conformance" / "vectors" / "entry-cache.json"
-POLICIES = ("pip430", "lru", "fifo", "sieve", "cursor_distance")
+STREAMED = ("pip430", "lru", "fifo", "sieve", "cursor_distance")
+POLICIES = (*STREAMED, "belady")
 MIB_BYTES = 1 << 20
 
 
@@ -36,15 +38,29 @@ def settings_of(policy, max_bytes, **more):
 
 
 def plain(cache):
-    """State without what both forms may do differently: the order of marks, and which topics are swept in vain."""
+    """State without what both forms may do differently: the order of marks and reads, which topics are swept in vain,
+    and what was heard of rows to come, which arrays that were stored have forgotten.
+    """
     state = dump(cache)
-    state["policy"].pop("sweeps", None)
+    for name in ("sweeps", "heard", "deleted"):
+        state["policy"].pop(name, None)
+    for name in {"reads", "next"} & state["policy"].keys():
+        state["policy"][name].sort()
     for topic in state["topics"]:
         topic["marks"].sort()
         topic["highest"].sort()
     state["misses_by_reason"] = dict(sorted(state["misses_by_reason"].items()))
     state["dead_letters"] = dict(sorted(state["dead_letters"].items()))
     return json.loads(json.dumps(state))
+
+
+def both_told(chosen, rows):
+    """Both forms, empty; to belady the rows are told."""
+    array, cache = ArrayCache(chosen, is_logged=True), Cache(chosen)
+    if chosen.policy == "belady":
+        array.foresee(rows)
+        cache.foresee(rows)
+    return array, cache
 
 
 def assert_equal(array, cache):
@@ -66,7 +82,7 @@ def test_vector_holds_on_arrays(vector):
 def test_arrays_end_as_the_readable_form_does_on_the_generators_traffic(policy, family):
     rows = list(generate(family, 1, "skewed"))[:6000]
     chosen = settings_of(policy, MIB_BYTES // 4, rangeHits="entry", reasonMemory=50)
-    array, cache = ArrayCache(chosen, is_logged=True), Cache(chosen)
+    array, cache = both_told(chosen, rows)
 
     array.feed_rows(array.pack(rows))
     removed = [left for row in rows for left in cache.feed(row).removed]
@@ -133,9 +149,10 @@ OPTIONS = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None)
 def test_arrays_do_with_every_row_what_the_readable_form_does(policy, events, options, profile):
     chosen = settings_of(policy, 900, profile=profile, **options)
-    array, cache = ArrayCache(chosen, is_logged=True), Cache(chosen)
+    rows = list(rows_of(events))
+    array, cache = both_told(chosen, rows)
 
-    for place, row in enumerate(rows_of(events)):
+    for place, row in enumerate(rows):
         assert array.feed(row) == cache.feed(row)
         if place % 7 == 0:
             array = ArrayCache.load(array.dump(), is_logged=True)
@@ -165,6 +182,48 @@ def test_columns_that_a_kind_does_not_need_are_ignored(row):
         assert array.feed(each) == cache.feed(each)
     assert_equal(array, cache)
     assert array.totals()["dead"] == 0
+
+
+@given(events=st.lists(EVENT, max_size=60), told=st.integers(0, 60), fed=st.integers(1, 60))
+@settings(max_examples=60, deadline=None)
+def test_rows_may_be_told_and_fed_in_other_parts(events, told, fed):
+    rows = list(rows_of(events))
+    whole, _ = both_told(settings_of("belady", 900), rows)
+    parts = ArrayCache(settings_of("belady", 900), is_logged=True)
+
+    parts.foresee_rows([parts.pack(rows[:told])])
+    parts.foresee(rows[told:])
+    whole.feed_rows(whole.pack(rows))
+    for begin in range(0, len(rows), fed):
+        parts.feed_rows(parts.pack(rows[begin : begin + fed]))
+
+    assert parts.take_removed() == whole.take_removed()
+    assert plain(parts.cache()) == plain(whole.cache())
+
+
+def test_only_belady_is_told_the_future():
+    with pytest.raises(InvalidArgument, match="foresee: got the policy lru"):
+        ArrayCache(settings_of("lru", 20)).foresee([])
+
+
+def test_more_entries_than_can_be_numbered_are_left_to_the_readable_form(monkeypatch):
+    monkeypatch.setattr(broker, "MOST_TOLD", 2)
+    array, read = ArrayCache(settings_of("belady", 20)), Row(0, 0, "read", "t", "c", 0, 0, 2, [1])
+    array.foresee([read])
+
+    with pytest.raises(InvalidArgument, match="got 3 entries to come, allowed: up to 2"):
+        array.foresee([read._replace(t_us=1, count=1)])
+
+
+def test_state_of_an_installation_that_had_fewer_fields_is_read():
+    array = ArrayCache(settings_of("lru", 900), is_logged=True)
+    array.feed_rows(array.pack(list(generate("replay", 1))[:500]))
+    stored = array.dump()
+    del stored["arrays"]["future"]
+    state = stored["arrays"]["state"]
+    stored["arrays"]["state"] = state[[name for name in state.dtype.names if name not in {"told_at", "told", "heaped"}]]
+
+    assert plain(ArrayCache.load(stored).cache()) == plain(array.cache())
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.core.kernels.cache.filled import array_cache_of
-from unit.kernels.test_cache import EVENT, MIB_BYTES, OPTIONS, POLICIES, assert_equal, rows_of, settings_of
+from unit.kernels.test_cache import EVENT, MIB_BYTES, OPTIONS, STREAMED, assert_equal, rows_of, settings_of
 
 MAX_BYTES = f"{PREFIX}maxBytes"
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", STREAMED)
 @given(
     events=st.lists(EVENT, max_size=60),
     options=OPTIONS,
@@ -38,7 +38,7 @@ def test_a_cache_goes_on_as_arrays_after_any_row(policy, events, options, profil
     assert_equal(array, cache)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", STREAMED)
 def test_a_cache_in_use_goes_on_as_arrays(policy):
     cache = Cache(settings_of(policy, MIB_BYTES // 8, rangeHits="entry", reasonMemory=50))
     rows = list(islice(generate("replay", 1, "skewed"), 5000))
@@ -51,7 +51,7 @@ def test_a_cache_in_use_goes_on_as_arrays(policy):
     assert_equal(array, cache)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", STREAMED)
 @pytest.mark.parametrize("t_us", [5, 3_000_000])
 @pytest.mark.parametrize("max_bytes", [0, 30_000, 60_000])
 def test_conf_files_change_arrays_as_they_change_the_readable_form(policy, t_us, max_bytes):
@@ -90,5 +90,6 @@ def test_numbers_that_do_not_fit_have_no_array_form(row):
     assert array_cache_of(cache) is None
 
 
-def test_settings_without_an_array_form_have_none():
-    assert array_cache_of(Cache(CacheSettings.of({f"{PREFIX}policy": "s3fifo"}))) is None
+@pytest.mark.parametrize("policy", ["s3fifo", "belady"])
+def test_settings_without_an_array_form_have_none(policy):
+    assert array_cache_of(Cache(CacheSettings.of({f"{PREFIX}policy": policy}))) is None

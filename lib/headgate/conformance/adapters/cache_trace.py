@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from headgate.conformance.equality import json_equal
 from headgate.conformance.report import Mismatch
+from headgate.conformance.timed import UnsupportedVectorError
 from headgate.conformance.vector_file import Vector, field_of
 from headgate.conformance.wanted import MISMATCHES_PER_VECTOR, Seen, crashed, observed
 from headgate.core.cache.broker import Cache
@@ -59,7 +60,7 @@ def _mismatches(factory: Any, vector: Vector) -> Iterator[Mismatch]:
         cache = factory(field_of(vector, "config", dict))
         if cache.settings.policy is PolicyName.BELADY:
             cache.foresee([_row(place, op) for place, op in enumerate(ops) if _is_row(op)])
-    except ConformanceError:
+    except (ConformanceError, UnsupportedVectorError):
         raise
     except Exception as crash:  # noqa: BLE001  one broken object must not hide the other vectors
         yield Mismatch("config", "construct", {}, crashed(crash))

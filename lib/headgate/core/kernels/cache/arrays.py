@@ -15,6 +15,7 @@ from headgate.core.kernels.cache.types import (
     COUNT_MAX,
     CURSOR,
     ENTRY,
+    FUTURE,
     LANE,
     MARK,
     NEVER,
@@ -76,6 +77,7 @@ _POOLS: Mapping[str, Any] = {
     "notes": NOTE,
     "chunks": CHUNK,
     "removed": REMOVED,
+    "future": FUTURE,
 }
 _ROOMS: Mapping[str, Any] = {
     "sorting": SORTING,
@@ -83,7 +85,14 @@ _ROOMS: Mapping[str, Any] = {
     "approaches": APPROACH,
     "buffers": BUFFER,
 }
-_USED = {"entries": "entry_end", "pages": "page_end", "marks": "mark_end", "notes": "note_end", "chunks": "chunk_end"}
+_USED = {
+    "entries": "entry_end",
+    "pages": "page_end",
+    "marks": "mark_end",
+    "notes": "note_end",
+    "chunks": "chunk_end",
+    "future": "told_end",
+}
 
 
 def with_room(arrays: CacheArrays, sizes: Mapping[str, int]) -> CacheArrays:
@@ -148,9 +157,17 @@ def put_back(settings: CacheSettings, kept: Mapping[str, Any]) -> CacheArrays:
     arrays = new_arrays(settings)
     arrays = with_room(arrays, {name: len(kept[name]) for name in _POOLS if name in kept})
     for name, held in kept.items():
-        getattr(arrays, name)[: len(held)] = held
+        _put(getattr(arrays, name), held)
     rehash_table(arrays)
     return arrays
+
+
+def _put(pool: Any, held: Any) -> None:
+    """What was kept, field by field: one that came later is as in an empty cache."""
+    if held.dtype.names is None:
+        pool[: len(held)] = held
+    for name in held.dtype.names or ():
+        pool[name][: len(held)] = held[name]
 
 
 def enough_for(arrays: CacheArrays, count: int) -> dict[str, int]:

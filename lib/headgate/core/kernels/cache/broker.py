@@ -13,12 +13,14 @@ from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.state import load
 from headgate.core.kernels.cache.arrays import enough_for, new_arrays, put_back, rows_of, taken_down, with_room
 from headgate.core.kernels.cache.cursors import link_space
+from headgate.core.kernels.cache.future import Hearing, future_of, link
 from headgate.core.kernels.cache.gauges import finished_bytes
 from headgate.core.kernels.cache.limits import fits, limits_of, refusal_of
 from headgate.core.kernels.cache.plain import plain_of
 from headgate.core.kernels.cache.run import advance, run, settle_limits
 from headgate.core.kernels.cache.types import (
     AT_CONF,
+    BELADY,
     BOUNDS,
     LETTERS,
     MISSES,
@@ -66,6 +68,7 @@ class ArrayCache:
         self._cursors: dict[tuple[int, str], int] = {}
         self._spaces: dict[tuple[int, int], int] = {}
         self._is_logged = is_logged
+        self.hearing = Hearing()
         self.arrays: CacheArrays
         self._set(new_arrays(settings))
 
@@ -135,6 +138,29 @@ class ArrayCache:
         return (row.t_us, row.seq, kind, topic, cursor, space, entry, count, first_size, has_sizes)
 
     # Rows.
+
+    def foresee(self, rows: Sequence[Row]) -> None:
+        """Tell the policy `belady` all rows before the first one is fed, as `Cache.foresee` does."""
+        self.foresee_rows([self.pack(rows)])
+
+    def foresee_rows(self, parts: Iterable[PackedRows]) -> None:
+        """As `foresee`. The rows that are fed have to be these, in this order; where they are cut is no matter.
+
+        Raises InvalidArgument for another policy, and for more entries than it can number: use Cache.
+        """
+        if self.arrays.state["policy"][0] != BELADY:
+            raise InvalidArgument(f"foresee: got the policy {self.settings.policy}, allowed is belady")
+        state = self.arrays.state[0]
+        for part in parts:
+            ledgers = self.arrays.spaces["ledger"][part.rows["space"]]
+            future = future_of(part.rows, self.hearing.reads_of(part.rows, ledgers), int(state["told"]))
+            begin, end = int(state["told_end"]), int(state["told_end"]) + len(future)
+            if end > MOST_TOLD:
+                raise InvalidArgument(f"array form of the cache: got {end} entries to come, allowed: up to {MOST_TOLD}")
+            self._make_room({"future": end})
+            self.arrays.future[begin:end] = future
+            state["told_end"], state["told"] = end, state["told"] + np.count_nonzero(future["read"])
+        link(self.arrays.future[state["told_at"] : state["told_end"]])
 
     def feed(self, row: Row) -> Outcome:
         """Take one row, as `Cache.feed` does."""
@@ -324,6 +350,8 @@ class ArrayCache:
         return list(self._cursors)
 
 
+MOST_TOLD = (1 << 31) - 1
+"""Entries of rows to come, which are counted in 31 bits."""
 _COLUMNS = ("t_us", "seq", "kind", "topic", "cursor", "space", "entry", "count", "first_size", "has_sizes")
 _SUMS = ("hits", "hit_bytes", "misses", "storage_bytes", "storage_ops")
 _COUNTS = (*_SUMS, "bytes", "entries")

@@ -8,6 +8,7 @@ import numpy as np
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.reasons import DeadReason
+from headgate.core.cache.settings import PolicyName
 from headgate.core.cache.state import dump
 from headgate.core.kernels.cache.arrays import rehash_table, with_room
 from headgate.core.kernels.cache.broker import ArrayCache
@@ -27,9 +28,10 @@ _KEPT = ("now_us", "seq", "peak_bytes", "overshoot_bytes", "inserted")
 def array_cache_of(cache: Cache, *, is_logged: bool = False) -> ArrayCache | None:
     """An array form that goes on as the cache would; None where the settings, or numbers in it, have none.
 
+    The policy belady has none: the readable form does not keep what it was told of added entries.
     Takes time linear in what is cached. is_logged: as `ArrayCache` has it.
     """
-    if refusal_of(cache.settings) is not None:
+    if cache.settings.policy is PolicyName.BELADY or refusal_of(cache.settings) is not None:
         return None
     plain = dump(cache)
     if not _fits(plain):

@@ -7,7 +7,7 @@ from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.receive_buffers import TABLE
 from headgate.core.cache.rows import WITHOUT_LEDGER, Kind, Row
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName, RangeHits, Release
-from headgate.core.kernels.cache.types import DISTANCE, FIFO, LRU, PIP430, SIEVE
+from headgate.core.kernels.cache.types import BELADY, DISTANCE, FIFO, LRU, PIP430, SIEVE
 
 POLICIES = {
     PolicyName.PIP430: PIP430,
@@ -15,6 +15,7 @@ POLICIES = {
     PolicyName.FIFO: FIFO,
     PolicyName.SIEVE: SIEVE,
     PolicyName.CURSOR_DISTANCE: DISTANCE,
+    PolicyName.BELADY: BELADY,
 }
 TIME_LIMIT_US = 1 << 55
 NUMBER_LIMIT = 1 << 60
@@ -54,7 +55,7 @@ def limits_of(settings: CacheSettings) -> dict[str, int]:
     limit = ByteLimit(settings.max_bytes, settings.watermark)
     values: dict[str, Any] = {
         "policy": POLICIES[settings.policy],
-        "is_whole": settings.range_hits is RangeHits.WHOLE,
+        "is_whole": settings.range_hits is RangeHits.WHOLE and settings.policy is not PolicyName.BELADY,
         "max_bytes": limit.max_bytes,
         "trigger_bytes": limit.trigger_bytes,
         "target_bytes": limit.target_bytes,

@@ -45,10 +45,34 @@ def _policy(cache: "ArrayCache", order: dict[int, int], names: list[str]) -> Pla
     policy, arrays, state = cache.settings.policy, cache.arrays, cache.arrays.state[0]
     if policy is PolicyName.CURSOR_DISTANCE:
         return {"sweeps": {"changed": names, "waiting": {}}}
+    if policy is PolicyName.BELADY:
+        return _future(cache, order)
     listed = [order[entry] for entry in _linked(arrays.entries, int(state["head"]), "newer")]
     if policy is PolicyName.SIEVE:
         return {"order": listed, "hand": order.get(int(state["hand"]))}
     return {"queue" if policy is PolicyName.PIP430 else "order": listed}
+
+
+def _future(cache: "ArrayCache", order: dict[int, int]) -> PlainData:
+    """The reads to come by position, the last one first, and the next one of each cached entry."""
+    arrays, state = cache.arrays, cache.arrays.state[0]
+    to_come = arrays.future[state["told_at"] : state["told_end"]][["space", "number", "read"]]
+    reads: dict[tuple[int, int], list[int]] = {}
+    for space, number, read in reversed(to_come[to_come["read"] > 0].tolist()):
+        reads.setdefault((space, number), []).append(read)
+    return {
+        "reads": [[*_place(cache, space), number, numbers] for (space, number), numbers in reads.items()],
+        "told": int(state["told"]),
+        "heard": list(cache.hearing.heard),
+        "deleted": {cache.topic_names[topic]: sorted(held) for topic, held in cache.hearing.deleted.items()},
+        "next": [[place, int(arrays.entries[entry]["count"])] for entry, place in order.items()],
+    }
+
+
+def _place(cache: "ArrayCache", space: int) -> tuple[str, int]:
+    """The topic and the ledger of a space."""
+    of = cache.arrays.spaces[space]
+    return cache.topic_names[of["topic"]], int(of["ledger"])
 
 
 def _linked(pool: Any, first: int, link: str) -> list[int]:

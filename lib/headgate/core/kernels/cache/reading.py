@@ -4,13 +4,16 @@ from numpy import int64
 
 from headgate.core.kernels.cache.capped import make_room
 from headgate.core.kernels.cache.cursors import is_at_most, move, note_end, rank, slowest, wake
+from headgate.core.kernels.cache.farthest import expect, hold, next_read
 from headgate.core.kernels.cache.marks import is_marked, mark_of, remove_mark
 from headgate.core.kernels.cache.notes import note_at, reason_of
 from headgate.core.kernels.cache.order import renew
 from headgate.core.kernels.cache.pages import look_up
-from headgate.core.kernels.cache.store import insert
+from headgate.core.kernels.cache.store import insert, remove
 from headgate.core.kernels.cache.types import (
+    BELADY,
     DISTANCE,
+    DROPPED,
     FIFO,
     LEDGER_DELETED,
     LRU,
@@ -34,19 +37,31 @@ def size_of(c: CacheArrays, row: int64, offset: int64) -> int64:
 
 
 @inner
-def put(c: CacheArrays, space: int64, number: int64, size: int64, now_us: int64, source: int64) -> int64:
-    """Cache an admitted entry at a free position; NONE where there is no room for it."""
+def put(c: CacheArrays, row: int64, place: int64, source: int64) -> int64:
+    """Cache an entry of a row at a free position, as far as cursors decide; NONE where it is refused.
+
+    Belady admits what is read again, and needs no cursors.
+    """
     limits, state = c.state[0], c.state[0]
+    space, number, size = int64(c.rows[row].space), c.rows[row].entry + place, size_of(c, row, place)
+    upcoming, reason = int64(0), int64(REFUSED)
     if limits.policy == PIP430:
         has_room = limits.max_bytes > 0
     elif limits.policy == DISTANCE:
         has_room = size <= limits.max_bytes
+    elif limits.policy == BELADY:
+        upcoming = next_read(c, place)
+        has_room = upcoming > 0 and make_room(c, size, upcoming)
+        if upcoming == 0 or limits.max_bytes > 0:
+            reason = int64(NOT_ADMITTED)
     else:
-        has_room = make_room(c, size)
+        has_room = make_room(c, size, int64(0))
     if not has_room:
-        note_at(c, space, number, REFUSED)
+        note_at(c, space, number, reason)
         return int64(NONE)
-    entry = insert(c, space, number, size, now_us, source)
+    entry = insert(c, space, number, size, c.rows[row].t_us, source)
+    if limits.policy == BELADY:
+        hold(c, entry, upcoming)
     if (limits.policy == PIP430 and state.current_bytes > limits.trigger_bytes) or (
         limits.policy == DISTANCE and state.current_bytes > limits.max_bytes
     ):
@@ -101,7 +116,7 @@ def replay_read(c: CacheArrays, row: int64) -> int64:
     if c.state[0].policy == PIP430 or (c.state[0].policy == DISTANCE and not _is_awaited(c, space, number)):
         note_at(c, space, number, NOT_ADMITTED)
     else:
-        put(c, space, number, size_of(c, row, int64(0)), c.rows[row].t_us, STORAGE)
+        put(c, row, int64(0), STORAGE)
     return int64(NONE)
 
 
@@ -144,6 +159,17 @@ def _touch(c: CacheArrays, count: int64) -> None:
             c.entries[entry].accessed = 1
             if policy == LRU:
                 renew(c, entry)
+            elif policy == BELADY:
+                _read_on(c, entry, next_read(c, place))
+
+
+@inner
+def _read_on(c: CacheArrays, entry: int64, upcoming: int64) -> None:
+    """Note the next read of an entry; after its last one it leaves."""
+    if upcoming == 0:
+        remove(c, entry, DROPPED)
+    else:
+        expect(c, entry, upcoming)
 
 
 @inner
@@ -205,7 +231,7 @@ def _fetch(c: CacheArrays, row: int64) -> None:
             if is_picky and not (is_behind(c, other, space, number) or is_marked(c, space, number, cursor)):
                 note_at(c, space, number, NOT_ADMITTED)
             else:
-                put(c, space, number, size_of(c, row, place), c.rows[row].t_us, source)
+                put(c, row, place, source)
 
 
 @inner
@@ -224,6 +250,6 @@ def _fetch_expected(c: CacheArrays, row: int64, is_whole: bool) -> None:
         elif expected == 0:
             note_at(c, space, number, NOT_ADMITTED)
         else:
-            entry = put(c, space, number, size_of(c, row, place), c.rows[row].t_us, source)
+            entry = put(c, row, place, source)
             if entry != NONE:
                 c.entries[entry].is_handled, c.entries[entry].count = 1, expected - 1

@@ -5,11 +5,13 @@ from numpy import int64
 from headgate.core.kernels.cache import queue
 from headgate.core.kernels.cache.capped import make_room
 from headgate.core.kernels.cache.distance import evict_farthest, note_change, sweep
+from headgate.core.kernels.cache.farthest import pass_row
 from headgate.core.kernels.cache.reading import read, replay_read
 from headgate.core.kernels.cache.steps import add, ledger_delete, replay_add, step_cursor, topic_clear
 from headgate.core.kernels.cache.types import (
     ADD,
     AT_CONF,
+    BELADY,
     CONF,
     DISTANCE,
     DONE,
@@ -48,6 +50,8 @@ def run(c: CacheArrays, first: int64) -> int64:
         if dead != NONE:
             c.counts[LETTERS, dead] += 1
         c.rows[row].removed = c.state[0].logged
+        if c.state[0].policy == BELADY:
+            pass_row(c, row)
         if c.rows[row].kind == CONF and dead == NONE:
             c.state[0].status = AT_CONF
             return int64(row)
@@ -72,7 +76,7 @@ def settle_limits(c: CacheArrays, now_us: int64) -> None:
     elif policy == DISTANCE:
         state.is_over = int64(state.current_bytes > c.state[0].max_bytes)
     else:
-        make_room(c, int64(0))
+        make_room(c, int64(0), int64(0))
     _end_row(c, now_us)
 
 

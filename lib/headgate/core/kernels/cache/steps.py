@@ -7,9 +7,10 @@ from headgate.core.kernels.cache.marks import add_mark, forget_marks, is_marked,
 from headgate.core.kernels.cache.notes import note_at
 from headgate.core.kernels.cache.order import sort_ids
 from headgate.core.kernels.cache.pages import LAST, NOTHING, bit, find
-from headgate.core.kernels.cache.reading import is_behind, put, size_of
+from headgate.core.kernels.cache.reading import is_behind, put
 from headgate.core.kernels.cache.store import remove
 from headgate.core.kernels.cache.types import (
+    BELADY,
     CLOSE,
     CURSOR_EXISTS,
     DISTANCE,
@@ -54,7 +55,7 @@ def add(c: CacheArrays, row: int64) -> int64:
             if is_admitted and c.state[0].policy == PIP430 and c.state[0].adopts != 0:
                 _expect(c, cached, topic.registered)
         elif is_admitted and (not is_picky or is_behind(c, reader, space, number) or is_marked(c, space, number, NONE)):
-            made = put(c, space, number, size_of(c, row, place), c.rows[row].t_us, PRODUCER)
+            made = put(c, row, place, PRODUCER)
             if made != NONE and c.state[0].policy == PIP430:
                 _expect(c, made, topic.registered)
         else:
@@ -64,9 +65,9 @@ def add(c: CacheArrays, row: int64) -> int64:
 
 @inner
 def _is_admitted(c: CacheArrays, topic: int64, now_us: int64) -> bool:
-    """Whether added entries are cached: the topic has a cursor, or the last one left a short while ago."""
+    """Whether added entries are cached: the topic has a cursor, or the last one left a short while ago, or belady."""
     of, limits = c.topics[topic], c.state[0]
-    if of.registered > 0:
+    if of.registered > 0 or limits.policy == BELADY:
         return True
     return limits.strategy != 0 and limits.grace_us > 0 and now_us - of.last_removal_us < limits.grace_us
 

@@ -2,17 +2,21 @@
 
 from numpy import int64
 
+from headgate.core.kernels.cache.farthest import let_go
 from headgate.core.kernels.cache.notes import forget, note
 from headgate.core.kernels.cache.order import append, unlink
 from headgate.core.kernels.cache.pages import LAST, bit, page_of, settle
 from headgate.core.kernels.cache.receiving import receive, release
-from headgate.core.kernels.cache.types import NONE, PRODUCER, REMOVALS, STORAGE_COPY, CacheArrays
+from headgate.core.kernels.cache.types import BELADY, NONE, PRODUCER, REMOVALS, STORAGE_COPY, CacheArrays
 from headgate.core.kernels.compiled import inner
 
 
 @inner
 def insert(c: CacheArrays, space: int64, number: int64, size: int64, now_us: int64, source: int64) -> int64:
-    """Cache an entry at a position that is free, without a handler and as the newest; returns its place."""
+    """Cache an entry at a position that is free, without a handler and as the newest; returns its place.
+
+    With belady there is no order: the caller puts it into the heap.
+    """
     entry = _free_place(c)
     page = page_of(c, space, number)
     of = c.entries[entry]
@@ -29,7 +33,8 @@ def insert(c: CacheArrays, space: int64, number: int64, size: int64, now_us: int
         of.chunk = receive(c, 2 * topic + int64(source != PRODUCER), size, now_us)
     if limits.memory > 0:
         forget(c, page, number)
-    append(c, entry)
+    if limits.policy != BELADY:
+        append(c, entry)
     c.topics[topic].bytes += size
     c.topics[topic].entries += 1
     c.state[0].current_bytes += size
@@ -43,7 +48,10 @@ def remove(c: CacheArrays, entry: int64, cause: int64) -> None:
     of = c.entries[entry]
     number, space, page, size = of.number, int64(of.space), int64(of.page), of.size
     topic = c.spaces[space].topic
-    unlink(c, entry)
+    if c.state[0].policy == BELADY:
+        let_go(c, entry)
+    else:
+        unlink(c, entry)
     c.slots[page, number & LAST] = NONE
     c.pages[page].cached &= ~bit(number)
     if c.state[0].memory > 0:

@@ -18,7 +18,7 @@ PAGE_BITS = 6
 PAGE_ENTRIES = 1 << PAGE_BITS
 COUNT_MAX = 10_000
 
-PIP430, LRU, FIFO, SIEVE, DISTANCE = map(np.int64, range(5))
+PIP430, LRU, FIFO, SIEVE, DISTANCE, BELADY = map(np.int64, range(6))
 """Policies."""
 (ADD, OPEN, MOVE, MARK_DELETE, CLOSE, READ, REPLAY_ADD, REPLAY_READ, RELEASE, LEDGER_DELETE, TOPIC_CLEAR, CONF) = map(
     np.int64, range(12)
@@ -60,6 +60,8 @@ ENTRY = np.dtype(
 )
 """A cached entry, as large as a cache line. count: reads expected, where it has a handler. older, newer: in the queue
 of pip430, or the order of the other policies. newer: the next free one. chunk: NONE where it holds its own bytes.
+
+With belady `count` is the number of its next read, `older` its place in the heap.
 """
 PAGE = np.dtype(
     [
@@ -120,6 +122,12 @@ one for each entry from `first_size` on. What it did: hits, misses, dead (NONE: 
 removals in the log).
 """
 REMOVED = np.dtype(_of_ints("number") + _of_links("space", "cause"))
+FUTURE = np.dtype(_of_ints("number") + _of_links("space", "read", "next", "heaped"))
+"""An entry that a row to come adds or reads. read: its number among the reads, from 1, 0 where it is none. next: the
+number of the next read of the position behind it, 0 for none.
+
+A list stands beside: heaped, the heap of the cached entries. Each of them waits for a read, so there is room for it.
+"""
 
 STATE = np.dtype(
     _of_ints(
@@ -130,7 +138,7 @@ STATE = np.dtype(
         *("overshoot_bytes", "inserted", "size_passes", "requeues", "visits", "max_pass_visits", "places", "changed"),
         *("earliest_us", "entries", "entry_end", "free_entry", "pages", "page_end", "free_page", "marks", "mark_end"),
         *("free_mark", "notes", "note_end", "free_note", "chunks", "chunk_end", "free_chunk", "logged", "status"),
-        *("is_beyond", "page"),
+        *("is_beyond", "page", "told_at", "told_end", "told", "heaped"),
     )
 )
 """What a broker has once, the settings as numbers first. Of each pool: how many are in use, the end of those ever used,
@@ -138,6 +146,7 @@ the first free one.
 
 goal_bytes: where a pass of cursor_distance ends. is_logged: removals are listed. changed: topics to sweep. earliest_us:
 no topic waits for an instant before it. is_beyond: a time until a read did not fit a number. page: looked up last.
+told_at, told_end: what of `future` is still to come. told: how many reads were told. heaped: entries in the heap.
 """
 
 
@@ -170,3 +179,4 @@ class CacheArrays(NamedTuple):
     removed: Records
     rows: Records
     sizes: Ints
+    future: Records
