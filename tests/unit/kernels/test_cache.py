@@ -18,6 +18,7 @@ from headgate.core.kernels.cache import broker
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import InvalidArgument
+from unit.core.cache.test_policies import rows_with_some_refused
 
 FILE = Path(__file__).parents[2] / "conformance" / "vectors" / "entry-cache.json"
 STREAMED = ("pip430", "lru", "fifo", "sieve", "cursor_distance")
@@ -184,21 +185,30 @@ def test_columns_that_a_kind_does_not_need_are_ignored(row):
     assert array.totals()["dead"] == 0
 
 
-@given(events=st.lists(EVENT, max_size=60), told=st.integers(0, 60), fed=st.integers(1, 60))
-@settings(max_examples=60, deadline=None)
-def test_rows_may_be_told_and_fed_in_other_parts(events, told, fed):
-    rows = list(rows_of(events))
-    whole, _ = both_told(settings_of("belady", 900), rows)
-    parts = ArrayCache(settings_of("belady", 900), is_logged=True)
+def test_rows_may_be_told_and_fed_in_other_parts():
+    rows = list(generate("replay", 1, "skewed"))[:4000]
+    _, cache = both_told(settings_of("belady", MIB_BYTES // 8), rows)
+    parts = ArrayCache(settings_of("belady", MIB_BYTES // 8), is_logged=True)
 
-    parts.foresee_rows([parts.pack(rows[:told])])
-    parts.foresee(rows[told:])
-    whole.feed_rows(whole.pack(rows))
-    for begin in range(0, len(rows), fed):
-        parts.feed_rows(parts.pack(rows[begin : begin + fed]))
+    parts.foresee_rows([parts.pack(rows[:1000])])
+    parts.foresee(rows[1000:])
+    for begin in range(0, len(rows), 700):
+        parts.feed_rows(parts.pack(rows[begin : begin + 700]))
 
-    assert parts.take_removed() == whole.take_removed()
-    assert plain(parts.cache()) == plain(whole.cache())
+    assert list(parts.take_removed()) == [left for row in rows for left in cache.feed(row).removed]
+    assert_equal(parts, cache)
+
+
+def test_rows_that_are_refused_are_no_future_reads():
+    of_deleted = [
+        Row(5000, 0, "read", "a", "c", 7, 0, 1, [100]),
+        Row(5001, 0, "ledger_delete", "a", ledger=7),
+        Row(5002, 0, "read", "a", "c", 7, 0, 1, [100]),
+    ]
+    rows = [*rows_with_some_refused(), *of_deleted]
+    array, cache = both_told(settings_of("belady", 300), rows)
+
+    assert [array.feed(row) for row in rows] == [cache.feed(row) for row in rows]
 
 
 def test_only_belady_is_told_the_future():
