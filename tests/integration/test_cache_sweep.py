@@ -21,7 +21,9 @@ from headgate.core.cache.rows import Row
 from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
+from headgate.core.kernels.compiled import kernel
 from headgate.delta_query import query
+from headgate.report import sweep_command
 from headgate.report.sweep_screen import SweepScreen
 from headgate.sizing.combinations import for_sample
 from headgate.spark import cache_sweep
@@ -152,6 +154,18 @@ def test_parquet_and_made_up_traffic_give_the_same_on_both_engines(
     assert letter["source"].endswith("/part-99999.parquet")
     assert letter["reason"].startswith("the file cannot be read to its end; rows that are not read are lost: ")
     assert "part-99999.parquet cannot be read to its end and is left out" in capsys.readouterr().out
+
+
+def test_compiling_is_told_before_the_first_run(sweep, tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sweep_command, "load_rules", lambda _: kernel(eval("lambda x: x + 1"))(3))
+    event = {"event_time": 5, "seq": 0, "broker": "b", "kind": "open", "topic": "t", "cursor": "c"}
+    (tmp_path / "trace.json").write_text(json.dumps(event) + "\n")
+    given = ("--input", tmp_path / "trace.json", "--output", tmp_path / "out")
+    assert sweep(*given, *conf_in(tmp_path)) == 0
+    told = capsys.readouterr().out
+    assert (
+        -1 < told.find("sweep: compiling the rules") < told.find("sweep: compiled the rules") < told.find(" runs in ")
+    )
 
 
 def test_a_stop_breaks_a_sweep_off_with_its_processes(sweep, tmp_path: Path, capsys, monkeypatch) -> None:

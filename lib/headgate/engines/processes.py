@@ -4,9 +4,8 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.forkserver import ensure_running
 from typing import Any, TypeVar
 
 from headgate.errors import HeadgateError
@@ -16,6 +15,14 @@ Outcome = TypeVar("Outcome")
 
 _PRELOADED = ["headgate.replay.stream", "headgate.sizing.runs", "headgate.throttle.array_engine"]
 """Imported once, where the processes are forked from."""
+
+
+def prepare() -> None:
+    """Begin to import what tasks need, beside what this process does until there are any."""
+    if (os.cpu_count() or 1) > 1:
+        forkserver.set_forkserver_preload(_PRELOADED)
+        with _ignored(signal.SIGINT):
+            forkserver.ensure_running()
 
 
 def outcomes(work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome]]:
@@ -28,10 +35,8 @@ def outcomes(work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator
     if min(len(tasks), os.cpu_count() or 1) <= 1:
         yield from ((number, work(task)) for number, task in enumerate(tasks))
         return
+    prepare()
     context = get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
-    with _ignored(signal.SIGINT):
-        ensure_running()
     waiting = iter(enumerate(tasks))
     workers: dict[Connection, Any] = {}
     running: dict[Connection, int] = {}

@@ -15,7 +15,7 @@ from headgate.cache import schemas
 from headgate.cache.parse import parse_cache_events
 from headgate.core.cache.sampling import Cut
 from headgate.core.kernels.cache.limits import refusal_of
-from headgate.engines.processes import outcomes
+from headgate.engines.processes import outcomes, prepare
 from headgate.engines.sizes import check_memory
 from headgate.rows.files import input_files, whole_files
 from headgate.sizing.runs import Outcome, Run, outcomes_of
@@ -31,6 +31,7 @@ class LocalSweep:
     @contextmanager
     def staged(self, job: SweepJob) -> Iterator[StagedTrace]:
         """Raises InputError for an input that cannot be read, or that is too large for one machine's memory."""
+        prepare()
         try:
             yield _stage(job)
         finally:

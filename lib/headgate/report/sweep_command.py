@@ -3,9 +3,11 @@
 import argparse
 import shutil
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from headgate.conf import load_conf
+from headgate.engines.compiling import Loading
 from headgate.engines.stops import broken_off_by_signals
 from headgate.engines.sweep import LocalSweep
 from headgate.errors import ConfError, InputError
@@ -16,7 +18,7 @@ from headgate.report.sweep_screen import SweepScreen
 from headgate.sizing.arguments import DEFAULT_OUTPUT, MADE_UP
 from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
-from headgate.sizing.sweep import Generated, SweepEngine, SweepJob, run_sweep
+from headgate.sizing.sweep import Generated, StagedTrace, SweepEngine, SweepJob, load_rules, run_sweep
 from headgate.throttle.places import check_places
 
 
@@ -46,7 +48,13 @@ def sweep(options: argparse.Namespace, runner: SweepRunner) -> int:
     job = _given(options)
     place = options.input or f"made-up traffic, family {options.family}"
     screen.begin(len(tried), place, job.every, runner.start)
-    swept = run_sweep(runner.engine(), job, tried, screen.staged, screen.ended)
+    rules = Loading(partial(load_rules, tried), lambda line: screen.say(f"{runner.name}: {line}"))
+
+    def staged(trace: StagedTrace) -> None:
+        rules.wait()
+        screen.staged(trace)
+
+    swept = run_sweep(runner.engine(), job, tried, staged, screen.ended)
     report = write_report(swept.rows, job.output, screen.about)
     screen.end(swept.rows, report, job.output)
     return 0

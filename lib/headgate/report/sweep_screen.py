@@ -50,7 +50,6 @@ class SweepScreen(Screen):
         if trace.left_out:
             what = "1 row of kind conf is" if trace.left_out == 1 else f"{trace.left_out:,} rows of kind conf are"
             self.say(f"{self._job}: {what} left out: a combination holds throughout")
-        self.say(f"{self._job}: the first runs wait for kernels to be compiled, if they are new")
         self._runs_began_s = self._told_s = time.monotonic()
 
     def ended(self, done: int, count: int) -> None:

@@ -114,14 +114,12 @@ def run_sweep(
 
     The same input gives the same rows but for `cpu_s`, whatever the engine, partitions, files and order of rows.
 
-    staged: is told of the trace once it is in order. Raises InputError for an input that cannot be read, TableError for
-    the tables.
+    staged: is told of the trace once it is in order, before the first run begins; ended: of runs. Raises InputError for
+    an input that cannot be read, TableError for the tables.
     """
     with engine.staged(job) as trace:
         staged(trace)
         append(job.output, "dead_letters", trace.lost)
-        if any(refusal_of(one.settings) is None for one in combinations):
-            warm_up()
         runs = [
             Run(one, broker, folder, trace.span, job.every)
             for one in combinations
@@ -131,6 +129,12 @@ def run_sweep(
     rows = with_totals(rows)
     append(job.output, "cache_sweep", pa.Table.from_pylist(rows, CACHE_SWEEP))
     return Swept(trace, rows)
+
+
+def load_rules(combinations: Iterable[Combination]) -> None:
+    """Compile what the runs load from disk, once in an installation; nothing where no combination has an array form."""
+    if any(refusal_of(one.settings) is None for one in combinations):
+        warm_up()
 
 
 def _taken(job: SweepJob, outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
