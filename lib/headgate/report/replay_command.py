@@ -10,6 +10,7 @@ from typing import NamedTuple
 from headgate.conf import Conf, InputSettings
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
+from headgate.engines.processes import prepare
 from headgate.engines.replay import run_replay
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError
@@ -39,7 +40,12 @@ class ReplayEngine(NamedTuple):
     within: str
 
 
-LOCAL = ReplayEngine(lambda: run_replay, "reading", "")
+def _in_processes() -> Run:
+    prepare()
+    return run_replay
+
+
+LOCAL = ReplayEngine(_in_processes, "reading", "")
 
 
 def run(options: argparse.Namespace) -> int:
