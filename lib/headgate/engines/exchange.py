@@ -10,6 +10,7 @@ import pyarrow as pa
 from headgate.conf import Conf, ResourceGroups
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData
+from headgate.engines.tables import Waiting
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES, Table, opened
 from headgate.quota.exchange import Exchange
@@ -161,12 +162,10 @@ class _Kept:
         self.config = tables.config.read()
         specs = (RG_USAGE, RG_LIMITS, RG_MEMBERS)
         self._tables = {spec.name: opened(f"{output}/{spec.name}", spec, settings.epoch_ms) for spec in specs}
-        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in self._tables}
+        self._waiting = Waiting()
 
     def take(self, name: str, rows: pa.Table) -> None:
-        waiting = self._waiting[name]
-        waiting.append(rows.cast(self._tables[name].spec.schema))
-        if sum(map(len, waiting)) > MOST_ROWS:
+        if self._waiting.add(name, rows.cast(self._tables[name].spec.schema)) > MOST_ROWS:
             self._flush(name)
 
     def flush(self) -> None:
@@ -174,15 +173,18 @@ class _Kept:
             self._flush(name)
 
     def _flush(self, name: str) -> None:
-        waiting, self._waiting[name] = self._waiting[name], []
-        if waiting:
-            _append(self._tables[name], pa.concat_tables(waiting))
+        waiting = self._waiting.take(name)
+        if waiting is not None:
+            _append(self._tables[name], waiting)
 
 
 def _append(table: Table, rows: pa.Table) -> None:
     table.refresh()
     if not table.append_pinned(rows, retries=COMMIT_RETRIES):
-        raise TableError(f"the table {table.location} cannot be written: others come before; give a new --output")
+        raise TableError(
+            f"the table {table.location} cannot be written: another process wrote to it {COMMIT_RETRIES} times in the "
+            "meantime; allowed is one run an output; give a new --output"
+        )
 
 
 def _without_tables(settings: QuotaSettings) -> QuotaSettings:

@@ -1,5 +1,6 @@
 """Kernels in units: what a run needs is compiled or loaded before its first batch, so that no batch waits for it."""
 
+import atexit
 import os
 import subprocess
 import sys
@@ -11,7 +12,6 @@ from typing import Any
 PUBLISH = "headgate.throttle.array_engine"
 DISPATCH = "headgate.throttle.dispatch_arrays"
 QUOTAS = "headgate.quota.cell_arrays"
-PROTOCOL = "headgate.protocol.array_engine"
 CACHE = "headgate.cache.forms"
 """Modules whose `warm_up` compiles the kernels of one unit, or loads them from disk."""
 
@@ -44,6 +44,7 @@ def _beside_the_first_compile(units: Sequence[str]) -> Iterator[None]:
         def on_start(self, _event: Any) -> None:
             if units and not processes:
                 processes.append(_compiling(units))
+                atexit.register(processes[0].kill)  # a thread that is not waited for runs no `finally`
 
         def on_end(self, _event: Any) -> None:
             pass

@@ -29,8 +29,8 @@ def outcomes(work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator
     """What `work` makes of each task, with the task's number, as soon as it is there.
 
     The tasks are begun in their order, as many at once as there are cores; one alone runs in this process. The
-    processes end with the iterator, and with this process, however it ends. work: of a module; its tasks, outcomes and
-    errors are pickled. Raises what `work` raises, HeadgateError for a process that was killed.
+    processes end with the iterator; where this process is killed, each ends after its task. work: of a module; its
+    tasks, outcomes and errors are pickled. Raises what `work` raises, HeadgateError for a process that was killed.
     """
     if min(len(tasks), os.cpu_count() or 1) <= 1:
         yield from ((number, work(task)) for number, task in enumerate(tasks))
@@ -47,13 +47,13 @@ def outcomes(work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> Iterator
             worker.start()
             there.close()
             workers[here], running[here] = worker, number
-            here.send(task)
+            _send(here, task)
         while running:
             for ready in [one for one in wait(list(running)) if isinstance(one, Connection)]:
                 number, outcome = running.pop(ready), _received(ready)
                 for after, task in _some(waiting, 1):
                     running[ready] = after
-                    ready.send(task)
+                    _send(ready, task)
                 yield number, outcome
     finally:
         for worker in workers.values():
@@ -78,11 +78,22 @@ def _some(waiting: Iterator[tuple[int, Task]], most: int) -> Iterator[tuple[int,
             yield next(waiting)
 
 
-def _received(ready: Connection) -> Any:
+@contextmanager
+def _alive() -> Iterator[None]:
     try:
-        is_whole, value = ready.recv()
-    except EOFError as error:
+        yield
+    except (EOFError, BrokenPipeError, ConnectionResetError) as error:
         raise HeadgateError("a process of the run was killed, by somebody or for want of memory") from error
+
+
+def _send(ready: Connection, task: object) -> None:
+    with _alive():
+        ready.send(task)
+
+
+def _received(ready: Connection) -> Any:
+    with _alive():
+        is_whole, value = ready.recv()
     if not is_whole:
         raise value
     return value

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 
 STOPPED = 3
+"""Exit status of a run that a signal ended before its work was done."""
 
 
 class Stopped(BaseException):

@@ -1,6 +1,6 @@
 """Where a local run puts its rows: Delta tables in few, large appends, or sums alone. After a crash it begins anew."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Protocol
@@ -13,6 +13,31 @@ from headgate.throttle.tables import SCHEMAS, Tables
 
 MOST_ROWS = 500_000
 """Rows of a table that wait, at most about."""
+
+
+class Waiting:
+    """Rows of tables that wait until somebody takes them all."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[pa.Table]] = defaultdict(list)
+        self._rows: Counter[str] = Counter()
+
+    def add(self, name: str, rows: pa.Table) -> int:
+        """How many rows of the table wait now."""
+        self._parts[name].append(rows)
+        self._rows[name] += len(rows)
+        return self._rows[name]
+
+    def take(self, name: str) -> pa.Table | None:
+        """The rows of the table, which wait no more; None where none was added."""
+        self._rows.pop(name, None)
+        parts = self._parts.pop(name, None)
+        return None if parts is None else pa.concat_tables(parts)
+
+    @property
+    def names(self) -> list[str]:
+        """Of tables with rows."""
+        return list(self._parts)
 
 
 class LocalTables(Protocol):
@@ -29,7 +54,7 @@ class BufferedTables(Tables):
 
     def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
         super().__init__(output, schemas)
-        self._waiting: dict[str, list[pa.Table]] = defaultdict(list)
+        self._waiting = Waiting()
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:  # noqa: ARG002  one writer, once
         """Keep the rows for the next `flush`."""
@@ -39,9 +64,7 @@ class BufferedTables(Tables):
 
     def extend(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None = None) -> None:  # noqa: ARG002
         """Keep the rows for the next `flush`."""
-        waiting = self._waiting[name]
-        waiting.append(rows.cast(self._schemas[name]))
-        if sum(map(len, waiting)) > MOST_ROWS:
+        if self._waiting.add(name, rows.cast(self._schemas[name])) > MOST_ROWS:
             self._flush(name)
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
@@ -56,17 +79,17 @@ class BufferedTables(Tables):
 
     def is_empty(self, name: str) -> bool:
         """As of `Tables`, with the rows that wait."""
-        return not self._waiting[name] and super().is_empty(name)
+        return name not in self._waiting.names and super().is_empty(name)
 
     def flush(self) -> None:
         """Append what waits."""
-        for name in list(self._waiting):
+        for name in self._waiting.names:
             self._flush(name)
 
     def _flush(self, name: str) -> None:
-        waiting = self._waiting.pop(name, [])
-        if waiting:
-            super().extend(name, pa.concat_tables(waiting))
+        waiting = self._waiting.take(name)
+        if waiting is not None:
+            super().extend(name, waiting)
 
 
 class SummedTables:
@@ -78,14 +101,12 @@ class SummedTables:
     def __init__(self, sums: Iterable[Sums]) -> None:
         self._sums: dict[Sums, list[pa.Table]] = {one: [] for one in sums}
         self._tables = {one.table for one in self._sums}
-        self._waiting: dict[str, list[pa.Table]] = defaultdict(list)
+        self._waiting = Waiting()
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:  # noqa: ARG002  one writer, once
         """Take the rows into the sums of their table."""
-        if name in self._tables and len(rows):
-            self._waiting[name].append(rows)
-            if sum(map(len, self._waiting[name])) > MOST_ROWS:
-                self._fold(name)
+        if name in self._tables and len(rows) and self._waiting.add(name, rows) > MOST_ROWS:
+            self._fold(name)
         return len(rows) > 0
 
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
@@ -100,10 +121,9 @@ class SummedTables:
         """Rows are in the sums once these are read."""
 
     def _fold(self, name: str) -> None:
-        waiting = self._waiting.pop(name, [])
-        if not waiting:
+        rows = self._waiting.take(name)
+        if rows is None:
             return
-        rows = pa.concat_tables(waiting)
         for sums, known in self._sums.items():
             if sums.table == name:
                 self._sums[sums] = [sums.together([*known, sums.of(rows)])]

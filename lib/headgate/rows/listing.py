@@ -11,6 +11,9 @@ from headgate.errors import InputError
 STDIN = "-"
 FORMATS = ("json", "csv", "parquet", "delta")
 """Of an input that is a path."""
+COMPRESSED = (".gz", ".bz2", ".zst")
+COMPRESSION = 10
+"""How many times smaller text of rows is where it is compressed, about."""
 _MIB = 2**20
 
 
@@ -54,12 +57,29 @@ def check_size(place: str, path: str, format_: str, most_mib: Mapping[str, int],
 
     place: how its path was given, for the message. most_mib: by format. instead: the way on.
     """
-    size = sum(file.stat().st_size for file in files_at(path))
+    size = _size_of_delta(path) if format_ == "delta" else sum(map(_text_bytes, files_at(path)))
     if size > most_mib[format_] * _MIB:
         raise InputError(
             f"{place}: {path} has {size / _MIB:,.0f} MiB; allowed are up to {most_mib[format_]:,} MiB of {format_} in "
             f"one process; {instead}"
         )
+
+
+def _text_bytes(file: Path) -> int:
+    """Of compressed text about what it is without compression."""
+    return file.stat().st_size * (COMPRESSION if file.suffix.lower() in COMPRESSED else 1)
+
+
+def _size_of_delta(path: str) -> int:
+    """Bytes of the files that the table has now, 0 for a table that cannot be read: that is told as it is read."""
+    from deltalake import DeltaTable  # noqa: PLC0415  heavy
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415
+
+    try:
+        added = DeltaTable(path).get_add_actions()
+    except (DeltaError, OSError):
+        return 0
+    return sum(size for size in added["size_bytes"].to_pylist())
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:

@@ -257,7 +257,7 @@ def _newest_entries(source: Path, committed: int) -> list[dict[str, Any]]:
     for number in sorted(number for number in logs if number >= first):
         for line in logs[number].read_text().splitlines()[1:]:
             entry = json.loads(line)
-            if not (isinstance(entry, dict) and "path" in entry):
+            if not (isinstance(entry, dict) and isinstance(entry.get("path"), str)):  # Kafka topics: path
                 return []
             entries.append(entry)
     return entries

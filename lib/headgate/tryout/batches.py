@@ -13,6 +13,8 @@ from headgate.tryout.inputs import Source
 
 MOST_KEPT = 1_000_000
 """Rows of a trace that are kept for the next conf, about 200 bytes each."""
+MOST_AT_ONCE = 500_000
+"""Rows of a batch."""
 
 Batch = list[Parsed]
 
@@ -37,10 +39,13 @@ class Trace:
         rows = 0
         for batch in self._read(conf, interval_ms):
             rows += sum(len(parsed.rows) + len(parsed.dead_letters) for parsed in batch)
-            kept = None if kept is None or rows > MOST_KEPT else [*kept, batch]
+            if rows > MOST_KEPT:
+                kept = None
+            elif kept is not None:
+                kept.append(batch)
             yield batch
         if kept is not None:
-            self._kept[key] = kept
+            self._kept = {key: kept}
 
     def _read(self, conf: Conf, interval_ms: int | None) -> Iterator[Batch]:
         path, format_, is_demo = self._source
@@ -56,12 +61,14 @@ class Trace:
 def by_time(parsed: Iterable[Parsed], interval_ms: int) -> Iterator[Batch]:
     """Batches of an interval of event time each, however the rows come.
 
-    A batch ends where the highest time so far passes a multiple of `interval_ms`, which counts as 1 at the least.
+    A batch ends where the highest time so far passes a multiple of `interval_ms`, which counts as 1 at the least, or
+    has MOST_AT_ONCE rows: a row that is dated far ahead stops the clock for all that follow.
     """
     interval_us = max(interval_ms, 1) * 1000
     slot: int | None = None
     high_us = 0
     batch: Batch = []
+    filled = 0
     for rows, dead_letters in parsed:
         if not len(rows):
             batch.append(Parsed(rows, dead_letters))
@@ -70,11 +77,16 @@ def by_time(parsed: Iterable[Parsed], interval_ms: int) -> Iterator[Batch]:
         slots = times_us // interval_us
         before = slots[0] if slot is None else slot
         first, letters = 0, dead_letters
-        for start in np.flatnonzero(np.diff(slots, prepend=before)).tolist():
+        for start in [*np.flatnonzero(np.diff(slots, prepend=before)).tolist(), len(rows)]:
+            while start - first > MOST_AT_ONCE - filled:
+                batch.append(Parsed(rows.slice(first, MOST_AT_ONCE - filled), letters))
+                yield batch
+                batch, first, filled, letters = [], first + MOST_AT_ONCE - filled, 0, dead_letters.slice(0, 0)
             batch.append(Parsed(rows.slice(first, start - first), letters))
-            yield batch
-            batch, first, letters = [], start, dead_letters.slice(0, 0)
-        batch.append(Parsed(rows.slice(first), letters))
+            filled += start - first
+            if start < len(rows):
+                yield batch
+                batch, first, filled, letters = [], start, 0, dead_letters.slice(0, 0)
         high_us, slot = int(times_us[-1]), int(slots[-1])
     if batch:
         yield batch

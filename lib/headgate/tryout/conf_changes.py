@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import javaproperties
+from headgate.conf.findings import Findings
+from headgate.conf.properties import read_properties
 
 ConfKeys = Mapping[tuple[str, str], str]
 """By file and key, the value as text."""
@@ -25,13 +26,13 @@ def conf_keys(folder: str) -> dict[tuple[str, str], str]:
     directory = Path(folder)
     keys: dict[tuple[str, str], str] = {}
     for file, read in (
-        ("broker.conf", lambda text: dict(javaproperties.loads(text))),
-        ("headgate.toml", tomllib.loads),
+        ("broker.conf", _properties),
+        ("headgate.toml", lambda content: tomllib.loads(content.decode("utf-8-sig"))),
         ("policies.json", _json),
         ("resource-groups.json", _json),
     ):
         if (directory / file).is_file():
-            values = read((directory / file).read_text("utf-8-sig"))
+            values = read((directory / file).read_bytes())
             keys |= {(file, key): value for key, value in _flat("", values)}
     return keys
 
@@ -44,12 +45,18 @@ def conf_changes(confs: Sequence[ConfKeys]) -> list[ConfChange]:
     return sorted(differing, key=lambda change: change.values.count(None))
 
 
-def _json(text: str) -> Any:
+def _properties(content: bytes) -> Any:
+    return {key: entry.value for key, entry in read_properties(content, "broker.conf", Findings()).items()}
+
+
+def _json(content: bytes) -> Any:
+    text = content.decode("utf-8-sig")
     return json.loads(text) if text.strip() else {}
 
 
 def _flat(prefix: str, values: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(values, Mapping):  # an empty one sets nothing
+    is_section = "." not in prefix  # one without anything sets nothing
+    if isinstance(values, Mapping) and (values or is_section):
         for key, value in values.items():
             yield from _flat(f"{prefix}.{key}" if prefix else str(key), value)
     elif prefix:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.errors import InputError
-from headgate.rows.listing import STDIN, check_size, files_at, is_delta
+from headgate.rows.listing import COMPRESSED, STDIN, check_size, files_at, is_delta
 
 SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
-COMPRESSED = (".gz", ".bz2", ".zst")
 MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5 * 1024}
 """About a hundred million publishes each, which take ten minutes or more."""
 
@@ -99,4 +98,4 @@ def files_in(path: str) -> list[Path]:
 
 
 def _uncompressed(file: Path) -> Path:
-    return file.with_suffix("") if file.suffix in COMPRESSED else file
+    return file.with_suffix("") if file.suffix.lower() in COMPRESSED else file

@@ -14,6 +14,7 @@ from typing import Self
 from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
+from headgate.engines.stops import STOPPED
 from headgate.errors import ConfError, HeadgateError
 from headgate.report.screen import terminal_console
 from headgate.report.try_screen import TryScreen, output_of
@@ -26,9 +27,6 @@ from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source
 from headgate.tryout.trial import Trial, run_trial
 from headgate.tryout.watch import Watched
-
-STOPPED = 3
-"""Exit status of a run that ended before its trace did."""
 
 
 class Session:
@@ -168,6 +166,7 @@ def ended_by_signals(stop: threading.Event) -> Iterator[None]:
 
     def heed(*_: object) -> None:
         stop.set()
+        _on_stderr("stopping after this batch; Ctrl-C again ends at once")
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -7,6 +7,7 @@ import pytest
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.rows.traffic import Parsed
+from headgate.tryout import batches
 from headgate.tryout.batches import Trace, by_time
 from headgate.tryout.inputs import Source
 from unit.local_runs import conf_of, publishes, write_trace
@@ -39,6 +40,13 @@ def test_a_batch_ends_where_the_clock_passes_an_interval_however_rows_come(seed)
     while sum(sizes) < len(TIMES):
         sizes.append(chance.randint(0, 3))
     assert times_of(by_time(parts(TIMES, sizes), 1000)) == BY_SECOND
+
+
+@pytest.mark.parametrize("sizes", [[8], [1] * 8, [2, 0, 5, 1]])
+def test_a_batch_has_a_limit_though_time_stands_still(sizes, monkeypatch):
+    monkeypatch.setattr(batches, "MOST_AT_ONCE", 2)
+    ahead = [9000, 100, 200, 300, 400, 500, 600, 9999]
+    assert times_of(by_time(parts(ahead, sizes), 1000)) == [[9000, 100], [200, 300], [400, 500], [600, 9999]]
 
 
 def test_dead_letters_of_files_without_rows_are_in_a_batch():

@@ -29,3 +29,12 @@ def test_what_a_folder_does_not_set_is_no_value(tmp_path):
 
 def test_empty_files_set_nothing(tmp_path):
     assert keys(tmp_path / "one", broker="", toml="", policies='{"topics": {}}') == {}
+
+
+def test_an_empty_group_is_a_key_and_comments_of_broker_conf_are_latin_1(tmp_path):
+    (tmp_path / "broker.conf").write_bytes("# Größe\na=1".encode("iso-8859-1"))
+    (tmp_path / "resource-groups.json").write_text('{"resourcegroups": {"silver": {}}, "tenants": {}}')
+    assert conf_keys(str(tmp_path)) == {
+        ("broker.conf", "a"): "1",
+        ("resource-groups.json", "resourcegroups.silver"): "{}",
+    }

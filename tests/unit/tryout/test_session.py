@@ -1,6 +1,7 @@
 """headgate try, run by run: what is shown of one conf, of several, after an edit, and after a stop."""
 
 import io
+import signal
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from headgate.tryout import folders
 from headgate.tryout import session as module
 from headgate.tryout.folders import loaded
 from headgate.tryout.inputs import Source
-from headgate.tryout.session import STOPPED, Session
+from headgate.tryout.session import STOPPED, Session, ended_by_signals
 from unit.local_runs import SHARED, publishes, write_conf, write_trace
 
 LIMIT = "maxPublishRatePerTopicInMessages"
@@ -137,6 +138,17 @@ def test_a_stop_tells_of_what_was_done_until_then(tmp_path, monkeypatch):
     (taken,) = (int(line.split()[1]) for line in lines if line.startswith("one: "))
     assert 0 < taken < len(rows)
     assert lines[-1] == "Not tried: other."
+
+
+def test_the_first_signal_ends_a_run_after_its_batch_and_the_second_at_once(capsys):
+    stop = threading.Event()
+    with ended_by_signals(stop):
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        assert "Ctrl-C again ends at once" in capsys.readouterr().err
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_stdin_is_read_once_for_all_confs(trace, tmp_path, monkeypatch):
