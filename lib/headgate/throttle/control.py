@@ -5,6 +5,7 @@ to the operator, so that a wrong one becomes a dead letter and stops nothing. No
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -218,8 +219,11 @@ def _changes_by_key(routing: Routing, changes: list[Change]) -> Iterator[tuple[s
     if routing.by_topic:
         yield from ((_key_of(change), "changes", encode(changes_table([change]))) for change in changes)
     else:
-        block = encode(changes_table(changes))
-        yield from ((key, "changes", block) for key in routing.keys)
+        of_keys: dict[str, list[Change]] = defaultdict(list)
+        for change in changes:
+            for key in routing.keys_of(change.broker):
+                of_keys[key].append(change)
+        yield from ((key, "changes", encode(changes_table(some))) for key, some in of_keys.items())
 
 
 def _key_of(change: Change) -> str:
@@ -230,7 +234,8 @@ def _key_of(change: Change) -> str:
 def _ticks_by_key(routing: Routing, ticks: list[dict[str, Any]]) -> Iterator[tuple[str, str, bytes]]:
     for tick in ticks:
         block = encode(pa.Table.from_pylist([tick], TICKS))
-        keys = routing.keys if tick["key"] is None else [tick["key"]]
+        of = None if tick["finish"] else tick["broker"]  # a finish is one for everybody
+        keys = routing.keys_of(of) if tick["key"] is None else [tick["key"]]
         yield from ((key, "ticks", block) for key in keys)
 
 

@@ -8,6 +8,7 @@ the topic concerns them all.
 """
 
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -51,9 +52,16 @@ class Routing:
         """Every key that exists before a row has come: the slots, none by topic."""
         return [] if self.by_topic else list(slot_keys(self.slots))
 
+    def keys_of(self, broker: str | None) -> list[str]:
+        """Those of `keys` that may ever get a row of this broker, None: of any."""
+        if broker is None or self.by_topic:
+            return self.keys
+        first, width = place_of(broker), 1 if self.whole_brokers else min(SPREAD, self.slots)
+        return [self.keys[slot % self.slots] for slot in range(first, first + width)]
+
 
 def pack(routing: Routing, parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
-    """A block of each kind of traffic a key, each broker's time for every key, and bad rows."""
+    """A block of each kind of traffic a key, each broker's time for the keys that it has, and bad rows."""
     for rows, dead_letters in parts:
         own = rows if routing.broker is None else rows.filter(pc.equal(rows["broker"], routing.broker))
         yield packed([*_dead_letters(dead_letters), *_time(routing, rows), *_traffic(routing, own)])
@@ -88,10 +96,13 @@ def _dead_letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
-    """How far brokers are goes to every key, also of those whose rows are not taken in."""
-    if len(rows):
-        ticks = encode(_ticks(rows))
-        yield from ((key, "ticks", ticks) for key in routing.keys)
+    """How far a broker is goes to every key that it has, also if its rows are not taken in."""
+    ticks = _ticks(rows)
+    of_keys: dict[str, list[int]] = defaultdict(list)
+    for place, broker in enumerate(ticks["broker"].to_pylist()):
+        for key in routing.keys_of(broker):
+            of_keys[key].append(place)
+    yield from ((key, "ticks", encode(ticks.take(places))) for key, places in of_keys.items())
 
 
 def _traffic(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
@@ -118,7 +129,7 @@ def _keys(routing: Routing, rows: pa.Table, *, has_topics: bool) -> tuple[list[s
 
 
 def _ticks(rows: pa.Table) -> pa.Table:
-    """The highest time in `rows` by broker: it moves the clock of every key."""
+    """The highest time in `rows` by broker: it moves the clock of its keys."""
     highest = rows.group_by("broker", use_threads=False).aggregate([("event_time_us", "max")])
     return pa.table(
         [highest["broker"], highest["event_time_us_max"], pa.repeat(pa.scalar(False), len(highest))],

@@ -120,16 +120,27 @@ def test_where_topics_are_keys_a_partition_has_the_key_of_its_topic():
     assert {} == blocks["ticks"]
 
 
-def test_every_slot_hears_the_highest_time_of_each_broker():
+def test_every_slot_of_a_broker_hears_its_highest_time():
+    """With no more slots than a broker's topics are spread over, that is every slot."""
     rows = [event(at_us, broker=broker) for at_us, broker in [(5, "b1"), (9, "b2"), (7, "b1"), (2, "b2")]]
     ticks = packed(Routing(slots=3), parsed(rows))["ticks"]
 
-    assert list(Routing(slots=3).keys) == list(ticks)
+    assert set(Routing(slots=3).keys) == set(ticks)
     for tables in ticks.values():
         assert [TICKS] == [table.schema for table in tables]
         assert [("b1", START_US + 7, False), ("b2", START_US + 9, False)] == sorted(
             tuple(row.values()) for row in tables[0].to_pylist()
         )
+
+
+@pytest.mark.parametrize(
+    ("routing", "slots"), [(Routing(slots=64), SPREAD), (Routing(slots=64, whole_brokers=True), 1)]
+)
+def test_slots_that_never_get_a_row_of_a_broker_do_not_hear_of_it(routing, slots):
+    blocks = packed(routing, parsed(rows_of(*(f"persistent://t/n/{i}" for i in range(300)))))
+
+    assert slots == len(blocks["ticks"])
+    assert set(blocks["ticks"]) == set(events_of(blocks).values())
 
 
 def test_a_job_of_one_broker_takes_its_rows_alone_and_hears_the_time_of_all():
