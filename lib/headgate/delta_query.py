@@ -1,14 +1,64 @@
 """Delta tables outside Spark: followed as they grow, and read with SQL, the one way in which rows are read there."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, QueryBuilder
+from deltalake.exceptions import CommitFailedError
 
 REOPENED_AFTER = 10
 """Commits. As many lie between two checkpoints (CHECKPOINTS), so what is opened anew has few to read."""
+CLEANED_EVERY = 100
+"""Commits. Between two of them no commit looks for entries of the log that are too old."""
 CHECKPOINTS = {"delta.checkpointInterval": str(REOPENED_AFTER)}
-"""Properties of tables that get a commit with every batch."""
+LOG_RETENTION = "delta.logRetentionDuration"
+LOG_CLEANING = "delta.enableExpiredLogCleanup"
+
+
+COMPACTED_EVERY, VACUUMED_EVERY = 100, 1000
+"""Commits. A commit costs more with every file that the table has, a checkpoint with every file that it had of late."""
+COMPACTED_BYTES = 16 << 20
+"""Files of this size are left alone."""
+
+
+def short_log(minutes: int) -> dict[str, str]:
+    """Properties of a table that gets a commit with every batch.
+
+    minutes: how long an entry of its log stays, and a file that a compaction replaced. A commit lists the whole log, so
+    what it costs grows with the number of entries.
+    """
+    kept = f"interval {minutes} minutes"
+    return CHECKPOINTS | {LOG_RETENTION: kept, "delta.deletedFileRetentionDuration": kept}
+
+
+def after_commit(table: DeltaTable) -> PostCommitHookProperties:
+    """What delta-rs does after the next commit: it cleans the log every CLEANED_EVERY commits, if the table is set so.
+
+    By default it does so after every commit, and looking for old entries is most of what a commit costs then.
+    """
+    is_due = (table.version() + 1) % CLEANED_EVERY == 0
+    return PostCommitHookProperties(cleanup_expired_logs=None if is_due else False)
+
+
+def keep_up(table: DeltaTable, before: int) -> None:
+    """After a commit on version `before`: join small files every COMPACTED_EVERY commits, and delete replaced ones.
+
+    No row changes, and streams that follow the table hear of nothing. If somebody else writes just then, nothing is
+    joined: of two compactions of the same files delta-rs refuses none. Raises DeltaError and OSError.
+    """
+    version = table.version()
+    if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
+        return
+    with suppress(CommitFailedError):
+        table.optimize.compact(
+            target_size=COMPACTED_BYTES,
+            max_concurrent_tasks=1,
+            commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
+            post_commithook_properties=after_commit(table),
+        )
+    if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
+        table.vacuum(dry_run=False, full=True)
 
 
 class Followed:

@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from headgate.delta_query import CHECKPOINTS, Followed, newest, query
+from headgate.delta_query import CHECKPOINTS, Followed, after_commit, newest, query
 from headgate.errors import TableError
 from headgate.quota.schemas import EPOCH_PROPERTY, TableSpec
 
@@ -117,7 +117,12 @@ class Table:
         def commit(properties: CommitProperties) -> None:
             partitions = list(self.spec.partition_by)
             self.delta.create_write_transaction(
-                list(actions), "append", self.spec.schema, partitions, commit_properties=properties
+                list(actions),
+                "append",
+                self.spec.schema,
+                partitions,
+                commit_properties=properties,
+                post_commithook_properties=after_commit(self.delta),
             )
 
         return self._pinned(commit, transactions, retries)
@@ -131,6 +136,7 @@ class Table:
                 rows.cast(self.spec.schema),
                 mode="append",
                 commit_properties=properties,
+                post_commithook_properties=after_commit(self.delta),
                 writer_properties=_WRITER,
             )
 
@@ -183,14 +189,13 @@ class Table:
         return [action["add"] for action in actions if "add" in action]
 
 
-def opened(location: str, spec: TableSpec, epoch_ms: int | None, properties: Mapping[str, str] | None = None) -> Table:
+def opened(location: str, spec: TableSpec, epoch_ms: int | None) -> Table:
     """The table at `location`, which is created where there is none.
 
     epoch_ms: T, which the table must have been created with; None: whatever it is, and nothing is created.
-    properties: of a new table, beside those of `spec`.
     Raises TableError for another T, other columns, and where no table can be. Source: resource-groups 5.
     """
-    table = Table(location, spec, _opened(location, spec, epoch_ms, properties or {}))
+    table = Table(location, spec, _opened(location, spec, epoch_ms))
     _check_columns(table)
     if epoch_ms is not None:
         _check_epoch(table, epoch_ms)
@@ -230,7 +235,7 @@ def _refusal(location: str, done: str, error: Exception, remedy: str) -> TableEr
     return TableError(f"the table {location} cannot be {done}: {lines[0].rstrip('.')}; {remedy}")
 
 
-def _opened(location: str, spec: TableSpec, epoch_ms: int | None, properties: Mapping[str, str]) -> DeltaTable:
+def _opened(location: str, spec: TableSpec, epoch_ms: int | None) -> DeltaTable:
     remedy = "give a place that can be written: a new one, or that of an earlier run"
     for attempt in range(1, _CREATE_ATTEMPTS + 1):
         try:
@@ -246,7 +251,7 @@ def _opened(location: str, spec: TableSpec, epoch_ms: int | None, properties: Ma
                 location,
                 schema=spec.schema,
                 partition_by=list(spec.partition_by) or None,
-                configuration={EPOCH_PROPERTY: str(epoch_ms), **CHECKPOINTS, **spec.properties, **properties},
+                configuration={EPOCH_PROPERTY: str(epoch_ms), **CHECKPOINTS, **spec.properties},
                 raise_if_key_not_exists=False,
                 commit_properties=CommitProperties(max_commit_retries=0),  # a second one would be made over the first
             )

@@ -18,7 +18,8 @@ from deltalake.transaction import AddAction
 
 from headgate.quota.delta import Table, nullable, told
 
-COMPACTED = "compacted-"
+COMPACTED, MERGED = "compacted-", "merged-"
+"""How names begin of files that a compaction of a closed hour wrote, and of those that joined files of an open one."""
 _STATISTICS = ("epoch", "broker_id", "group_id")
 
 

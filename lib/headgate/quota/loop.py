@@ -34,6 +34,8 @@ from headgate.quota.upkeep import CLOSED_AFTER_MS
 from headgate.quota.usage_rows import HOUR_MS
 from headgate.quota.watch import Watch, lost_after_ms
 
+KEPT_UP_EVERY = 100
+"""Exchanges."""
 _STATE = ("clock_ms", "seen", "brokers", "pending", "attached", "limits")
 
 
@@ -313,12 +315,13 @@ class QuotaLoop:
         return wanted
 
     def _keep_up(self, now_ms: int) -> None:
-        """Once an hour of event time, what is over is compacted and what is too old goes.
+        """Once an hour of event time, what is over is compacted and what is too old goes; small files are joined often.
 
         By wall clock, where that is behind: what a clock that is ahead takes for old is not.
         """
         hour = (now_ms - CLOSED_AFTER_MS) // HOUR_MS
-        if not (self._config.in_use and self._transport) or hour == self._kept_up_hour:
+        is_due = hour != self._kept_up_hour or self._exchanges % KEPT_UP_EVERY == 0
+        if not (self._config.in_use and self._transport and is_due):
             return
         with self._degraded.attempt(Cause.UPKEEP):
             self._tables.keep_up(now_ms)

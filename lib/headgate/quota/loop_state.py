@@ -8,6 +8,7 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 
 from headgate.arrow import table_of
 from headgate.core.state import PlainData
+from headgate.delta_query import after_commit
 from headgate.errors import StateError
 from headgate.quota.delta import Table, told
 from headgate.quota.schemas import STATE
@@ -57,6 +58,7 @@ class LoopStateStore:
                 table_of([(query_id, batch_id, packed)], STATE),
                 mode="overwrite",
                 commit_properties=properties,
+                post_commithook_properties=after_commit(self._table.delta),
             )
             self._saves += 1
             if self._saves % SAVES_BETWEEN_VACUUMS == 0:

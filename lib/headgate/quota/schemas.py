@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
+from headgate.delta_query import short_log
 
 EPOCH_PROPERTY = "headgate.epochMillis"
 """The table property that holds T. resource-groups 5"""
+LOG_MINUTES = 10
+"""How long entries of the logs stay that get one with every batch. A reader that is further behind reads anew."""
 
 GROUPS = pa.schema(
     [
@@ -124,16 +127,13 @@ RG_USAGE = TableSpec(
     "rg_usage",
     USAGE,
     ("hour", "shard"),
-    {"delta.deletedFileRetentionDuration": "interval 1 hours"},
+    short_log(LOG_MINUTES),
 )
-RG_LIMITS = TableSpec("rg_limits", LIMITS, ("hour",))
+RG_LIMITS = TableSpec("rg_limits", LIMITS, ("hour",), short_log(LOG_MINUTES))
 QUOTA_STATE = TableSpec(
     "quota_state",
     STATE,
-    properties={
-        "delta.deletedFileRetentionDuration": "interval 1 hours",
-        "delta.logRetentionDuration": "interval 1 hours",
-    },
+    properties=short_log(LOG_MINUTES),
 )
 """The state of a job's quota loop, one row: no table of the exchange, nobody else reads it."""
 SPECS = (RG_GROUPS, RG_ATTACHMENTS, RG_MEMBERS, RG_USAGE, RG_LIMITS)

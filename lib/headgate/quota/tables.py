@@ -14,8 +14,8 @@ from headgate.quota.schemas import RG_ATTACHMENTS, RG_GROUPS, RG_LIMITS, RG_MEMB
 from headgate.quota.upkeep import HourlyUpkeep
 from headgate.quota.usage import UsageReader, UsageWriter
 
-LOG_RETENTION = "delta.logRetentionDuration"
-LIMITS_KEPT_HOURS = 7 * 24
+KEPT_HOURS = 1
+"""How long files stay that a compaction replaced: longer than anybody takes who has begun to read them."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class QuotaTables:
             self._opened(RG_USAGE),
             sorted_by=("group_id", "broker_id", "epoch", "seq", "class"),
             retention_hours=self._settings.usage_retention_hours,
-            kept_hours=1,
+            kept_hours=KEPT_HOURS,
         )
 
     def upkeep_of_limits(self) -> HourlyUpkeep:
-        """What compacts rg_limits, whose rows stay, and its past as long as Delta keeps one by itself."""
+        """What compacts rg_limits, whose rows stay."""
         by = ("group_id", "class", "dimension", "broker_id", "epoch")
-        return HourlyUpkeep(self._opened(RG_LIMITS), sorted_by=by, kept_hours=LIMITS_KEPT_HOURS)
+        return HourlyUpkeep(self._opened(RG_LIMITS), sorted_by=by, kept_hours=KEPT_HOURS)
 
     def keep_up(self, now_ms: int) -> None:
         """Compact what is over, and remove what is too old, by `now_ms` of event time. Raises TableError."""
@@ -86,8 +86,7 @@ class QuotaTables:
 
     def _opened(self, spec: TableSpec) -> Table:
         location = getattr(self._locations, spec.name.removeprefix("rg_"))
-        hours = f"interval {self._settings.usage_retention_hours} hours"
-        return opened(location, spec, self._settings.epoch_ms, {LOG_RETENTION: hours} if spec is RG_USAGE else {})
+        return opened(location, spec, self._settings.epoch_ms)
 
 
 def opened_config(output: str | PurePath, settings: QuotaSettings) -> ConfigStore:

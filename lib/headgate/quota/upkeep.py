@@ -1,4 +1,7 @@
-"""What becomes of rg_usage and rg_limits: closed hours are sorted files, old ones go (resource-groups 5.2, 13.4)."""
+"""What becomes of rg_usage and rg_limits: closed hours are sorted files, open ones have few, old ones go.
+
+resource-groups 5.2, 13.4.
+"""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,23 +13,26 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import RemoveAction
 
 from headgate.quota.delta import COMMIT_RETRIES, Table, told
-from headgate.quota.hourly_files import COMPACTED, read_file, write_files
+from headgate.quota.hourly_files import COMPACTED, MERGED, read_file, write_files
 from headgate.quota.usage_rows import HOUR_MS
 
 COMPACTION = "headgate-compaction"
 """How application ids of compactions begin, one an hour: of two of the same hour at once Delta refuses one."""
 LATE_FILES = 100
 """So many files that came after an hour was compacted make it due once more: of jobs that caught up."""
+LOOSE_FILES = 200
+"""So many files of an open hour are joined: a commit costs more with every file that the table has."""
 CLOSED_AFTER_MS = 60_000
 """An hour is closed so long after its end: what its brokers sent is in then."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What was done: hours compacted, hours removed."""
+    """What was done: closed hours compacted, hours removed, open hours whose files were joined."""
 
     compacted: tuple[int, ...] = ()
     removed: tuple[int, ...] = ()
+    joined: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,11 @@ class _File:
     @property
     def is_compacted(self) -> bool:
         return self.path.rpartition("/")[2].startswith(COMPACTED)
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether it is as it was appended."""
+        return not self.path.rpartition("/")[2].startswith((COMPACTED, MERGED))
 
 
 class HourlyUpkeep:
@@ -57,7 +68,7 @@ class HourlyUpkeep:
         self._kept_hours = kept_hours
 
     def run(self, now_ms: int) -> Kept:
-        """Compact each closed hour, remove hours that are too old and the files nobody needs any more.
+        """Compact each closed hour, join files of open ones, remove hours that are too old and files nobody needs.
 
         now_ms: in event time.
         """
@@ -69,10 +80,13 @@ class HourlyUpkeep:
             removed = ()
         open_from = (now_ms - CLOSED_AFTER_MS) // HOUR_MS
         due = [hour for hour in hours if oldest <= hour < open_from and not _is_done(hours[hour])]
-        compacted = tuple(hour for hour in due if self._compact(hour, hours[hour]))
+        compacted = tuple(hour for hour in due if self._join(hour, hours[hour], COMPACTED))
+        loose = {hour: [file for file in hours[hour] if file.is_loose] for hour in hours if hour >= open_from}
+        many = [hour for hour, files in loose.items() if len(files) >= LOOSE_FILES]
+        joined = tuple(hour for hour in many if self._join(hour, loose[hour], MERGED))
         if removed or compacted:
             self._vacuum()
-        return Kept(compacted, removed)
+        return Kept(compacted, removed, joined)
 
     def _hours(self) -> dict[int, list[_File]]:
         with told(self._table, "read"):
@@ -84,8 +98,11 @@ class HourlyUpkeep:
             hours.setdefault(row["partition.hour"], []).append(file)
         return dict(sorted(hours.items()))
 
-    def _compact(self, hour: int, files: Iterable[_File]) -> bool:
-        """Put one sorted file a partition in the place of all of an hour, in one commit; False if another did."""
+    def _join(self, hour: int, files: Iterable[_File], names: str) -> bool:
+        """Put one sorted file a partition in the place of these of an hour, in one commit; False if another did.
+
+        names: how the names of the new files begin.
+        """
         by_partition: dict[tuple[int, ...], list[_File]] = {}
         for file in files:
             by_partition.setdefault(file.partition, []).append(file)
@@ -97,7 +114,7 @@ class HourlyUpkeep:
                 rows = pa.concat_tables([read_file(self._table, file.path, partition) for file in parts])
             except FileNotFoundError:
                 return False
-            actions += write_files(self._table, rows.sort_by(self._order), COMPACTED.rstrip("-"), data_change=False)
+            actions += write_files(self._table, rows.sort_by(self._order), names.rstrip("-"), data_change=False)
             actions += [_replaced(file, partition, at_ms) for file in parts]
         # delta-rs lets two replace the same files, whose rows were there twice then; it refuses the same application.
         return self._table.commit_pinned(

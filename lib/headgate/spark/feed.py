@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from headgate.delta_query import CLEANED_EVERY
 from headgate.errors import StateError, TableError
 from headgate.throttle.blocks import decode, encode
 from headgate.throttle.places import local_path
@@ -50,6 +51,8 @@ class Feed:
     commit that deletes rows, and one that only joins files, brings nothing.
 
     A file's time of modification is its version, in seconds: what Spark takes for old depends on no clock.
+
+    The table's log is cleaned here alone, of entries that a file has: no other writer cleans it (LOG_CLEANING).
     """
 
     def __init__(self, table: str, schema: pa.Schema, checkpoint: str) -> None:
@@ -62,7 +65,7 @@ class Feed:
         self._schema = schema
         self._checkpoint = _folder_of(checkpoint)
         self.folder = self._checkpoint / "feed" / self.name
-        self._fed = -1
+        self._fed = self._cleaned = -1
         self._may_feed_beside = True
         self._lock = threading.Lock()
         self._check_kind(checkpoint)
@@ -108,7 +111,17 @@ class Feed:
         if rows:
             self._write(self.folder / f"{last:020d}.txt", last, rows)
         self._fed = last
+        if last - self._cleaned >= CLEANED_EVERY:
+            self._clean_log()
+            self._cleaned = last
         return bool(rows)
+
+    def _clean_log(self) -> None:
+        """Delete entries as old as the table's properties say; all that are so old are fed."""
+        try:
+            DeltaTable(self._table).cleanup_metadata()
+        except (DeltaError, OSError) as error:
+            raise self._unreadable(error) from error
 
     def _write_again(self, planned: "_Planned") -> None:
         """Files of the batch that may have to be run again, where somebody deleted them."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from headgate.delta_query import CHECKPOINTS, Followed, query
+from headgate.delta_query import CHECKPOINTS, LOG_CLEANING, Followed, after_commit, keep_up, query, short_log
 from headgate.errors import TableError
 from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.schemas import BATCHES, CONNECTION_TOPICS, CONNECTIONS, CONTROL
@@ -21,8 +21,22 @@ OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_
 
 MOST_FAILURES = 5
 
-CONFIGURATIONS: dict[str, dict[str, str]] = {"control": {"delta.appendOnly": "true"}}
-"""The job reads rows as they are appended: it would never hear of one that is changed or deleted."""
+LOG_MINUTES, FOLLOWED_LOG_MINUTES = 10, 6 * 60
+_FED = short_log(LOG_MINUTES) | {LOG_CLEANING: "false"}
+"""A feed cleans the log, once it has the rows (spark/feed.py)."""
+PROPERTIES: dict[str, dict[str, str]] = {
+    "control": _FED | {"delta.appendOnly": "true"},
+    "cache_control": _FED,
+    "protocol_ticks": _FED,
+    "marks": short_log(FOLLOWED_LOG_MINUTES),
+    "cache_rounds": CHECKPOINTS,
+    "cache_horizons": CHECKPOINTS,
+}
+"""Of tables that streams read as rows are appended; others have short_log(LOG_MINUTES).
+
+A stream needs the entries of the log that it has not read, so of `marks` the log reaches back for as long as a job that
+follows it may stand still. `control` refuses changes: the job would never hear of a row that is changed or deleted.
+"""
 
 
 class Tables:
@@ -35,16 +49,16 @@ class Tables:
     def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
         self._schemas = schemas
         self._tables = {
-            name: Followed(self._opened(f"{output}/{name}", schema, CHECKPOINTS | CONFIGURATIONS.get(name, {})))
+            name: Followed(self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)))
             for name, schema in schemas.items()
         }
 
     @staticmethod
-    def _opened(path: str, schema: pa.Schema, configuration: Mapping[str, str | None]) -> DeltaTable:
+    def _opened(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> DeltaTable:
         """Raises TableError if no table can be there, or one with other columns is."""
         remedy = "give an --output that can be written: a new folder, or one of an earlier run"
         try:
-            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(configuration))
+            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(properties))
         except (DeltaError, OSError) as error:
             raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
         found = pa.schema(table.schema().to_arrow())
@@ -82,12 +96,15 @@ class Tables:
         if transaction is not None and _has(table, *transaction):
             return False
         transactions = [] if transaction is None else [Transaction(*transaction)]
+        before = table.version()
         write_deltalake(
             table,
             rows.cast(self._schemas[name]),
             mode="append",
             commit_properties=CommitProperties(app_transactions=transactions, max_commit_retries=50),
+            post_commithook_properties=after_commit(table),
         )
+        keep_up(table, before)
         return True
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:

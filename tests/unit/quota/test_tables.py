@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
-from headgate.quota.schemas import SPECS, TIMESTAMP
+from headgate.quota.schemas import LOG_MINUTES, SPECS, TIMESTAMP
 from headgate.quota.tables import Locations
 from unit.quota.places import tables
 
@@ -92,8 +92,13 @@ def test_tables_are_under_the_output_unless_settings_place_them():
     )
 
 
-def test_usage_forgets_its_log_with_its_rows(tmp_path):
-    tables(tmp_path, usage_retention_hours=3)
+def test_logs_with_an_entry_a_batch_are_short_and_those_of_configuration_reach_back(tmp_path):
+    tables(tmp_path)
 
-    properties = DeltaTable(f"{tmp_path}/rg_usage").metadata().configuration
-    assert "interval 3 hours" == properties["delta.logRetentionDuration"]
+    kept = {
+        spec.name: DeltaTable(f"{tmp_path}/{spec.name}").metadata().configuration.get("delta.logRetentionDuration")
+        for spec in SPECS
+    }
+    short = {name for name, duration in kept.items() if duration == f"interval {LOG_MINUTES} minutes"}
+    assert {"rg_usage", "rg_limits"} == short
+    assert {None} == {duration for name, duration in kept.items() if name not in short}

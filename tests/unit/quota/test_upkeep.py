@@ -108,29 +108,29 @@ def test_of_two_that_compact_at_once_one_does_it(tmp_path, name):
     one, other = (each.upkeep_of_usage() if name == "rg_usage" else each.upkeep_of_limits() for each in upkeeps)
     found = {}
 
-    def meanwhile(hour, files, compact=one._compact):
+    def meanwhile(*given, join=one._join):
         found["other"] = other.run(CLOSED_MS)
-        return compact(hour, files)
+        return join(*given)
 
-    one._compact = meanwhile
+    one._join = meanwhile
     found["one"] = one.run(CLOSED_MS)
 
     assert {"other": Kept(compacted=(HOUR,)), "one": Kept()} == found
     assert before == rows_of(tmp_path, name)
 
 
-@pytest.mark.parametrize(("replaced_days_ago", "is_there"), [(2, True), (8, False)])
+@pytest.mark.parametrize(("replaced_minutes_ago", "is_there"), [(50, True), (70, False)])
 def test_limits_of_a_closed_hour_become_one_file_and_stay_whatever_their_age(
-    tmp_path, monkeypatch, replaced_days_ago, is_there
+    tmp_path, monkeypatch, replaced_minutes_ago, is_there
 ):
-    """The files that it replaces stay for a week, for who asks for a version of the past."""
+    """The files that it replaces stay for an hour, for who is reading them."""
     quota = tables(tmp_path)
     for epoch in (EPOCH, EPOCH + 1):
         for broker in (8, 7):
             quota.limits.append([replace(LIMIT, broker_id=broker, epoch=epoch)])
     before, version = rows_of(tmp_path, "rg_limits"), DeltaTable(f"{tmp_path}/rg_limits").version()
 
-    replaced_s = time.time() - replaced_days_ago * DAY_MS / 1000
+    replaced_s = time.time() - replaced_minutes_ago * 60
     for file in tmp_path.glob("rg_limits/hour=*/*"):
         os.utime(file, (replaced_s, replaced_s))
     with monkeypatch.context() as patch:
@@ -153,11 +153,11 @@ def test_cuts_that_come_while_an_hour_is_compacted_are_kept(tmp_path):
     quota.usage.append([cut(1, 1)], SHARDS)
     upkeep = quota.upkeep_of_usage()
 
-    def meanwhile(hour, files, compact=upkeep._compact):
+    def meanwhile(*given, join=upkeep._join):
         quota.usage.append([cut(2, 1)], SHARDS)
-        return compact(hour, files)
+        return join(*given)
 
-    upkeep._compact = meanwhile
+    upkeep._join = meanwhile
     assert Kept(compacted=(HOUR,)) == upkeep.run(CLOSED_MS)
     assert [(7, 1, 0), (7, 1, 1), (7, 2, 0), (7, 2, 1)] == said(quota.usage_reader().read(NOW_MS))
 
@@ -170,6 +170,31 @@ def test_hours_before_the_retention_go(tmp_path):
     kept = quota.upkeep_of_usage().run((HOUR + 3) * 3_600_000)
     assert (HOUR,) == kept.removed
     assert [2, 3, 4] == sorted(row["seq"] for row in quota.usage_reader(version=None)._table.select().to_pylist())
+
+
+@pytest.mark.parametrize("name", ["rg_usage", "rg_limits"])
+def test_an_open_hour_has_few_files_however_many_cuts_it_has(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("headgate.quota.upkeep.LOOSE_FILES", 10)
+    quota = tables(tmp_path)
+    reader = quota.usage_reader(version=0)
+    for seq in range(1, 11):
+        quota.usage.append([cut(seq, epoch=EPOCH + seq)], SHARDS)
+        quota.limits.append([replace(LIMIT, epoch=EPOCH + seq)])
+    upkeep = quota.upkeep_of_usage() if name == "rg_usage" else quota.upkeep_of_limits()
+    before = rows_of(tmp_path, name)
+
+    assert [Kept(joined=(HOUR,)), Kept()] == [upkeep.run(NOW_MS), upkeep.run(NOW_MS)]
+
+    assert 1 == len(DeltaTable(f"{tmp_path}/{name}").file_uris())
+    assert before == rows_of(tmp_path, name)
+    quota.usage.append([cut(11, epoch=EPOCH + 3600)], SHARDS)
+    assert list(range(1, 12)) == [seq for _, seq, _ in said(reader.read(NOW_MS))]
+    assert Kept(compacted=(HOUR,)) == upkeep.run(CLOSED_MS)
+    assert ["compacted"] == [
+        uri.rpartition("/")[2].partition("-")[0]
+        for uri in DeltaTable(f"{tmp_path}/{name}").file_uris()
+        if f"hour={HOUR}/" in uri
+    ]
 
 
 def test_files_that_were_replaced_stay_an_hour_for_readers_behind(tmp_path):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from headgate.delta_query import query
 from headgate.errors import StateError, TableError
 from headgate.spark.feed import Feed, fed_rows
 from headgate.throttle.schemas import CONTROL
@@ -255,6 +256,28 @@ def test_rows_that_the_log_of_the_table_has_lost_are_no_silent_gap(table: str, c
     (Path(table) / "_delta_log" / f"{2:020d}.json").unlink()
     with pytest.raises(StateError, match="no longer has version 2"):
         begun(table, checkpoint)
+
+
+def test_the_log_of_a_table_goes_once_its_rows_are_fed(table: str, checkpoint: Path, monkeypatch: Any) -> None:
+    """Entries are old as soon as they are there, and nobody but the feed cleans them."""
+    monkeypatch.setattr("headgate.spark.feed.CLEANED_EVERY", 3)
+    properties = {"delta.logRetentionDuration": "interval 0 seconds", "delta.enableExpiredLogCleanup": "false"}
+    DeltaTable(table).alter.set_table_properties(properties)
+    feed, log = begun(table, checkpoint), Path(table, "_delta_log")
+    for name in "abc":
+        append(table, name)
+    DeltaTable(table).create_checkpoint()
+    assert 5 == len(list(log.glob("*.json")))
+
+    feed.feed()
+    append(table, "d")
+    feed.feed()
+
+    assert ["00000000000000000004.json", "00000000000000000005.json"] == sorted(
+        file.name for file in log.glob("*.json")
+    )
+    assert ["a", "b", "c", "d"] == read(sorted(visible(checkpoint)))
+    assert ["a", "b", "c", "d"] == sorted(query("SELECT name FROM t", {"t": DeltaTable(table)})["name"].to_pylist())
 
 
 def test_a_file_of_rows_that_cannot_be_read_is_an_error(table: str, checkpoint: Path) -> None:

@@ -1,10 +1,12 @@
 """Delta tables without Spark: appends happen once, readers find what was written, the page has their columns."""
 
+import os
 import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS
 from headgate.cache.tables import OF_HORIZON
@@ -100,6 +102,35 @@ def test_no_rows_are_no_append(output):
     assert not tables.append("dead_letters", letters(), "query", 0)
     assert tables.append("dead_letters", letters("a"), "query", 0)
     assert not tables.is_empty("dead_letters")
+
+
+def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_once(output, monkeypatch):
+    """Entries and files that nothing needs any more are old at once."""
+    monkeypatch.setattr("headgate.throttle.tables.LOG_MINUTES", 0)
+    for name, commits in (("COMPACTED_EVERY", 10), ("CLEANED_EVERY", 10), ("VACUUMED_EVERY", 20)):
+        monkeypatch.setattr(f"headgate.delta_query.{name}", commits)
+    tables, folder = Tables(output), output / "dead_letters"
+
+    for batch in range(40):
+        assert tables.append("dead_letters", letters(str(batch)), "query", batch)
+
+    assert len(DeltaTable(folder).file_uris()) < 10
+    assert len(list(folder.glob("*.parquet"))) < 20
+    assert len(list((folder / "_delta_log").glob("*.json"))) < 20
+    assert sorted(map(str, range(40))) == reasons(Tables(output))
+    assert not Tables(output).append("dead_letters", letters("again"), "query", 39)
+
+
+def test_the_log_of_a_table_that_is_fed_to_a_query_is_not_cleaned_by_appends(output, monkeypatch):
+    monkeypatch.setattr("headgate.delta_query.CLEANED_EVERY", 10)
+    tables, log = Tables(output), output / "control" / "_delta_log"
+
+    for _ in range(25):
+        tables.append_control([tick_row(FROM_THE_START)])
+        for entry in log.iterdir():
+            os.utime(entry, (0, 0))
+
+    assert 26 == len(list(log.glob("*.json")))
 
 
 def test_two_writers_see_what_the_other_has_written(output):
