@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import InputError
 from headgate.rows.files import UNREADABLE
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.file_rows import TextLines, parquet_rows, path_of_url
+from headgate.spark.file_rows import parquet_rows, path_of_url, text_lines
 from headgate.spark.sources import FEED, PAST_DAMAGE, PATTERN, TAKEN, literal
 from headgate.throttle.schemas import DEAD_LETTERS
 
@@ -147,7 +147,7 @@ def _of_text(spark: SparkSession, files: PlannedFiles, taken: Taken) -> Iterator
 
     Those are compressed files, whose bytes say nothing, and lines with more than a byte at the end.
     """
-    lines = TextLines(spark)
+    lines = text_lines(spark)
     accounted = taken.text_bytes + sum(taken.rows.values())
     if files.relation.location().sizeInBytes() <= accounted and not any(map(lines.is_compressed, files.paths)):
         return

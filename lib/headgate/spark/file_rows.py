@@ -1,5 +1,6 @@
 """How many rows a file has, found on the driver: a damaged file raises here and fails no task of Spark."""
 
+from functools import cache, reduce
 from pathlib import PurePath
 from typing import Any
 
@@ -11,10 +12,9 @@ _BYTES_FOR_BYTES = "ISO-8859-1"
 
 def parquet_rows(spark: SparkSession, path: str) -> int:
     """What the footer says, on any file system that Spark knows. Raises one of SPARK_ERRORS for one that is damaged."""
-    jvm = _jvm(spark)
-    parquet = jvm.org.apache.parquet.hadoop
-    file = parquet.util.HadoopInputFile.fromPath(_path(spark, path), _hadoop(spark))
-    reader = parquet.ParquetFileReader.open(file)
+    input_file = java_class(spark, "org.apache.parquet.hadoop.util.HadoopInputFile")
+    file = input_file.fromPath(_path(spark, path), _hadoop(spark))
+    reader = java_class(spark, "org.apache.parquet.hadoop.ParquetFileReader").open(file)
     try:
         rows: int = reader.getRecordCount()
     finally:
@@ -22,14 +22,20 @@ def parquet_rows(spark: SparkSession, path: str) -> int:
     return rows
 
 
+@cache
+def text_lines(spark: SparkSession) -> "TextLines":
+    """The one of a session: codecs are found once."""
+    return TextLines(spark)
+
+
 class TextLines:
     """Lines of files of text, as Spark's reader splits them."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._jvm = _jvm(spark)
         self._configuration = _hadoop(spark)
-        self._codecs = self._jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(self._configuration)
+        codecs = java_class(spark, "org.apache.hadoop.io.compress.CompressionCodecFactory")
+        self._codecs = codecs(self._configuration)
         self._by_ending: dict[str, Any] = {}
 
     def is_compressed(self, path: str) -> bool:
@@ -43,8 +49,8 @@ class TextLines:
         try:
             codec = self._codec(path)
             content = stream if codec is None else codec.createInputStream(stream)
-            java = self._jvm.java.io
-            lines: int = java.BufferedReader(java.InputStreamReader(content, _BYTES_FOR_BYTES)).lines().count()
+            reader = java_class(self._spark, "java.io.InputStreamReader")(content, _BYTES_FOR_BYTES)
+            lines: int = java_class(self._spark, "java.io.BufferedReader")(reader).lines().count()
         finally:
             stream.close()
         return lines
@@ -58,14 +64,13 @@ class TextLines:
 
 def path_of_url(spark: SparkSession, url: str) -> str:
     """The path behind an address of a file as Spark writes it."""
-    jvm = _jvm(spark)
-    path: str = jvm.org.apache.spark.paths.SparkPath.fromUrlString(url).toPath().toString()
+    spark_path = java_class(spark, "org.apache.spark.paths.SparkPath")
+    path: str = spark_path.fromUrlString(url).toPath().toString()
     return path
 
 
 def _path(spark: SparkSession, path: str) -> Any:
-    jvm = _jvm(spark)
-    return jvm.org.apache.hadoop.fs.Path(path)
+    return java_class(spark, "org.apache.hadoop.fs.Path")(path)
 
 
 def _hadoop(spark: SparkSession) -> Any:
@@ -74,5 +79,7 @@ def _hadoop(spark: SparkSession) -> Any:
     return context.hadoopConfiguration()
 
 
-def _jvm(spark: SparkSession) -> Any:
-    return spark._jvm
+@cache
+def java_class(spark: SparkSession, name: str) -> Any:
+    """Looked up once: for each part of a name Java searches its whole class path."""
+    return reduce(getattr, name.split("."), spark._jvm)
