@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, QueryBuilder
 from deltalake.exceptions import CommitFailedError
 
@@ -65,20 +66,29 @@ class Followed:
     """A Delta table as of the last `refresh`, or of an own commit: `table`.
 
     delta-rs keeps what it reads of each commit, and every later commit pays for it, so the table is opened anew every
-    REOPENED_AFTER commits.
+    REOPENED_AFTER commits. It lists the whole log to find what is new, so it is asked only if there is something.
     """
 
     def __init__(self, table: DeltaTable) -> None:
         self.table = table
         self._opened = table.version()
+        self._files, root = pafs.FileSystem.from_uri(table.table_uri)
+        self._log = f"{root.rstrip('/')}/_delta_log"
 
     def refresh(self) -> DeltaTable:
         """Take in what was written since, and return `table`. Raises DeltaError and OSError."""
-        self.table.update_incremental()
+        if not self._is_newest():
+            self.table.update_incremental()
         if self.table.version() - self._opened >= REOPENED_AFTER:
             self.table = DeltaTable(self.table.table_uri)
             self._opened = self.table.version()
         return self.table
+
+    def _is_newest(self) -> bool:
+        """Whether the log has the entry of this version and none of the next: it has no gaps, only a beginning."""
+        version: int = self.table.version()
+        this, following = self._files.get_file_info([f"{self._log}/{version + n:020d}.json" for n in (0, 1)])
+        return this.type is pafs.FileType.File and following.type is pafs.FileType.NotFound
 
 
 def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:

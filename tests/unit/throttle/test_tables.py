@@ -121,6 +121,18 @@ def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_onc
     assert not Tables(output).append("dead_letters", letters("again"), "query", 39)
 
 
+def test_a_reader_that_is_behind_all_that_is_in_the_log_reads_the_table_as_it_is(output, monkeypatch):
+    monkeypatch.setattr("headgate.throttle.tables.LOG_MINUTES", 0)
+    monkeypatch.setattr("headgate.delta_query.CLEANED_EVERY", 10)
+    tables, behind = Tables(output), Tables(output)
+
+    for batch in range(20):
+        tables.append("dead_letters", letters(str(batch)), "query", batch)
+
+    assert not (output / "dead_letters" / "_delta_log" / f"{1:020d}.json").exists()
+    assert sorted(map(str, range(20))) == reasons(behind)
+
+
 def test_the_log_of_a_table_that_is_fed_to_a_query_is_not_cleaned_by_appends(output, monkeypatch):
     monkeypatch.setattr("headgate.delta_query.CLEANED_EVERY", 10)
     tables, log = Tables(output), output / "control" / "_delta_log"
