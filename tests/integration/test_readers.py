@@ -4,8 +4,11 @@ from pathlib import Path
 
 import duckdb
 import duckdb_extension_delta
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
+from headgate.spark.sources import appended_rows
 from headgate.throttle.tables import SCHEMAS, Tables
 from headgate.trace import write_trace
 from integration.runs import GROUPS, SMALL, conf_in
@@ -34,6 +37,32 @@ def test_three_engines_read_the_same_rows(spark, duck, output, table) -> None:
     by_spark = in_order(spark.read.format("delta").load(f"{output}/{table}").toArrow().to_pylist())
     by_duckdb = in_order(duck.execute(f"SELECT * FROM delta_scan('{output}/{table}')").to_arrow_table().to_pylist())
     assert by_delta_rs == by_spark == by_duckdb
+
+
+def test_a_stream_that_follows_a_table_hears_each_row_once_while_its_files_are_joined(
+    spark, tmp_path, monkeypatch
+) -> None:
+    """The log is cleaned meanwhile, but not of what the stream has not read."""
+    for name, commits in (("COMPACTED_EVERY", 5), ("CLEANED_EVERY", 10), ("VACUUMED_EVERY", 10)):
+        monkeypatch.setattr(f"headgate.delta_query.{name}", commits)
+    tables, heard = Tables(tmp_path / "out"), []
+
+    def follow() -> None:
+        rows = appended_rows(spark, f"{tmp_path}/out/dead_letters").writeStream.option(
+            "checkpointLocation", f"{tmp_path}/checkpoint"
+        )
+        rows.foreachBatch(lambda batch, _: heard.extend(row["reason"] for row in batch.collect())).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+
+    for first in (0, 3, 25):
+        for number in range(first, first + 20):
+            letters = pa.Table.from_pylist([{"reason": f"{first} {number}"}], SCHEMAS["dead_letters"])
+            tables.append("dead_letters", letters, f"query {first}", number)
+        follow()
+    assert len(DeltaTable(tmp_path / "out" / "dead_letters").file_uris()) < 10
+    assert sorted(tables.read("dead_letters")["reason"].to_pylist()) == sorted(heard)
+    assert 60 == len(heard)
 
 
 def in_order(rows):
