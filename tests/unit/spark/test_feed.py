@@ -187,9 +187,17 @@ def test_deleted_files_of_a_batch_that_is_run_again_are_written_again(table: str
     assert ["e"] == source.plan()
 
 
-def test_the_log_of_an_input_is_not_taken_for_that_of_the_feed(table: str, checkpoint: Path) -> None:
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"path": "file:///trace/00000000000000000099.txt", "timestamp": 0, "batchId": 0},
+        {"path": {"0": 0}},  # offsets of a Kafka topic of this name
+    ],
+)
+def test_the_log_of_an_input_is_not_taken_for_that_of_the_feed(
+    table: str, checkpoint: Path, entry: dict[str, Any]
+) -> None:
     (checkpoint / "sources" / "0").mkdir(parents=True)
-    entry = {"path": "file:///trace/00000000000000000099.txt", "timestamp": 0, "batchId": 0}
     (checkpoint / "sources" / "0" / "0").write_text(f"v1\n{json.dumps(entry)}")
     append(table, "a")
     begun(table, checkpoint)
