@@ -76,7 +76,7 @@ def flags(column: pa.Array) -> pa.Array:
         return column
     if not is_text(column.type):
         return pa.nulls(len(column), pa.bool_())
-    text = pc.utf8_trim(column, " ")
+    text = pc.ascii_trim(column, " ")
     return pc.if_else(pc.is_in(text, pa.array(["true", "false"])), pc.equal(text, "true"), None)
 
 

@@ -14,7 +14,7 @@ from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT
 from headgate.rows.raw import typed
 from headgate.rows.traffic import parse_traffic
-from unit.rows.lines import AT_9, COLUMN, NO_AMOUNT, NO_KIND, NO_NAME, TEXT, TYPED, TYPES, VALUES, line
+from unit.rows.lines import AT_9, COLUMN, NO_AMOUNT, NO_FLAG, NO_KIND, NO_NAME, TEXT, TYPED, TYPES, VALUES, line
 
 FIRST = ("event_time_us", "seq", "broker", "kind")
 PARSE = partial(parse_traffic, settings=InputSettings())
@@ -89,9 +89,12 @@ def test_a_dispatch_of_typed_columns_has_a_subscription_of_utf_8():
 
 def test_texts_of_a_typed_column_may_not_be_utf_8():
     """Arrow takes them as they come from a file."""
-    odd = pa.Array.from_buffers(pa.string(), 2, pa.array([b"b", b"a\xff"]).buffers())
-    rows = of_columns(broker=odd)
+    rows = of_columns(broker=pa.array([b"b", b"a\xff"]).view(pa.string()))
     assert ["b", "broker: got a\ufffd, allowed is UTF-8"] == [row.get("reason", row.get("broker")) for row in rows]
+    flags = pa.array([b" true ", b"\xff", b"false"]).view(pa.string())
+    rows = of_columns(caught_up=flags, kind=pa.array(["dispatch"] * 3), subscription=pa.array(["s"] * 3))
+    expected = [True, NO_FLAG.format("caught_up", "\ufffd"), False]
+    assert expected == [row.get("reason", row.get("caught_up")) for row in rows]
 
 
 def test_other_columns_whatever_their_names_are_kept_in_dead_letters_alone():
