@@ -82,7 +82,7 @@ def _text(value: pa.Scalar) -> str:
 def _shown(value: pa.Scalar) -> str:
     kind = value.type
     if pa.types.is_dictionary(kind):
-        return _shown(value.value)
+        return _or_null(value.value)
     if is_text(kind) or is_bytes(kind):
         return _text(value)
     if pa.types.is_boolean(kind):
@@ -96,7 +96,15 @@ def _shown(value: pa.Scalar) -> str:
         return f"[{', '.join(map(_or_null, _items(value)))}]"
     if pa.types.is_struct(kind):
         return f"{{{', '.join(_or_null(value[number]) for number in range(kind.num_fields))}}}"
-    return _number(value) if _is_number(kind) else str(value.as_py())
+    return _number(value) if _is_number(kind) else _other(value)
+
+
+def _other(value: pa.Scalar) -> str:
+    """Any other value; days and times that Python has none for, as Arrow writes them."""
+    try:
+        return str(value.as_py())
+    except (OverflowError, ValueError):
+        return str(pc.cast(value, pa.string()).as_py())
 
 
 def _or_null(value: pa.Scalar) -> str:
@@ -125,7 +133,7 @@ def _json(value: pa.Scalar, *, with_nulls: bool) -> str:
     if pa.types.is_boolean(kind):
         return _shown(value)
     if not _is_number(kind):
-        return _quoted(str(value.as_py()))
+        return _quoted(_other(value))
     text = _number(value)
     return text if text.strip("-")[0].isdigit() else _quoted(text)
 
@@ -149,7 +157,8 @@ def _items(value: Any) -> list[pa.Scalar]:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return any(is_(kind) for is_ in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+    views = pa.types.is_list_view, pa.types.is_large_list_view
+    return any(is_(kind) for is_ in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, *views))
 
 
 def is_text(kind: pa.DataType) -> bool:

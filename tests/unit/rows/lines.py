@@ -1,7 +1,7 @@
 """Lines of JSON and typed columns, good and bad, and what the parser makes of them."""
 
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -308,7 +308,26 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
     "milliseconds": ("event_time", pa.timestamp("ms", "UTC"), [(datetime(2026, 1, 5, 9, tzinfo=UTC), AT_9)]),
     "longs are microseconds": ("event_time", pa.int64(), [(AT_9, AT_9), (5, OUT_OF_SPAN.format(5))]),
     "times as text": ("event_time", pa.string(), [("2026-01-05T09:00:00Z", AT_9), ("now", NO_TIME.format("now"))]),
-    "days": ("event_time", pa.date32(), [(date(2026, 1, 5), NO_TIME.format("2026-01-05"))]),
+    "days": (
+        "event_time",
+        pa.date32(),
+        [
+            (date(2026, 1, 5), NO_TIME.format("2026-01-05")),
+            (2**31 - 1, NO_TIME.format("<value out of range: 2147483647>")),
+            (-(10**6), NO_TIME.format("-0768-02-04")),
+        ],
+    ),
+    "times of a day": ("event_time", pa.time64("us"), [(MOST, NO_TIME.format(f"<value out of range: {MOST}>"))]),
+    "durations": (
+        "event_time",
+        pa.duration("s"),
+        [(timedelta(days=1), NO_TIME.format("1 day, 0:00:00")), (MOST, NO_TIME.format(MOST))],
+    ),
+    "lists of days": (
+        "event_time",
+        pa.list_view(pa.date32()),
+        [([date(2026, 1, 5), 2**31 - 1], NO_TIME.format("[2026-01-05, <value out of range: 2147483647>]"))],
+    ),
     "names": ("broker", pa.string(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
     "names as bytes": (
         "broker",
