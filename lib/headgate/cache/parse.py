@@ -76,17 +76,22 @@ def _sizes(raw: Raw) -> tuple[pa.Array, Flags]:
         texts = _json_texts(raw, "sizes").to_pylist()
         wrong = [text is not None and not _SIZES.fullmatch(text) for text in texts]
         return pa.array([None if text is None else _list(text) for text in texts], SIZES), np.array(wrong, np.bool_)
-    lists = column.cast(SIZES)
-    if lists.null_count == 0 and lists.values.null_count == 0 and not _is_any_below(lists.values, 0):
-        return lists, is_true(pc.equal(pc.list_value_length(lists), 0))
-    sizes = lists.to_pylist()
-    wrong = [one is not None and (not one or any(size is None or size < 0 for size in one)) for one in sizes]
-    whole = [None if one is None else [] if None in one else one for one in sizes]
+    if column.null_count == 0 and _are_all_sizes(column.flatten()):
+        return column.cast(SIZES), is_true(pc.equal(pc.list_value_length(column), 0))
+    lists = column.to_pylist()
+    wrong = [one is not None and (not one or not all(_is_number(size) and size >= 0 for size in one)) for one in lists]
+    whole = [None if one is None else one if all(map(_is_number, one)) else [] for one in lists]
     return pa.array(whole, SIZES), np.array(wrong, np.bool_)
 
 
-def _is_any_below(values: pa.Array, least: int) -> bool:
-    return len(values) > 0 and pc.min(values).as_py() < least
+def _are_all_sizes(values: pa.Array) -> bool:
+    least, most = pc.min_max(values).values()
+    return values.null_count == 0 and (len(values) == 0 or (least.as_py() >= 0 and most.as_py() <= MAX))
+
+
+def _is_number(size: int | None) -> bool:
+    """Whether it is a number of 64 bits."""
+    return size is not None and size <= MAX
 
 
 def _list(text: str) -> list[int]:

@@ -65,18 +65,24 @@ def test_sizes_are_lists_of_whole_numbers_or_none_at_all(sizes, expected, is_odd
     assert (expected, is_odd) == (row["sizes"], row["raw"] is not None)
 
 
-def test_lists_of_whole_numbers_stay_lists_and_odd_ones_are_shown():
-    sizes = [[5, 6], None, [], [1, None], [-1], [7]]
+@pytest.mark.parametrize(
+    ("kind", "odd", "read"),
+    [(pa.int32(), [-1], [-1]), (pa.uint64(), [1, 2**63 + 1], [])],
+)
+@pytest.mark.parametrize("others", [[[5, 6], [7]], [[5, 6], None, [], [1, None], [7]]])
+def test_lists_of_whole_numbers_stay_lists_and_odd_ones_are_shown(kind, odd, read, others):
+    sizes = [*others, odd]
     table = {
         "event_time": [at(number) for number in range(len(sizes))],
         "seq": list(range(len(sizes))),
         "broker": ["b"] * len(sizes),
         "kind": ["add"] * len(sizes),
-        "sizes": pa.array(sizes, pa.list_(pa.int32())),
+        "sizes": pa.array(sizes, pa.list_(kind)),
     }
     rows = of_columns(table).rows.to_pylist()
-    assert [[5, 6], None, [], [], [-1], [7]] == [row["sizes"] for row in rows]
-    assert [False, False, True, True, True, False] == [row["raw"] is not None for row in rows]
+    expected = [[] if one and None in one else one for one in others]
+    assert [*expected, read] == [row["sizes"] for row in rows]
+    assert [*(one == [] for one in expected), True] == [row["raw"] is not None for row in rows]
 
 
 def test_typed_columns_are_read_or_become_values_out_of_range():
