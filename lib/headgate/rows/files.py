@@ -1,7 +1,7 @@
 """Input files without Spark: their batches, as `batches.parsed` takes them, and what cannot be read of them."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.errors import InputError
@@ -49,19 +50,33 @@ def input_files(path: str, format_: str) -> list[File]:
     return [File(str(file), _named(file)) for file in files]
 
 
+class _Part(NamedTuple):
+    """What is read to its end or is damaged by itself: a file, or one of the files of a Delta table."""
+
+    name: str
+    batches: Iterator[pa.RecordBatch]
+
+    def until_damage(self, damage: list[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The batches before the first that cannot be read; if there is one, its dead letter goes to `damage`."""
+        try:
+            yield from self.batches
+        except _UNREADABLE_ERRORS as error:
+            damage.append(_letter(self.name, error))
+
+
 def parsed_files(
     files: Iterable[File], format_: str, shape: pa.Schema, parse: Callable[[Raw], Parsed]
 ) -> Iterator[Parsed]:
     """What became of the rows of each file in turn, some at a time; of one that cannot be read, also that it cannot.
 
     Memory is bounded by ROWS_AT_ONCE rows or BYTES_AT_ONCE bytes of text. shape, parse: see `batches.parsed`. Raises
-    InputError for a Delta table that cannot be read.
+    InputError for a Delta table that cannot be opened.
     """
-    for file in files:
-        try:
-            yield from parsed(parse, format_, shape, _batches(file, format_))
-        except _UNREADABLE_ERRORS as error:
-            yield Parsed(parse(no_rows()).rows, _letter(file, error))
+    for part in _parts(files, format_):
+        damage: list[pa.Table] = []
+        yield from parsed(parse, format_, shape, part.until_damage(damage))
+        for letter in damage:
+            yield Parsed(parse(no_rows()).rows, letter)
 
 
 def whole_files(
@@ -72,16 +87,16 @@ def whole_files(
     Everything is in memory. shape, parse: see `batches.parsed`. Raises InputError where no file can be read.
     """
     kept: list[Parsed] = []
-    lost: list[pa.Table] = []
+    letters = DEAD_LETTERS.empty_table()
     is_any_whole = False
-    for file in files:
-        try:
-            kept += list(parsed(parse, format_, shape, _batches(file, format_)))
+    for part in _parts(files, format_):
+        damage: list[pa.Table] = []
+        rows = list(parsed(parse, format_, shape, part.until_damage(damage)))
+        letters = pa.concat_tables([letters, *damage])
+        if not damage:
+            kept += rows
             is_any_whole = True
-        except _UNREADABLE_ERRORS as error:
-            lost.append(_letter(file, error))
-    letters = pa.concat_tables([DEAD_LETTERS.empty_table(), *lost])
-    if not is_any_whole:
+    if len(letters) and not is_any_whole:
         raise InputError(
             f"--input: {letters['source'][0]}: {letters['reason'][0]}; "
             "give files that can be read, or the right --format"
@@ -95,9 +110,12 @@ def unreadable(name: str, why: str) -> dict[str, str | None]:
     return {"reason": reason, "raw": None, "source": name, "offset": None}
 
 
-def _letter(file: File, error: Exception) -> pa.Table:
-    (why, *_) = str(error).splitlines() or [type(error).__name__]
-    return pa.Table.from_pylist([unreadable(file.name, why)], DEAD_LETTERS)
+def _letter(name: str, error: Exception) -> pa.Table:
+    return pa.Table.from_pylist([unreadable(name, _first_line(error))], DEAD_LETTERS)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _named(file: Path) -> str:
@@ -105,10 +123,12 @@ def _named(file: Path) -> str:
     return f"file:{file.absolute().as_uri().removeprefix('file://')}"
 
 
-def _batches(file: File, format_: str) -> Iterator[pa.RecordBatch]:
-    if format_ in TEXT_FORMATS:
-        return _lines(file)
-    return _of_delta(file) if format_ == "delta" else _of_parquet(file)
+def _parts(files: Iterable[File], format_: str) -> Iterator[_Part]:
+    for file in files:
+        if format_ == "delta":
+            yield from _of_delta(file)
+        else:
+            yield _Part(file.name, _lines(file) if format_ in TEXT_FORMATS else _of_parquet(file))
 
 
 def _of_parquet(file: File) -> Iterator[pa.RecordBatch]:
@@ -119,26 +139,42 @@ def _of_parquet(file: File) -> Iterator[pa.RecordBatch]:
             first += len(batch)
 
 
-def _of_delta(file: File) -> Iterator[pa.RecordBatch]:
+def _of_delta(table: File) -> Iterator[_Part]:
     """The table's files in the order in which they were added, as a stream of it takes them."""
-    table = DeltaTable(file.path)
-    if features := set(table.protocol().reader_features or ()) & _NOT_READ_BY_FILE:
+    added, wanted = _opened(table.path)
+    partitions = added["partition"].to_pylist() if "partition" in added.column_names else [{}] * len(added)
+    for path, values in zip(added["path"].to_pylist(), partitions, strict=True):
+        file = Path(table.path) / unquote(path)
+        of_table = {name: pa.scalar(value).cast(wanted.field(name).type) for name, value in values.items()}
+        yield _Part(_named(file), _of_data_file(file, of_table, table.name))
+
+
+def _opened(path: str) -> tuple[pa.Table, pa.Schema]:
+    """The files of a Delta table, the first that was added first, and its columns."""
+    try:
+        table = DeltaTable(path)
+        features = set(table.protocol().reader_features or ()) & _NOT_READ_BY_FILE
+        added, columns = pa.table(table.get_add_actions()), pa.schema(table.schema().to_arrow())
+    except (DeltaError, OSError) as error:
         raise InputError(
-            f"--input: the Delta table {file.path} has {', '.join(sorted(features))}, which are read by Spark alone; "
+            f"--input: the Delta table {path} cannot be opened: {_first_line(error)}; "
+            "give the folder of one whose log is whole"
+        ) from error
+    if features:
+        raise InputError(
+            f"--input: the Delta table {path} has {', '.join(sorted(features))}, which are read by Spark alone; "
             "use the job: ./spark-submit.sh jobs/..."
         )
-    added = pa.table(table.get_add_actions()).sort_by([("modification_time", "ascending"), ("path", "ascending")])
-    wanted = pa.schema(table.schema().to_arrow())
-    partitions = added["partition"].to_pylist() if "partition" in added.column_names else None
-    for number, path in enumerate(added["path"].to_pylist()):
-        values = partitions[number] if partitions else {}
-        with pq.ParquetFile(Path(file.path) / unquote(path)) as parquet:
-            for batch in parquet.iter_batches(ROWS_AT_ONCE):
-                columns = {name: batch[name] for name in batch.schema.names}
-                for name, value in values.items():
-                    columns[name] = pa.repeat(pa.scalar(value).cast(wanted.field(name).type), len(batch))
-                rows = pa.RecordBatch.from_pydict(columns)
-                yield _typed(rows, file.name, pa.nulls(len(batch), pa.int64()))
+    return added.sort_by([("modification_time", "ascending"), ("path", "ascending")]), columns
+
+
+def _of_data_file(file: Path, partition: Mapping[str, pa.Scalar], name: str) -> Iterator[pa.RecordBatch]:
+    """partition: the values that all rows of the file have. name: of the table."""
+    with pq.ParquetFile(file) as parquet:
+        for batch in parquet.iter_batches(ROWS_AT_ONCE):
+            columns = {column: batch[column] for column in batch.schema.names}
+            columns |= {column: pa.repeat(value, len(batch)) for column, value in partition.items()}
+            yield _typed(pa.RecordBatch.from_pydict(columns), name, pa.nulls(len(batch), pa.int64()))
 
 
 def _typed(batch: pa.RecordBatch, name: str, offset: pa.Array) -> pa.RecordBatch:

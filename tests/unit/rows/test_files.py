@@ -12,14 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.rows import files
-from headgate.rows.files import input_files, parsed_files
+from headgate.rows.files import input_files, parsed_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.listing import files_at, is_delta
 from headgate.rows.traffic import parse_traffic
@@ -147,6 +147,40 @@ def test_a_delta_table_whose_files_are_not_its_rows_is_refused(tmp_path):
     log.write_text("\n".join(map(json.dumps, changed)))
     with pytest.raises(InputError, match="has deletionVectors"):
         read(tmp_path, "delta")
+
+
+def test_a_file_of_a_delta_table_that_is_gone_takes_no_other_with_it(tmp_path):
+    for number in (3, 1, 2):
+        write_deltalake(str(tmp_path), table(number), mode="append")
+    added = pa.table(DeltaTable(tmp_path).get_add_actions()).sort_by("modification_time")["path"].to_pylist()
+    (tmp_path / added[0]).unlink()
+    seq, letters = read(tmp_path, "delta")
+    assert ([1, 2], [(added[0], None)]) == (seq, [letter[:2] for letter in letters])
+    kept, lost = whole_files(input_files(str(tmp_path), "delta"), "delta", INPUT, PARSE)
+    assert ([1, 2], 1) == ([number for part in kept for number in part.rows["seq"].to_pylist()], len(lost))
+
+
+@pytest.mark.parametrize("content", [None, "no JSON"])
+def test_a_delta_table_without_a_log_is_refused(content, tmp_path):
+    log = tmp_path / "_delta_log" / "00000000000000000000.json"
+    log.parent.mkdir()
+    if content is not None:
+        log.write_text(content)
+    with pytest.raises(InputError, match=rf"^--input: the Delta table {tmp_path} cannot be opened: .+; give"):
+        read(tmp_path, "delta")
+
+
+def test_an_error_of_the_parser_is_not_said_of_the_file(tmp_path):
+    (tmp_path / "a.json").write_text(line(seq=1))
+
+    def parse(_):
+        raise pa.ArrowInvalid("a bug")
+
+    found = input_files(str(tmp_path), "json")
+    with pytest.raises(pa.ArrowInvalid, match="a bug"):
+        list(parsed_files(found, "json", INPUT, parse))
+    with pytest.raises(pa.ArrowInvalid, match="a bug"):
+        whole_files(found, "json", INPUT, parse)
 
 
 def test_a_folder_that_cannot_be_listed_is_refused_and_not_passed_over(tmp_path, monkeypatch):
