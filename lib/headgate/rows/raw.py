@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headgate.rows.shown import row_as_json, shown
+from headgate.rows.shown import is_text, row_as_json, shown
 
 Flags = npt.NDArray[np.bool_]
 RAW_CHARACTERS = 2**14
@@ -64,5 +64,15 @@ def no_rows() -> Raw:
 
 def typed(rows: pa.StructArray, source: pa.Array, offset: pa.Array) -> Raw:
     """Rows of a Parquet file or a Delta table. Columns are found whatever the case of their names."""
-    columns = {field.name.lower(): rows.field(number) for number, field in enumerate(rows.type)}
+    columns = {field.name.lower(): _plain(rows.field(number)) for number, field in enumerate(rows.type)}
     return Raw(columns, source, offset, rows, is_text=False)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """The column without a dictionary, of texts and bytes of the plain type: Arrow alone knows the others."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_text(column.type):
+        return column.cast(pa.string())
+    is_large = pa.types.is_large_binary(column.type) or pa.types.is_binary_view(column.type)
+    return column.cast(pa.binary()) if is_large else column

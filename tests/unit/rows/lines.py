@@ -52,6 +52,7 @@ NO_FLAG = "{}: got {}, allowed is true or false"
 NO_ID = "consumer_id: got {}, allowed is a whole number from 0 to 9223372036854775807"
 NO_JSON = "the line is not a JSON object"
 MORE_JSON = "the line holds more than one JSON object"
+NOT_UTF8_NAME = "broker: got a\ufffd, allowed is UTF-8"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \ufffd"
 
 
@@ -332,8 +333,32 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
     "names as bytes": (
         "broker",
         pa.binary(),
-        [(b"b", "b"), (b"a\xff", "broker: got a\ufffd, allowed is UTF-8")],
+        [(b"b", "b"), (b"a\xff", NOT_UTF8_NAME)],
     ),
+    "large names": ("broker", pa.large_string(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
+    "views of names": ("broker", pa.string_view(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
+    "names as large bytes": ("broker", pa.large_binary(), [(b"b", "b"), (b"a\xff", NOT_UTF8_NAME)]),
+    "names as views of bytes": ("broker", pa.binary_view(), [(b"b", "b"), (b"a\xff", NOT_UTF8_NAME)]),
+    "categories of names": (
+        "broker",
+        pa.dictionary(pa.int8(), pa.large_string()),
+        [("b", "b"), ("", NO_NAME.format("broker", "''")), ("b", "b"), (None, NO_NAME.format("broker", "null"))],
+    ),
+    "views of topics": (
+        "topic",
+        pa.string_view(),
+        [(TOPIC, TOPIC), ("acme", NO_TOPIC.format("acme"))],
+    ),
+    "categories of numbers": ("seq", pa.dictionary(pa.int8(), pa.int64()), [(5, 5), (None, NO_SEQ.format("null"))]),
+    "categories of numbers as text": ("seq", pa.dictionary(pa.int8(), pa.string()), [("5", 5)]),
+    "large numbers as text": ("seq", pa.large_string(), [("5", 5), ("x", NO_SEQ.format("x"))]),
+    "views of numbers as text": ("seq", pa.string_view(), [("5", 5), ("x", NO_SEQ.format("x"))]),
+    "categories of times as text": (
+        "event_time",
+        pa.dictionary(pa.int8(), pa.string()),
+        [("2026-01-05T09:00:00Z", AT_9), ("now", NO_TIME.format("now"))],
+    ),
+    "views of times as text": ("event_time", pa.string_view(), [("2026-01-05T09:00:00Z", AT_9)]),
     "names as numbers": ("broker", pa.int64(), [(7, "7")]),
     "names in braces": ("broker", pa.string(), [("{x}", "{x}"), ('{"id": 7}', '{"id": 7}'), ("[x]", "[x]")]),
     "subscriptions of publishes are not looked at": (

@@ -97,6 +97,14 @@ def test_texts_of_a_typed_column_may_not_be_utf_8():
     assert expected == [row.get("reason", row.get("caught_up")) for row in rows]
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
+def test_flags_as_text_of_any_type(kind):
+    flags = pa.array(["true", "maybe", "false"]).cast(kind)
+    rows = of_columns(caught_up=flags, kind=pa.array(["dispatch"] * 3), subscription=pa.array(["s"] * 3))
+    expected = [True, NO_FLAG.format("caught_up", "maybe"), False]
+    assert expected == [row.get("reason", row.get("caught_up")) for row in rows]
+
+
 def test_other_columns_whatever_their_names_are_kept_in_dead_letters_alone():
     odd = {name: pa.array([[1], [2]]) for name in ("user.name", "a`b", "raw", "reason", "source", "tags")}
     good, bad = of_columns(messages=pa.array([1, -1]), **odd)
