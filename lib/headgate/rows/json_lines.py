@@ -105,7 +105,7 @@ def _may_differ(lines: pa.Array, data: bytes) -> bool:
     if (b"NaN" in data or b"Inf" in data) and pc.any(pc.match_substring_regex(lines, _NO_NUMBER)).as_py():
         return True
     opened = data.count(b"[") + data.count(b"{")
-    return opened > len(lines) + MOST_DEPTH and max(map(_opened, lines.to_pylist())) > MOST_DEPTH
+    return opened >= len(lines) + MOST_DEPTH and max(map(_opened, lines.to_pylist())) > MOST_DEPTH
 
 
 def _opened(line: str) -> int:

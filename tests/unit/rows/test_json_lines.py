@@ -90,3 +90,5 @@ def test_brackets_may_stand_in_one_another_up_to_a_depth(depth, defect):
     (first, second) = told([deep, many])
     assert defect == (first if isinstance(first, str) else None)
     assert "1" == second["i"]
+    assert [first] == told([deep])
+    assert [first, NO_JSON] == told([deep, "odd"])
