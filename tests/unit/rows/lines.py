@@ -309,26 +309,7 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
     "milliseconds": ("event_time", pa.timestamp("ms", "UTC"), [(datetime(2026, 1, 5, 9, tzinfo=UTC), AT_9)]),
     "longs are microseconds": ("event_time", pa.int64(), [(AT_9, AT_9), (5, OUT_OF_SPAN.format(5))]),
     "times as text": ("event_time", pa.string(), [("2026-01-05T09:00:00Z", AT_9), ("now", NO_TIME.format("now"))]),
-    "days": (
-        "event_time",
-        pa.date32(),
-        [
-            (date(2026, 1, 5), NO_TIME.format("2026-01-05")),
-            (2**31 - 1, NO_TIME.format("<value out of range: 2147483647>")),
-            (-(10**6), NO_TIME.format("-0768-02-04")),
-        ],
-    ),
-    "times of a day": ("event_time", pa.time64("us"), [(MOST, NO_TIME.format(f"<value out of range: {MOST}>"))]),
-    "durations": (
-        "event_time",
-        pa.duration("s"),
-        [(timedelta(days=1), NO_TIME.format("1 day, 0:00:00")), (MOST, NO_TIME.format(MOST))],
-    ),
-    "lists of days": (
-        "event_time",
-        pa.list_view(pa.date32()),
-        [([date(2026, 1, 5), 2**31 - 1], NO_TIME.format("[2026-01-05, <value out of range: 2147483647>]"))],
-    ),
+    "days": ("event_time", pa.date32(), [(date(2026, 1, 5), NO_TIME.format("2026-01-05"))]),
     "names": ("broker", pa.string(), [("b", "b"), ("", NO_NAME.format("broker", "''"))]),
     "names as bytes": (
         "broker",
@@ -377,5 +358,29 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
         "connection",
         pa.map_(pa.string(), pa.int64()),
         [([("id", 7)], NO_NAME.format("connection", "{id -> 7}"))],
+    ),
+}
+
+# Likewise, of types and values that Spark does not have, or that files of other makers hold alone.
+ARROW_COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
+    "days that Python has none for": (
+        "event_time",
+        pa.date32(),
+        [
+            (date(2026, 1, 5), NO_TIME.format("2026-01-05")),
+            (2**31 - 1, NO_TIME.format("<value out of range: 2147483647>")),
+            (-(10**6), NO_TIME.format("-0768-02-04")),
+        ],
+    ),
+    "times of a day": ("event_time", pa.time64("us"), [(MOST, NO_TIME.format(f"<value out of range: {MOST}>"))]),
+    "durations": (
+        "event_time",
+        pa.duration("s"),
+        [(timedelta(days=1), NO_TIME.format("1 day, 0:00:00")), (MOST, NO_TIME.format(MOST))],
+    ),
+    "lists of days": (
+        "event_time",
+        pa.list_view(pa.date32()),
+        [([date(2026, 1, 5), 2**31 - 1], NO_TIME.format("[2026-01-05, <value out of range: 2147483647>]"))],
     ),
 }

@@ -14,9 +14,23 @@ from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT
 from headgate.rows.raw import typed
 from headgate.rows.traffic import parse_traffic
-from unit.rows.lines import AT_9, COLUMN, NO_AMOUNT, NO_FLAG, NO_KIND, NO_NAME, TEXT, TYPED, TYPES, VALUES, line
+from unit.rows.lines import (
+    ARROW_COLUMN,
+    AT_9,
+    COLUMN,
+    NO_AMOUNT,
+    NO_FLAG,
+    NO_KIND,
+    NO_NAME,
+    TEXT,
+    TYPED,
+    TYPES,
+    VALUES,
+    line,
+)
 
 FIRST = ("event_time_us", "seq", "broker", "kind")
+COLUMNS = [*COLUMN, *ARROW_COLUMN]
 PARSE = partial(parse_traffic, settings=InputSettings())
 
 
@@ -67,9 +81,8 @@ def test_a_dead_letter_has_the_line_as_it_was():
     assert [lines[0], lines[1], line(producer="\ufffd")] == [letter["raw"] for letter in letters.values()]
 
 
-@pytest.mark.parametrize("about", COLUMN)
-def test_a_typed_column(about):
-    name, kind, values = COLUMN[about]
+@pytest.mark.parametrize(("name", "kind", "values"), [*COLUMN.values(), *ARROW_COLUMN.values()], ids=COLUMNS)
+def test_a_typed_column(name, kind, values):
     rows = of_columns(**{name: pa.array([value for value, _ in values], kind)})
     parsed_as = "event_time_us" if name == "event_time" else name
     assert [expected for _, expected in values] == [row.get("reason", row.get(parsed_as)) for row in rows]
