@@ -59,9 +59,8 @@ def test_a_topic_of_inputs_gives_the_decisions_of_a_table_and_sends_them(
     expected = query(str(from_table), "SELECT * FROM throttle_decisions ORDER BY connection, seq").to_pylist()
     assert expected
     assert expected == query(str(from_topic), "SELECT * FROM throttle_decisions ORDER BY connection, seq").to_pylist()
-    assert [{"raw": NOT_JSON, "source": "inputs"}] == query(
-        str(from_topic), "SELECT raw, source FROM protocol_dead_letters"
-    ).to_pylist()
+    (letter,) = query(str(from_topic), "SELECT raw, source FROM protocol_dead_letters").to_pylist()
+    assert (NOT_JSON, "inputs") == (letter["raw"], letter["source"].split("/")[0])
 
     sent = received(confluent, kafka_broker, "commands", len(expected))
     assert all(key == value["connection"] for key, value in sent)

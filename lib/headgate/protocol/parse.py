@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.protocol.schemas import INPUTS
-from headgate.rows.faults import is_true
+from headgate.rows.faults import is_true, letters_of
 from headgate.rows.json_lines import Number, json_text, object_of
-from headgate.rows.raw import Flags, Raw
+from headgate.rows.raw import Raw
 from headgate.rows.traffic import Parsed
 
 UNPARSED = "the value is no JSON object of the protocol's inputs"
-SOURCE = "inputs"
 
 
 def other_types(found: pa.Schema) -> list[tuple[pa.Field, pa.Field]]:
@@ -32,15 +31,14 @@ def parse_inputs(raw: Raw, until_ms: int) -> Parsed:
     One that is dated ahead would make all that follow late.
     """
     rows, bad = _read(raw)
-    letters = [_letter(UNPARSED, text) for text in bad]
-    ahead: Flags = is_true(pc.greater_equal(rows["at_ms"].combine_chunks(), until_ms))
-    if ahead.any():
-        far = rows.filter(pa.array(ahead)).to_pylist()
-        letters += [
-            _letter(f"bad_time: got {row['at_ms']}, allowed is up to {until_ms - 1}", written(row)) for row in far
-        ]
-        rows = rows.filter(pa.array(~ahead))
-    return Parsed(rows, pa.Table.from_pylist(letters, DEAD_LETTERS))
+    at_ms = rows["at_ms"].combine_chunks()
+    for place in np.flatnonzero(is_true(pc.greater_equal(at_ms, until_ms))).tolist():
+        bad.setdefault(place, f"bad_time: got {at_ms[place]}, allowed is up to {until_ms - 1}")
+    if not bad:
+        return Parsed(rows, DEAD_LETTERS.empty_table())
+    is_good = np.ones(len(raw), np.bool_)
+    is_good[list(bad)] = False
+    return Parsed(rows.filter(pa.array(is_good)), letters_of(raw, bad.items()))
 
 
 def written(row: Mapping[str, Any]) -> str:
@@ -48,20 +46,21 @@ def written(row: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in row.items() if value is not None and name in INPUTS.names})
 
 
-def _letter(reason: str, raw: str) -> dict[str, str | None]:
-    return {"reason": reason, "raw": raw, "source": SOURCE, "offset": None}
-
-
-def _read(raw: Raw) -> tuple[pa.Table, list[str]]:
-    """The rows, and the texts that are none."""
+def _read(raw: Raw) -> tuple[pa.Table, dict[int, str]]:
+    """A row of each, without values where it cannot be read, and why by place."""
     if not raw.is_text or all(raw.columns[field.name].type == field.type for field in INPUTS):
-        return pa.table([_cast(raw.column(field.name), field.type) for field in INPUTS], schema=INPUTS), []
-    rows, bad = [], []
-    for line in raw.whole.to_pylist():
+        columns = [_cast(raw.column(field.name), field.type) for field in INPUTS]
+        return pa.table(columns, schema=INPUTS), dict(raw.defects)
+    rows: list[dict[str, Any]] = []
+    bad: dict[int, str] = {}
+    for place, line in enumerate(raw.whole.to_pylist()):
         try:
-            rows.append(_row(line))
+            row = _row(line)
+            if place in raw.defects:
+                bad[place] = raw.defects[place]
         except _OtherTypeError:
-            bad.append(line or "")
+            bad[place] = UNPARSED
+        rows.append({} if place in bad else row)
     return pa.Table.from_pylist(rows, INPUTS), bad
 
 
@@ -80,7 +79,7 @@ def _value(value: Any, kind: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_string(kind):
-        return (json_text(value) or "").encode(errors="replace").decode()
+        return json_text(value)
     if pa.types.is_boolean(kind) and isinstance(value, bool):
         return value
     if pa.types.is_integer(kind) and isinstance(value, Number) and value.lstrip("-").isdigit():

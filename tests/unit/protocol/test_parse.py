@@ -8,11 +8,13 @@ import pytest
 
 from headgate.protocol.parse import UNPARSED, other_types, parse_inputs
 from headgate.protocol.schemas import INPUTS
-from headgate.rows.batches import parsed
-from headgate.rows.raw import typed
+from headgate.rows.batches import NOT_UTF8, parsed
+from headgate.rows.json_lines import HALF_CHARACTER
+from headgate.rows.raw import RAW_CHARACTERS, typed
 from unit.protocol.runs import given
 
 UNTIL_MS = 10_000
+LETTER = ("reason", "raw", "source", "offset")
 TRIPS = [{"reason": 1, "ordinal": 2, "buckets": [{"balance": -3, "rate": None}]}]
 
 
@@ -34,11 +36,19 @@ def test_rows_that_cannot_be_read_and_rows_dated_ahead_are_dead_letters():
     ahead = given("publish", UNTIL_MS)
     rows, letters = of_records(given("publish", UNTIL_MS - 1), ahead, b"{", None, given("publish", None, None))
     assert [UNTIL_MS - 1, None] == rows["at_ms"].to_pylist()
-    assert [(UNPARSED, "{"), (UNPARSED, ""), ("bad_time: got 10000, allowed is up to 9999", ahead)] == [
-        (letter["reason"], letter["raw"] if letter["raw"] in {"{", ""} else json.loads(letter["raw"]))
-        for letter in letters.to_pylist()
+    expected = [
+        (UNPARSED, "{", "topic/0", 2),
+        (UNPARSED, None, "topic/0", 3),
+        ("bad_time: got 10000, allowed is up to 9999", json.dumps(ahead), "topic/0", 1),
     ]
-    assert {("inputs", None)} == {(letter["source"], letter["offset"]) for letter in letters.to_pylist()}
+    assert expected == [tuple(letter[name] for name in LETTER) for letter in letters.to_pylist()]
+
+
+def test_a_row_of_a_table_that_is_dated_ahead_is_shown_whole():
+    _, letters = of_columns(at_ms=pa.array([1, UNTIL_MS]), note=["x", "y" * RAW_CHARACTERS])
+    (letter,) = letters.to_pylist()
+    shown = f'{{"at_ms":{UNTIL_MS},"note":"{"y" * RAW_CHARACTERS}'
+    assert (shown[:RAW_CHARACTERS], "table") == (letter["raw"], letter["source"])
 
 
 @pytest.mark.parametrize("neighbour", [None, b"{"], ids=["alone", "beside a bad one"])
@@ -74,9 +84,19 @@ def test_a_value_of_another_type_makes_the_record_a_dead_letter(odd, is_good, ne
         assert [UNPARSED] * len(letters) == letters["reason"].to_pylist()
 
 
-def test_a_number_for_a_text_is_its_text_and_half_a_character_is_replaced():
-    rows, letters = of_records(given("publish", 1) | {"connection": 7}, b'{"connection": "a\\ud800"}')
-    assert (["7", "a?"], 0) == (rows["connection"].to_pylist(), len(letters))
+def test_a_number_for_a_text_is_its_text():
+    rows, letters = of_records(given("publish", 1) | {"connection": 7})
+    assert (["7"], 0) == (rows["connection"].to_pylist(), len(letters))
+
+
+@pytest.mark.parametrize("neighbour", [[], [b"{"]], ids=["alone", "beside a bad one"])
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [(b'{"connection": "a\\ud800"}', HALF_CHARACTER), (b'{"connection": "a\xff"}', NOT_UTF8)],
+)
+def test_half_of_a_character_and_what_is_not_utf_8_make_no_name(record, reason, neighbour):
+    rows, letters = of_records(given("publish", 1), record, *neighbour)
+    assert ([1], reason) == (rows["at_ms"].to_pylist(), letters["reason"][0].as_py())
 
 
 def test_integers_of_any_width_are_read_and_null_where_they_are_too_large():
