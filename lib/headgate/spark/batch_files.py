@@ -20,8 +20,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from headgate.errors import InputError
 from headgate.rows.files import UNREADABLE
 from headgate.spark.failures import SPARK_ERRORS, first_line
+from headgate.spark.feed import PATTERN
 from headgate.spark.file_rows import parquet_rows, path_of_url, text_lines
-from headgate.spark.sources import FEED, PAST_DAMAGE, PATTERN, TAKEN, literal
+from headgate.spark.sources import FEED, PAST_DAMAGE, TAKEN, literal
 from headgate.throttle.schemas import DEAD_LETTERS
 
 Counts = TypeVar("Counts")

@@ -37,8 +37,8 @@ from headgate.errors import StateError, TableError
 from headgate.throttle.blocks import decode, encode
 from headgate.throttle.places import local_path
 
-_PATTERN = re.compile(r"[\\{}\[\]*?]")
-"""In a path of several files Spark 4.2 takes it for a pattern, and reads files more than once."""
+PATTERN = re.compile(r"[\\{}\[\]*?]")
+"""What Spark takes for a pattern in a path. Among several paths Spark 4.2 then reads files more than once."""
 VERSIONS_IN_MEMORY = 3600
 """Of files up to so many versions behind the newest Spark knows whether it has read them; it reads no older ones."""
 
@@ -219,7 +219,7 @@ def fed_rows(
 
 def _folder_of(checkpoint: str) -> Path:
     folder = local_path(checkpoint)
-    if folder is None or _PATTERN.search(str(folder)):
+    if folder is None or PATTERN.search(str(folder)):
         raise StateError(
             f"--checkpoint: got {checkpoint}; allowed is a folder on a disk that is mounted here and on all workers, "
             "whose path holds none of {}[]*?\\"

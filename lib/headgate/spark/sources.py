@@ -11,12 +11,10 @@ from pyspark.sql import types as T
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.spark.failures import SPARK_ERRORS, first_line
-from headgate.spark.feed import VERSIONS_IN_MEMORY, Feed
+from headgate.spark.feed import PATTERN, VERSIONS_IN_MEMORY, Feed
 from headgate.spark.file_rows import parquet_rows, path_of_url
 
 _WHOLE_FILES = "1t"
-PATTERN = re.compile(r"[\\{}\[\]*?]")
-"""What Spark takes for a pattern in a path."""
 FEED = "headgate.feed"
 """An option that only feeds have, by which a plan tells them from input."""
 FILE_FORMATS = ("json", "csv", "parquet")
