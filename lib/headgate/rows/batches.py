@@ -7,16 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Ints
 from headgate.rows.csv_lines import CsvFile
+from headgate.rows.faults import is_true
 from headgate.rows.json_lines import json_blocks
-from headgate.rows.raw import Raw, typed
+from headgate.rows.raw import RAW_CHARACTERS, Raw, typed
 from headgate.rows.traffic import Parsed
-from headgate.rows.values import is_utf8
+from headgate.rows.values import SPACE, is_utf8
 
 TEXT_FORMATS = ("json", "csv")
+MOST_LINE_BYTES = 2**26
+TOO_LONG = "the line is longer than 64 MiB; write each row on a line of its own"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"
-_SPACE = " \t\n\x0b\f\r"
+Defects = dict[int, str]
+"""What is wrong with lines, by place."""
+_START_BYTES = 4 * RAW_CHARACTERS
+"""What is kept of a line that is too long: at least what a dead letter shows."""
 
 
 def parsed(
@@ -56,16 +61,15 @@ class _Records:
         self._schemas = _json_schemas(shape)
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Raw]:
-        lines, defects = _texts(batch["value"])
-        yield from self.raws(lines, batch["source"], batch["offset"], defects)
+        lines, odd = _texts(batch["value"])
+        yield from self.raws(lines, batch["source"], batch["offset"], odd)
 
-    def raws(self, lines: pa.Array, source: pa.Array, offset: pa.Array, not_utf8: Ints) -> Iterator[Raw]:
-        """Lines of JSON. not_utf8: places of those that are not."""
+    def raws(self, lines: pa.Array, source: pa.Array, offset: pa.Array, odd: Defects) -> Iterator[Raw]:
+        """Lines of JSON."""
         start = 0
         for block in json_blocks(lines, self._schemas):
             end = start + block.size
-            own = not_utf8[(not_utf8 >= start) & (not_utf8 < end)] - start
-            defects = block.defects | dict.fromkeys(own.tolist(), NOT_UTF8)
+            defects = block.defects | {place - start: why for place, why in odd.items() if start <= place < end}
             here = slice(start, end)
             yield Raw(
                 block.columns,
@@ -100,28 +104,28 @@ class _Lines:
     def _of_file(self, name: str, value: pa.Array, source: pa.Array) -> Iterator[Raw]:
         first = self._counts.get(name, 0) + 1
         self._counts[name] = first - 1 + len(value)
-        lines, not_utf8 = _texts(value)
+        lines, odd = _texts(value)
         offset = pa.array(np.arange(first, first + len(value)))
-        is_row = pc.greater(pc.binary_length(pc.ascii_trim(lines, _SPACE)), 0).to_numpy(zero_copy_only=False)
+        is_row = pc.greater(pc.binary_length(pc.ascii_trim(lines, SPACE)), 0).to_numpy(zero_copy_only=False)
         if not is_row.all():
-            not_utf8 = np.searchsorted(np.flatnonzero(is_row), not_utf8)
+            rows_until = np.cumsum(is_row).tolist()
+            odd = {rows_until[place] - 1: why for place, why in odd.items() if is_row[place]}
             lines, source, offset = (array.filter(pa.array(is_row)) for array in (lines, source, offset))
         if not len(lines):
             return
         if self._is_csv:
-            yield from self._csv(self._files.setdefault(name, CsvFile(self._names)), lines, source, offset, not_utf8)
+            yield from self._csv(self._files.setdefault(name, CsvFile(self._names)), lines, source, offset, odd)
         else:
-            yield from self._records.raws(lines, source, offset, not_utf8)
+            yield from self._records.raws(lines, source, offset, odd)
 
     @staticmethod
-    def _csv(file: CsvFile, lines: pa.Array, source: pa.Array, offset: pa.Array, not_utf8: Ints) -> Iterator[Raw]:
+    def _csv(file: CsvFile, lines: pa.Array, source: pa.Array, offset: pa.Array, odd: Defects) -> Iterator[Raw]:
         if not file.has_begun and file.begin(lines[0].as_py()):
             lines, source, offset = (array.slice(1) for array in (lines, source, offset))
-            not_utf8 = not_utf8[not_utf8 > 0] - 1
+            odd = {place - 1: why for place, why in odd.items() if place}
         if len(lines):
             columns, defects = file.read(lines)
-            defects |= dict.fromkeys(not_utf8.tolist(), NOT_UTF8)
-            yield Raw(columns, source, offset, lines, is_text=True, defects=defects)
+            yield Raw(columns, source, offset, lines, is_text=True, defects=defects | odd)
 
 
 def _json_schemas(shape: pa.Schema) -> list[pa.Schema]:
@@ -131,12 +135,19 @@ def _json_schemas(shape: pa.Schema) -> list[pa.Schema]:
     return [shape, shape.set(shape.names.index("event_time"), pa.field("event_time", pa.int64()))]
 
 
-def _texts(values: pa.Array) -> tuple[pa.Array, Ints]:
-    """Bytes as text, and the places of those that are not UTF-8, of which what cannot be read is replaced."""
+def _texts(values: pa.Array) -> tuple[pa.Array, Defects]:
+    """Bytes as text, and what is wrong with them.
+
+    Of those that are not UTF-8 what cannot be read is replaced; of those that are too long there is the start.
+    """
+    is_long = is_true(pc.greater(pc.binary_length(values), MOST_LINE_BYTES))
+    if is_long.any():
+        values = pc.if_else(pa.array(is_long), pc.binary_slice(values, 0, _START_BYTES), values)
+    too_long = dict.fromkeys(np.flatnonzero(is_long).tolist(), TOO_LONG)
     try:
-        return values.cast(pa.string()), np.empty(0, np.int64)
+        return values.cast(pa.string()), too_long
     except pa.ArrowInvalid:
         all_bytes = values.to_pylist()
         texts = [None if value is None else value.decode(errors="replace") for value in all_bytes]
-        odd = [place for place, value in enumerate(all_bytes) if value is not None and not is_utf8(value)]
-        return pa.array(texts, pa.string()), np.array(odd, np.int64)
+        odd = (place for place, value in enumerate(all_bytes) if value is not None and not is_utf8(value))
+        return pa.array(texts, pa.string()), dict.fromkeys(odd, NOT_UTF8) | too_long

@@ -13,7 +13,8 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.errors import InputError
-from headgate.rows.batches import TEXT_FORMATS, parsed
+from headgate.rows.batches import MOST_LINE_BYTES, TEXT_FORMATS, parsed
+from headgate.rows.csv_lines import BYTE_ORDER_MARK
 from headgate.rows.listing import STDIN, files_at, is_delta
 from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
@@ -23,7 +24,6 @@ BYTES_AT_ONCE = 2**24
 UNREADABLE = "cannot be read to its end"
 _NOT_READ_BY_FILE = {"deletionVectors", "columnMapping", "typeWidening"}
 _UNREADABLE_ERRORS = (OSError, EOFError, pa.ArrowException)
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class File(NamedTuple):
@@ -192,12 +192,22 @@ def _lines(file: File) -> Iterator[pa.RecordBatch]:
 
 
 def _lines_of(stream: BinaryIO, name: str) -> Iterator[pa.RecordBatch]:
-    rest = stream.read(len(_BYTE_ORDER_MARK)).removeprefix(_BYTE_ORDER_MARK)
+    """Of a line that is too long there is so much that it still is, after what may stand in the place of a mark."""
+    mark = BYTE_ORDER_MARK.encode()
+    rest = [stream.read(len(mark)).removeprefix(mark)]
+    half_end = b""
     while part := stream.read(BYTES_AT_ONCE):
-        lines = (rest + part).splitlines(keepends=True)
-        rest = b"" if lines[-1].endswith(b"\n") else lines.pop()
+        part = half_end + part
+        half_end = b"\r" if part.endswith(b"\r") else b""
+        part = part.removesuffix(half_end)
+        if b"\n" not in part and b"\r" not in part:
+            if sum(map(len, rest)) <= MOST_LINE_BYTES + len(mark):
+                rest.append(part)
+            continue
+        lines = b"".join([*rest, part]).splitlines(keepends=True)
+        rest = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
         yield _line_batch(lines, name)
-    yield _line_batch(rest.splitlines(), name)
+    yield _line_batch(b"".join([*rest, half_end]).splitlines(), name)
 
 
 def _line_batch(lines: list[bytes], name: str) -> pa.RecordBatch:

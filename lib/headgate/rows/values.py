@@ -15,7 +15,7 @@ from headgate.core.numbers import MAX, MIN
 from headgate.rows.raw import Flags, Raw
 from headgate.rows.shown import is_bytes, is_text, shown
 
-_SPACE = " \t\n\x0b\f\r"
+SPACE = " \t\n\x0b\f\r"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _PLAIN_INTEGER = r"^[0-9]{1,18}$"
 _TIME = re.compile(
@@ -132,7 +132,7 @@ def _whole(value: object) -> int | None:
 
 
 def _integer(text: str) -> int | None:
-    text = text.strip(_SPACE)
+    text = text.strip(SPACE)
     digits = text.lstrip("+-").lstrip("0") or "0"
     if not _INTEGER.fullmatch(text) or len(digits) > _MOST_DIGITS:
         return None
@@ -148,7 +148,7 @@ def _may_be_plain_times(column: pa.Array) -> bool:
 
 @lru_cache(maxsize=2**16)
 def _instant_us(text: str) -> int | None:
-    text = text.strip(_SPACE)
+    text = text.strip(SPACE)
     if _INTEGER.fullmatch(text):
         return _integer(text)
     found = _TIME.fullmatch(text)

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-from headgate.rows import files
+from headgate.rows import batches, files
+from headgate.rows.batches import TOO_LONG
 from headgate.rows.files import input_files, parsed_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.listing import files_at, is_delta
+from headgate.rows.raw import RAW_CHARACTERS
 from headgate.rows.traffic import parse_traffic
-from unit.rows.lines import GOOD, TYPED, line
+from unit.rows.lines import GOOD, NO_KIND, TYPED, line
 
 PARSE = partial(parse_traffic, settings=InputSettings())
 
@@ -77,8 +79,8 @@ def test_lines_are_those_of_the_text_however_much_is_read_at_once(texts, ends, e
     whole = whole if ended or not texts else whole.removesuffix(ends[len(texts) - 1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "BYTES_AT_ONCE", at_once)
-        batches = list(files._lines_of(io.BytesIO(b"\xef\xbb\xbf" + whole.encode()), "f"))
-    found = [value.decode() for batch in batches for value in batch["value"].to_pylist()]
+        parts = list(files._lines_of(io.BytesIO(b"\xef\xbb\xbf" + whole.encode()), "f"))
+    found = [value.decode() for batch in parts for value in batch["value"].to_pylist()]
     assert whole.splitlines() == found
 
 
@@ -94,6 +96,31 @@ def test_lines_of_csv_are_counted_with_the_header_and_blank_ones(tmp_path):
     seq, letters = read(tmp_path, "csv")
     assert [1] == seq
     assert [("a.csv", 5), ("a.csv", 6)] == [letter[:2] for letter in letters]
+
+
+@pytest.mark.parametrize(("more", "reason"), [(0, NO_KIND.format("\u00fcnload")), (1, TOO_LONG), (10**6, TOO_LONG)])
+@pytest.mark.parametrize("format_", ["json", "csv"])
+def test_a_line_that_is_too_long_is_one_dead_letter_with_its_start(format_, more, reason, tmp_path, monkeypatch):
+    most, at_once = 100_000, 30_000
+    for module in (batches, files):
+        monkeypatch.setattr(module, "MOST_LINE_BYTES", most)
+    monkeypatch.setattr(files, "BYTES_AT_ONCE", at_once)
+    header, good = ",".join(GOOD), ",".join(map(str, GOOD.values()))
+    if format_ == "json":
+        header, good = "", line()
+    start = good.replace("publish", "\u00fcnload")
+    long = start + " " * (most - len(start.encode()) + more)
+    text = f"\r\n{header}\r\n{good}\r\n{long}\r\n\r\n{good}\r\n{long}"
+    (tmp_path / "a").write_text(text, newline="")
+    parts = list(parsed_files(input_files(str(tmp_path), format_), format_, INPUT, PARSE))
+    letters = [letter for part in parts for letter in part.dead_letters.to_pylist()]
+    assert 2 == sum(len(part.rows) for part in parts)
+    assert [(reason, 4), (reason, 7)] == [(letter["reason"], letter["offset"]) for letter in letters]
+    assert {long[:RAW_CHARACTERS]} == {letter["raw"] for letter in letters}
+
+    lines_of = files._lines_of(io.BytesIO(text.encode()), "f")
+    kept = [len(value) for batch in lines_of for value in batch["value"].to_pylist()]
+    assert most <= max(kept) <= most + 2 * at_once + 3
 
 
 def test_a_cut_gzip_file_gives_its_first_lines(tmp_path):
