@@ -325,11 +325,6 @@ COLUMN: dict[str, tuple[str, pa.DataType, list[tuple[Any, Any]]]] = {
         pa.dictionary(pa.int8(), pa.large_string()),
         [("b", "b"), ("", NO_NAME.format("broker", "''")), ("b", "b"), (None, NO_NAME.format("broker", "null"))],
     ),
-    "views of topics": (
-        "topic",
-        pa.string_view(),
-        [(TOPIC, TOPIC), ("acme", NO_TOPIC.format("acme"))],
-    ),
     "categories of numbers": ("seq", pa.dictionary(pa.int8(), pa.int64()), [(5, 5), (None, NO_SEQ.format("null"))]),
     "categories of numbers as text": ("seq", pa.dictionary(pa.int8(), pa.string()), [("5", 5)]),
     "large numbers as text": ("seq", pa.large_string(), [("5", 5), ("x", NO_SEQ.format("x"))]),
