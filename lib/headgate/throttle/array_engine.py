@@ -51,13 +51,22 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
     _take_back(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
-    columns = [marks[name].copy() for name in ("at_ns", "limiter", "producer", "topic", "seq", "action")]
-    columns += [
-        np.stack([marks[f"{dimension}_{what}"] for dimension in ("messages", "bytes")], axis=1)
-        for what in ("balance", "rate")
-    ]
-    columns += [closed[:, CLOSED_TOPIC].copy(), closed[:, CLOSED_SECOND].copy(), closed[:, CLOSED_COUNTS:]]
-    result = Result._make([*columns, waits_of(arrays), admissions_of(arrays), None])
+    result = Result(
+        mark_at_ns=marks["at_ns"].copy(),
+        mark_limiter=marks["limiter"].copy(),
+        mark_producer=marks["producer"].copy(),
+        mark_topic=marks["topic"].copy(),
+        mark_seq=marks["seq"].copy(),
+        mark_action=marks["action"].copy(),
+        mark_balance=np.stack([marks["messages_balance"], marks["bytes_balance"]], axis=1),
+        mark_rate=np.stack([marks["messages_rate"], marks["bytes_rate"]], axis=1),
+        closed_topic=closed[:, CLOSED_TOPIC].copy(),
+        closed_second=closed[:, CLOSED_SECOND].copy(),
+        closed_counts=closed[:, CLOSED_COUNTS:],
+        waits=waits_of(arrays),
+        admissions=admissions_of(arrays),
+        dispatch=None,
+    )
     if step.dispatch is None:
         return result
     from headgate.throttle.dispatch_arrays import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed

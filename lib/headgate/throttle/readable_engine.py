@@ -1,10 +1,11 @@
 """The engine in readable form: one object a limiter, for inspection and as the measure of the array form."""
 
 from collections import deque
+from collections.abc import Iterable
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, UNMARK
+from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, UNMARK, Ints
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS
@@ -118,17 +119,24 @@ def _take_back(domain: DomainState, objects: PublishDomain) -> None:
 
 
 def _result(objects: PublishDomain) -> Result:
-    marks = [
-        (*mark[:4], NONE if mark.seq is None else mark.seq, MARK if mark.marked else UNMARK) for mark in objects.marks
-    ]
-    balances, rates = (
-        np.array([getattr(mark, name) for mark in objects.marks], np.int64).reshape(-1, 2)
-        for name in ("balances", "rates")
+    marks, closed = objects.marks, objects.closed
+    return Result(
+        mark_at_ns=_ints(mark.at_ns for mark in marks),
+        mark_limiter=_ints(mark.limiter for mark in marks),
+        mark_producer=_ints(mark.producer for mark in marks),
+        mark_topic=_ints(mark.topic for mark in marks),
+        mark_seq=_ints(NONE if mark.seq is None else mark.seq for mark in marks),
+        mark_action=_ints(MARK if mark.marked else UNMARK for mark in marks),
+        mark_balance=np.array([mark.balances for mark in marks], np.int64).reshape(-1, 2),
+        mark_rate=np.array([mark.rates for mark in marks], np.int64).reshape(-1, 2),
+        closed_topic=_ints(row.topic for row in closed),
+        closed_second=_ints(row.second for row in closed),
+        closed_counts=np.array([row.counts for row in closed], np.int64).reshape(-1, USAGE_COLUMNS),
+        waits=Waits._make(columns(objects.group_waits.told, 4)),
+        admissions=Admissions._make(columns(objects.admissions, 4)),
+        dispatch=None,
     )
-    closed = [(row.topic, row.second, *row.counts) for row in objects.closed]
-    topic, second, *counts = columns(closed, 2 + USAGE_COLUMNS)
-    waits = Waits._make(columns(objects.group_waits.told, 4))
-    admissions = Admissions._make(columns(objects.admissions, 4))
-    return Result._make(
-        [*columns(marks, 6), balances, rates, topic, second, np.stack(counts, axis=1), waits, admissions, None]
-    )
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, np.int64)

@@ -77,6 +77,8 @@ class Operations(NamedTuple):
 
     kind PUBLISH: the topic's limiter in `topic`. SET_LIMIT: the limiter in `topic`, rates in the amounts. LEAVE: the
     group limiter in `topic`, whose queue lets the entries of topics go that are no longer its own.
+    producer: who waits if a limiter holds the publish. In offered traffic that is a producer; in admitted traffic each
+    publish stands for itself, as producers have no state there (throttle.registration.producers).
     """
 
     at_ns: Ints
