@@ -131,6 +131,7 @@ class ThrottleScreen(Screen):
         if any(row.throttled_publishes for row in by_tenant):
             self._throttled("Most throttled tenants", "tenant", by_tenant)
             self._throttled("Most throttled topics", "topic", by_topic[:SHOWN_TOPICS])
+            self._waiting(by_tenant)
         elif by_tenant:
             self.say("No publish was throttled: no limit was reached.")
         else:
@@ -147,9 +148,7 @@ class ThrottleScreen(Screen):
         table = empty_table(title)
         table.add_column(of, overflow="fold")
         is_offered = any(row.failed is not None for row in rows)
-        waits = any(row.waiting for row in rows)
-        of_offered = (*(("delayed", "failed") if is_offered else ()), *(("still waiting",) if waits else ()))
-        for name in ("publishes", "throttled", "share", *of_offered, "held for"):
+        for name in ("publishes", "throttled", "share", *(("delayed", "failed") if is_offered else ()), "held for"):
             table.add_column(name, justify="right")
         table.add_column("limiter to blame", overflow="fold")
         for row in rows:
@@ -159,11 +158,17 @@ class ThrottleScreen(Screen):
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
                 *((f"{row.delayed or 0:,}", f"{row.failed or 0:,}") if is_offered else ()),
-                *((f"{row.waiting:,}",) if waits else ()),
                 f"{row.throttled_ns / 1e9:,.1f} s",
                 row.blame,
             )
         self.table(table)
+
+    def _waiting(self, tenants: Sequence[Throttled]) -> None:
+        by_count = sorted((row for row in tenants if row.waiting), key=lambda row: -row.waiting)
+        if by_count:
+            most = ", ".join(f"{plain(row.name)} {row.waiting:,}" for row in by_count[:SHOWN_TOPICS])
+            count = sum(row.waiting for row in by_count)
+            self.say(f"\n{count:,} publishes were neither let in nor failed by the end, and still wait: {most}")
 
     def _held_back(self, subscriptions: Sequence[HeldBack]) -> None:
         if not subscriptions:
