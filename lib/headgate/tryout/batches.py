@@ -1,6 +1,6 @@
 """Batches of a trace: read once where they fit into memory, cut as a live job would take the rows in."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -20,10 +20,15 @@ Batch = list[Parsed]
 
 
 class Trace:
-    """Every call of `batches` gives the same batches for equal settings."""
+    """Every call of `batches` gives the same batches for equal settings.
+
+    behind: of the batches taken last, rows that came more than an interval after the time of one before them; 0 where
+    nothing depends on batches.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self.behind = 0
         self._kept: dict[str, list[Batch]] = {}
 
     def batches(self, conf: Conf) -> Iterator[Batch]:
@@ -35,6 +40,7 @@ class Trace:
         if key in self._kept:
             yield from self._kept[key]
             return
+        self.behind = 0
         kept: list[Batch] | None = []
         rows = 0
         for batch in self._read(conf, interval_ms):
@@ -55,14 +61,18 @@ class Trace:
         if is_demo:
             return (list(parsed_files([file], format_, INPUT, parse)) for file in files)
         parsed = parsed_files(files, format_, INPUT, parse)
-        return ([one] for one in parsed) if interval_ms is None else by_time(parsed, interval_ms)
+        return ([one] for one in parsed) if interval_ms is None else by_time(parsed, interval_ms, self._count)
+
+    def _count(self, behind: int) -> None:
+        self.behind += behind
 
 
-def by_time(parsed: Iterable[Parsed], interval_ms: int) -> Iterator[Batch]:
+def by_time(parsed: Iterable[Parsed], interval_ms: int, count: Callable[[int], None]) -> Iterator[Batch]:
     """Batches of an interval of event time each, however the rows come.
 
     A batch ends where the highest time so far passes a multiple of `interval_ms`, which counts as 1 at the least, or
-    has MOST_AT_ONCE rows: a row that is dated far ahead stops the clock for all that follow.
+    has MOST_AT_ONCE rows: a row that is dated far ahead stops the clock for all that follow. count: takes how many rows
+    are more than an interval behind the highest time before them.
     """
     interval_us = max(interval_ms, 1) * 1000
     slot: int | None = None
@@ -73,7 +83,9 @@ def by_time(parsed: Iterable[Parsed], interval_ms: int) -> Iterator[Batch]:
         if not len(rows):
             batch.append(Parsed(rows, dead_letters))
             continue
-        times_us = np.maximum(np.maximum.accumulate(rows["event_time_us"].to_numpy()), high_us)
+        own_us = rows["event_time_us"].to_numpy()
+        times_us = np.maximum(np.maximum.accumulate(own_us), high_us)
+        count(int((own_us < times_us - interval_us).sum()))
         slots = times_us // interval_us
         before = slots[0] if slot is None else slot
         first, letters = 0, dead_letters

@@ -124,6 +124,7 @@ class Session:
         self._warn(changed)
         tried = self._tried(changed)
         if not _is_whole(changed, tried):
+            self._screen.say("\nStopped before the end of the trace: what the edit changed is not known.")
             return 0
         by_name = {trial.name: trial for trial in tried}
         for trial, was, now in zip(self._trials, self._keys, keys, strict=True):
@@ -143,6 +144,12 @@ class Session:
             meant = self._meant(conf)
             output = None if self._output is None else output_of(self._output, name, len(confs))
             trials.append(run_trial(name, meant, self._trace.batches(meant), output, self._stop, _on_stderr))
+            if self._trace.behind:
+                self._screen.say(
+                    f"\nwarning: {name}: {self._trace.behind:,} rows came more than trigger.interval_ms behind others, "
+                    "so brokers did not share quotas as they would live, and figures of groups are wrong; put all rows "
+                    "in one order of event_time, or use headgate replay, which does"
+                )
         return trials
 
     def _meant(self, conf: Conf) -> Conf:

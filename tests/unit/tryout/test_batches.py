@@ -30,6 +30,10 @@ def times_of(batches):
     ]
 
 
+def uncounted(_):
+    pass
+
+
 TIMES = [100, 900, 1000, 950, 1500, 3999, 2500, 4000]
 BY_SECOND = [[100, 900], [1000, 950, 1500], [3999, 2500], [4000]]
 
@@ -39,19 +43,26 @@ def test_a_batch_ends_where_the_clock_passes_an_interval_however_rows_come(seed)
     chance, sizes = random.Random(seed), []
     while sum(sizes) < len(TIMES):
         sizes.append(chance.randint(0, 3))
-    assert times_of(by_time(parts(TIMES, sizes), 1000)) == BY_SECOND
+    assert times_of(by_time(parts(TIMES, sizes), 1000, uncounted)) == BY_SECOND
 
 
 @pytest.mark.parametrize("sizes", [[8], [1] * 8, [2, 0, 5, 1]])
 def test_a_batch_has_a_limit_though_time_stands_still(sizes, monkeypatch):
     monkeypatch.setattr(batches, "MOST_AT_ONCE", 2)
     ahead = [9000, 100, 200, 300, 400, 500, 600, 9999]
-    assert times_of(by_time(parts(ahead, sizes), 1000)) == [[9000, 100], [200, 300], [400, 500], [600, 9999]]
+    assert times_of(by_time(parts(ahead, sizes), 1000, uncounted)) == [[9000, 100], [200, 300], [400, 500], [600, 9999]]
+
+
+@pytest.mark.parametrize("sizes", [[8], [1] * 8, [2, 0, 5, 1]])
+def test_rows_that_come_more_than_an_interval_behind_are_counted(sizes):
+    behind = []
+    list(by_time(parts([100, 2000, 1000, 999, 3001, 2000, 3000, 500], sizes), 1000, behind.append))
+    assert sum(behind) == 3  # 999, 2000, 500: 1000 and 3000 are an interval behind at the most
 
 
 def test_dead_letters_of_files_without_rows_are_in_a_batch():
     letter = pa.Table.from_pylist([{"reason": "unreadable"}], DEAD_LETTERS)
-    (batch,) = by_time([Parsed(pa.table({}), letter)], 1000)
+    (batch,) = by_time([Parsed(pa.table({}), letter)], 1000, uncounted)
     assert [len(part.dead_letters) for part in batch] == [1]
 
 

@@ -1,6 +1,7 @@
 """headgate try, run by run: what is shown of one conf, of several, after an edit, and after a stop."""
 
 import io
+import os
 import signal
 import threading
 from pathlib import Path
@@ -172,6 +173,18 @@ def test_files_that_cannot_be_read_are_dead_letters_and_the_others_are_tried(tmp
     (told,) = (line for line in lines if line.startswith("conf: "))
     assert told.startswith(f"conf: {len(publishes())} rows in ")
     assert told.endswith("1 dead letters")
+
+
+def test_rows_in_no_order_of_time_are_told_where_brokers_share_quotas(tmp_path):
+    rows = publishes()
+    for number, part in enumerate((rows[len(rows) // 2 :], rows[: len(rows) // 2])):
+        write_trace(tmp_path / "trace" / f"{number}.json", part)
+        os.utime(tmp_path / "trace" / f"{number}.json", (number, number))
+    shared, alone = write_conf(tmp_path / "shared"), write_conf(tmp_path / "alone", groups={})
+    lines, _ = shown(
+        Source(str(tmp_path / "trace"), "json"), [shared, alone], lambda session: session.run(confs_of(shared, alone))
+    )
+    assert [line.split(":")[1] for line in lines if line.startswith("warning")] == [" shared"]
 
 
 def test_publishes_that_wait_at_the_end_are_counted(trace, tmp_path):
