@@ -92,7 +92,7 @@ def test_two_confs_side_by_side_whatever_the_engine_and_the_order_of_rows(
     groups = rows_of(tmp_path / "one", "replay_groups")
     assert {"narrow", "wide"} == {row["conf"] for row in groups}
     bad = len(rows_of(tmp_path / "one", "dead_letters"))
-    (left_out,) = {int(count) for count in re.findall(r"(\d+) rows of kind dispatch are left out", told)}
+    (left_out,) = {int(count) for count in re.findall(r"(\d+) rows of other kinds are left out", told)}
     assert 0 < bad
     assert 0 < left_out
     for conf in ("narrow", "wide"):
@@ -166,7 +166,7 @@ def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, ca
         (("--output", "new", "--input", "nowhere"), r"--input: nothing is at nowhere"),
         (
             ("--output", "new", "--input", "BAD"),
-            r"--input: .*/bad has no publish that can be replayed \(1 bad rows, 0 dispatches\)",
+            r"--input: .*/bad has no publish that can be replayed \(1 bad rows, 0 of other kinds\)",
         ),
     ],
 )

@@ -50,8 +50,8 @@ class _LocalRouted:
         self._rows, self.lost = rows, lost
 
     def counted(self) -> Iterator[BrokerRows]:
-        is_dispatch = pc.equal(pc.list_value_length(self._rows["keys"]), 0)
-        places = pa.table({**{name: self._rows[name] for name in ("broker", "event_time_us")}, "kind": is_dispatch})
+        is_other = pc.equal(pc.list_value_length(self._rows["keys"]), 0)
+        places = pa.table({**{name: self._rows[name] for name in ("broker", "event_time_us")}, "kind": is_other})
         wanted = [("event_time_us", "min"), ("event_time_us", "max"), ([], "count_all")]
         found = places.group_by(["broker", "kind"]).aggregate(wanted)
         names = ("broker", "kind", "event_time_us_min", "event_time_us_max", "count_all")

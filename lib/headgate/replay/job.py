@@ -40,14 +40,14 @@ class Replayed:
 
 
 Heard = Callable[[Trace, int, int, int, Sequence[str]], None]
-"""Is told of the trace, its publishes, bad rows, dispatches and files that are left out, once they are counted."""
+"""Takes the trace, its publishes, bad rows, rows of other kinds and files that are left out, once they are counted."""
 
 
 class BrokerRows(NamedTuple):
     """How many routed rows there are of a broker (None: dead letters), with the first and last event time, us."""
 
     broker: str | None
-    is_dispatch: bool
+    is_other: bool
     first_us: int
     last_us: int
     rows: int
@@ -77,9 +77,9 @@ def write_replay(job: ReplayJob, plans: Sequence[Plan], routed: Routed, heard: H
     them. Dispatches are counted and not replayed; files that are left out have a dead letter. Raises InputError for an
     input without any publish or over too long a time, TableError for the tables.
     """
-    trace, rows, bad, dispatches = _trace_of(job, routed.counted())
+    trace, rows, bad, others = _trace_of(job, routed.counted())
     bad += len(routed.lost)
-    heard(trace, rows, bad, dispatches, routed.lost["source"].to_pylist())
+    heard(trace, rows, bad, others, routed.lost["source"].to_pylist())
     check_span(trace, plans)
     tables = ReplayTables(job.output)
     tables.append("dead_letters", routed.lost)
@@ -92,19 +92,19 @@ def write_replay(job: ReplayJob, plans: Sequence[Plan], routed: Routed, heard: H
 
 
 def _trace_of(job: ReplayJob, counted: Iterable[BrokerRows]) -> tuple[Trace, int, int, int]:
-    """The trace, its publishes, bad rows and dispatches."""
+    """The trace, its publishes, bad rows, and rows of other kinds."""
     found = list(counted)
-    dispatches = sum(one.rows for one in found if one.is_dispatch)
+    others = sum(one.rows for one in found if one.is_other)
     bad = sum(one.rows for one in found if one.broker is None)
-    publishes = [one for one in found if not one.is_dispatch and one.broker is not None]
+    publishes = [one for one in found if not one.is_other and one.broker is not None]
     if not publishes:
         raise InputError(
-            f"--input: {job.input} has no publish that can be replayed ({bad:,} bad rows, {dispatches:,} dispatches); "
+            f"--input: {job.input} has no publish that can be replayed ({bad:,} bad rows, {others:,} of other kinds); "
             f"give recorded traffic, in the right --format (now {job.format})"
         )
     brokers = tuple(sorted(str(one.broker) for one in publishes))
     trace = Trace(brokers, min(one.first_us for one in publishes), max(one.last_us for one in publishes))
-    return trace, sum(one.rows for one in publishes), bad, dispatches
+    return trace, sum(one.rows for one in publishes), bad, others
 
 
 def check_span(trace: Trace, plans: Sequence[Plan]) -> None:

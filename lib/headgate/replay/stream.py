@@ -22,7 +22,7 @@ from headgate.throttle.schemas import EVENTS
 from headgate.throttle.step import Engine
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])
-"""A row of traffic with its key under each plan, none for a dispatch; or a dead letter as JSON, and nothing else."""
+"""A row of traffic with its key under each plan, none for what is no publish; or a dead letter as JSON alone."""
 KEYED = pa.schema([("conf", pa.int32()), ("key", pa.string()), *EVENTS])
 """A row of traffic on its way to one plan, by its number."""
 REPLAYED = pa.schema([("conf", pa.int32()), ("kind", pa.string()), ("block", pa.binary())])
@@ -61,12 +61,12 @@ def _routed(keys: Sequence[Keys], events: pa.Table) -> pa.Table:
     return pa.table([*events.columns, lists, pa.nulls(len(events), pa.string())], schema=ROUTED)
 
 
-def _left_out(dispatches: pa.Table) -> pa.Table:
+def _left_out(others: pa.Table) -> pa.Table:
     """Rows that are counted and replayed under no plan."""
-    count = len(dispatches)
+    count = len(others)
     columns = {
-        "broker": dispatches["broker"],
-        "event_time_us": dispatches["event_time_us"],
+        "broker": others["broker"],
+        "event_time_us": others["event_time_us"],
         "keys": pa.array([[]] * count, ROUTED.field("keys").type),
     }
     return pa.table([columns.get(one.name, pa.nulls(count, one.type)) for one in ROUTED], schema=ROUTED)

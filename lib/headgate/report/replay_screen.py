@@ -44,7 +44,7 @@ class ReplayScreen(Screen):
                 )
         self.say(f"replay: {start} {place}")
 
-    def counted(self, trace: Trace, rows: int, dead_letters: int, dispatches: int, lost: Sequence[str]) -> None:
+    def counted(self, trace: Trace, rows: int, dead_letters: int, others: int, lost: Sequence[str]) -> None:
         """What the trace holds."""
         first, last = (f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d %H:%M:%S}" for at in _ends(trace))
         self.say(
@@ -55,8 +55,8 @@ class ReplayScreen(Screen):
             self.say(f"replay: warning: left out, as it cannot be read to its end: {plain(file)}")
         if len(lost) > SHOWN_FILES:
             self.say(f"replay: warning: left out likewise, with the reason in dead_letters: {len(lost):,} files in all")
-        if dispatches:
-            self.say(f"replay: {dispatches:,} rows of kind dispatch are left out: publishes alone are replayed")
+        if others:
+            self.say(f"replay: {others:,} rows of other kinds are left out: publishes alone are replayed")
 
     def end(self, replayed: Replayed, plans: Sequence[Plan], report: str, within: str) -> None:
         """The confs side by side, and where the report and the rows are. within: what the time told includes."""

@@ -52,9 +52,9 @@ def _routed(
 
 def _counted(rows: DataFrame) -> list[BrokerRows]:
     """The only pass over the input."""
-    time, is_dispatch = F.col("event_time_us"), F.size("keys") == 0
+    time, is_other = F.col("event_time_us"), F.size("keys") == 0
     sums = F.min(time), F.max(time), F.count("*")
-    return [BrokerRows(*found) for found in rows.groupBy("broker", is_dispatch).agg(*sums).collect()]
+    return [BrokerRows(*found) for found in rows.groupBy("broker", is_other).agg(*sums).collect()]
 
 
 class _SparkRouted:
