@@ -1,5 +1,6 @@
-"""Arrow tables that several packages know: rows of plain values, and what the operator tells the quota loop."""
+"""Arrow tables that several packages know: rows of plain values, rows that wait, and what the operator tells the quota loop."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -52,3 +53,28 @@ GROUP_WAITS = pa.schema(
 
 GROUP_LEAVES = pa.schema([("broker", pa.string()), ("group", pa.string()), ("class", pa.int8())])
 """A group that a broker's topics were charged to, and none is any more: they were attached to others, or to nothing."""
+
+
+class Waiting:
+    """Rows of tables that wait until somebody takes them all."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, list[pa.Table]] = defaultdict(list)
+        self._rows: Counter[str] = Counter()
+
+    def add(self, name: str, rows: pa.Table) -> int:
+        """How many rows of the table wait now."""
+        self._parts[name].append(rows)
+        self._rows[name] += len(rows)
+        return self._rows[name]
+
+    def take(self, name: str) -> pa.Table | None:
+        """The rows of the table, which wait no more; None where none was added."""
+        self._rows.pop(name, None)
+        parts = self._parts.pop(name, None)
+        return None if parts is None else pa.concat_tables(parts)
+
+    @property
+    def names(self) -> list[str]:
+        """Of tables with rows."""
+        return list(self._parts)

@@ -72,13 +72,13 @@ def topics_and_cursors(cache: AnyCache) -> tuple[int, int]:
     return cache.topic_count, cache.cursor_count
 
 
-@cache
 def load_rules(kernel: str) -> None:
     """Compile or load the form of that name, once in a process."""
     if kernel != "python":
         warm_up()
 
 
+@cache
 def warm_up() -> None:
     """Compile the array form (40 s, once in an installation), or load it, before the first run needs it."""
     from headgate.core.cache.rows import Kind, Row  # noqa: PLC0415

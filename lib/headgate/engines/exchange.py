@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headgate.arrow import Waiting
 from headgate.conf import Conf, ResourceGroups
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData
-from headgate.engines.tables import Waiting
 from headgate.errors import TableError
 from headgate.quota.delta import COMMIT_RETRIES, Table, opened
 from headgate.quota.exchange import Exchange

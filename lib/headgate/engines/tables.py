@@ -1,43 +1,18 @@
 """Where a local run puts its rows: Delta tables in few, large appends, or sums alone. After a crash it begins anew."""
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from headgate.arrow import Waiting
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.sums import Sums
 from headgate.throttle.tables import SCHEMAS, Tables
 
 MOST_ROWS = 500_000
 """Rows of a table that wait, at most about."""
-
-
-class Waiting:
-    """Rows of tables that wait until somebody takes them all."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, list[pa.Table]] = defaultdict(list)
-        self._rows: Counter[str] = Counter()
-
-    def add(self, name: str, rows: pa.Table) -> int:
-        """How many rows of the table wait now."""
-        self._parts[name].append(rows)
-        self._rows[name] += len(rows)
-        return self._rows[name]
-
-    def take(self, name: str) -> pa.Table | None:
-        """The rows of the table, which wait no more; None where none was added."""
-        self._rows.pop(name, None)
-        parts = self._parts.pop(name, None)
-        return None if parts is None else pa.concat_tables(parts)
-
-    @property
-    def names(self) -> list[str]:
-        """Of tables with rows."""
-        return list(self._parts)
 
 
 class LocalTables(Protocol):

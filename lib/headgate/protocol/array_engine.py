@@ -1,6 +1,7 @@
 """The machines behind one key as arrays: what happens to all of them in one call of a compiled kernel."""
 
 import json
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -267,6 +268,7 @@ def _limiters(limiters: Records) -> Columns:
     return {"producer": producer, "code": code} | {name: limiters[name][producer, code] for name in LIMITER_FIELDS}
 
 
+@cache
 def warm_up() -> None:
     """Compile the kernels (about 30 s, once), or load them from disk, before the first batch needs them."""
     state = SlotState(done_ms=1)

@@ -4,6 +4,7 @@ The readable form is a view (`Circle.view`) and `step`; tests hold both equal, o
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -178,6 +179,7 @@ def _to_none(rate: int) -> int | None:
     return None if rate == NONE else rate
 
 
+@cache
 def warm_up() -> None:
     """Compile the kernel of shared quotas, or load it from disk, before the first evaluation needs it."""
     numbers, flags = np.ones(1, np.int64), np.zeros(1, np.bool_)

@@ -1,13 +1,13 @@
 """The Delta tables of a replay: written once, by one process."""
 
 import os
-from collections import defaultdict
 from pathlib import PurePath
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from headgate.arrow import Waiting
 from headgate.delta_query import query
 from headgate.errors import InputError, TableError
 from headgate.replay.schemas import TABLES
@@ -42,7 +42,7 @@ class ReplayTables:
 
     def __init__(self, output: str | PurePath) -> None:
         self.output = str(output)
-        self._waiting: dict[str, list[pa.Table]] = defaultdict(list)
+        self._waiting = Waiting()
         self._tables: dict[str, DeltaTable] = {}
         for name, schema in TABLES.items():
             try:
@@ -54,14 +54,12 @@ class ReplayTables:
         """Take rows in; columns that they lack are null."""
         schema = TABLES[name]
         columns = [rows[one.name] if one.name in rows.column_names else pa.nulls(len(rows), one.type) for one in schema]
-        waiting = self._waiting[name]
-        waiting.append(pa.table(columns, schema=schema))
-        if sum(map(len, waiting)) >= ROWS_AT_ONCE:
+        if self._waiting.add(name, pa.table(columns, schema=schema)) >= ROWS_AT_ONCE:
             self._write(name)
 
     def flush(self) -> None:
         """Write what waits."""
-        for name in list(self._waiting):
+        for name in self._waiting.names:
             self._write(name)
 
     def query(self, sql: str) -> pa.Table:
@@ -72,8 +70,8 @@ class ReplayTables:
             raise self._failure("", "read", error) from error
 
     def _write(self, name: str) -> None:
-        rows = pa.concat_tables(self._waiting.pop(name))
-        if not len(rows):
+        rows = self._waiting.take(name)
+        if not rows:
             return
         try:
             write_deltalake(self._tables[name], rows, mode="append")

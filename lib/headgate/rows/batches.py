@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 from headgate.rows.csv_lines import CsvFile
 from headgate.rows.faults import is_true
 from headgate.rows.json_lines import json_blocks
+from headgate.rows.listing import TEXT_FORMATS
 from headgate.rows.raw import RAW_CHARACTERS, Raw, typed
 from headgate.rows.traffic import Parsed
 from headgate.rows.values import SPACE, is_utf8
 
-TEXT_FORMATS = ("json", "csv")
 MOST_LINE_BYTES = 2**26
 TOO_LONG = "the line is longer than 64 MiB; write each row on a line of its own"
 NOT_UTF8 = "the line is not UTF-8; what cannot be read is shown as \N{REPLACEMENT CHARACTER}"

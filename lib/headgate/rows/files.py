@@ -13,9 +13,9 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.errors import InputError
-from headgate.rows.batches import MOST_LINE_BYTES, TEXT_FORMATS, parsed
+from headgate.rows.batches import MOST_LINE_BYTES, parsed
 from headgate.rows.csv_lines import BYTE_ORDER_MARK
-from headgate.rows.listing import STDIN, files_at, is_delta
+from headgate.rows.listing import STDIN, TEXT_FORMATS, files_at, is_delta
 from headgate.rows.raw import Raw, no_rows
 from headgate.rows.traffic import Parsed
 
@@ -104,9 +104,9 @@ def whole_files(
     return kept, letters
 
 
-def unreadable(name: str, why: str) -> dict[str, str | None]:
-    """The dead letter of a file of which rows are lost."""
-    reason = f"the file {UNREADABLE}; rows that are not read are lost: {why}"
+def unreadable(name: str, why: str, what: str = UNREADABLE) -> dict[str, str | None]:
+    """The dead letter of a file of which rows are lost. what: happened to it."""
+    reason = f"the file {what}; rows that are not read are lost: {why}"
     return {"reason": reason, "raw": None, "source": name, "offset": None}
 
 

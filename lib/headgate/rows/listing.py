@@ -11,6 +11,7 @@ from headgate.errors import InputError
 STDIN = "-"
 FORMATS = ("json", "csv", "parquet", "delta")
 """Of an input that is a path."""
+TEXT_FORMATS = ("json", "csv")
 COMPRESSED = (".gz", ".bz2", ".zst")
 COMPRESSION = 10
 """How many times smaller text of rows is where it is compressed, about."""
@@ -79,7 +80,7 @@ def _size_of_delta(path: str) -> int:
         added = DeltaTable(path).get_add_actions()
     except (DeltaError, OSError):
         return 0
-    return sum(size for size in added["size_bytes"].to_pylist())
+    return sum(added["size_bytes"].to_pylist())
 
 
 def _is_hidden(file: Path, folder: Path) -> bool:

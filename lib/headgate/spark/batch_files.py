@@ -18,7 +18,7 @@ from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.errors import InputError
-from headgate.rows.files import UNREADABLE
+from headgate.rows.files import UNREADABLE, unreadable
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.spark.feed import PATTERN
 from headgate.spark.file_rows import parquet_rows, path_of_url, text_lines
@@ -188,8 +188,7 @@ def _taken(spark: SparkSession, execution: Any) -> Taken:
 
 
 def _letters(losses: Iterable[Loss]) -> pa.Table:
-    reasons = [(f"the file {loss.what}; rows that are not read are lost: {loss.why}", loss.path) for loss in losses]
-    letters = [{"reason": reason, "raw": None, "source": path, "offset": None} for reason, path in reasons]
+    letters = [unreadable(loss.path, loss.why, loss.what) for loss in losses]
     return pa.Table.from_pylist(letters, DEAD_LETTERS)
 
 

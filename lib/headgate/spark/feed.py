@@ -270,7 +270,9 @@ def _newest_entries(source: Path, committed: int) -> list[dict[str, Any]]:
     for number in sorted(number for number in logs if number >= first):
         for line in logs[number].read_text().splitlines()[1:]:
             entry = json.loads(line)
-            if not (isinstance(entry, dict) and isinstance(entry.get("path"), str)):  # Kafka topics: path
+            if not (
+                isinstance(entry, dict) and isinstance(entry.get("path"), str)
+            ):  # else offsets of a Kafka topic, which may have this name
                 return []
             entries.append(entry)
     return entries

@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -164,6 +166,7 @@ def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
     }
 
 
+@cache
 def warm_up() -> None:
     """Compile the kernels of publishes (about 15 s, once), or load them from disk, before a batch needs them."""
     domain = DomainState("warm-up")

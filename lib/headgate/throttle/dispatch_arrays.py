@@ -1,5 +1,7 @@
 """The dispatch part of the array engine: state into records for the kernel, and back."""
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -138,6 +140,7 @@ def _take_back(state: DispatchState, arrays: DispatchArrays, line: Ints) -> None
     }
 
 
+@cache
 def warm_up() -> None:
     """Compile the kernels of dispatches, or load them from disk, before the first batch needs them."""
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from headgate.errors import ConfError, InputError
-from headgate.rows.listing import FORMATS
+from headgate.rows.listing import FORMATS, TEXT_FORMATS
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS, Defects, chosen_defects, spoil_table
 from headgate.trace.events import Rows, TraceGenerator
 from headgate.trace.lines import csv_header, csv_lines, json_lines, line_batches, line_bytes
@@ -31,7 +31,7 @@ def write_trace(spec: TraceSpec, path: Path | str, file_format: str, on_file: On
     Raises ConfError if the format is unknown or the folder holds anything, InputError if it cannot be made.
     """
     folder = new_folder(Path(path), file_format)
-    kinds = TEXT_DEFECTS if file_format in ("json", "csv") else TYPED_DEFECTS
+    kinds = TEXT_DEFECTS if file_format in TEXT_FORMATS else TYPED_DEFECTS
     generator, summary, mtime_ns = TraceGenerator(spec), TraceSummary(), 0
     for index in range(spec.files):
         rows = generator.rows(index)

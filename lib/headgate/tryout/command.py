@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from threading import Event
 
 from headgate.errors import ConfError, HeadgateError, InputError
-from headgate.rows.listing import STDIN
+from headgate.rows.listing import STDIN, TEXT_FORMATS
 from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source, check_new, check_patience, claimed, format_of
 from headgate.tryout.watch import Watched
@@ -63,7 +63,7 @@ def _source(options: argparse.Namespace) -> Source | None:
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
     format_ = options.format or format_of(options.path)
-    if options.path == STDIN and format_ not in ("json", "csv"):
+    if options.path == STDIN and format_ not in TEXT_FORMATS:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
