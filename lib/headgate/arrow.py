@@ -1,4 +1,4 @@
-"""Arrow tables that several packages know: rows of plain values, rows that wait, and what the operator tells the quota loop."""
+"""Arrow tables that several packages know: plain values, rows that wait, what the operator tells the quota loop."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
