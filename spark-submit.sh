@@ -3,6 +3,7 @@
 set -euo pipefail
 scripts=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/scripts" && pwd)
 . "$scripts/find-python.sh"
+export HEADGATE_COMMAND="$(dirname "$0")/headgate"
 case ${1:-} in
   -h | --help) exec "$python" "$scripts/submit.py" --help ;;
 esac

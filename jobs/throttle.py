@@ -15,8 +15,10 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.metrics import serving, url_of
 from headgate.quota.topic_tables import output_of
+from headgate.report.blame import throttling
+from headgate.report.modes import mode_line
 from headgate.report.screen import terminal_console
-from headgate.report.throttle_screen import ThrottleScreen
+from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.rows.listing import FORMATS
 from headgate.spark.job import ended, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
@@ -52,8 +54,10 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
             screen.say(f"throttle: metrics at {url_of(metrics_at)}")
         if options.input is None:
             screen.demo(write_demo(), job.input)
-        screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
         operator = conf.settings.operator
+        mode = mode_line(operator.traffic, operator.send_timeout_ms)
+        screen.say(f"throttle: {mode}")
+        screen.say(f"throttle: starting Spark for {job.format} input {job.input}")
         units = throttle_units(operator.kernel, shares=operator.group_limits == "shared")
         rules = Loading(partial(load_units, units), lambda line: screen.say(f"throttle: {line}"))
         spark = spark_session("headgate throttle")
@@ -64,7 +68,8 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         rules.wait()
         screen.say("throttle: the first batch takes some seconds more: workers start")
         used_up = run.run()
-        screen.end(run.tables, job.output, run.quota_courses(), job.shared)
+        throttled = throttling(run.tables, conf.resource_groups.group_of)
+        screen.end(Ended(run.tables, throttled, mode, job.output), run.quota_courses(), job.shared)
         close_stores(spark)
     return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import DEAD_LETTERS
-from headgate.cache.schemas import ROWS
+from headgate.cache.schemas import EVENTS, ROWS
 from headgate.conf import InputSettings
 from headgate.core.cache.rows import Kind
 from headgate.core.numbers import MAX, MIN
@@ -32,7 +32,7 @@ _SIZES = re.compile(r"\s*\[\s*[0-9]+\s*(,\s*[0-9]+\s*)*\]\s*", re.ASCII)
 
 def parse_cache_events(raw: Raw, settings: InputSettings) -> Parsed:
     """Rows of cache.schemas.ROWS, and dead letters of those that have no place in the order of their broker's rows."""
-    faults = Faults(raw)
+    faults = Faults(raw, EVENTS.names)
     time_us, seq, broker = read_place(raw, settings, faults)
     columns = {"event_time_us": time_us, "seq": seq, "broker": broker.texts, "conf": _json_texts(raw, "conf")}
     odd = np.zeros(len(raw), np.bool_)

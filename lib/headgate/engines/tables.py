@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from headgate.arrow import Waiting
+from headgate.throttle.names import named_rows
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.sums import Sums
 from headgate.throttle.tables import SCHEMAS, Tables
@@ -39,7 +40,7 @@ class BufferedTables(Tables):
 
     def extend(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None = None) -> None:  # noqa: ARG002
         """Keep the rows for the next `flush`."""
-        if self._waiting.add(name, rows.cast(self._schemas[name])) > MOST_ROWS:
+        if self._waiting.add(name, self._whole(name, rows)) > MOST_ROWS:
             self._flush(name)
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
@@ -80,7 +81,7 @@ class SummedTables:
 
     def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:  # noqa: ARG002  one writer, once
         """Take the rows into the sums of their table."""
-        if name in self._tables and len(rows) and self._waiting.add(name, rows) > MOST_ROWS:
+        if name in self._tables and len(rows) and self._waiting.add(name, named_rows(rows)) > MOST_ROWS:
             self._fold(name)
         return len(rows) > 0
 
@@ -90,7 +91,7 @@ class SummedTables:
     def totals(self, sums: Sums) -> pa.Table:
         """One of the sums that were asked for."""
         self._fold(sums.table)
-        return self._sums[sums][0] if self._sums[sums] else sums.of(SCHEMAS[sums.table].empty_table())
+        return self._sums[sums][0] if self._sums[sums] else sums.of(named_rows(SCHEMAS[sums.table].empty_table()))
 
     def flush(self) -> None:
         """Rows are in the sums once these are read."""

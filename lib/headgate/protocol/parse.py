@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from headgate.arrow import DEAD_LETTERS
 from headgate.protocol.schemas import INPUTS
 from headgate.rows.faults import is_true, letters_of
-from headgate.rows.json_lines import Number, json_text, object_of
+from headgate.rows.json_lines import json_text
+from headgate.rows.json_object import Number, object_of
 from headgate.rows.raw import Raw
 from headgate.rows.traffic import Parsed
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from datetime import UTC, datetime
 from typing import TextIO
 
 from rich.console import Console
@@ -62,3 +63,18 @@ def plain(name: str) -> str:
 def empty_table(title: str) -> Table:
     """A table without columns as all of them look."""
     return Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+
+
+def command() -> str:
+    """How the command headgate was called, or can be: the launchers leave that in HEADGATE_COMMAND."""
+    return os.environ.get("HEADGATE_COMMAND") or "headgate"
+
+
+def zulu(time: datetime) -> str:
+    """As options and SQL take it: ISO 8601 in UTC."""
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def quoted(text: str) -> str:
+    """A string of SQL."""
+    return "'" + plain(text).replace("'", "''") + "'"

@@ -3,17 +3,17 @@
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rich.console import Console
 
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bars import sparkline
-from headgate.report.blame import MARKS, USAGE, Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.blame import HELD, MARKS, SECONDS, USAGE, Throttled, Throttling
 from headgate.report.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.held_back import READS, HeldBack, held_back
 from headgate.report.refusals import ATTEMPTS, Refused, refused_consumers
-from headgate.report.screen import Screen, empty_table, plain
+from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
 from headgate.report.unloading import OUTCOMES, Unloading, unloading
 from headgate.throttle.sums import Summed
 from headgate.throttle.tables import SCHEMAS
@@ -21,6 +21,7 @@ from headgate.throttle.tables import SCHEMAS
 RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
+SHOWN_TENANTS = 20
 SHOWN_TOPICS = 8
 SHOWN_SUBSCRIPTIONS = 5
 SHOWN_CONSUMERS = 5
@@ -28,9 +29,15 @@ SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-SHOWN_SUMS = (USAGE, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS)
+SHOWN_SUMS = (USAGE, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS)
 """What `ThrottleScreen.results` asks for."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
+
+
+_TOPICS_OF = (
+    "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
+    "FROM topic_usage WHERE {} GROUP BY topic ORDER BY throttled DESC"
+)
 
 
 class Batch(Protocol):
@@ -46,6 +53,15 @@ class Batch(Protocol):
     def dead_letters(self) -> int: ...
     @property
     def event_time_us(self) -> int | None: ...
+
+
+class Ended(NamedTuple):
+    """What a run ends with. mode: of its traffic, in words (modes.mode_line). output: where its tables are, if kept."""
+
+    tables: Summed
+    throttling: Throttling
+    mode: str
+    output: str = ""
 
 
 class ThrottleScreen(Screen):
@@ -97,42 +113,33 @@ class ThrottleScreen(Screen):
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
-    def end(self, tables: Summed, output: str, courses: Sequence[QuotaCourse] = (), shared: str | None = None) -> None:
-        """Who was throttled and by which limiter, how shares followed, where the rows are, and a query to try.
+    def end(self, ended: Ended, courses: Sequence[QuotaCourse] = (), shared: str | None = None) -> None:
+        """Who was throttled and by which limiter, how shares followed, where the rows are, and what to run next.
 
         shared: where the tables of groups are, if that is not the output.
         """
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
-        by_tenant = throttled_by_tenant(tables)
-        if sum(row.publishes for row in by_tenant) > self._rows:
+        if ended.throttling.publishes > self._rows:
             self.say("What follows is of all runs on this output.")
-        self.results(tables, by_tenant, throttled_by_topic(tables), courses)
+        self.results(ended, courses)
+        output = ended.output
         self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
         if courses:
             shared = shared or output
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
-            self.say(
-                f"Who uses what of the quotas, and who is only a victim: .venv/bin/headgate usage {shared} --by tenant"
-            )
-        self.say(f'Try: .venv/bin/headgate sql {output} "{QUESTION}"')
+        self.next_steps(ended.throttling, output, shared or output)
 
-    def results(
-        self,
-        tables: Summed,
-        by_tenant: Sequence[Throttled],
-        by_topic: Sequence[Throttled],
-        courses: Sequence[QuotaCourse],
-    ) -> None:
-        """Who was throttled and by which limiter, what else limits did, how shares followed.
-
-        by_tenant, by_topic: of the tables (blame).
-        """
-        if any(row.throttled_publishes for row in by_tenant):
-            self._throttled("Most throttled tenants", "tenant", by_tenant)
-            self._throttled("Most throttled topics", "topic", by_topic[:SHOWN_TOPICS])
-            self._waiting(by_tenant)
-        elif by_tenant:
+    def results(self, ended: Ended, courses: Sequence[QuotaCourse]) -> None:
+        """Who was throttled, when, by which limiter and by whose fault, what else limits did, how shares followed."""
+        throttling, tables = ended.throttling, ended.tables
+        self.say(ended.mode)
+        if any(row.is_held for row in throttling.tenants):
+            self._who_and_when(throttling)
+            self._throttled("Throttled tenants", "tenant", throttling, throttling.tenants, SHOWN_TENANTS)
+            self._throttled("Most throttled topics", "topic", throttling, throttling.topics, SHOWN_TOPICS)
+            self._waiting(throttling.tenants)
+        elif throttling.tenants:
             self.say("No publish was throttled: no limit was reached.")
         else:
             self.say("No publish is in the tables yet.")
@@ -144,24 +151,54 @@ class ThrottleScreen(Screen):
         if moved:
             self._shares(moved)
 
-    def _throttled(self, title: str, of: str, rows: Sequence[Throttled]) -> None:
+    def next_steps(self, throttling: Throttling, output: str, shared: str) -> None:
+        """The commands that lead on, with the names and times of who was throttled most."""
+        most = next((row for row in throttling.tenants if row.is_held), None)
+        if most is None or most.first is None or most.last is None:
+            self.say(f'Try: {command()} sql {output} "{QUESTION}"')
+            return
+        at = most.worst or most.first
+        where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
+        self.say(f"\nWhat to run next, about {plain(most.name)}: who used what at its worst second, and its topics")
+        self.say(f"  {command()} usage {shared} --by tenant --at {zulu(at)}")
+        self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
+
+    def _who_and_when(self, throttling: Throttling) -> None:
+        """A line for each tenant that was held: when, by which limiter, by whose fault."""
+        held = [row for row in throttling.tenants if row.is_held]
+        self.say("\nWho was throttled, when, by which limiter, and by whose fault")
+        for row in held[:SHOWN_TENANTS]:
+            first, last, worst = (_clock(throttling, time) for time in (row.first, row.last, row.worst))
+            when = f"at {first}" if first == last else f"from {first} to {last}, worst {worst}"
+            self.say(f"{plain(row.name)}: {when}, by {row.blame}{f'; {row.fault}' if row.fault else ''}")
+        if len(held) > SHOWN_TENANTS:
+            self.say(f"and {len(held) - SHOWN_TENANTS:,} more tenants")
+
+    def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
+        """Those that were held, `most` of them at the most."""
+        held = [row for row in rows if row.is_held][:most]
         table = empty_table(title)
         table.add_column(of, overflow="fold")
-        is_offered = any(row.failed is not None for row in rows)
-        for name in ("publishes", "throttled", "share", *(("delayed", "failed") if is_offered else ()), "held for"):
+        is_offered, is_topic = any(row.failed is not None for row in held), of == "topic"
+        for name in ("publishes", *(("failed", "delayed") if is_offered else ()), "throttled", "share", "held for"):
             table.add_column(name, justify="right")
+        for name in ("from", "to") if is_topic else ():
+            table.add_column(name)
         table.add_column("limiter to blame", overflow="fold")
-        for row in rows:
+        for row in held:
             table.add_row(
                 plain(row.name),
                 f"{row.publishes:,}",
+                *((f"{row.failed or 0:,}", f"{row.delayed or 0:,}") if is_offered else ()),
                 f"{row.throttled_publishes:,}",
                 f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
-                *((f"{row.delayed or 0:,}", f"{row.failed or 0:,}") if is_offered else ()),
-                f"{row.throttled_ns / 1e9:,.1f} s",
+                f"{row.throttled_ns / 1e9:,.1f} s{_summed_over(row)}",
+                *((_clock(whole, row.first), _clock(whole, row.last)) if is_topic else ()),
                 row.blame,
             )
         self.table(table)
+        if any(row.throttled_ns > whole.seconds * 1e9 for row in held):
+            self.say(f"held for: a sum over topics and brokers, which can exceed the {whole.seconds:,} s of traffic")
 
     def _waiting(self, tenants: Sequence[Throttled]) -> None:
         by_count = sorted((row for row in tenants if row.waiting), key=lambda row: -row.waiting)
@@ -246,3 +283,16 @@ class ThrottleScreen(Screen):
                 )
                 quota = ""
         self.table(table)
+
+
+def _summed_over(row: Throttled) -> str:
+    """What a tenant's time is a sum of."""
+    return f" of {row.topics:,} topics" if row.topics > 1 else ""
+
+
+def _clock(whole: Throttling, time: datetime | None) -> str:
+    """The time of day, with the date where the run has more than one."""
+    if time is None:
+        return ""
+    is_one_day = whole.first is not None and whole.last is not None and whole.first.date() == whole.last.date()
+    return f"{time:%H:%M:%S}" if is_one_day else f"{time:%Y-%m-%d %H:%M:%S}"

@@ -6,12 +6,12 @@ from typing import Protocol
 from rich.console import Console
 
 from headgate.quota.share_courses import QuotaCourse
-from headgate.report.blame import Throttled
+from headgate.report.blame import Throttled, Throttling
 from headgate.report.conditions import held_connections
 from headgate.report.held_back import READS
 from headgate.report.refusals import refused_consumers
-from headgate.report.screen import Screen, empty_table, plain
-from headgate.report.throttle_screen import ThrottleScreen
+from headgate.report.screen import Screen, command, empty_table, plain, zulu
+from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.unloading import unloading
 from headgate.throttle.schemas import DISPATCH_LEVELS
 from headgate.throttle.sums import Summed
@@ -22,7 +22,7 @@ NOT_SET = "not set"
 _AGAIN = ("before", "now")
 
 ByName = Mapping[str, Sequence[Throttled | None]]
-"""Of a tenant or topic, a row a conf; None where none of its publishes came."""
+"""Of a tenant or topic, a row a conf; None where nothing held it, or none of its publishes came."""
 
 
 class Tried(Protocol):
@@ -33,9 +33,9 @@ class Tried(Protocol):
     @property
     def tables(self) -> Summed: ...
     @property
-    def tenants(self) -> Sequence[Throttled]: ...
+    def throttling(self) -> Throttling: ...
     @property
-    def topics(self) -> Sequence[Throttled]: ...
+    def mode(self) -> str: ...
     @property
     def others(self) -> Mapping[str, int]: ...
     @property
@@ -81,8 +81,10 @@ class TryScreen(Screen):
         """The closing screen of the throttle job. output: where the tables are kept, None: they are not."""
         self._took(tried)
         closing = ThrottleScreen(self._console)
-        closing.results(tried.tables, tried.tenants, tried.topics, tried.courses)
+        closing.results(Ended(tried.tables, tried.throttling, tried.mode), tried.courses)
         self._kept([tried], output)
+        if output is not None:
+            closing.next_steps(tried.throttling, output, output)
 
     def several(self, tried: Sequence[Tried], changed: Sequence[Changed], output: str | None) -> None:
         """Confs side by side: what differs between them, and what each does to tenants and topics."""
@@ -91,8 +93,8 @@ class TryScreen(Screen):
         names = [one.name for one in tried]
         if len(tried) > 1:
             self.changes(names, changed)
-        tenants, topics = _by_name([one.tenants for one in tried]), _by_name([one.topics for one in tried])
-        held = {name: rows for name, rows in tenants.items() if any(map(_is_held, rows))}
+        tenants, topics = (_by_name(ranked) for ranked in _of_all(tried))
+        held = {name: rows for name, rows in tenants.items() if any(row is not None and row.is_held for row in rows)}
         if held:
             self._compared("Tenants", "tenant", names, held)
             differing = _most_different(topics)
@@ -130,7 +132,7 @@ class TryScreen(Screen):
         """What was saved, and what that changed, against the run before it."""
         self._took(after)
         self.changes(_AGAIN, changed)
-        tenants, topics = _by_name([before.tenants, after.tenants]), _by_name([before.topics, after.topics])
+        tenants, topics = (_by_name(ranked) for ranked in _of_all([before, after]))
         differing = {name: rows for name, rows in tenants.items() if rows[0] != rows[1]}
         others_differ = before.others != after.others
         if not differing and not others_differ:
@@ -144,7 +146,12 @@ class TryScreen(Screen):
             self._others(_AGAIN, [before, after], only_differences=True)
 
     def _took(self, tried: Tried) -> None:
-        self.say(f"\n{tried.name}: {tried.rows:,} rows in {tried.took_s:.1f} s, {tried.dead_letters:,} dead letters")
+        throttling = tried.throttling
+        span = ""
+        if throttling.first is not None and throttling.last is not None:
+            span = f"; publishes of {throttling.seconds:,} s, {zulu(throttling.first)} to {zulu(throttling.last)}"
+        taken = f"{tried.rows:,} rows in {tried.took_s:.1f} s, {tried.dead_letters:,} dead letters"
+        self.say(f"\n{tried.name}: {taken}{span}")
 
     def _compared(
         self, title: str, of: str, confs: Sequence[str], rows_of: ByName, *, only_differences: bool = False
@@ -177,17 +184,21 @@ class TryScreen(Screen):
 
     def _kept(self, tried: Sequence[Tried], output: str | None) -> None:
         if output is None:
-            self.say("\nThe tables were not kept: --output DIR keeps them for headgate sql, usage and the reports.")
+            self.say(f"\nThe tables were not kept: with --output DIR {command()} sql, usage and the reports have them.")
             return
         for one in tried:
             folder = output_of(output, one.name, len(tried))
-            usage = f", headgate usage {folder} --by tenant" if one.courses else ""
-            self.say(f"\nTables (Delta) are under {folder}: headgate sql {folder} ...{usage}")
+            self.say(f"\nTables (Delta) are under {folder}: {command()} tables {folder}")
 
 
 def output_of(output: str, name: str, confs: int) -> str:
     """The folder with the tables of a conf, of so many that were tried together."""
     return output if confs == 1 else f"{output}/{name}"
+
+
+def _of_all(tried: Sequence[Tried]) -> tuple[list[Sequence[Throttled]], list[Sequence[Throttled]]]:
+    """The tenants of each conf, and the topics."""
+    return [one.throttling.tenants for one in tried], [one.throttling.topics for one in tried]
 
 
 def _by_name(ranked: Sequence[Iterable[Throttled]]) -> ByName:
@@ -205,10 +216,6 @@ def _most_different(topics: ByName) -> ByName:
     }
 
 
-def _is_held(row: Throttled | None) -> bool:
-    return row is not None and bool(row.throttled_publishes or row.delayed or row.failed or row.waiting)
-
-
 def _difference(rows: Sequence[Throttled | None]) -> float:
     """How far the confs are apart: in publishes that are throttled, fail, or wait to the end."""
     counts = [0 if row is None else row.throttled_publishes + (row.failed or 0) + row.waiting for row in rows]
@@ -216,25 +223,27 @@ def _difference(rows: Sequence[Throttled | None]) -> float:
 
 
 def _measures(rows: Sequence[Throttled | None]) -> Iterable[tuple[str, ...]]:
-    """Title and a text for each conf."""
-    yield "throttled", *(_of_share(row) for row in rows)
+    """Title and a text for each conf: first what clients lose, then what makes them wait."""
     if any(row is not None and row.failed for row in rows):
-        yield "failed", *(_count(None if row is None else row.failed) for row in rows)
+        yield "failed", *(_count(row, "failed") for row in rows)
     if any(row is not None and row.waiting for row in rows):
-        yield "still waiting", *(_count(None if row is None else row.waiting) for row in rows)
+        yield "still waiting", *(_count(row, "waiting") for row in rows)
     if any(row is not None and row.delayed for row in rows):
-        yield "delayed", *(_count(None if row is None else row.delayed) for row in rows)
+        yield "delayed", *(_count(row, "delayed") for row in rows)
         yield "mean delay", *(_delay(row) for row in rows)
-    yield "held for", *("-" if row is None else f"{row.throttled_ns / 1e9:,.1f} s" for row in rows)
+    yield "throttled", *(_of_share(row) for row in rows)
+    yield "held for", *(f"{(row.throttled_ns if row else 0) / 1e9:,.1f} s" for row in rows)
 
 
 def _of_share(row: Throttled | None) -> str:
     if row is None:
-        return "-"
+        return "0"
     return f"{row.throttled_publishes:,} ({row.throttled_publishes / max(row.publishes, 1):.1%})"
 
 
-def _count(count: int | None) -> str:
+def _count(row: Throttled | None, measure: str) -> str:
+    """None: nothing held it."""
+    count = 0 if row is None else getattr(row, measure)
     return "-" if count is None else f"{count:,}"
 
 

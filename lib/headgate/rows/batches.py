@@ -125,7 +125,7 @@ class _Lines:
             odd = {place - 1: why for place, why in odd.items() if place}
         if len(lines):
             columns, defects = file.read(lines)
-            yield Raw(columns, source, offset, lines, is_text=True, defects=defects | odd)
+            yield Raw(columns, source, offset, lines, is_text=True, defects=defects | odd, header=file.header)
 
 
 def _json_schemas(shape: pa.Schema) -> list[pa.Schema]:

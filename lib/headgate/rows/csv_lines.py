@@ -41,6 +41,11 @@ class CsvFile:
         """Whether the first line has come."""
         return self._begun
 
+    @property
+    def header(self) -> Sequence[str]:
+        """The names of all columns, known or not; none where there is no header."""
+        return self._header or ()
+
     def read(self, lines: pa.Array) -> tuple[dict[str, pa.Array], dict[int, str]]:
         """Columns by name, an empty field being null, and why lines have none, by place. lines: none of them blank."""
         if self._header is None:

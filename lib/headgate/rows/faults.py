@@ -1,6 +1,6 @@
 """What is wrong with raw rows, and the dead letters that say so."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow import DEAD_LETTERS
 from headgate.conf import InputSettings
-from headgate.rows.raw import Flags, Raw
+from headgate.rows.raw import SHOWN_CHARACTERS, Flags, Raw
 from headgate.rows.values import Names, instants_us, names, whole_numbers
 
 NO_TIME = "ISO 8601 with a zone, or whole microseconds since 1970"
@@ -27,10 +27,10 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """The faults of some rows, in the order in which a dead letter names them."""
+    """The faults of some rows, in the order in which a dead letter names them. known: columns that rows may have."""
 
-    def __init__(self, raw: Raw) -> None:
-        self._raw = raw
+    def __init__(self, raw: Raw, known: Sequence[str]) -> None:
+        self._raw, self._known = raw, known
         self._faults: list[Fault] = []
 
     def add(self, column: str, allowed: str, rows: Flags) -> None:
@@ -47,14 +47,31 @@ class Faults:
         return bad
 
     def reason(self, place: int, shown: Callable[[str | None], str]) -> str:
-        """What is wrong with a row: why it has no columns, or each fault. shown: how a column's text is written."""
+        """What is wrong with a row: why it has no columns, or which it lacks and each other fault.
+
+        shown: how a column's text is written.
+        """
         if place in self._raw.defects:
             return self._raw.defects[place]
-        return "; ".join(
-            f"{fault.column}: got {shown(self._raw.got(fault.column, place))}, allowed is {fault.allowed}"
-            for fault in self._faults
-            if fault.rows[place]
-        )
+        faults = [fault for fault in self._faults if fault.rows[place]]
+        got = {fault.column: self._raw.got(fault.column, place) for fault in faults}
+        missing: Sequence[str] = ()
+        names: Sequence[str] = ()
+        if None in got.values():
+            names = self._raw.names(place)
+            missing = [column for column in got if column not in names]
+        reasons = [
+            f"{fault.column}: got {shown(got[fault.column])}, allowed is {fault.allowed}"
+            for fault in faults
+            if fault.column not in missing
+        ]
+        return "; ".join([self._lacking(missing, names), *reasons] if missing else reasons)
+
+    def _lacking(self, missing: Sequence[str], names: Sequence[str]) -> str:
+        """Which columns a row lacks, and which it has that nobody knows: one of them may be meant."""
+        noun = "column" if len(missing) == 1 else "columns"
+        others = [name for name in names if name not in self._known] or names
+        return f"{noun} missing: {', '.join(missing)}; found: {', '.join(others)[:SHOWN_CHARACTERS] or 'none'}"
 
 
 def read_place(raw: Raw, settings: InputSettings, faults: Faults) -> tuple[pa.Array, pa.Array, Names]:

@@ -14,19 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
+from headgate.rows.json_object import JSON_SPACE, MOST_DEPTH, Number, object_of, opened
 from headgate.rows.raw import Flags
-from headgate.rows.shown import double_text
 
 LINES_AT_ONCE = 2048
-MOST_DEPTH = 500
-"""Lists and objects in one another."""
-NO_JSON = "the line is not a JSON object"
-MORE_JSON = "the line holds more than one JSON object"
 HALF_CHARACTER = r"a name holds half of a character: \ud800 to \udbff and \udc00 to \udfff stand in pairs"
 _MOST_BYTES = 2**31 - 2
-_JSON_SPACE = " \t\r\n"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NO_NUMBER = r"[:\[,\s-](?:NaN|Inf)"
 
 
@@ -95,7 +89,7 @@ def _are_objects(lines: pa.Array) -> bool:
 
     The reader does not look at line ends, and is not safe with other values than objects.
     """
-    trimmed = pc.ascii_trim(lines, _JSON_SPACE)
+    trimmed = pc.ascii_trim(lines, JSON_SPACE)
     are = pc.and_(pc.starts_with(trimmed, "{"), pc.ends_with(trimmed, "}"))
     return not lines.null_count and pc.all(are).as_py() is True
 
@@ -104,12 +98,8 @@ def _may_differ(lines: pa.Array, data: bytes) -> bool:
     """Whether a line may have what the two ways read differently: depth, and numbers that are none."""
     if (b"NaN" in data or b"Inf" in data) and pc.any(pc.match_substring_regex(lines, _NO_NUMBER)).as_py():
         return True
-    opened = data.count(b"[") + data.count(b"{")
-    return opened >= len(lines) + MOST_DEPTH and max(map(_opened, lines.to_pylist())) > MOST_DEPTH
-
-
-def _opened(line: str) -> int:
-    return line.count("[") + line.count("{")
+    in_all = data.count(b"[") + data.count(b"{")
+    return in_all >= len(lines) + MOST_DEPTH and max(map(opened, lines.to_pylist())) > MOST_DEPTH
 
 
 def _line_by_line(lines: pa.Array, names: Sequence[str]) -> JsonBlock:
@@ -131,47 +121,6 @@ def _line_by_line(lines: pa.Array, names: Sequence[str]) -> JsonBlock:
             nested[name][place] = isinstance(found[name], dict | list)
     columns = {name: pa.array(column, pa.string()) for name, column in texts.items()}
     return JsonBlock(len(lines), columns, nested, defects)
-
-
-class Number(str):
-    """A number as it is shown."""
-
-    __slots__ = ()
-
-
-class _NoNumber(str):
-    """NaN or an infinity: JSON has no such number, so it is shown as text."""
-
-    __slots__ = ()
-
-
-_DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=lambda text: Number(double_text(float(text))), parse_constant=_NoNumber
-)
-
-
-def object_of(line: str | None) -> dict[str, Any] | str:
-    """The object of a line, of a key that stands twice the last value; or why it is none."""
-    if line is None or _is_too_deep(line):
-        return NO_JSON
-    text = line.strip(_JSON_SPACE)
-    try:
-        value, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return NO_JSON
-    if not isinstance(value, dict):
-        return NO_JSON
-    return value if end == len(text) else MORE_JSON
-
-
-def _is_too_deep(line: str) -> bool:
-    if _opened(line) <= MOST_DEPTH:
-        return False
-    depth = deepest = 0
-    for character in _STRINGS.sub("", line):
-        depth += (character in "[{") - (character in "]}")
-        deepest = max(deepest, depth)
-    return deepest > MOST_DEPTH
 
 
 def json_text(value: Any) -> str | None:

@@ -1,12 +1,13 @@
 """Rows as a source has them, with the place that each came from. Nothing is judged here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headgate.rows.json_object import object_of
 from headgate.rows.shown import is_text, row_as_json, shown
 
 Flags = npt.NDArray[np.bool_]
@@ -22,7 +23,8 @@ class Raw:
     columns: by name in lower case, of any type; a column that the input lacks is left out. source, offset: of each row.
     whole: the rows for a dead letter, text as it is or structs. defects: by place, why a row has no columns. nested: by
     column of text, the rows that have an object or a list there. is_text: the columns are texts of lines that were
-    checked for UTF-8 as a whole.
+    checked for UTF-8 as a whole. header: the names of all columns of the input, known or not; None where each row is a
+    JSON object, which has names of its own.
     """
 
     columns: Mapping[str, pa.Array]
@@ -32,6 +34,7 @@ class Raw:
     is_text: bool
     defects: Mapping[int, str] = field(default_factory=dict)
     nested: Mapping[str, Flags] = field(default_factory=dict)
+    header: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -39,6 +42,13 @@ class Raw:
     def column(self, name: str) -> pa.Array:
         """The column, of nulls if the input lacks it."""
         return self.columns[name] if name in self.columns else pa.nulls(len(self))
+
+    def names(self, place: int) -> Sequence[str]:
+        """The names of the columns that a row has, null or not."""
+        if self.header is not None:
+            return self.header
+        row = object_of(self.whole[place].as_py())
+        return () if isinstance(row, str) else tuple(row)
 
     def got(self, name: str, place: int) -> str | None:
         """The start of what a row has there, as text; None for null."""
@@ -65,7 +75,7 @@ def no_rows() -> Raw:
 def typed(rows: pa.StructArray, source: pa.Array, offset: pa.Array) -> Raw:
     """Rows of a Parquet file or a Delta table. Columns are found whatever the case of their names."""
     columns = {field.name.lower(): _plain(rows.field(number)) for number, field in enumerate(rows.type)}
-    return Raw(columns, source, offset, rows, is_text=False)
+    return Raw(columns, source, offset, rows, is_text=False, header=tuple(columns))
 
 
 def _plain(column: pa.Array) -> pa.Array:

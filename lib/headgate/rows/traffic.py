@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from headgate.arrow import DEAD_LETTERS
 from headgate.conf import InputSettings
 from headgate.rows.faults import Faults, is_true, letters_of, no_names, nulls, read_place
-from headgate.rows.kinds import COLUMNS, CONNECTION, KINDS, Column, Sort, one_of
+from headgate.rows.kinds import COLUMNS, CONNECTION, INPUT, KINDS, Column, Sort, one_of
 from headgate.rows.raw import Flags, Raw
 from headgate.rows.values import Names, flags, names, whole_numbers
 
@@ -33,7 +33,7 @@ class Parsed(NamedTuple):
 
 def parse_traffic(raw: Raw, settings: InputSettings) -> Parsed:
     """Good rows and dead letters. Columns that do not belong to a row's kind are ignored."""
-    faults, of_kind = Faults(raw), _Kinds(raw)
+    faults, of_kind = Faults(raw, INPUT.names), _Kinds(raw)
     time_us, seq, broker = read_place(raw, settings, faults)
     values: dict[str, pa.Array] = {}
     odd: list[tuple[str, Flags]] = [] if broker.is_odd is None else [("broker", broker.is_odd)]

@@ -6,12 +6,15 @@ The functions over arrays are given full names; what they make of anything else 
 import re
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+TOPIC, TENANT, NAMESPACE = "topic", "tenant", "namespace"
 PARTITION = r"(-partition-\d+)?$"
 _PARTITION = re.compile(r"-partition-[0-9]+\Z")
 _IN_NAMESPACE = r"(?s)^(?:non-)?persistent://([^/]+/[^/]+)/.+$"
 _NAMESPACE = re.compile(_IN_NAMESPACE)
+_PARTS = rf"^(?:non-)?persistent://(?P<{NAMESPACE}>(?P<{TENANT}>[^/]+)/[^/]+)/"
 
 
 def namespace_of(topic: str) -> str:
@@ -38,3 +41,21 @@ def tenants_of(topics: Any) -> Any:
 
 def without_partitions(topics: Any) -> Any:
     return pc.replace_substring_regex(topics, PARTITION, "")
+
+
+def named_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema of a table whose rows have such columns: where there is a topic, tenant and namespace follow."""
+    if TOPIC not in schema.names:
+        return schema
+    return schema.append(pa.field(TENANT, pa.string())).append(pa.field(NAMESPACE, pa.string()))
+
+
+def named_rows(rows: pa.Table) -> pa.Table:
+    """The rows with the columns of `named_schema`: null where the topic is null, or no full name."""
+    if TOPIC not in rows.column_names:
+        return rows
+    topics = rows[TOPIC].combine_chunks().dictionary_encode()
+    parts = pc.extract_regex(topics.dictionary, _PARTS)
+    for name in (TENANT, NAMESPACE):
+        rows = rows.append_column(name, pc.struct_field(parts, name).take(topics.indices))
+    return rows

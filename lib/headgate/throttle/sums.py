@@ -1,26 +1,32 @@
 """Sums over a table of a job: the same from Delta tables, and from rows that are on their way and kept nowhere."""
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 ROWS = "rows"
+LOWEST = "lowest_"
+"""Begins the names of columns with the smallest value of others."""
 
 
 class Sums(NamedTuple):
     """The rows of `table` put together by the columns `by`: one row for each combination of their values.
 
-    The result has the columns `by`, `totals` (summed up), `highest` (the largest value) and `rows`, how many there are.
-    A null adds nothing; where all are null the sum is null. where: columns, and the values that rows must have there.
+    The result has the columns `by`, `totals` (summed up), `highest` (the largest value), `lowest` (the smallest one, as
+    LOWEST and the name) and `rows`, how many there are. A null adds nothing; where all are null the sum is null.
+    where: columns, and the values that rows must have there. nonzero: columns, of which one at least is not 0.
     """
 
     table: str
     by: tuple[str, ...]
     totals: tuple[str, ...] = ()
     highest: tuple[str, ...] = ()
+    lowest: tuple[str, ...] = ()
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    nonzero: tuple[str, ...] = ()
 
     @property
     def sql(self) -> str:
@@ -29,9 +35,12 @@ class Sums(NamedTuple):
             *(f'"{name}"' for name in self.by),
             *(f'sum("{name}") AS "{name}"' for name in self.totals),
             *(f'max("{name}") AS "{name}"' for name in self.highest),
+            *(f'min("{name}") AS "{LOWEST}{name}"' for name in self.lowest),
             f'count(*) AS "{ROWS}"',
         ]
         conditions = [f'"{name}" IN ({", ".join(map(repr, values))})' for name, values in self.where]
+        if self.nonzero:
+            conditions.append("(" + " OR ".join(f'"{name}" <> 0' for name in self.nonzero) + ")")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         by = ", ".join(f'"{name}"' for name in self.by)
         return f"SELECT {', '.join(columns)} FROM {self.table}{where} GROUP BY {by}"  # noqa: S608  names of our own
@@ -40,16 +49,30 @@ class Sums(NamedTuple):
         """Of rows of the table."""
         for name, values in self.where:
             rows = rows.filter(pc.is_in(rows[name], pa.array(values, pa.string())))
-        return self._grouped(rows, [([], "count_all")])
+        if self.nonzero:
+            counts = [pc.fill_null(pc.not_equal(rows[name], 0), False) for name in self.nonzero]
+            rows = rows.filter(reduce(pc.or_, counts))
+        return self._grouped(rows, "", [([], "count_all")])
 
     def together(self, parts: Iterable[pa.Table]) -> pa.Table:
         """Of results for parts of the rows, at least one: the result for all of them."""
-        return self._grouped(pa.concat_tables(parts), [(ROWS, "sum")])
+        return self._grouped(pa.concat_tables(parts), LOWEST, [(ROWS, "sum")])
 
-    def _grouped(self, rows: pa.Table, count: list[tuple[str | list[str], str]]) -> pa.Table:
-        of_columns = [*((name, "sum") for name in self.totals), *((name, "max") for name in self.highest)]
+    def type_of(self, name: str, table: pa.Schema) -> pa.DataType:
+        """Of a column of the result, for the schema of the table."""
+        return pa.int64() if name == ROWS else table.field(name.removeprefix(LOWEST)).type
+
+    def _grouped(self, rows: pa.Table, lowest: str, count: list[tuple[str | list[str], str]]) -> pa.Table:
+        """lowest: begins the names of the columns with the smallest values in `rows`."""
+        of_columns = [
+            *((name, "sum") for name in self.totals),
+            *((name, "max") for name in self.highest),
+            *((lowest + name, "min") for name in self.lowest),
+        ]
         grouped = rows.group_by(list(self.by), use_threads=False).aggregate([*of_columns, *count])
-        return grouped.rename_columns([*self.by, *self.totals, *self.highest, ROWS])
+        return grouped.rename_columns(
+            [*self.by, *self.totals, *self.highest, *(LOWEST + name for name in self.lowest), ROWS]
+        )
 
 
 class Summed(Protocol):

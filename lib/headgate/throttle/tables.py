@@ -5,12 +5,13 @@ from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from headgate.delta_query import CHECKPOINTS, LOG_CLEANING, Followed, after_commit, keep_up, query, short_log
 from headgate.errors import TableError
 from headgate.throttle.kinds import OUTPUT_TABLES
+from headgate.throttle.names import named_rows, named_schema
 from headgate.throttle.schemas import BATCHES, CONNECTION_TOPICS, CONNECTIONS, CONTROL
 from headgate.throttle.sums import Sums
 
@@ -43,14 +44,15 @@ class Tables:
     """Tables of a job in its output folder. An append is atomic; repeated with the same transaction it is done once.
 
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
-    and its batch. Tables are created on construction, so that readers find them before the first row.
+    and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
+    topic, the table has its tenant and namespace as well (names.named_schema).
     """
 
     def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
-        self._schemas = schemas
+        self._schemas = {name: named_schema(schema) for name, schema in schemas.items()}
         self._tables = {
             name: Followed(self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)))
-            for name, schema in schemas.items()
+            for name, schema in self._schemas.items()
         }
 
     @staticmethod
@@ -62,7 +64,9 @@ class Tables:
         except (DeltaError, OSError) as error:
             raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
         found = pa.schema(table.schema().to_arrow())
-        if found != schema:
+        if found != schema == named_schema(found):  # of an earlier version
+            table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])
+        elif found != schema:
             raise TableError(
                 f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; {remedy}"
             )
@@ -99,13 +103,18 @@ class Tables:
         before = table.version()
         write_deltalake(
             table,
-            rows.cast(self._schemas[name]),
+            self._whole(name, rows),
             mode="append",
             commit_properties=CommitProperties(app_transactions=transactions, max_commit_retries=50),
             post_commithook_properties=after_commit(table),
         )
         keep_up(table, before)
         return True
+
+    def _whole(self, name: str, rows: pa.Table) -> pa.Table:
+        """The rows with all columns of the table."""
+        schema = self._schemas[name]
+        return rows if rows.schema == schema else named_rows(rows).cast(schema)
 
     def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """The rows of the table as it is now, in any order."""
@@ -118,8 +127,8 @@ class Tables:
     def totals(self, sums: Sums) -> pa.Table:
         """Sums over a table, for what would not fit into memory as rows."""
         found = query(sums.sql, {sums.table: self._current(sums.table)})
-        columns = {field.name: field.type for field in self._schemas[sums.table]}
-        return found.cast(pa.schema([(name, columns.get(name, pa.int64())) for name in found.column_names]))
+        schema = self._schemas[sums.table]
+        return found.cast(pa.schema([(name, sums.type_of(name, schema)) for name in found.column_names]))
 
     def columns(self, name: str) -> list[str]:
         return list(self._schemas[name].names)

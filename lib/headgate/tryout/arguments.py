@@ -23,8 +23,9 @@ def add_try_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--traffic",
         choices=("offered", "admitted"),
-        help="offered: rows are what clients want to send; admitted: rows are what brokers let in; default: [operator] "
-        "traffic in headgate.toml, and offered for the bundled trace",
+        default="offered",
+        help="offered: rows are what clients want to send; admitted: rows are what brokers let in, as the throttle job "
+        "has it by default; default offered, as for headgate replay",
     )
     parser.add_argument(
         "--output", metavar="DIR", help="a new folder to keep the tables in; several confs: one below it each"

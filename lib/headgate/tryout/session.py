@@ -32,7 +32,7 @@ from headgate.tryout.watch import Watched
 class Session:
     """One call of the command. source: None for the bundled trace, which is there while the session is open.
 
-    output: a new folder to keep the tables in, None: they are not kept. traffic: of all confs, None: as they say.
+    output: a new folder to keep the tables in, None: they are not kept. traffic: offered or admitted, of all confs.
     stop: ends a run after its batch.
     """
 
@@ -41,7 +41,7 @@ class Session:
         source: Source | None,
         folders: Sequence[str],
         output: str | None,
-        traffic: str | None,
+        traffic: str,
         stop: threading.Event,
     ) -> None:
         self._folders, self._output, self._traffic, self._stop = folders, output, traffic, stop
@@ -154,8 +154,6 @@ class Session:
 
     def _meant(self, conf: Conf) -> Conf:
         conf = demo_conf(conf) if self._source.is_demo else conf
-        if self._traffic is None:
-            return conf
         operator = conf.settings.operator.model_copy(update={"traffic": self._traffic})
         return replace(conf, settings=conf.settings.model_copy(update={"operator": operator}))
 

@@ -11,7 +11,8 @@ from headgate.engines.batches import BatchResult
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables, LocalTables, SummedTables
 from headgate.quota.share_courses import QuotaCourse
-from headgate.report.blame import Throttled, throttled_by_tenant, throttled_by_topic
+from headgate.report.blame import Throttling, throttling
+from headgate.report.modes import mode_line
 from headgate.report.throttle_screen import SHOWN_SUMS
 from headgate.report.try_screen import other_measures
 from headgate.throttle.sums import Summed
@@ -24,13 +25,14 @@ FIRST_PROGRESS_S, PROGRESS_S = 2.0, 5.0
 class Trial:
     """What came of it. rows: good ones that were taken in. is_whole: False where a stop came before the end.
 
-    others: what limits did beside throttling publishes, by name (try_screen.other_measures).
+    mode: of its traffic, in words. others: what limits did beside throttling publishes, by name
+    (try_screen.other_measures).
     """
 
     name: str
     tables: Summed
-    tenants: list[Throttled]
-    topics: list[Throttled]
+    throttling: Throttling
+    mode: str
     others: Mapping[str, int]
     share_courses: Callable[[], list[QuotaCourse]]
     rows: int
@@ -55,6 +57,7 @@ def run_trial(  # noqa: PLR0917  what a trial has
     taken = _Taken(name, say)
     tables: LocalTables = SummedTables(SHOWN_SUMS) if output is None else BufferedTables(output)
     local = LocalThrottle(conf, tables, taken.hear, output)
+    operator = conf.settings.operator
     is_whole = True
     for batch in batches:
         if stop.is_set():
@@ -65,8 +68,8 @@ def run_trial(  # noqa: PLR0917  what a trial has
     return Trial(
         name,
         tables,
-        throttled_by_tenant(tables),
-        throttled_by_topic(tables),
+        throttling(tables, conf.resource_groups.group_of),
+        mode_line(operator.traffic, operator.send_timeout_ms),
         other_measures(tables),
         local.quota_courses,
         taken.rows,

@@ -10,8 +10,9 @@ from rich.console import Console
 
 from headgate.core.quota.groups import Dimension
 from headgate.quota.share_courses import BrokerCourse, QuotaCourse
+from headgate.report.blame import throttling
 from headgate.report.screen import terminal_console
-from headgate.report.throttle_screen import QUESTION, ThrottleScreen
+from headgate.report.throttle_screen import QUESTION, Ended, ThrottleScreen
 from headgate.throttle.schemas import DISPATCH_DECISIONS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from headgate.throttle.tables import Tables
 
@@ -22,16 +23,24 @@ TOPIC = "persistent://acme/n/a[b]:fire:"
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
-    for name in ("HEADGATE_TERMINAL", "COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+    for name in (
+        "HEADGATE_TERMINAL",
+        "HEADGATE_COMMAND",
+        "COLUMNS",
+        "FORCE_COLOR",
+        "NO_COLOR",
+        "TTY_COMPATIBLE",
+        "TTY_INTERACTIVE",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
 
-def screen_of(*clock_s, terminal):
+def screen_of(*clock_s, terminal, width=150):
     """A screen whose clock reads `clock_s` one after another, and what it wrote so far."""
     file = io.StringIO()
     console = Console(
-        file=file, force_terminal=terminal, width=100, color_system=None, highlight=False, markup=False, emoji=False
+        file=file, force_terminal=terminal, width=width, color_system=None, highlight=False, markup=False, emoji=False
     )
     clock = iter([0, *clock_s])
     return ThrottleScreen(console, clock=lambda: next(clock), now=lambda: NOW), file
@@ -117,14 +126,23 @@ def test_a_batch_without_traffic_and_bad_rows_is_silent(rows, dead_letters, line
 
 def test_lines_are_never_broken_and_say_what_they_are_given():
     screen, file = screen_of(terminal=True)
-    screen.say("x" * 150)
+    screen.say("x" * 250)
     screen.say("[b] :fire: [/nothing]")
 
-    assert f"{'x' * 150}\n[b] :fire: [/nothing]\n" == file.getvalue()
+    assert f"{'x' * 250}\n[b] :fire: [/nothing]\n" == file.getvalue()
 
 
-def fill(tables, publishes, throttled):
-    usage = {"topic": TOPIC, "publishes": publishes, "throttled_publishes": throttled, "throttled_ns": 1_250_000_000}
+def ended(tables, output="out"):
+    return Ended(tables, throttling(tables, {TOPIC: "gold"}.get), "traffic = admitted: as brokers let it in", output)
+
+
+def usage_row(topic=TOPIC, at=NOW, **counts):
+    sent = {"broker": "b-1", "publishes": 1, "messages": 1, "bytes": 1, "throttled_publishes": 1, "throttled_ns": 1}
+    return {"event_time": at, "topic": topic} | sent | counts
+
+
+def fill(tables, publishes, throttled, throttled_ns=1_250_000_000):
+    usage = usage_row(publishes=publishes, throttled_publishes=throttled, throttled_ns=throttled_ns * bool(throttled))
     marks = [{"topic": TOPIC, "scope": "group", "limiter": "gold", "action": "mark"}] * throttled
     tables.append("topic_usage", pa.Table.from_pylist([usage], TOPIC_USAGE), "query", 0)
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
@@ -136,25 +154,38 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
     fill(tables, 2000, 500)
     screen, file = screen_of(1, 62.25, terminal=terminal)
     screen.batch(batch(rows=2000), 0)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     assert [line.rstrip() for line in file.getvalue().splitlines()[1:]] == [
         "",
         "2,000 rows in 62.2 s, 2 dead letters",
+        "traffic = admitted: as brokers let it in",
         "",
-        "Most throttled tenants",
+        "Who was throttled, when, by which limiter, and by whose fault",
+        f"acme: at 12:00:10, by group gold; its own fault: 100% of the traffic, most of it by {TOPIC} (100%)",
+        "",
+        "Throttled tenants",
         "tenant  publishes  throttled  share  held for  limiter to blame",
         "acme        2,000        500  25.0%     1.2 s  group gold",
+        "held for: a sum over topics and brokers, which can exceed the 1 s of traffic",
         "",
         "Most throttled topics",
-        "topic                           publishes  throttled  share  held for  limiter to blame",
-        "persistent://acme/n/a[b]:fire:      2,000        500  25.0%     1.2 s  group gold",
+        "topic                           publishes  throttled  share  held for  from      to        limiter to blame",
+        f"{TOPIC}      2,000        500  25.0%     1.2 s  12:00:10  12:00:10  group gold",
+        "held for: a sum over topics and brokers, which can exceed the 1 s of traffic",
         "",
         (
             "Tables (Delta): out/marks  topic_usage  dispatch_decisions  subscribe_decisions  unloads  dead_letters  "
             "batches  control"
         ),
-        f'Try: .venv/bin/headgate sql out "{QUESTION}"',
+        "",
+        "What to run next, about acme: who used what at its worst second, and its topics",
+        "  headgate usage out --by tenant --at 2026-03-01T12:00:10Z",
+        (
+            '  headgate sql out "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, '
+            "sum(failed_publishes) AS failed FROM topic_usage WHERE tenant = 'acme' AND event_time BETWEEN "
+            "'2026-03-01T12:00:10Z' AND '2026-03-01T12:00:10Z' GROUP BY topic ORDER BY throttled DESC\""
+        ),
     ]
 
 
@@ -162,25 +193,26 @@ def test_the_end_of_a_run_without_throttling_says_so(tmp_path):
     tables = Tables(tmp_path)
     fill(tables, 2000, 0)
     screen, file = screen_of(1, terminal=False)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     assert "\nNo publish was throttled: no limit was reached.\n" in file.getvalue()
-    assert "Most throttled" not in file.getvalue()
+    assert "Throttled tenants" not in file.getvalue()
+    assert file.getvalue().splitlines()[-1] == f'Try: headgate sql out "{QUESTION}"'
 
 
 def test_the_end_of_a_run_that_took_nothing_in_speaks_of_no_limit(tmp_path):
     screen, file = screen_of(1, terminal=False)
-    screen.end(Tables(tmp_path), "out")
+    screen.end(ended(Tables(tmp_path)))
 
     assert "\nNo publish is in the tables yet.\n" in file.getvalue()
 
 
 def test_line_breaks_and_commands_to_terminals_in_names_are_spelled_out(tmp_path):
     tables = Tables(tmp_path)
-    row = {"topic": "persistent://acme/n/a\nb\x1b[2J", "publishes": 1, "throttled_publishes": 1, "throttled_ns": 1}
+    row = usage_row("persistent://acme/n/a\nb\x1b[2J")
     tables.append("topic_usage", pa.Table.from_pylist([row], TOPIC_USAGE), "query", 0)
     screen, file = screen_of(1, terminal=False)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     assert r"persistent://acme/n/a\x0ab\x1b[2J" in file.getvalue()
 
@@ -188,15 +220,15 @@ def test_line_breaks_and_commands_to_terminals_in_names_are_spelled_out(tmp_path
 def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
     tables = Tables(tmp_path)
     names = [f"persistent://acme/n/{'long' * 40}-{i}" for i in range(12)]
-    rows = [{"topic": name, "publishes": 1, "throttled_publishes": 1, "throttled_ns": 1} for name in names]
+    rows = [usage_row(name) for name in names]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
-    screen, file = screen_of(1, terminal=True)
-    screen.end(tables, "out")
+    screen, file = screen_of(1, terminal=True, width=120)
+    screen.end(ended(tables))
     _, header, *lines = file.getvalue().split("Most throttled topics")[1].split("Tables")[0].splitlines()
 
-    assert max(len(line) for line in lines) <= 100
+    assert max(len(line) for line in lines) <= 120
     names = "".join(line[: header.index("publishes")] for line in lines)
-    assert 8 * 40 == names.count("g")
+    assert 8 * 40 == names.count("g"), names
 
 
 @pytest.mark.parametrize(
@@ -235,7 +267,7 @@ def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
     fill(tables, 2000, 0)
     screen, file = screen_of(1, terminal=False)
     courses = [course("gold", (400, 40, None), (0, 360, 360)), course("new", (None, None, None), (50, 100, 100))]
-    screen.end(tables, "out", [*courses, course("calm", (100, 90, 120))])
+    screen.end(ended(tables), [*courses, course("calm", (100, 90, 120))])
     lines = [line.split() for line in file.getvalue().splitlines()]
 
     assert "How shares of quotas followed the traffic, in all 60 s, per second" in file.getvalue()
@@ -243,18 +275,17 @@ def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
     assert ["b-1", "▁", "█", "▁▇▇", "0", "360", "360"] in lines
     assert ["new", "400", "messages", "b-0", "▁", "█"] in lines
     assert not any("calm" in line for line in lines)
-    assert ["headgate", "usage", "out", "--by", "tenant"] == file.getvalue().splitlines()[-2].replace("/", " ").split()[
-        -5:
-    ]
 
 
 def test_the_end_says_where_the_tables_of_groups_are_that_jobs_of_one_broker_share(tmp_path):
+    tables = Tables(tmp_path)
+    fill(tables, 2000, 500)
     screen, file = screen_of(1, terminal=False)
-    screen.end(Tables(tmp_path), "out/brokers/b-0", [course("gold", (400, 40), (0, 360))], "out")
+    screen.end(ended(tables, "out/brokers/b-0"), [course("gold", (400, 40), (0, 360))], "out")
 
     assert "Tables (Delta): out/brokers/b-0/marks  " in file.getvalue()
     assert "of shared quotas: out/rg_usage  " in file.getvalue()
-    assert "/headgate usage out --by tenant" in file.getvalue()
+    assert "  headgate usage out --by tenant" in file.getvalue()
 
 
 def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
@@ -266,11 +297,11 @@ def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
         "delayed_publishes": 4,
         "failed_publishes": 1,
     }
-    tables.append("topic_usage", pa.Table.from_pylist([{"topic": TOPIC} | counts], TOPIC_USAGE), "query", 0)
+    tables.append("topic_usage", pa.Table.from_pylist([usage_row(**counts)], TOPIC_USAGE), "query", 0)
     screen, file = screen_of(1, terminal=False)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
-    assert "acme           20          5  25.0%        4       1     0.0 s  none" in file.getvalue()
+    assert "acme           20       1        4          5  25.0%     0.0 s  none" in file.getvalue()
 
 
 @pytest.mark.parametrize(("rows", "is_said"), [(2000, False), (1999, True)])
@@ -279,7 +310,7 @@ def test_tables_of_earlier_runs_too_are_said_to_be_so(tmp_path, rows, is_said):
     fill(tables, 2000, 500)
     screen, file = screen_of(1, 2, terminal=False)
     screen.batch(batch(rows=rows), 0)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     assert is_said == ("\nWhat follows is of all runs on this output.\n" in file.getvalue())
 
@@ -296,7 +327,7 @@ def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused
     rows = [{"consumer": "c", "client": "host", "topic": TOPIC, "allowed": n < 2} for n in range(2 + refused)]
     tables.append("subscribe_decisions", pa.Table.from_pylist(rows, SUBSCRIBE_DECISIONS), "query", 0)
     screen, file = screen_of(1.0, terminal=False)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
     assert set(shown) <= set(lines)
@@ -309,7 +340,7 @@ def test_the_end_says_which_subscriptions_were_held_back_most_if_any_was(tmp_pat
     row |= dict.fromkeys(("held_by_broker", "held_by_topic", "held_by_subscription"), 0)
     tables.append("dispatch_decisions", pa.Table.from_pylist([row], DISPATCH_DECISIONS), "query", 0)
     screen, file = screen_of(1.0, terminal=False)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     lines = [" ".join(line.split()) for line in file.getvalue().splitlines()]
     assert shown == [line for line in lines if line.startswith("b-1")]
@@ -331,13 +362,32 @@ def test_the_end_says_how_unloads_went(tmp_path, outcomes, said):
     rows = [{"outcome": outcome, "waited_ns": 1_234_567_890, "end_time": NOW} for outcome in outcomes]
     tables.append("unloads", pa.Table.from_pylist(rows, UNLOAD_OUTCOMES), "query", 0)
     screen, file = screen_of(1.0, terminal=False)
-    screen.end(tables, "out")
+    screen.end(ended(tables))
 
     assert f"{said}2026-03-01T12:00:10Z." in file.getvalue().splitlines()
 
 
 def test_the_end_is_silent_about_unloads_where_there_are_none(tmp_path):
     screen, file = screen_of(1.0, terminal=False)
-    screen.end(Tables(tmp_path), "out")
+    screen.end(ended(Tables(tmp_path)))
 
     assert "unloads of bundles" not in file.getvalue()
+
+
+def test_times_have_their_date_where_the_traffic_has_more_than_one(tmp_path):
+    tables = Tables(tmp_path)
+    rows = [usage_row(), usage_row(at=NOW.replace(day=2))]
+    tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.end(ended(tables))
+
+    assert "2026-03-01 12:00:10" in file.getvalue()
+    assert "2026-03-02 12:00:10" in file.getvalue()
+
+
+def test_the_command_is_named_as_it_was_called(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEADGATE_COMMAND", "/opt/headgate/headgate")
+    screen, file = screen_of(1, terminal=False)
+    screen.end(ended(Tables(tmp_path)))
+
+    assert 'Try: /opt/headgate/headgate sql out "' in file.getvalue()

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.rows import json_lines
-from headgate.rows.json_lines import LINES_AT_ONCE, MOST_DEPTH, NO_JSON, json_blocks
+from headgate.rows.json_lines import LINES_AT_ONCE, json_blocks
+from headgate.rows.json_object import MOST_DEPTH, NO_JSON
 
 SHAPE = pa.schema([("n", pa.string()), ("i", pa.int64()), ("b", pa.bool_()), ("l", pa.list_(pa.int64()))])
 KEYS = st.sampled_from(["n", "i", "b", "l", "other", "N", "\u00e9", ""])
