@@ -14,6 +14,8 @@ from headgate.conf import Conf, load_conf
 from headgate.engines.cache_batches import kernel_of
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import CACHE, load_units
+from headgate.errors import Mistakes
+from headgate.options import add_strict, input_format
 from headgate.report.cache_screen import CacheScreen
 from headgate.report.screen import terminal_console
 from headgate.rows.listing import FORMATS
@@ -21,7 +23,7 @@ from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
-from headgate.throttle.places import check_places, sole_use
+from headgate.throttle.places import check_places, check_writable, sole_use
 
 DEFAULT_OUTPUT = "output/entry-cache"
 
@@ -38,13 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry_cache(options: argparse.Namespace, stop: Event) -> int:
     screen = CacheScreen(terminal_console())
-    conf = load_conf(options.conf_dir)
-    for warning in conf.warnings:
-        screen.say(f"entry_cache: {warning}")
-    checkpoint = options.checkpoint or f"{options.output}/checkpoint"
-    format_ = options.format or conf.settings.input.format
-    check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
-    job = CacheJob(options.input, options.output, checkpoint, format_, options.evictions, options.once)
+    job, conf = checked(options)
+    checkpoint = job.checkpoint
+    screen.warnings(conf.warnings)
     with sole_use(checkpoint), sole_use(f"{job.output}/cache_metrics"):
         screen.say(f"entry_cache: starting Spark for the events of {job.input}")
         rules = Loading(partial(load_rules, conf), lambda line: screen.say(f"entry_cache: {line}"))
@@ -59,6 +57,20 @@ def entry_cache(options: argparse.Namespace, stop: Event) -> int:
     return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
 
 
+def checked(options: argparse.Namespace) -> tuple[CacheJob, Conf]:
+    """What the options and conf files say. Raises HeadgateError with all that is wrong, before Spark starts."""
+    mistakes, conf, format_ = Mistakes(), Conf(), ""
+    checkpoint = options.checkpoint or f"{options.output}/checkpoint"
+    with mistakes.collected():
+        conf = load_conf(options.conf_dir, strict=options.strict)
+    with mistakes.collected():
+        format_ = input_format(options, conf.settings.input.format, recorded=options.once)
+        check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
+        check_writable(options.output)
+    mistakes.raise_all()
+    return CacheJob(options.input, options.output, checkpoint, format_, options.evictions, options.once), conf
+
+
 def load_rules(conf: Conf) -> None:
     if kernel_of(conf) != "python":
         load_units([CACHE])
@@ -68,11 +80,12 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="entry_cache", description=__doc__, allow_abbrev=False)
     parser.add_argument("--input", required=True, metavar="PATH_OR_TOPIC", help="cache events")
     parser.add_argument(
-        "--format", choices=(*FORMATS, "kafka"), help="of the input; default [input] format of headgate.toml"
+        "--format", choices=(*FORMATS, "kafka"), help="default: by the names of the files, else as headgate.toml says"
     )
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"default {DEFAULT_OUTPUT}")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
+    add_strict(parser)
     parser.add_argument("--evictions", action="store_true", help="tell of each entry that left, in cache_evictions")
     parser.add_argument("--once", action="store_true", help="use up what is there and end")
     return parser.parse_args(arguments)

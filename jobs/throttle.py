@@ -13,18 +13,20 @@ from threading import Event
 from headgate.conf import Conf, MetricsSettings, check_streaming, load_conf
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import load_units, throttle_units
-from headgate.metrics import serving, url_of
+from headgate.errors import Mistakes
+from headgate.metrics import check_port, serving, url_of
+from headgate.options import add_strict, input_format
 from headgate.quota.topic_tables import output_of
 from headgate.report.blame import throttling
 from headgate.report.modes import mode_line
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.rows.listing import FORMATS
-from headgate.spark.job import ended, exit_status, heed_signals, port, stop_asked
+from headgate.spark.job import WRONG, ended, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
-from headgate.throttle.places import check_places, sole_use
+from headgate.throttle.places import check_places, check_writable, sole_use
 from headgate.trace.demo import DEMO, demo_conf, write_demo
 
 DEFAULT_OUTPUT = "output/throttle"
@@ -34,7 +36,7 @@ DEMO_JOB = ThrottleJob(f"{DEMO}/trace", "json", str(DEMO), f"{DEMO}/checkpoint",
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 after the end of the input, or a stop without --once; STOPPED for a stop of --once.
 
-    1 if Spark failed, 2 for wrong options, conf or input.
+    1 if Spark failed, 2 for wrong options, conf or input, and where --once took in no row that says what the limits do.
     """
     stop = stop_asked()
     options = parsed(arguments)
@@ -43,12 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def throttle(options: argparse.Namespace, stop: Event) -> int:
     screen = ThrottleScreen(terminal_console())
-    conf = load_conf(options.conf_dir)
-    check_streaming(conf)
-    for warning in conf.warnings:
-        screen.say(f"warning: {warning}")
-    job, conf = (DEMO_JOB, demo_conf(conf)) if options.input is None else (given(options, conf), conf)
-    metrics_at = metrics_settings(options, conf)
+    job, conf, metrics_at = checked(options)
+    screen.warnings(conf.warnings)
     with sole_use(job.checkpoint), sole_use(job.output), serving(metrics_at) as metrics:
         if metrics is not None:
             screen.say(f"throttle: metrics at {url_of(metrics_at)}")
@@ -63,24 +61,51 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         spark = spark_session("headgate throttle")
         heed_signals(stop)
         run = ThrottleRun(spark, job, conf, screen.batch, stop, metrics=metrics)
-        for warning in run.warnings:
-            screen.say(f"warning: {warning}")
+        screen.warnings(run.warnings)
         rules.wait()
         screen.say("throttle: the first batch takes some seconds more: workers start")
         used_up = run.run()
         throttled = throttling(run.tables, conf.resource_groups.group_of)
-        screen.end(Ended(run.tables, throttled, mode, job.output), run.quota_courses(), job.shared)
+        found = Ended(run.tables, throttled, mode, job.output)
+        in_vain = (
+            job.once
+            and used_up
+            and screen.in_vain(found, job.input, has_rows=run.has_rows, limits_changed=run.limits_changed)
+        )
+        if not in_vain:
+            screen.end(found, run.quota_courses(), job.shared)
+        screen.warnings([*conf.warnings, *run.warnings])  # once more, where they are seen
         close_stores(spark)
-    return ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
+    status = ended(screen.say, "input was", once=job.once, used_up=used_up, broken_off=run.broken_off)
+    return WRONG if in_vain else status
+
+
+def checked(options: argparse.Namespace) -> tuple[ThrottleJob, Conf, MetricsSettings]:
+    """What the options and conf files say. Raises HeadgateError with all that is wrong, before Spark starts."""
+    mistakes, conf, job = Mistakes(), Conf(), DEMO_JOB
+    with mistakes.collected():
+        conf = load_conf(options.conf_dir, strict=options.strict)
+        check_streaming(conf)
+    metrics_at = metrics_settings(options, conf)
+    with mistakes.collected():
+        check_port(metrics_at)
+    with mistakes.collected():
+        job = DEMO_JOB if options.input is None else given(options, conf)
+        check_writable(job.output)
+    mistakes.raise_all()
+    return job, demo_conf(conf) if options.input is None else conf, metrics_at
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="throttle", description=__doc__, allow_abbrev=False)
     parser.add_argument("--input", metavar="PATH_OR_TOPIC", help="files, folder, Delta table or Kafka topic")
-    parser.add_argument("--format", choices=(*FORMATS, "kafka"), help="default: [input] format in headgate.toml")
+    parser.add_argument(
+        "--format", choices=(*FORMATS, "kafka"), help="default: by the names of the files, else as headgate.toml says"
+    )
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"tables; default {DEFAULT_OUTPUT}")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: checkpoint under the output")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="default conf")
+    add_strict(parser)
     parser.add_argument("--broker", metavar="NAME", help="take in this broker alone; quotas are shared with other jobs")
     parser.add_argument("--metrics-port", type=port, metavar="PORT", help="where Prometheus finds metrics; 0: nowhere")
     parser.add_argument("--once", action="store_true", help="use up what is there and end")
@@ -95,7 +120,7 @@ def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
     """The tables of a job of one broker are under `brokers` of the output, whose rg_ tables all such jobs share."""
     output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = f"{output}/checkpoint" if options.checkpoint is None else options.checkpoint
-    format_ = options.format or conf.settings.input.format
+    format_ = input_format(options, conf.settings.input.format, recorded=options.once)
     check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
     return ThrottleJob(options.input, format_, output, checkpoint, options.once, options.broker, options.output)
 

@@ -3,11 +3,32 @@
 A message says what is wrong, where, what was got, what is allowed and what to do about it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class HeadgateError(Exception):
     """Root of the tree: raised by headgate, never by a bug. The command line prints its message without a traceback."""
+
+
+class Mistakes:
+    """What several checks found wrong, to be told together."""
+
+    def __init__(self) -> None:
+        self._found: list[str] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """An error that headgate raises in the block is kept, and the block ends there."""
+        try:
+            yield
+        except HeadgateError as error:
+            self._found.append(str(error))
+
+    def raise_all(self) -> None:
+        """Raise HeadgateError with everything that was kept; nothing if that is nothing."""
+        if self._found:
+            raise HeadgateError("\n".join(self._found))
 
 
 class CoreError(HeadgateError):
@@ -53,14 +74,16 @@ class Closed(CoreError):
 class ConfError(HeadgateError):
     """One or more mistakes in conf files; all of them are reported at once.
 
-    `mistakes` holds one finished line each: file, line or key, what was got, what is allowed.
+    `mistakes` holds one finished line each: file, line or key, what was got, what is allowed. `warnings` are lines
+    about what may be one.
     """
 
-    def __init__(self, mistakes: Sequence[str]) -> None:
-        self.mistakes = tuple(mistakes)
+    def __init__(self, mistakes: Sequence[str], warnings: Sequence[str] = ()) -> None:
+        self.mistakes, self.warnings = tuple(mistakes), tuple(warnings)
         count = len(self.mistakes)
         heading = f"{count} mistake{'s' if count != 1 else ''} in the configuration:"
-        super().__init__("\n".join([heading, *(f"  {mistake}" for mistake in self.mistakes)]))
+        lines = [f"  {mistake}" for mistake in self.mistakes] + [f"warning: {warning}" for warning in self.warnings]
+        super().__init__("\n".join([heading, *lines]))
 
 
 class InputError(HeadgateError):

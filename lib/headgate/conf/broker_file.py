@@ -1,5 +1,6 @@
 """broker.conf: an operator's file as it is, of which headgate reads the keys it knows."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,13 +14,15 @@ from headgate.core.cache.settings import KEYS as CACHE_KEYS
 _OWN_PREFIX: Final = "headgate"
 # Keys of Pulsar that headgate does not read stay below 0.8; old and misspelt names of those it reads lie above 0.9.
 _TYPING_MISTAKE: Final = 0.88
+_LIKE: Final = 0.6
+_LIKE_A_RATE: Final = re.compile("(publish|dispatch|subscribe|throttl).*rate|rate.*in(msg|message|byte)", re.IGNORECASE)
 
 
 def read_broker_conf(entries: Mapping[str, Entry], file: str, findings: Findings) -> BrokerConf:
     """Return the settings in the entries of a broker.conf; what is wrong goes to `findings`, its key keeps the default.
 
     Keys that headgate does not read are ignored, except that one beginning with `headgate` is a mistake and one that
-    looks like a typing mistake is a warning. A blank value is the default; for
+    looks like a typing mistake or a rate is a warning. A blank value is the default; for
     dispatchRateLimiterFactoryClassName it selects the classic limiter (rate-limiters.md 11).
     """
     values: dict[str, Any] = {}
@@ -51,8 +54,12 @@ def _remedy(key: BrokerKey) -> str:
 def _unknown(name: str, place: Place, findings: Findings) -> None:
     if name.casefold().startswith(_OWN_PREFIX):
         findings.unknown_key(place, name, [key for key in BROKER_KEYS if key.startswith(_OWN_PREFIX)])
-    elif name not in UNUSED_KEYS and (near := nearest(name, (*BROKER_KEYS, *CACHE_KEYS), _TYPING_MISTAKE)):
-        findings.warnings.append(f"{place}: headgate does not read this key; if {near} is meant, correct it")
+    elif name not in UNUSED_KEYS:
+        is_rate = _LIKE_A_RATE.search(name) is not None
+        near = nearest(name, (*BROKER_KEYS, *CACHE_KEYS), _LIKE if is_rate else _TYPING_MISTAKE)
+        meant = f"if {near} is meant, correct it" if near else "docs/configuration.md has those that it reads"
+        if near or is_rate:
+            findings.warnings.append(f"{place}: headgate does not read this key; {meant}")
 
 
 def _check_together(

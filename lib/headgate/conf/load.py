@@ -45,8 +45,9 @@ class Conf:
     groups_file: str | None = field(default=None, compare=False)
 
 
-def load_conf(conf_dir: str | Path) -> Conf:
-    """Return the conf in a directory; a file that is missing there stands for its defaults.
+def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
+    """Return the conf in a directory; a file that is missing there stands for its defaults. strict: warnings are
+    mistakes.
 
     Raises ConfError with every mistake of every file, or if the directory is missing.
     """
@@ -70,9 +71,12 @@ def load_conf(conf_dir: str | Path) -> Conf:
     conf = Conf(settings, broker, policies, groups, quota, cache)
     check_state_key(conf, files, findings)
     check_classic_periods(conf, files, findings)
-    if findings.mistakes:
-        raise ConfError(findings.mistakes)
     warn_of_limits_that_only_load(conf, files, findings)
+    if strict:
+        findings.mistakes += findings.warnings
+        findings.warnings.clear()
+    if findings.mistakes:
+        raise ConfError(findings.mistakes, findings.warnings)
     return replace(conf, warnings=tuple(findings.warnings), groups_file=files["resource-groups.json"])
 
 

@@ -32,6 +32,7 @@ MOST_ROWS = 200_000
 class JobExchange(Protocol):
     """What `Sharing` needs. broker: the one that the job is for, None: all of them.
 
+    groups_changed: whether conf files brought anything new to the tables at the start.
     load, save: the state of the quota loop between starts; has: whether it was saved with that batch or a later one.
     follow: brings in what the file of groups says since an edit. end: the last rows are in.
     """
@@ -44,6 +45,8 @@ class JobExchange(Protocol):
     def tables(self) -> Exchange: ...
     @property
     def warnings(self) -> tuple[str, ...]: ...
+    @property
+    def groups_changed(self) -> bool: ...
     def load(self) -> Mapping[str, Any] | None: ...
     def has(self, query_id: str, batch_id: int) -> bool: ...
     def save(self, state: Callable[[], PlainData], query_id: str, batch_id: int) -> None: ...
@@ -65,7 +68,8 @@ class TableExchange:
         self.tables = QuotaTables(Locations.of(shared, self.settings), self.settings)
         self._state = opened(f"{own}/quota_state", QUOTA_STATE, self.settings.epoch_ms)
         self._store = LoopStateStore(self._state)
-        self.warnings = self._import(conf.resource_groups).warnings
+        imported = self._import(conf.resource_groups)
+        self.warnings, self.groups_changed = imported.warnings, imported.rows > 0
         self._file = GroupsFile(conf.groups_file, conf.resource_groups)
 
     def load(self) -> PlainData | None:
@@ -116,6 +120,7 @@ class LocalExchange:
 
     broker = None
     warnings: tuple[str, ...] = ()
+    groups_changed = False
 
     def __init__(self, conf: Conf, output: str | None) -> None:
         self.settings = settings = _without_tables(conf.quota)

@@ -52,6 +52,7 @@ class Sharing:
         self.enforces = True
         self._ahead: frozenset[str] = frozenset()
         self.warnings = exchange.warnings
+        self.groups_changed = exchange.groups_changed
         self._ceilings = ceilings_in(told)
         self._loop = QuotaLoop(
             self.tables, settings, demand_visible=is_offered, broker=exchange.broker, state=exchange.load()

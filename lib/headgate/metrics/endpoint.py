@@ -16,6 +16,13 @@ def url_of(settings: MetricsSettings) -> str:
     return f"http://{address}:{settings.port}/metrics"
 
 
+def check_port(settings: MetricsSettings) -> None:
+    """Raise EndpointError if nothing can listen there now."""
+    if settings.port:
+        with serving(settings):
+            pass
+
+
 @contextmanager
 def serving(settings: MetricsSettings) -> Iterator[Metrics | None]:
     """Metrics that are told at `url_of` these settings while the block runs, and no longer; None if the port is 0.

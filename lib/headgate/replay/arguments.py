@@ -2,6 +2,7 @@
 
 import argparse
 
+from headgate.options import add_strict
 from headgate.rows.listing import FORMATS
 
 DEFAULT_OUTPUT = "output/replay"
@@ -16,10 +17,11 @@ def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report.replay_command.replay` takes."""
     parser.add_argument("--input", metavar="PATH", help="files, folder or Delta table")
     parser.add_argument(
-        "--format", choices=FORMATS, help="default: [input] format in headgate.toml of the first folder"
+        "--format", choices=FORMATS, help="default: by the names of the files, else as headgate.toml says"
     )
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}")
     parser.add_argument("--conf-dir", action="append", metavar="DIR", help="one for each conf to try; default conf")
+    add_strict(parser)
     parser.add_argument(
         "--traffic",
         choices=("offered", "admitted"),

@@ -7,14 +7,15 @@ from headgate.conf import Conf, check_streaming, load_conf
 from headgate.errors import ConfError
 
 
-def load_folders(folders: Sequence[str]) -> dict[str, Conf]:
-    """The confs by the names of their folders, in the order given.
+def load_folders(folders: Sequence[str], *, strict: bool = False) -> dict[str, Conf]:
+    """The confs by the names of their folders, in the order given. strict: warnings about their files are mistakes.
 
     Raises ConfError with every mistake of every folder, and for two folders of one name: tables and pictures tell them
     apart by it.
     """
     confs: dict[str, Conf] = {}
     mistakes: list[str] = []
+    warnings: list[str] = []
     places: dict[str, str] = {}
     for folder in folders:
         name = Path(folder).resolve().name
@@ -26,16 +27,18 @@ def load_folders(folders: Sequence[str]) -> dict[str, Conf]:
             continue
         places[name] = folder
         try:
-            confs[name] = load_conf(folder)
+            confs[name] = load_conf(folder, strict=strict)
         except ConfError as error:
             mistakes += error.mistakes
+            warnings += error.warnings
             continue
         try:
             check_streaming(confs[name])
         except ConfError as error:
             mistakes += [f"{folder}: {mistake}" for mistake in error.mistakes]
     if mistakes:
-        raise ConfError(mistakes)
+        of_right = [warning for conf in confs.values() for warning in conf.warnings]
+        raise ConfError(mistakes, [*warnings, *of_right])
     return confs
 
 

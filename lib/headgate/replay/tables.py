@@ -1,6 +1,5 @@
 """The Delta tables of a replay: written once, by one process."""
 
-import os
 from pathlib import PurePath
 
 import pyarrow as pa
@@ -9,29 +8,10 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow import Waiting
 from headgate.delta_query import query
-from headgate.errors import InputError, TableError
+from headgate.errors import TableError
 from headgate.replay.schemas import TABLES
-from headgate.throttle.places import local_path
 
 ROWS_AT_ONCE = 500_000
-
-
-def check_new(output: str) -> None:
-    """Raise InputError for an output folder that holds anything: a replay begins nowhere but at the start.
-
-    Nothing is made; InputError where it could not be on this machine.
-    """
-    place = local_path(output)
-    if place is None:
-        return
-    if place.exists() and not place.is_dir():
-        raise InputError(f"--output: {output} is a file; give a new or empty folder")
-    if place.is_dir() and any(place.iterdir()):
-        raise InputError(f"--output: {output} is not empty; give a new or empty folder, or remove what is there")
-    above = next(folder for folder in (place, *place.parents) if folder.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        why = "cannot be written to" if above.is_dir() else "is a file"
-        raise InputError(f"--output: {output} cannot be made: {above} {why}; give a new or empty folder")
 
 
 class ReplayTables:

@@ -13,16 +13,16 @@ from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
 from headgate.engines.processes import prepare
 from headgate.engines.replay import run_replay
 from headgate.engines.stops import broken_off_by_signals
-from headgate.errors import InputError
+from headgate.errors import InputError, Mistakes
+from headgate.options import input_format
 from headgate.replay.arguments import DEFAULT_OUTPUT
 from headgate.replay.folders import folder_warnings, load_folders
 from headgate.replay.job import Heard, Replayed, ReplayJob
 from headgate.replay.plan import Plan, checked_plans
-from headgate.replay.tables import check_new
 from headgate.report.replay_html import write_report
 from headgate.report.replay_screen import ReplayScreen
 from headgate.report.screen import terminal_console
-from headgate.throttle.places import check_places
+from headgate.throttle.places import check_new, check_places
 from headgate.trace import write_trace
 from headgate.trace.demo import PUBLISHES
 
@@ -58,22 +58,27 @@ def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
     if options.input is None and (options.format or options.output != DEFAULT_OUTPUT):
         raise InputError("--format and --output need --input: without it the bundled trace is replayed")
     screen = ReplayScreen(terminal_console())
-    confs = load_folders(options.conf_dir or ["conf"])
-    for warning in folder_warnings(confs):
-        screen.say(f"warning: {warning}")
-    plans = checked_plans(confs, traffic=options.traffic, delay_ms=options.delay_ms)
-    job = _given(options, next(iter(confs.values())))
-    check_new(job.output)
+    confs: dict[str, Conf] = {}
+    mistakes = Mistakes()
+    with mistakes.collected():
+        confs = load_folders(options.conf_dir or ["conf"], strict=options.strict)
+        plans = checked_plans(confs, traffic=options.traffic, delay_ms=options.delay_ms)
+    first = next(iter(confs.values()), Conf())
+    with mistakes.collected():
+        job = _given(options, first)
+        check_new(job.output)
+    mistakes.raise_all()
+    screen.warnings(folder_warnings(confs))
     if options.input is None:
         screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
     screen.begin(plans, job.input, engine.start)
-    settings = next(iter(confs.values())).settings.input
     rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
     run_on_engine = engine.begin()
     rules.wait()
-    replayed = run_on_engine(job, plans, settings, screen.counted)
+    replayed = run_on_engine(job, plans, first.settings.input, screen.counted)
     report = write_report(replayed.tables, confs, plans, replayed.trace)
     screen.end(replayed, plans, report, engine.within)
+    screen.warnings(folder_warnings(confs))  # once more, where they are seen
     return 0
 
 
@@ -91,6 +96,5 @@ def _given(options: argparse.Namespace, first: Conf) -> ReplayJob:
     if options.input is None:
         shutil.rmtree(DEMO, ignore_errors=True)
         return ReplayJob(f"{DEMO}/trace", "json", f"{DEMO}/tables")
-    format_ = options.format or first.settings.input.format
     check_places(options.input, options.output, options.output, files=True)
-    return ReplayJob(options.input, format_, options.output)
+    return ReplayJob(options.input, input_format(options, first.settings.input.format), options.output)

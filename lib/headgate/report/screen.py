@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TextIO
 
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from headgate.report.bad_rows import ALL, SHOWN, Problem
 from headgate.trace.summary import TraceSummary
 
 FILE_WIDTH = 250
@@ -48,6 +50,27 @@ class Screen:
     def demo(self, made: TraceSummary, place: str) -> None:
         """What the bundled trace is."""
         self.say(f"{self._job}: no --input, so a bundled trace, 5 tenants on 3 brokers: {made.rows:,} rows in {place}")
+
+    def warnings(self, lines: Sequence[str]) -> None:
+        """What conf files say that may be a mistake."""
+        for line in lines:
+            self.say(f"warning: {line}")
+
+    def bad_rows(self, found: Sequence[Problem], output: str | None) -> None:
+        """The most frequent reasons of dead letters, with an example each; nothing where there are none.
+
+        output: where the table is, None: it is not kept.
+        """
+        if not found:
+            return
+        self.say(f"\nRows that could not be used: {sum(problem.rows for problem in found):,}, most of them for")
+        for problem in found[:SHOWN]:
+            self.say(f"  {problem.rows:,} x {plain(problem.reason)}")
+            self.say(f"      as in {plain(problem.example)}")
+        rest = (
+            f'{command()} sql {output} "{ALL}"' if output is not None else "--output DIR keeps the table dead_letters"
+        )
+        self.say(f"  all of them: {rest}")
 
     def table(self, table: Table) -> None:
         """A table, after an empty line."""

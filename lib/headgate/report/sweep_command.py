@@ -11,7 +11,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.stops import broken_off_by_signals
 from headgate.engines.sweep import LocalSweep
 from headgate.errors import ConfError, InputError
-from headgate.replay.tables import check_new
+from headgate.options import input_format
 from headgate.report.screen import terminal_console
 from headgate.report.sweep_html import write_report
 from headgate.report.sweep_screen import SweepScreen
@@ -19,7 +19,7 @@ from headgate.sizing.arguments import DEFAULT_OUTPUT, MADE_UP
 from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
 from headgate.sizing.sweep import Generated, StagedTrace, SweepEngine, SweepJob, load_rules, run_sweep
-from headgate.throttle.places import check_places
+from headgate.throttle.places import check_new, check_places
 
 
 class SweepRunner(NamedTuple):
@@ -73,5 +73,5 @@ def _given(options: argparse.Namespace) -> SweepJob:
     check_new(output)
     if options.input is None:
         traffic = Generated(options.family, tuple(dict.fromkeys(options.seeds)), options.sizes, options.scale)
-        return SweepJob(traffic, options.format, output, options.sample)
-    return SweepJob(options.input, options.format, output, options.sample)
+        return SweepJob(traffic, "json", output, options.sample)
+    return SweepJob(options.input, input_format(options, "json"), output, options.sample)

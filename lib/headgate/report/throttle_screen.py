@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from rich.console import Console
 
 from headgate.quota.share_courses import QuotaCourse
+from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
 from headgate.report.blame import HELD, MARKS, SECONDS, USAGE, Throttled, Throttling
 from headgate.report.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
@@ -29,7 +30,7 @@ SHOWN_QUOTAS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-SHOWN_SUMS = (USAGE, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS)
+SHOWN_SUMS = (USAGE, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
 """What `ThrottleScreen.results` asks for."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
@@ -113,6 +114,26 @@ class ThrottleScreen(Screen):
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
 
+    def in_vain(self, ended: Ended, source: str, *, has_rows: bool, limits_changed: bool) -> bool:
+        """Whether this start took in no row and says nothing of its limits, and why. source: the input.
+
+        has_rows: there are some of earlier starts. limits_changed: the conf files say something else than then.
+        """
+        if self._rows or (has_rows and not self._dead_letters and not limits_changed):
+            return False
+        self.say(f"\nNo row was taken in, {self._dead_letters:,} dead letters.")
+        if self._dead_letters:
+            self.bad_rows(problems(ended.tables), ended.output)
+        elif not has_rows:
+            self.say(f"Nothing is in {source}: give an input with rows, in the right --format")
+        if limits_changed and has_rows:
+            self.say(
+                f"The conf files have changed, and {source} has nothing new: the tables under {ended.output} are of "
+                "the limits before, and say nothing of the new ones. To see what these do to the same traffic, give "
+                f"another --output, or run {command()} try {source}; {command()} replay compares several conf folders."
+            )
+        return True
+
     def end(self, ended: Ended, courses: Sequence[QuotaCourse] = (), shared: str | None = None) -> None:
         """Who was throttled and by which limiter, how shares followed, where the rows are, and what to run next.
 
@@ -120,6 +141,7 @@ class ThrottleScreen(Screen):
         """
         took_s = self._clock() - self._began_s
         self.say(f"\n{self._rows:,} rows in {took_s:.1f} s, {self._dead_letters:,} dead letters")
+        self.bad_rows(problems(ended.tables), ended.output)
         if ended.throttling.publishes > self._rows:
             self.say("What follows is of all runs on this output.")
         self.results(ended, courses)

@@ -6,6 +6,7 @@ from typing import Protocol
 from rich.console import Console
 
 from headgate.quota.share_courses import QuotaCourse
+from headgate.report.bad_rows import problems
 from headgate.report.blame import Throttled, Throttling
 from headgate.report.conditions import held_connections
 from headgate.report.held_back import READS
@@ -18,6 +19,7 @@ from headgate.throttle.sums import Summed
 
 SHOWN_TOPICS = 8
 SHOWN_CHANGES = 20
+SHOWN_FILES = 10
 NOT_SET = "not set"
 _AGAIN = ("before", "now")
 
@@ -80,6 +82,7 @@ class TryScreen(Screen):
     def one(self, tried: Tried, output: str | None) -> None:
         """The closing screen of the throttle job. output: where the tables are kept, None: they are not."""
         self._took(tried)
+        self.bad_rows(problems(tried.tables), output)
         closing = ThrottleScreen(self._console)
         closing.results(Ended(tried.tables, tried.throttling, tried.mode), tried.courses)
         self._kept([tried], output)
@@ -90,6 +93,9 @@ class TryScreen(Screen):
         """Confs side by side: what differs between them, and what each does to tenants and topics."""
         for one in tried:
             self._took(one)
+        self.bad_rows(
+            problems(tried[0].tables), None if output is None else output_of(output, tried[0].name, len(tried))
+        )
         names = [one.name for one in tried]
         if len(tried) > 1:
             self.changes(names, changed)
@@ -106,6 +112,19 @@ class TryScreen(Screen):
             self.say("\nNo publish is throttled under any conf.")
         self._others(names, tried, only_differences=False)
         self._kept(tried, output)
+
+    def in_vain(self, tried: Tried, files: Sequence[str], output: str | None) -> None:
+        """No row could be used. files: those of the input."""
+        self._took(tried)
+        found = problems(tried.tables)
+        self.bad_rows(found, output)
+        what = "none of the rows could be used" if found else f"there is no row in {', '.join(files[:SHOWN_FILES])}"
+        self.say(f"\nNothing was tried: {what}.")
+
+    def empty_files(self, names: Sequence[str]) -> None:
+        """Files of the input without anything in them."""
+        if names:
+            self.say(f"\nEmpty: {', '.join(names[:SHOWN_FILES])}{' ...' if len(names) > SHOWN_FILES else ''}")
 
     def stopped(self, left_out: Sequence[str]) -> None:
         """What was shown is not all. left_out: confs that were not begun."""

@@ -12,6 +12,7 @@ STDIN = "-"
 FORMATS = ("json", "csv", "parquet", "delta")
 """Of an input that is a path."""
 TEXT_FORMATS = ("json", "csv")
+SUFFIXES = {".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".parquet": "parquet"}
 COMPRESSED = (".gz", ".bz2", ".zst")
 COMPRESSION = 10
 """How many times smaller text of rows is where it is compressed, about."""
@@ -37,6 +38,34 @@ def files_at(path: str) -> list[Path]:
     with _readable(path):
         places = [Path(path)] if Path(path).exists() else list(map(Path, sorted(glob(path))))  # noqa: PTH207  as written
         return [file for place in places for file in ([place] if place.is_file() else _below(place))]
+
+
+def format_of(path: str) -> str | None:
+    """The format that the names of the files say; None where they say none, or several."""
+    if path == STDIN:
+        return "json"
+    if is_delta(path):
+        return "delta"
+    formats = {SUFFIXES.get(ending.lower()) for ending in endings_of(path)}
+    return formats.pop() if len(formats) == 1 else None
+
+
+def endings_of(path: str) -> set[str]:
+    """The endings of the names of the files, without those of compression."""
+    return {_uncompressed(file).suffix for file in files_at(path)}
+
+
+def found_files(path: str, place: str) -> list[Path]:
+    """The files at a path or pattern. Raises InputError without any. place: how the path was given."""
+    files = files_at(path)
+    if not files:
+        got = "a folder without files" if Path(path).is_dir() else "nothing"
+        raise InputError(f"{place}: {path}: got {got}; allowed: a file, a folder of files, a pattern or a Delta table")
+    return files
+
+
+def _uncompressed(file: Path) -> Path:
+    return file.with_suffix("") if file.suffix.lower() in COMPRESSED else file
 
 
 def is_delta(path: str) -> bool:

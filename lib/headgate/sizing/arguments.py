@@ -18,7 +18,7 @@ MADE_UP = {"family": Family.MIXED.value, "seeds": [1], "sizes": Sizes.EQUAL.valu
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report.sweep_command.sweep` takes."""
     parser.add_argument("--input", metavar="PATH", help="cache events: files, folder or Delta table")
-    parser.add_argument("--format", choices=FORMATS, default="json", help="of --input; default json")
+    parser.add_argument("--format", choices=FORMATS, help="of --input; default by the names of its files, else json")
     parser.add_argument(
         "--output", metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}, made anew if there is no --input"
     )

@@ -135,6 +135,16 @@ class ThrottleRun:
         return not self._life.stop.is_set()
 
     @property
+    def has_rows(self) -> bool:
+        """Whether any start took in a row of traffic."""
+        return self._reached() != FROM_THE_START
+
+    @property
+    def limits_changed(self) -> bool:
+        """Whether the conf files say something else than at the last start."""
+        return self._limits_changed or (self.sharing is not None and self.sharing.groups_changed and self._has_begun)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What the files say and the tables cannot follow."""
         return () if self.sharing is None else self.sharing.warnings
@@ -211,7 +221,9 @@ class ThrottleRun:
             raise self._not_of_this_checkpoint()
         check_layout(wanted, kept)
         changed_at = min(self._reached(), datetime.now(UTC))  # a row dated ahead does not put changes off
-        rows += conf_rows(conf_limits(self._conf), control, changed_at, groups=self.sharing is None)
+        said = conf_rows(conf_limits(self._conf), control, changed_at, groups=self.sharing is None)
+        self._limits_changed = self._has_begun and bool(said)
+        rows += said
         keys = self._keys_in_state() if kept.state_key == "topic" else [None]
         rows += [tick_row(FROM_THE_START, key=key) for key in keys]  # every key tells how far it is
         self.tables.append_control(rows)

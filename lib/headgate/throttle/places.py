@@ -4,13 +4,17 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 
 from headgate.errors import InputError, StateError
 
+LEAST_FREE_BYTES = 1 << 28
+"""Of a disk for tables: a run of a small trace fits."""
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
@@ -35,6 +39,47 @@ def check_places(input_: str, output: str, checkpoint: str, *, files: bool) -> N
                 f"{option}: got {places[option]}, which is in the --input {input_}, and what is written there would be "
                 "read as input; give a folder outside of it"
             )
+
+
+def check_there(input_: str, option: str) -> None:
+    """Raise InputError where nothing is at a path or pattern on this machine. option: how it was given."""
+    if local_path(input_) is not None and not (Path(input_).exists() or glob(input_)):  # noqa: PTH207  as written
+        raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
+
+
+def check_new(output: str) -> None:
+    """Raise InputError for an output folder that holds anything, or cannot be made on this machine; nothing is made."""
+    allowed = "give a new or an empty folder"
+    if not output.strip():
+        raise InputError(f"--output: got {output!r}; {allowed}")
+    place = local_path(output)
+    if place is None:
+        return
+    try:
+        if place.exists() and not place.is_dir():
+            raise InputError(f"--output: {output} is a file; {allowed}")
+        if place.is_dir() and any(place.iterdir()):
+            raise InputError(f"--output: {output} is there and not empty; {allowed}")
+    except OSError as error:
+        raise InputError(f"--output: {output} cannot be read: {error.strerror}; {allowed}") from error
+    check_writable(output)
+
+
+def check_writable(output: str) -> None:
+    """Raise InputError for an output that cannot be made on this machine, or for which there is no space."""
+    place = local_path(output)
+    if place is None:
+        return
+    above = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        why = "cannot be written to" if above.is_dir() else "is a file"
+        raise InputError(f"--output: {output} cannot be made: {above} {why}; give another folder")
+    free = shutil.disk_usage(above).free
+    if free < LEAST_FREE_BYTES:
+        raise InputError(
+            f"--output: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
+            "space, or give a folder on another disk"
+        )
 
 
 @contextmanager

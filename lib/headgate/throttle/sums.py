@@ -12,12 +12,22 @@ LOWEST = "lowest_"
 """Begins the names of columns with the smallest value of others."""
 
 
+class Replaced(NamedTuple):
+    """A column of text made of another one: every match of `pattern` in it is replaced."""
+
+    name: str
+    column: str
+    pattern: str
+    replacement: str
+
+
 class Sums(NamedTuple):
     """The rows of `table` put together by the columns `by`: one row for each combination of their values.
 
     The result has the columns `by`, `totals` (summed up), `highest` (the largest value), `lowest` (the smallest one, as
     LOWEST and the name) and `rows`, how many there are. A null adds nothing; where all are null the sum is null.
     where: columns, and the values that rows must have there. nonzero: columns, of which one at least is not 0.
+    replaced: a column that the table does not have, and `by` names.
     """
 
     table: str
@@ -27,6 +37,7 @@ class Sums(NamedTuple):
     lowest: tuple[str, ...] = ()
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
     nonzero: tuple[str, ...] = ()
+    replaced: Replaced | None = None
 
     @property
     def sql(self) -> str:
@@ -42,8 +53,12 @@ class Sums(NamedTuple):
         if self.nonzero:
             conditions.append("(" + " OR ".join(f'"{name}" <> 0' for name in self.nonzero) + ")")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        by = ", ".join(f'"{name}"' for name in self.by)
-        return f"SELECT {', '.join(columns)} FROM {self.table}{where} GROUP BY {by}"  # noqa: S608  names of our own
+        by, source = ", ".join(f'"{name}"' for name in self.by), self.table
+        if self.replaced is not None:
+            name, column, pattern, replacement = self.replaced
+            made = f"regexp_replace(\"{column}\", '{pattern}', '{replacement}', 'g') AS \"{name}\""
+            source = f"(SELECT *, {made} FROM {source})"  # noqa: S608  names of our own
+        return f"SELECT {', '.join(columns)} FROM {source}{where} GROUP BY {by}"  # noqa: S608  names of our own
 
     def of(self, rows: pa.Table) -> pa.Table:
         """Of rows of the table."""
@@ -52,6 +67,9 @@ class Sums(NamedTuple):
         if self.nonzero:
             counts = [pc.fill_null(pc.not_equal(rows[name], 0), False) for name in self.nonzero]
             rows = rows.filter(reduce(pc.or_, counts))
+        if self.replaced is not None:
+            name, column, pattern, replacement = self.replaced
+            rows = rows.append_column(name, pc.replace_substring_regex(rows[column], pattern, replacement))
         return self._grouped(rows, "", [([], "count_all")])
 
     def together(self, parts: Iterable[pa.Table]) -> pa.Table:
@@ -60,6 +78,8 @@ class Sums(NamedTuple):
 
     def type_of(self, name: str, table: pa.Schema) -> pa.DataType:
         """Of a column of the result, for the schema of the table."""
+        if self.replaced is not None and name == self.replaced.name:
+            return pa.string()
         return pa.int64() if name == ROWS else table.field(name.removeprefix(LOWEST)).type
 
     def _grouped(self, rows: pa.Table, lowest: str, count: list[tuple[str | list[str], str]]) -> pa.Table:

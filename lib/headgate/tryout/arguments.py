@@ -2,6 +2,7 @@
 
 import argparse
 
+from headgate.options import add_strict
 from headgate.rows.listing import FORMATS
 
 
@@ -30,4 +31,5 @@ def add_try_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", metavar="DIR", help="a new folder to keep the tables in; several confs: one below it each"
     )
+    add_strict(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever a conf file is saved, until Ctrl-C")

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from headgate.conf import Conf
 from headgate.rows.files import input_files, parsed_files
 from headgate.rows.kinds import INPUT
+from headgate.rows.listing import STDIN
 from headgate.rows.traffic import Parsed, parse_traffic
 from headgate.tryout.inputs import Source
 
@@ -30,6 +32,16 @@ class Trace:
         self._source = source
         self.behind = 0
         self._kept: dict[str, list[Batch]] = {}
+
+    @property
+    def files(self) -> list[str]:
+        """The names of what is read."""
+        return [file.path for file in input_files(self._source.path, self._source.format)]
+
+    @property
+    def empty_files(self) -> list[str]:
+        """Those of files in which there is nothing at all."""
+        return [] if self._source.path == STDIN else [path for path in self.files if not Path(path).stat().st_size]
 
     def batches(self, conf: Conf) -> Iterator[Batch]:
         """Of the bundled trace its files; else, where brokers share quotas, what a live job would take in with each of

@@ -1,13 +1,15 @@
 """`headgate try`: checks what it was asked for, all of it at once; what runs the rules is imported after that."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Event
 
-from headgate.errors import ConfError, HeadgateError, InputError
-from headgate.rows.listing import STDIN, TEXT_FORMATS
+from headgate.errors import ConfError, InputError, Mistakes
+from headgate.rows.headers import check_headers
+from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files, is_delta
+from headgate.throttle.places import check_new
 from headgate.tryout.folders import Loaded, loaded
-from headgate.tryout.inputs import Source, check_new, check_patience, claimed, format_of
+from headgate.tryout.inputs import Source, check_patience, claimed
 from headgate.tryout.watch import Watched
 
 DEFAULT_FOLDER = "conf"
@@ -34,23 +36,26 @@ def run(options: argparse.Namespace) -> int:
 
 def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Loaded, Source | None]:
     """The confs, and where the rows come from, None: the bundled trace."""
-    mistakes: list[str] = []
-    found = loaded(folders)
-    if isinstance(found.confs, ConfError) and not options.watch:
-        mistakes.append(str(found.confs))
-    source = _or_mistake(lambda: _source(options), mistakes)
-    _or_mistake(lambda: _check_output(options), mistakes)
-    if mistakes:
-        raise HeadgateError("\n".join(mistakes))
+    mistakes = Mistakes()
+    found = loaded(folders, strict=options.strict)
+    source = None
+    with mistakes.collected():
+        if isinstance(found.confs, ConfError) and not options.watch:
+            raise found.confs
+    with mistakes.collected():
+        source = _source(options)
+    with mistakes.collected():
+        _check_output(options)
+    mistakes.raise_all()
     return found, source
 
 
-def _or_mistake(get: Callable[[], Source | None], mistakes: list[str]) -> Source | None:
-    try:
-        return get()
-    except HeadgateError as error:
-        mistakes.append(str(error))
-    return None
+def _check_output(options: argparse.Namespace) -> None:
+    if options.output is None:
+        return
+    if options.watch:
+        raise InputError("--output: keeps the tables of one run, and --watch makes many; give one of them")
+    check_new(options.output)
 
 
 def _source(options: argparse.Namespace) -> Source | None:
@@ -62,18 +67,24 @@ def _source(options: argparse.Namespace) -> Source | None:
         raise InputError(
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
-    format_ = options.format or format_of(options.path)
+    format_ = options.format or _format_of(options.path)
     if options.path == STDIN and format_ not in TEXT_FORMATS:
         raise InputError(
             f"--format: got {format_} with PATH - (stdin); allowed there: json or csv; give a file instead"
         )
     check_patience(options.path, format_)
+    check_headers(options.path, format_, "PATH")
     return Source(options.path, format_)
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    if options.output is None:
-        return
-    if options.watch:
-        raise InputError("--output: keeps the tables of one run, and --watch makes many; give one of them")
-    check_new(options.output)
+def _format_of(path: str) -> str:
+    if path != STDIN and not is_delta(path):
+        found_files(path, "PATH")
+    format_ = format_of(path)
+    if format_ is None:
+        got = ", ".join(sorted(ending or "none" for ending in endings_of(path)))
+        raise InputError(
+            f"PATH: the format of {path} cannot be told from the endings of its files; got {got}; allowed: one of "
+            f"{', '.join(SUFFIXES)} for all of them; give --format json, csv or parquet"
+        )
+    return format_

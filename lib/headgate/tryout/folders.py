@@ -17,12 +17,15 @@ class Loaded(NamedTuple):
     keys: Sequence[ConfKeys]
 
 
-def loaded(folders: Sequence[str]) -> Loaded:
-    """The folders as they are; files that were saved while they were read are read again."""
+def loaded(folders: Sequence[str], *, strict: bool = False) -> Loaded:
+    """The folders as they are; files that were saved while they were read are read again.
+
+    strict: warnings about them are mistakes.
+    """
     while True:
         before = stamps_of(folders)
         try:
-            found = _read(folders)
+            found = _read(folders, strict=strict)
         except (OSError, ValueError):
             if stamps_of(folders) == before:
                 raise
@@ -31,8 +34,8 @@ def loaded(folders: Sequence[str]) -> Loaded:
             return found
 
 
-def _read(folders: Sequence[str]) -> Loaded:
+def _read(folders: Sequence[str], *, strict: bool) -> Loaded:
     try:
-        return Loaded(load_folders(folders), [conf_keys(folder) for folder in folders])
+        return Loaded(load_folders(folders, strict=strict), [conf_keys(folder) for folder in folders])
     except ConfError as error:
         return Loaded(error, [])

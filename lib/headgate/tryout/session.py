@@ -24,7 +24,7 @@ from headgate.trace.write import write_trace
 from headgate.tryout.batches import Trace
 from headgate.tryout.conf_changes import conf_changes
 from headgate.tryout.folders import Loaded, loaded
-from headgate.tryout.inputs import Source
+from headgate.tryout.inputs import IN_VAIN, Source
 from headgate.tryout.trial import Trial, run_trial
 from headgate.tryout.watch import Watched
 
@@ -84,10 +84,15 @@ class Session:
         self._warn(confs)
         self._keys = found.keys
         self._trials = trials = self._tried(confs)
+        if not any(trial.rows for trial in trials) and _is_whole(confs, trials):
+            self._screen.in_vain(trials[0], self._trace.files, self._output)
+            return IN_VAIN
         if len(confs) == 1:
             self._screen.one(trials[0], self._output)
         else:
             self._screen.several(trials, conf_changes(self._keys[: len(trials)]), self._output)
+        self._screen.empty_files(self._trace.empty_files)
+        self._warn(confs)  # once more, where it is seen
         if _is_whole(confs, trials):
             return 0
         self._screen.stopped([name for name in confs if name not in {trial.name for trial in trials}])
@@ -158,9 +163,7 @@ class Session:
         return replace(conf, settings=conf.settings.model_copy(update={"operator": operator}))
 
     def _warn(self, confs: Mapping[str, Conf]) -> None:
-        for name, conf in confs.items():
-            for warning in conf.warnings:
-                self._screen.say(f"warning: {name}: {warning}")
+        self._screen.warnings([f"{name}: {warning}" for name, conf in confs.items() for warning in conf.warnings])
 
 
 @contextmanager

@@ -255,6 +255,18 @@ def test_a_typing_mistake_is_a_warning_that_names_the_nearest_key(key: str, near
     ] == findings.warnings
 
 
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        ("publishThrottlingRatePerTopicInMsgs", "if dispatchThrottlingRatePerTopicInMsg is meant, correct it"),
+        ("rateOfAllThatComesInMsgs", "docs/configuration.md has those that it reads"),
+    ],
+)
+def test_an_unknown_key_that_is_a_rate_by_its_name_is_a_warning(key: str, advice: str) -> None:
+    _, findings = read(f"{key}=5\n")
+    assert [f"broker.conf line 1: {key}: headgate does not read this key; {advice}"] == findings.warnings
+
+
 def test_a_whole_file_with_hundreds_of_other_keys_loads_without_a_word() -> None:
     others = [*PULSAR_KEYS, *(f"{key}{number}" for key in PULSAR_KEYS for number in range(5))]
     blocks = [f"# What {key} is for\n{key}=${{{key.upper()}}}\n" for key in others]

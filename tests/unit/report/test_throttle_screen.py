@@ -13,7 +13,14 @@ from headgate.quota.share_courses import BrokerCourse, QuotaCourse
 from headgate.report.blame import throttling
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import QUESTION, Ended, ThrottleScreen
-from headgate.throttle.schemas import DISPATCH_DECISIONS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
+from headgate.throttle.schemas import (
+    DEAD_LETTERS,
+    DISPATCH_DECISIONS,
+    MARKS,
+    SUBSCRIBE_DECISIONS,
+    TOPIC_USAGE,
+    UNLOAD_OUTCOMES,
+)
 from headgate.throttle.tables import Tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
@@ -372,6 +379,36 @@ def test_the_end_is_silent_about_unloads_where_there_are_none(tmp_path):
     screen.end(ended(Tables(tmp_path)))
 
     assert "unloads of bundles" not in file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("rows", "dead_letters", "has_rows", "limits_changed", "said"),
+    [
+        (1, 0, True, True, None),
+        (0, 0, True, False, None),
+        (0, 0, False, False, "Nothing is in IN: give an input with rows, in the right --format"),
+        (0, 2, True, False, "  2 x no JSON"),
+        (
+            0,
+            0,
+            True,
+            True,
+            "The conf files have changed, and IN has nothing new: the tables under out are of the limits",
+        ),
+    ],
+)
+def test_a_start_in_vain_says_why_and_shows_no_figure(tmp_path, rows, dead_letters, has_rows, limits_changed, said):
+    tables = Tables(tmp_path)
+    fill(tables, 2000, 500)
+    letters = [{"reason": "no JSON", "raw": "x"}] * dead_letters
+    tables.append("dead_letters", pa.Table.from_pylist(letters, DEAD_LETTERS), "query", 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.batch(batch(rows=rows, dead_letters=dead_letters), 0)
+    told = screen.in_vain(ended(tables), "IN", has_rows=has_rows, limits_changed=limits_changed)
+    lines = file.getvalue().splitlines()[bool(rows or dead_letters) :]
+    assert told == (said is not None)
+    assert told == any(line.startswith(said or "nothing") for line in lines)
+    assert not any("acme" in line for line in lines)
 
 
 def test_times_have_their_date_where_the_traffic_has_more_than_one(tmp_path):

@@ -1,23 +1,30 @@
 """What `headgate try` refuses, all of it at once, and what it loads before it has something to run."""
 
 import argparse
+import shlex
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from headgate.cli import main
 from headgate.errors import HeadgateError, InputError
+from headgate.rows.headers import check_headers
+from headgate.rows.listing import format_of
+from headgate.throttle.places import check_new
 from headgate.tryout import inputs
 from headgate.tryout.command import run
-from headgate.tryout.inputs import check_new, check_patience, claimed, format_of
-from unit.local_runs import write_conf
+from headgate.tryout.inputs import check_patience, claimed
+from unit.local_runs import publishes, write_conf, write_trace
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "deltalake", "matplotlib", "rich", "pyspark"}
 
 
 def options(**given):
-    defaults = {"path": None, "conf_dir": None, "format": None, "traffic": None, "output": None, "watch": False}
+    defaults = dict.fromkeys(("path", "conf_dir", "format", "output"))
+    defaults |= {"traffic": "offered", "watch": False, "strict": False}
     return argparse.Namespace(**(defaults | given))
 
 
@@ -35,7 +42,7 @@ def test_all_mistakes_of_a_call_are_told_at_once(tmp_path):
         "the name a a second time",
         "none: got no directory",
         "gone",
-        "full, which is there",
+        "full is there and not empty",
     ):
         assert part in str(refused.value)
 
@@ -134,10 +141,101 @@ def test_a_reader_who_has_enough_ends_it_without_a_word(tmp_path):
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_an_empty_trace_is_no_mistake(tmp_path, capsys):
-    (tmp_path / "t.json").write_text("")
-    assert main(["try", str(tmp_path / "t.json"), "--conf-dir", str(write_conf(tmp_path / "conf"))]) == 0
-    assert "0 rows in" in capsys.readouterr().out
+def tried(tmp_path, name, text, *more, **broker):
+    """The status of headgate try over one file."""
+    (tmp_path / name).write_text(text)
+    return main(["try", str(tmp_path / name), "--conf-dir", str(write_conf(tmp_path / "conf", **broker)), *more])
+
+
+def test_an_empty_trace_is_named_and_is_no_success(tmp_path, capsys):
+    assert tried(tmp_path, "t.json", "") == 2
+    assert capsys.readouterr().out.endswith(f"Nothing was tried: there is no row in {tmp_path}/t.json.\n")
+
+
+def test_an_empty_file_among_others_is_named(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    write_trace(tmp_path / "in" / "a.json", publishes())
+    (tmp_path / "in" / "b.json").touch()
+    assert main(["try", str(tmp_path / "in"), "--conf-dir", str(write_conf(tmp_path / "conf"))]) == 0
+    assert f"\nEmpty: {tmp_path}/in/b.json\n" in capsys.readouterr().out
+
+
+HEADER = "event_time,seq,broker,topic,kind,producer,connection,messages,"
+ROW = "2026-01-05T09:00:00Z,{},b,persistent://a/b/c,publish,p,c,1,{}\n"
+
+
+def test_rows_that_are_all_bad_are_no_success_and_told_by_reason_with_an_example(tmp_path, capsys):
+    text = HEADER + "size\n" + ROW.format(1, 5) + ROW.format(2, 5) + ROW.format("x", 5) + "short\n"
+    assert tried(tmp_path, "t.csv", text) == 2
+    lines = capsys.readouterr().out.splitlines()
+    start = lines.index("Rows that could not be used: 4, most of them for")
+    assert lines[start + 1 : start + 7] == [
+        "  2 x column missing: bytes; found: size",
+        f"      as in {ROW.format(1, 5).strip()}",
+        "  1 x column missing: bytes; found: size; seq: allowed is a whole number of 64 bits",
+        f"      as in {ROW.format('x', 5).strip()}",
+        "  1 x the line has 1 fields, the header of its file has 9",
+        "      as in short",
+    ]
+    assert lines[-1] == "Nothing was tried: none of the rows could be used."
+
+
+def test_some_bad_rows_are_told_with_the_query_for_all_of_them(tmp_path, capsys):
+    text = HEADER + "bytes\n" + ROW.format(1, 5) + ROW.format(2, "many")
+    assert tried(tmp_path, "t.csv", text, "--output", str(tmp_path / "out")) == 0
+    out = capsys.readouterr().out
+    assert "  1 x bytes: allowed is a whole number from 0 to 9223372036854775807" in out
+    (query,) = (line for line in out.splitlines() if line.startswith("  all of them: headgate sql "))
+    assert main(shlex.split(query)[4:]) == 0, query
+    assert "got many" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"a.csv": "event_time,no,broker,kind\n"}, r"a.csv: column missing: seq; found: event_time, no, broker, kind"),
+        ({"a.csv": "\n\ufefftime,broker\n"}, r"columns missing: event_time, seq, kind; found: time, broker"),
+        ({"a.csv": "event_time,no,broker,kind\n", "b.csv": HEADER + "bytes\n"}, None),
+        ({"a.csv": ""}, None),
+    ],
+)
+def test_a_header_with_which_no_row_can_be_used_is_refused_at_once(tmp_path, files, said):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    if said is None:
+        check_headers(f"{tmp_path}/*.csv", "csv", "PATH")
+    else:
+        with pytest.raises(InputError, match=rf"PATH: .*{said}; every row would be a dead letter"):
+            check_headers(f"{tmp_path}/*.csv", "csv", "PATH")
+
+
+def test_the_columns_of_parquet_files_are_looked_at_as_well(tmp_path):
+    pq.write_table(pa.table({"Event_Time": [1], "SEQ": [1], "broker": ["b"]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"column missing: kind; found: event_time, seq, broker; "):
+        check_headers(str(tmp_path), "parquet", "--input")
+
+
+UNKNOWN = {"publishThrottlingRatePerTopicInMsgs": 5}
+
+
+def test_warnings_are_told_before_and_after_the_results_and_beside_mistakes(tmp_path, capsys):
+    said = "publishThrottlingRatePerTopicInMsgs: headgate does not read this key; if "
+    assert tried(tmp_path, "t.csv", HEADER + "bytes\n" + ROW.format(1, 5), **UNKNOWN) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [said in line for line in (lines[0], *lines[1:-1], lines[-1])] == [True, *[False] * (len(lines) - 2), True]
+    assert tried(tmp_path, "t.csv", "", maxPublishRatePerTopicInMessages="many", **UNKNOWN) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_strict_makes_warnings_mistakes(tmp_path, capsys):
+    assert tried(tmp_path, "t.csv", HEADER + "bytes\n" + ROW.format(1, 5), "--strict", **UNKNOWN) == 2
+    assert capsys.readouterr().err.startswith("headgate: 1 mistake in the configuration:\n")
+
+
+def test_an_output_without_space_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("headgate.throttle.places.LEAST_FREE_BYTES", 1 << 60)
+    with pytest.raises(InputError, match=r"MiB free; allowed: at least 1,099,511,627,776 MiB"):
+        check_new(str(tmp_path / "new"))
 
 
 def test_the_command_does_not_load_pandas_which_pyarrow_would(tmp_path):

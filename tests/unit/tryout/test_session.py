@@ -200,8 +200,8 @@ def test_conf_files_that_are_saved_while_they_are_read_are_read_again(tmp_path, 
     folder = write_conf(tmp_path / "conf", **{LIMIT: 40})
     read = folders.load_folders
 
-    def read_and_save(places):
-        confs = read(places)
+    def read_and_save(places, *, strict):
+        confs = read(places, strict=strict)
         monkeypatch.setattr(folders, "load_folders", read)
         write_conf(folder, **{LIMIT: 4000})
         return confs
