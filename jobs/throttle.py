@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def throttle(options: argparse.Namespace, stop: Event) -> int:
-    screen = ThrottleScreen(terminal_console())
+    screen = ThrottleScreen(terminal_console(), recorded=options.once or options.input is None)
     job, conf, metrics_at = checked(options)
     screen.warnings(conf.warnings)
     with sole_use(job.checkpoint), sole_use(job.output), serving(metrics_at) as metrics:

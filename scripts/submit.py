@@ -4,6 +4,7 @@ Runs on the Python of .venv, standard library only.
 """
 # ruff: noqa: INP001  (scripts are started by path, they are no package)
 
+import difflib
 import os
 import shutil
 import sys
@@ -56,7 +57,9 @@ def main(arguments: list[str]) -> int:
         return USAGE
     if not Path(line.job).exists() and "://" not in line.job:
         present = ", ".join(sorted(f"jobs/{job.name}" for job in ROOT.glob("jobs/*.py"))) or "none"
-        steps.say(f"headgate: no job file {line.job}. Jobs here: {present}")
+        near = difflib.get_close_matches(Path(line.job).stem, [job.stem for job in ROOT.glob("jobs/*.py")], 1)
+        meant = f"; did you mean jobs/{near[0]}.py?" if near else ""
+        steps.say(f"headgate: no job file {line.job}. Jobs here: {present}{meant}")
         return USAGE
     try:
         extra_jars = [*jars.fetch("delta"), *(jars.fetch("kafka") if line.wants_kafka else [])]

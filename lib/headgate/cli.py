@@ -1,12 +1,14 @@
 """The command `headgate`: one function per subcommand adds its parser; its `run` returns the exit status."""
 
 import argparse
+import difflib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headgate import __version__
 from headgate.errors import HeadgateError
@@ -20,11 +22,41 @@ from headgate.sizing.arguments import add_sweep_arguments
 from headgate.tryout.arguments import add_try_arguments
 
 if TYPE_CHECKING:
-    Subcommands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Subcommands = argparse._SubParsersAction[Any]
 
 EXIT_ERROR = 2
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
+
+
+GUESSES = {
+    "try": "compare diff dry-run explain recommend run simulate test what-if whatif",
+    "usage": "consumers limits ps show status tenants throttled top topics who why",
+    "groups": "group quota quotas resource-groups resourcegroups",
+    "sql": "ask query select",
+    "tables": "describe ls",
+    "sweep": "cache entry-cache size sizing",
+    "replay": "report",
+    "get": "describe show",
+    "set": "add create edit put update",
+    "delete": "remove rm",
+    "list": "ls",
+}
+"""What people call a command, or an action of one, that has another name here."""
+_NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """Of the command and all below it: what does not exist is told with the nearest that does."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the message."""
+        if wrong := _NO_CHOICE.search(message):
+            choices = re.findall(r"'([^']*)'", wrong[2])
+            near = next((name for name in choices if wrong[1].casefold() in GUESSES.get(name, "").split()), None)
+            near = near or next(iter(difflib.get_close_matches(wrong[1].casefold(), choices, 1)), None)
+            message += f"; did you mean {near}?" if near else ""
+        super().error(message)
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -39,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand; an error that headgate raises on purpose prints its message alone and gives 2."""
     if argv is None:  # the process is ours
         sys.meta_path.insert(0, _WithoutPandas())
-    parser = argparse.ArgumentParser(prog="headgate", description="Quotas and throttling for messaging clusters.")
+    parser = Parser(prog="headgate", description="Quotas and throttling for messaging clusters.")
     parser.add_argument("--version", action="version", version=f"headgate {__version__}")
     subcommands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add_to in SUBCOMMANDS:
@@ -130,9 +162,25 @@ def add_sql(subcommands: "Subcommands") -> None:
 
 def run_sql(arguments: argparse.Namespace) -> int:
     """Print the result of the query."""
-    from headgate.report.sql import print_query  # noqa: PLC0415  other subcommands do not need the tables
+    from headgate.report.sql import print_rows, query  # noqa: PLC0415  other subcommands do not need the tables
 
-    print_query(arguments.output, arguments.query)
+    print_rows(query(arguments.output, arguments.query))
+    return 0
+
+
+def add_tables(subcommands: "Subcommands") -> None:
+    """`headgate tables OUTPUT`: which tables a job has written."""
+    parser = subcommands.add_parser("tables", help="which tables a job has written, with rows and times")
+    parser.add_argument("output", metavar="OUTPUT", help="the job's --output")
+    parser.set_defaults(run=run_tables)
+
+
+def run_tables(arguments: argparse.Namespace) -> int:
+    """Print a row a table."""
+    from headgate.report.sql import print_rows  # noqa: PLC0415  other subcommands do not need the tables
+    from headgate.report.tables_command import listed  # noqa: PLC0415
+
+    print_rows(listed(arguments.output))
     return 0
 
 
@@ -183,4 +231,4 @@ def run_gate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_try, add_replay, add_sweep, add_conformance, add_sql, add_groups, add_usage, add_gate)
+SUBCOMMANDS = (add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_gate)

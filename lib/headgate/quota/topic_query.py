@@ -1,5 +1,6 @@
 """Sums of topic_usage over the last seconds up to a second, by topic and broker."""
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +11,15 @@ from headgate.quota.schemas import TableSpec
 from headgate.quota.table_query import rows_of
 from headgate.quota.topic_tables import topic_tables
 from headgate.quota.topic_view import TopicSum
+from headgate.throttle.names import named_schema
 from headgate.throttle.schemas import TOPIC_USAGE
 
 SECOND_US = 1_000_000
-_SPEC = TableSpec("topic_usage", TOPIC_USAGE)
+_BY_SECOND = (
+    "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
+    "sum(throttled_publishes + coalesce(failed_publishes, 0)) AS held FROM t GROUP BY event_time"
+)
+_SPEC = TableSpec("topic_usage", named_schema(TOPIC_USAGE))
 _SUMMED = {
     "publishes": "publishes",
     "messages": "messages",
@@ -44,6 +50,27 @@ class TopicUsage:
         if not known:
             raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
         return int(max(known)) // SECOND_US
+
+    def worst_s(self, seconds: int) -> tuple[int, int, int]:
+        """Of all spans of so many seconds the last second of that in which most publishes failed or were throttled or,
+        where none were, in which most came; and the first and the last second of all. The earliest counts.
+        """
+        by_second: dict[int, tuple[int, int]] = {}
+        for row in self._rows(_BY_SECOND):
+            second = row["time_us"] // SECOND_US
+            held, publishes = by_second.get(second, (0, 0))
+            by_second[second] = held + row["held"], publishes + row["publishes"]
+        worst, last_s, span = (-1, -1), self.newest_s(), (0, 0)
+        inside: deque[int] = deque()
+        for second in sorted(by_second):
+            inside.append(second)
+            span = span[0] + by_second[second][0], span[1] + by_second[second][1]
+            while inside[0] <= second - seconds:
+                gone = by_second[inside.popleft()]
+                span = span[0] - gone[0], span[1] - gone[1]
+            if span > worst:
+                worst, last_s = span, second
+        return last_s, min(by_second), max(by_second)
 
     def sums(self, last_s: int, seconds: int) -> list[TopicSum]:
         """The sums over as many seconds, of which `last_s` is the last one; one of each job that has any."""

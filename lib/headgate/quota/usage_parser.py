@@ -29,11 +29,17 @@ def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what follows `headgate usage`."""
     parser.description, parser.epilog = _ABOUT, _TIMES
     parser.add_argument("output", metavar="OUTPUT", help="the job's --output")
-    parser.add_argument("--by", choices=VIEWS, default="group", help="a line for each of these (default: %(default)s)")
+    parser.add_argument(
+        "--by", choices=VIEWS, help="a line for each of these (default: group where quotas are shared, else tenant)"
+    )
     parser.add_argument("--group", metavar="NAME", help="this group alone")
     parser.add_argument("--class", dest="traffic_class", choices=CLASSES, help="this direction alone")
     parser.add_argument(
-        "--at", metavar="TIME", type=instant_ms, help="the past: ISO 8601 with a zone, or ms since 1970 (see below)"
+        "--at",
+        metavar="TIME",
+        type=instant_ms,
+        help="the past: ISO 8601 with a zone, or ms since 1970 (see below); without it now or, where no job runs any "
+        "more, the worst time there was",
     )
     parser.add_argument(
         "--epochs",

@@ -92,6 +92,12 @@ class UsageTables:
             known = ", ".join(sorted(set(self.group_names.values()))[:NAMED_GROUPS]) or "none"
             raise TableError(f"the table {places.groups} has no group {group!r}; there are: {known}")
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no broker has reported yet."""
+        with told(self.usage, "read"):
+            return not self.usage.delta.partitions()
+
     def config(self, version: int | None = None) -> ConfigTables:
         """Groups and attachments as a reader of `version` knew them, None: as they are now."""
         tables = [_Until(t.location, t.spec, t.delta, version) for t in (self._groups, self._attachments)]

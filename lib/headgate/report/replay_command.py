@@ -19,6 +19,7 @@ from headgate.replay.arguments import DEFAULT_OUTPUT
 from headgate.replay.folders import folder_warnings, load_folders
 from headgate.replay.job import Heard, Replayed, ReplayJob
 from headgate.replay.plan import Plan, checked_plans
+from headgate.report.modes import mode_line
 from headgate.report.replay_html import write_report
 from headgate.report.replay_screen import ReplayScreen
 from headgate.report.screen import terminal_console
@@ -71,6 +72,8 @@ def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
     screen.warnings(folder_warnings(confs))
     if options.input is None:
         screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
+    mode = mode_line(options.traffic, first.settings.operator.send_timeout_ms)
+    screen.say(f"replay: {mode}")
     screen.begin(plans, job.input, engine.start)
     rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
     run_on_engine = engine.begin()
@@ -78,6 +81,7 @@ def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
     replayed = run_on_engine(job, plans, first.settings.input, screen.counted)
     report = write_report(replayed.tables, confs, plans, replayed.trace)
     screen.end(replayed, plans, report, engine.within)
+    screen.say(mode)
     screen.warnings(folder_warnings(confs))  # once more, where they are seen
     return 0
 

@@ -36,7 +36,7 @@ class ReplayScreen(Screen):
             )
             if not plan.shares:
                 sharing = "brokers share nothing" + (", each enforces groups alone" if plan.has_groups else "")
-            self.say(f"replay: conf {plan.name}: {'offered' if plan.rules.offered else 'admitted'} traffic; {sharing}")
+            self.say(f"replay: conf {plan.name}: {sharing}")
             if plan.ties and plan.has_groups:
                 self.say(
                     f"replay: conf {plan.name}: a broker-wide limit ties all groups and brokers together, so it is "
@@ -61,8 +61,8 @@ class ReplayScreen(Screen):
     def end(self, replayed: Replayed, plans: Sequence[Plan], report: str, within: str) -> None:
         """The confs side by side, and where the report and the rows are. within: what the time told includes."""
         took_s = time.monotonic() - self._began_s
-        count = replayed.rows * len(plans)
-        self.say(f"replay: {count:,} rows in {took_s:.1f} s, {count / took_s:,.0f} rows/s{within}")
+        times = f" x {len(plans)} confs" if len(plans) > 1 else ""
+        self.say(f"replay: {replayed.rows:,} rows{times} in {took_s:.1f} s{within}")
         offered = any(plan.rules.offered for plan in plans)
         self.table(_table(replayed.tables.query(GROUPS).to_pylist(), plans, offered=offered))
         output = replayed.tables.output
@@ -81,7 +81,7 @@ def _table(rows: Sequence[dict[str, Any]], plans: Sequence[Plan], *, offered: bo
     if len(plans) > 1:
         table.add_column("conf", overflow="fold")
     table.add_column("quota", overflow="fold")
-    results = ("admitted", "delayed", "p50", "p99", "failed") if offered else ("throttled",)
+    results = ("failed", "delayed", "p50", "p99", "admitted") if offered else ("throttled",)
     for name in ("offered", *results, "overshoot", "worst s", "fairness"):
         table.add_column(name, justify="right")
     table.add_column("throttled by", overflow="fold")
@@ -100,11 +100,11 @@ def _table(rows: Sequence[dict[str, Any]], plans: Sequence[Plan], *, offered: bo
 def _cells(row: dict[str, Any], *, offered: bool) -> list[str]:
     results = (
         [
-            words.percent(words.part(row, "admitted_msgs")),
+            words.percent(words.part(row, "failed_msgs")),
             words.percent(words.part(row, "delayed_msgs")),
             words.duration(row["delay_p50_ms"]),
             words.duration(row["delay_p99_ms"]),
-            words.percent(words.part(row, "failed_msgs")),
+            words.percent(words.part(row, "admitted_msgs")),
         ]
         if offered
         else [words.percent(words.part(row, "throttled_publishes", "offered_publishes"))]

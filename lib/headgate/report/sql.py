@@ -2,7 +2,6 @@
 
 import re
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -11,10 +10,11 @@ from rich.table import Table
 
 from headgate import delta_query
 from headgate.errors import TableError
-from headgate.quota.topic_tables import BROKERS
 from headgate.report.screen import plain
+from headgate.report.tables_command import elsewhere, found_tables, listed
 
 SHOWN_ROWS = 1000
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
 UNBOUNDED = 1_000_000
 _QUERY = re.compile(
     r"(?:\s|--[^\r\n]*\r?\n)*(?:EXPLAIN\s+(?:ANALYZE\s+)?(?:VERBOSE\s+)?(?:FORMAT\s+\w+\s+)?)?(?:\(\s*)*"
@@ -32,31 +32,25 @@ def query(output: str, sql: str) -> pa.Table:
 
     Raises TableError where there is none, for what is no query, and for SQL that cannot be run.
     """
+    if _SHOW_TABLES.fullmatch(sql):
+        return listed(output)
     if not _QUERY.match(sql):
         raise TableError(
             f"got {sql.strip()[:60]!r}; allowed is one query, which changes nothing: it begins with SELECT, WITH, "
-            "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any"
+            "VALUES, FROM, DESCRIBE or EXPLAIN, behind comments of the form -- if any, or is SHOW TABLES"
         )
-    found = sorted(log.parent.name for log in Path(output).glob("*/_delta_log") if log.is_dir())
-    if not found:
-        raise TableError(f"no Delta table is under {output}: give the --output of a job{_elsewhere(output)}")
+    found = found_tables(output)
     tables = {name: DeltaTable(f"{output}/{name}") for name in found}
     try:
         return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other
         said = str(error).rstrip(".")
-        here = f"Tables here: {', '.join(found)}{_elsewhere(output)}"
+        here = f"Tables here: {', '.join(found)}{elsewhere(output)}"
         raise TableError(f"the query cannot be run: {said}. {here}") from error
 
 
-def _elsewhere(output: str) -> str:
-    parts = sorted(str(one) for one in Path(output).glob(f"{BROKERS}/*") if one.is_dir())
-    return f". Jobs of one broker have tables of their own under {', '.join(parts)}" if parts else ""
-
-
-def print_query(output: str, sql: str) -> None:
-    """Print the result as a table: folded to the width of a terminal, one line a row anywhere else."""
-    rows = query(output, sql)
+def print_rows(rows: pa.Table) -> None:
+    """Print rows as a table: folded to the width of a terminal, one line a row anywhere else."""
     table = Table(box=None, pad_edge=False)
     for name in rows.column_names:
         table.add_column(name, overflow="fold")

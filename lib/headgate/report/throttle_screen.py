@@ -66,17 +66,23 @@ class Ended(NamedTuple):
 
 
 class ThrottleScreen(Screen):
-    """Lines of one run. clock: seconds, for rates; now: wall clock, for lag."""
+    """Lines of one run. clock: seconds, for rates; now: wall clock, for lag.
+
+    recorded: the input is used up and the run ends, so that it has no lag.
+    """
 
     def __init__(
         self,
         console: Console,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        recorded: bool = False,
     ) -> None:
         super().__init__(console, "throttle")
         self._clock = clock
         self._now = now
+        self._is_recorded = recorded
         self._began_s = self._last_s = clock()
         self._rows = 0
         self._dead_letters = 0
@@ -110,6 +116,8 @@ class ThrottleScreen(Screen):
         if event_time_us is None:
             return "none"
         reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
+        if self._is_recorded:
+            return f"{reached:%Y-%m-%dT%H:%M:%SZ}"
         lag_s = (self._now() - reached).total_seconds()
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"

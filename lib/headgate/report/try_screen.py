@@ -97,12 +97,15 @@ class TryScreen(Screen):
             problems(tried[0].tables), None if output is None else output_of(output, tried[0].name, len(tried))
         )
         names = [one.name for one in tried]
+        for mode in dict.fromkeys(one.mode for one in tried):
+            self.say(mode)
         if len(tried) > 1:
             self.changes(names, changed)
         tenants, topics = (_by_name(ranked) for ranked in _of_all(tried))
         held = {name: rows for name, rows in tenants.items() if any(row is not None and row.is_held for row in rows)}
         if held:
             self._compared("Tenants", "tenant", names, held)
+            self._more_throttled(names, held)
             differing = _most_different(topics)
             if differing:
                 self._compared("Topics that the confs treat most differently", "topic", names, differing)
@@ -158,6 +161,7 @@ class TryScreen(Screen):
             self.say("\nThat changed nothing for any tenant.")
         if differing:
             self._compared("What that changed for tenants", "tenant", _AGAIN, differing, only_differences=True)
+            self._more_throttled(_AGAIN, differing)
             of_topics = _most_different(topics)
             if of_topics:
                 self._compared("and most for topics", "topic", _AGAIN, of_topics, only_differences=True)
@@ -188,6 +192,17 @@ class TryScreen(Screen):
                     table.add_row(shown, measure, *values)
                     shown = ""
         self.table(table)
+
+    def _more_throttled(self, confs: Sequence[str], rows_of: ByName) -> None:
+        """Where a conf throttles more publishes than the first one because it lets more of them in."""
+        for name, (first, *others) in rows_of.items():
+            for conf, other in zip(confs[1:], others, strict=True):
+                more, fewer = _throttled(other) - _throttled(first), _lost(first) - _lost(other)
+                if more > 0 and fewer > 0:
+                    self.say(
+                        f"{plain(name)}: {plain(conf)} throttles {more:,} more publishes than {plain(confs[0])}, as "
+                        f"{fewer:,} fewer fail or wait to the end: what is let in can be throttled."
+                    )
 
     def _others(self, confs: Sequence[str], tried: Sequence[Tried], *, only_differences: bool) -> None:
         table = empty_table("Other limits, in all")
@@ -252,6 +267,15 @@ def _measures(rows: Sequence[Throttled | None]) -> Iterable[tuple[str, ...]]:
         yield "mean delay", *(_delay(row) for row in rows)
     yield "throttled", *(_of_share(row) for row in rows)
     yield "held for", *(f"{(row.throttled_ns if row else 0) / 1e9:,.1f} s" for row in rows)
+
+
+def _throttled(row: Throttled | None) -> int:
+    return 0 if row is None else row.throttled_publishes
+
+
+def _lost(row: Throttled | None) -> int:
+    """Publishes that fail, or wait to the end."""
+    return 0 if row is None else (row.failed or 0) + row.waiting
 
 
 def _of_share(row: Throttled | None) -> str:

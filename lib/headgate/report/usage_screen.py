@@ -33,7 +33,7 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
         yield "No group is limited or used."
         return
     if throttled:
-        yield f"THROTTLED NOW: {len(throttled)} of {len(cells)} quotas"
+        yield f"THROTTLED {'NOW' if found.at_ms is None else 'THEN'}: {len(throttled)} of {len(cells)} quotas"
         for cell in throttled[:top]:
             yield from words.cell_lines(cell)
     else:
@@ -53,14 +53,15 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
 
 def _calm(found: Found, quotas: int) -> str:
     """Nothing is throttled, as far as it is known."""
+    when = "now" if found.at_ms is None else "then"
     counted = [broker for broker in found.brokers.values() if broker.counts]
     unheard = [broker.name for broker in counted if words.broker_state(broker)]
     if not counted:
         last = words.instant(found.epoch * found.epoch_ms)
         return f"No broker is up, so nothing is used ({quotas} quotas). --at TIME tells of a time before {last}."
     if unheard:
-        return f"Nothing is known to be throttled now ({quotas} quotas): {words.named(unheard)} may be."
-    return f"Nothing is throttled now ({quotas} quotas)."
+        return f"Nothing is known to be throttled {when} ({quotas} quotas): {words.named(unheard)} may be."
+    return f"Nothing is throttled {when} ({quotas} quotas)."
 
 
 def broker_lines(found: Found, cells: Sequence[Cell], top: int) -> Iterator[str]:

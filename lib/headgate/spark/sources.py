@@ -55,9 +55,8 @@ def read_raw(
             raise InputError(
                 f"--input: nothing is at {path}; give a file, a folder or a pattern that exists, readable for Spark"
             )
-        if format_ in FILE_FORMATS and not once:
-            path = _readable_as_stream(spark, path)
-        return sources[format_](spark, options, path)
+        is_stream_of_files = format_ in FILE_FORMATS and not once
+        return sources[format_](spark, options, _readable_as_stream(spark, path) if is_stream_of_files else path)
     except SPARK_ERRORS as error:
         raise InputError(f"--input: {path} cannot be read as {format_}: {first_line(error)}{_advice(error)}") from error
 
@@ -182,7 +181,7 @@ def _named(column: str) -> Column:
 
 
 def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    """The first file's schema is that of the stream: Spark cannot change it while a query runs."""
+    """The columns of all files that are there; Spark cannot add any while a query runs."""
     reader = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
     return _typed(
         _counted(reader.format("parquet").load(options.paths(path))),
@@ -192,17 +191,13 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
 
 
 def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
-    """Of the first file; if that is damaged, of all those that are not. Raises what is wrong with the first file."""
-    reader = spark.read.options(**PAST_DAMAGE)
+    """Of all files that are not damaged. If there are none, it raises what is wrong with the first."""
     try:
-        return reader.parquet(path).schema
+        return spark.read.options(**PAST_DAMAGE).option("mergeSchema", "true").parquet(path).schema
     except SPARK_ERRORS:
-        try:
-            return reader.option("mergeSchema", "true").parquet(path).schema
-        except SPARK_ERRORS:
-            for file in spark.read.text(path).inputFiles():
-                parquet_rows(spark, path_of_url(spark, file))
-            raise
+        for file in spark.read.text(path).inputFiles():
+            parquet_rows(spark, path_of_url(spark, file))
+        raise
 
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
@@ -221,6 +216,7 @@ def _advice(error: Exception) -> str:
         "UNABLE_TO_INFER_SCHEMA": "give a folder with at least one Parquet file, or the right --format",
         "is not a Parquet file": "give a folder whose first file is Parquet, or the right --format",
         "DELTA_SCHEMA_NOT_SET": "give the folder of a Delta table, or the right --format",
+        "CANNOT_MERGE_SCHEMA": "write each column with one type in all files; headgate try takes them as they are",
         "NANOS": "write its times in microseconds",
         "data source: kafka": "start with ./spark-submit.sh --with-kafka",
     }.items():

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from headgate.core.quota.step_parameters import Reason
 from headgate.quota.topic_tables import output_of
 from headgate.quota.usage_parser import instant_ms
 from headgate.report.usage_words import REASONS, instant
+from headgate.throttle.schemas import TOPIC_USAGE
 from headgate.throttle.tables import Tables
 from unit.quota.places import EPOCH, cut, tables
 from unit.quota.usage_scene import FIRST, RAISED, topic_usage, write_gold, write_scene
@@ -275,3 +277,48 @@ def test_who_is_not_heard_may_be_throttled_and_of_nobody_up_the_past_is_told(usa
     quota.members.leave({row.broker_id: row.incarnation for row in lives.values()})
     told = f"No broker is up, so nothing is used (1 quotas). --at TIME tells of a time before {instant(EPOCH * 1000)}."
     assert told in usage(output=tmp_path)[1]
+
+
+def second_of(topic, at, publishes, throttled, failed=None):
+    counts = {"publishes": publishes, "messages": publishes, "bytes": publishes, "throttled_publishes": throttled}
+    counts |= {"failed_publishes": failed, "throttled_by_topic": throttled, "throttled_ns": throttled}
+    zeros = dict.fromkeys(("throttled_by_broker", "throttled_by_group"), 0)
+    event_time = datetime(2026, 3, 1, 9, 0, tzinfo=UTC) + timedelta(seconds=at)
+    return {"event_time": event_time, "broker": "b", "topic": f"persistent://{topic}/n/t"} | counts | zeros
+
+
+@pytest.mark.parametrize(
+    ("rows", "arguments", "worst"),
+    [
+        ([("a", 0, 9, 1), ("a", 50, 9, 3), ("a", 99, 9, 0)], [], "worst 30 s, up to 2026-03-01T09:00:50Z"),
+        ([("a", 0, 9, 3), ("a", 20, 9, 3), ("a", 60, 9, 5)], [], "worst 30 s, up to 2026-03-01T09:00:20Z"),
+        (
+            [("a", 0, 9, 3), ("a", 20, 9, 3), ("a", 60, 9, 5)],
+            ["--epochs", "9"],
+            "worst 9 s, up to 2026-03-01T09:01:00Z",
+        ),
+        ([("a", 0, 9, 3, 0), ("a", 60, 9, 0, 4)], [], "worst 30 s, up to 2026-03-01T09:01:00Z"),
+        ([("a", 0, 9, 0), ("b", 60, 5, 0), ("a", 60, 5, 0)], [], "worst 30 s, up to 2026-03-01T09:01:00Z"),
+    ],
+)
+def test_without_groups_tenants_are_shown_and_of_traffic_that_is_over_the_worst_time(
+    usage, tmp_path, rows, arguments, worst
+):
+    table = Tables(tmp_path, {"topic_usage": TOPIC_USAGE})
+    table.append("topic_usage", pa.Table.from_pylist([second_of(*row) for row in rows], TOPIC_USAGE), "query", 0)
+    status, printed = usage(*arguments, output=tmp_path)
+    lines = printed.splitlines()
+    assert status == 0
+    assert lines[0].startswith("No job runs on this traffic now, which is of 2026-03-01T09:00:00Z to ")
+    assert worst in lines[0]
+    assert any(line.startswith("TENANT") for line in lines)
+
+
+def test_of_shared_quotas_that_nobody_uses_any_more_the_worst_time_is_shown(usage, scene, tmp_path):
+    folder = shutil.copytree(scene, tmp_path / "over")
+    rows = DeltaTable(f"{folder}/rg_members").to_pyarrow_table().to_pylist()
+    tables(folder).members.leave({row["broker_id"]: row["incarnation"] for row in rows})
+    for by in ("group", "tenant", "broker"):
+        printed = usage("--by", by, output=folder)[1]
+        assert printed.startswith("No job runs on this traffic now, which is of 2024-10-03T23:5"), by
+    assert "\nTHROTTLED THEN: " in usage(output=folder)[1]

@@ -2,15 +2,17 @@
 
 import re
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from headgate.cli import main
 from headgate.errors import TableError
 from headgate.report import sql
 from headgate.report.sql import query
-from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.throttle.schemas import DEAD_LETTERS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 
 LETTERS = [
@@ -24,6 +26,56 @@ def output(tmp_path):
     tables = Tables(tmp_path)
     tables.append("dead_letters", pa.Table.from_pylist(LETTERS, DEAD_LETTERS), "query", 0)
     return str(tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [["tables"], ["sql", "show TABLES ;"]])
+def test_tables_are_listed_with_rows_and_times(tmp_path, capsys, arguments):
+    at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    rows = [{"event_time": at + timedelta(seconds=n), "topic": "persistent://a/b/c"} for n in (0, 5)]
+    tables = Tables(tmp_path, {"topic_usage": TOPIC_USAGE, "dead_letters": DEAD_LETTERS})
+    tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
+    command, *query = arguments
+    assert 0 == main([command, str(tmp_path), *query])
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["table", "rows", "first", "last"],
+        ["dead_letters", "0"],
+        ["topic_usage", "2", "2026-03-01T12:00:00Z", "2026-03-01T12:00:05Z"],
+    ]
+
+
+def test_a_table_with_a_topic_has_its_tenant_and_namespace(tmp_path):
+    tables = Tables(tmp_path, {"topic_usage": TOPIC_USAGE})
+    topics = ["persistent://acme/shop/orders/eu", "non-persistent://t/n/x-partition-3", None]
+    tables.append("topic_usage", pa.Table.from_pylist([{"topic": topic} for topic in topics], TOPIC_USAGE), "query", 0)
+    rows = query(str(tmp_path), "SELECT tenant, namespace FROM topic_usage WHERE tenant IS NOT NULL ORDER BY tenant")
+    assert [("acme", "acme/shop"), ("t", "t/n")] == [tuple(row.values()) for row in rows.to_pylist()]
+
+
+def test_tables_of_earlier_versions_get_the_columns_that_are_new(tmp_path):
+    DeltaTable.create(f"{tmp_path}/topic_usage", schema=TOPIC_USAGE)
+    tables = Tables(tmp_path, {"topic_usage": TOPIC_USAGE})
+    tables.append("topic_usage", pa.Table.from_pylist([{"topic": "persistent://a/b/c"}], TOPIC_USAGE), "query", 0)
+    assert ["a"] == query(str(tmp_path), "SELECT tenant FROM topic_usage")["tenant"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["usge"], "usage"),
+        (["compare"], "try"),
+        (["STATUS"], "usage"),
+        (["groups", "create"], "set"),
+        (["groups", "lst"], "list"),
+        (["usage", "x", "--by", "tenent"], "tenant"),
+        (["xyzzy"], None),
+    ],
+)
+def test_a_command_that_does_not_exist_gets_the_nearest_that_does(capsys, arguments, near):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith(f"; did you mean {near}?") if near else "did you mean" not in said
 
 
 def test_a_query_sees_all_tables_of_the_folder(output):

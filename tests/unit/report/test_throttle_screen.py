@@ -104,6 +104,14 @@ def test_lag_is_shown_where_traffic_is_near_the_clock(event_time_us, shown):
     assert f" event_time={shown} " in file.getvalue()
 
 
+def test_a_run_that_ends_with_its_input_has_no_lag():
+    file = io.StringIO()
+    screen = ThrottleScreen(terminal_console(file), lambda: 0.0, lambda: NOW, recorded=True)
+    screen.batch(batch(), 0)
+
+    assert " event_time=2026-03-01T12:00:07Z throttled_now=0" in file.getvalue()
+
+
 def test_a_batch_after_two_idle_minutes_has_no_rate():
     screen, file = screen_of(1, 121, 241.5, 242, terminal=False)
     for _ in range(4):

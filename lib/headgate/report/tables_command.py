@@ -1,0 +1,62 @@
+"""`headgate tables`: which tables an output has, how many rows, and of which times."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from headgate import delta_query
+from headgate.errors import TableError
+from headgate.quota.schemas import EPOCH_PROPERTY
+from headgate.quota.topic_tables import BROKERS
+
+COLUMNS = pa.schema([("table", pa.string()), ("rows", pa.int64()), ("first", pa.string()), ("last", pa.string())])
+_TIMES = ("event_time", "second", "effective_time", "written_at")
+"""Columns of time: the first of them that a table has tells what its rows are of."""
+_ENDS = (("min", "first"), ("max", "last"))
+
+
+def found_tables(output: str) -> list[str]:
+    """The names of the Delta tables right under a folder. Raises TableError where there is none."""
+    found = sorted(log.parent.name for log in Path(output).glob("*/_delta_log") if log.is_dir())
+    if not found:
+        raise TableError(f"no Delta table is under {output}: give the --output of a job{elsewhere(output)}")
+    return found
+
+
+def elsewhere(output: str) -> str:
+    """Where jobs of one broker have their own tables, if there are any."""
+    parts = sorted(str(one) for one in Path(output).glob(f"{BROKERS}/*") if one.is_dir())
+    return f". Jobs of one broker have tables of their own under {', '.join(parts)}" if parts else ""
+
+
+def listed(output: str) -> pa.Table:
+    """COLUMNS: a row for each table. Times are event times where the table has any, else those of writing."""
+    return pa.Table.from_pylist(list(_rows(output)), COLUMNS)
+
+
+def _rows(output: str) -> Iterator[dict[str, object]]:
+    for name in found_tables(output):
+        try:
+            table = DeltaTable(f"{output}/{name}")
+            times = "".join(f", {end}({time}) AS {name}" for time in _time(table) for end, name in _ENDS)
+            (row,) = delta_query.query(f"SELECT count(*) AS rows{times} FROM t", {"t": table}).to_pylist()  # noqa: S608
+        except (DeltaError, OSError) as error:
+            raise TableError(f"the table {output}/{name} cannot be read: {str(error).splitlines()[0]}") from error
+        yield {
+            "table": name,
+            "rows": row["rows"],
+            **{end: f"{row[end]:%Y-%m-%dT%H:%M:%SZ}" for _, end in _ENDS if row.get(end) is not None},
+        }
+
+
+def _time(table: DeltaTable) -> Iterator[str]:
+    """An expression of SQL for the time that a row is of; none where rows have no time."""
+    columns = {field.name for field in table.schema().fields}
+    epoch_ms = table.metadata().configuration.get(EPOCH_PROPERTY, "")
+    if "epoch" in columns and epoch_ms.isdigit():
+        yield f"to_timestamp_millis(epoch * {epoch_ms})"
+    else:
+        yield from [column for column in _TIMES if column in columns][:1]
