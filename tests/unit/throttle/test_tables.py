@@ -15,13 +15,14 @@ from headgate.protocol.schemas import INPUTS, METRICS
 from headgate.protocol.tables import OF_PROTOCOL
 from headgate.rows import kinds
 from headgate.throttle.control import FROM_THE_START, tick_row
+from headgate.throttle.names import named_schema
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
 from headgate.throttle.tables import MOST_FAILURES, OF_CONNECTIONS, SCHEMAS, PatientAppend, Tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
-ALL = SCHEMAS | OF_CONNECTIONS
-OF_CLIENTS = {name: schema for name, schema in OF_PROTOCOL.items() if schema is not DEAD_LETTERS}
-OF_CACHES = {name: schema for name, schema in OF_HORIZON.items() if schema is not DEAD_LETTERS}
+ALL = {name: named_schema(schema) for name, schema in (SCHEMAS | OF_CONNECTIONS).items()}
+OF_CLIENTS = {name: named_schema(schema) for name, schema in OF_PROTOCOL.items() if schema is not DEAD_LETTERS}
+OF_CACHES = {name: named_schema(schema) for name, schema in OF_HORIZON.items() if schema is not DEAD_LETTERS}
 INPUTS_OF_OTHERS = {"Inputs of the throttle protocol": INPUTS, "Cache events": EVENTS}
 DOCUMENTED = ALL | OF_CLIENTS | OF_CACHES | INPUTS_OF_OTHERS
 TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": TIMESTAMP} | {
@@ -53,8 +54,8 @@ def reasons(tables):
 def test_all_tables_are_there_from_the_start_with_their_columns(output):
     tables = Tables(output)
 
-    for name, schema in SCHEMAS.items():
-        assert (schema.names, 0) == (tables.read(name).schema.names, len(tables.read(name)))
+    for name in SCHEMAS:
+        assert (ALL[name].names, 0) == (tables.read(name).schema.names, len(tables.read(name)))
         assert tables.is_empty(name)
 
 
