@@ -6,6 +6,8 @@ from pathlib import Path
 from threading import Event
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
@@ -88,6 +90,29 @@ def test_the_throttle_job_with_shared_quotas(spark: SparkSession, seed: int, tmp
     ]
     assert limits[0].count()
     assert_df_equality(*limits, ignore_row_order=True)
+
+
+def test_parquet_files_with_other_columns_each(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+    """The first file by name lacks columns that rows of the others need."""
+    write_trace(MIXED, tmp_path / "trace", "parquet")
+    rows = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "trace").iterdir())])
+    (tmp_path / "in").mkdir()
+    for place, kind in enumerate(("publish", "dispatch", "subscribe", "unload", "connection")):
+        of_kind = rows.filter(pc.equal(rows["kind"], kind))
+        filled = [name for name in of_kind.column_names if of_kind[name].null_count < len(of_kind)]
+        pq.write_table(of_kind.select(filled), tmp_path / "in" / f"{place}.parquet")
+    in_order_of_names(tmp_path / "in")
+    conf = load_conf(
+        write_conf(tmp_path / "conf", f"{ONE_FILE}[operator]\ngroup_limits = 'each_broker'\n", broker=MIXED_LIMITS)
+    )
+    on_spark, local = (
+        one.throttle(conf, tmp_path / "in", tmp_path / one.name, "parquet").output
+        for one in (OnSpark(spark), Local(seed))
+    )
+    assert_equal(
+        spark, on_spark, local, ["marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads"]
+    )
+    assert spark.read.format("delta").load(f"{on_spark}/dead_letters").count() == 0
 
 
 def test_the_entry_caches_job(spark: SparkSession, seed: int, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
-from integration.runs import SMALL, TOPIC_LIMIT, write_conf
+from integration.runs import GROUPS, SMALL, TOPIC_LIMIT, write_conf
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,7 +113,7 @@ def test_a_run_shows_a_line_a_batch_and_at_its_end_who_was_throttled(
     }
     assert 1 == len(re.findall(batch[terminal], shown, re.MULTILINE))
     assert re.search(r"^700 rows in \d+\.\d s, 0 dead letters$", shown, re.MULTILINE)
-    assert re.search(r"^hooli +\d+ +\d+ +\d+\.\d% +[\d.]+ s +its own limit", shown, re.MULTILINE)
+    assert re.search(r"^hooli +\d+ +\d+ +\d+\.\d% +[\d.]+ s of \d+ topics +its own limit", shown, re.MULTILINE)
 
 
 def test_settings_that_do_not_fit_the_state_end_the_job_with_status_2(
@@ -125,6 +125,30 @@ def test_settings_that_do_not_fit_the_state_end_the_job_with_status_2(
     assert throttle(*options, "--conf-dir", confs[0]) == 0
     assert throttle(*options, "--conf-dir", confs[1]) == 2
     assert "slots: the checkpoint has 4, the conf files say 8" in capsys.readouterr().err
+
+
+def test_a_start_in_vain_says_why_and_ends_with_status_2(throttle, spark: SparkSession, tmp_path, capsys) -> None:
+    trace, shared = tmp_path / "trace", '[operator]\ngroup_limits = "shared"\n'
+    conf = write_conf(tmp_path / "conf", shared, groups=GROUPS)
+    write_trace(SMALL, trace, "json")
+    options = ("--input", trace, "--once", "--output", tmp_path / "out", "--conf-dir", conf)
+    assert throttle(*options) == 0
+    assert "traffic = admitted: rows are what brokers let in; " in capsys.readouterr().out
+    assert throttle(*options) == 0
+    assert "What follows is of all runs on this output." in capsys.readouterr().out
+    for changed in ({"broker": {"maxPublishRatePerTopicInMessages": 7}}, {"groups": {}}):
+        write_conf(tmp_path / "conf", shared, **({"groups": GROUPS} | changed))
+        assert throttle(*options) == 2
+        shown = capsys.readouterr().out
+        assert f"The conf files have changed, and {trace} has nothing new: " in shown
+        assert "hooli" not in shown
+    (trace / "part-90000.json").write_text('{"kind": "publish"}\n')
+    assert throttle(*options) == 2
+    assert "  1 x columns missing: event_time, seq, broker, topic, " in capsys.readouterr().out
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "a.json").touch()
+    assert throttle("--input", tmp_path / "empty", "--once", "--output", tmp_path / "new", "--conf-dir", conf) == 2
+    assert f"Nothing is in {tmp_path}/empty: " in capsys.readouterr().out
 
 
 def test_what_spark_cannot_begin_ends_the_job_with_status_1_and_two_lines(throttle, tmp_path, capsys) -> None:
@@ -147,7 +171,9 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
     for words in (
         "no --input, so a bundled trace, 5 tenants on 3 brokers: 75,000 rows in output/demo/trace",
         "75,000 rows in",
-        "Most throttled tenants",
+        "traffic = offered: rows are what clients want to send",
+        "Who was throttled, when, by which limiter, and by whose fault",
+        "Throttled tenants",
         "Most throttled topics",
         "limiter to blame",
         "persistent://hooli/ads/clicks",
@@ -157,7 +183,7 @@ def test_without_options_it_answers_for_the_bundled_trace(tmp_path: Path) -> Non
         "Held for memory, of 30 connections",
         "How shares of quotas followed the traffic",
         f"Tables (Delta): output/demo/{'  '.join(SCHEMAS)}",
-        "Try: .venv/bin/headgate sql output/demo",
+        f"  {ROOT}/headgate usage output/demo --by tenant --at 2026-01-05T09:0",
     ):
         assert words in done.stdout
     tenants = re.findall(r"^(hooli|acme|globex|initech|umbrella) +[\d,]+ +[\d,]+ +\d", done.stdout, re.MULTILINE)

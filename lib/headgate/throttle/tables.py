@@ -61,12 +61,13 @@ class Tables:
         remedy = "give an --output that can be written: a new folder, or one of an earlier run"
         try:
             table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(properties))
+            found = pa.schema(table.schema().to_arrow())
+            if found != schema == named_schema(found):  # of an earlier version
+                table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])
+                found = schema
         except (DeltaError, OSError) as error:
             raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
-        found = pa.schema(table.schema().to_arrow())
-        if found != schema == named_schema(found):  # of an earlier version
-            table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])
-        elif found != schema:
+        if found != schema:
             raise TableError(
                 f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; {remedy}"
             )
