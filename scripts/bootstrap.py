@@ -76,6 +76,7 @@ def set_up() -> None:
         STATE.write_text(json.dumps(state | {"packages": wanted["packages"], "project": INTERRUPTED}))
         with steps.step("installing the headgate command"):
             install_project()
+        steps.say(f"headgate: set up. The command is {ROOT}/headgate, or headgate with {PYTHON.parent} on the PATH")
     STATE.write_text(json.dumps(wanted))
 
 
