@@ -18,6 +18,9 @@ from headgate.core.kernels.cache.limits import refusal_of
 from headgate.engines.processes import outcomes, prepare
 from headgate.engines.sizes import check_memory
 from headgate.rows.files import input_files, whole_files
+from headgate.rows.kinds import INPUT
+from headgate.rows.traffic import parse_traffic
+from headgate.sizing.assumed import events_of
 from headgate.sizing.runs import Outcome, Run, outcomes_of
 from headgate.sizing.sweep import ANY_TIME, Ended, EventCount, StagedTrace, SweepJob, append, trace_of
 from headgate.sizing.trace import EVENTS, READ, ROWS_AT_ONCE, cut, generated, read
@@ -71,6 +74,9 @@ def _read(job: SweepJob) -> tuple[pa.Table, pa.Table]:
     if isinstance(job.input, str):
         files = input_files(job.input, job.format)
         check_memory(job.input, job.format, "jobs/cache_sweep.py")
+        if job.lags:
+            parsed, lost = whole_files(files, job.format, INPUT, partial(parse_traffic, settings=ANY_TIME))
+            return pa.Table.from_batches(list(events_of(parsed, job.lags)), READ), lost
         parse = partial(parse_cache_events, settings=ANY_TIME)
         parsed, lost = whole_files(files, job.format, schemas.INPUT, parse)
         return pa.Table.from_batches(list(read(parsed)), READ), lost

@@ -18,6 +18,7 @@ from headgate.report.sweep_screen import SweepScreen
 from headgate.sizing.arguments import DEFAULT_OUTPUT, MADE_UP
 from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
+from headgate.sizing.lags import told
 from headgate.sizing.sweep import Generated, StagedTrace, SweepEngine, SweepJob, load_rules, run_sweep
 from headgate.throttle.places import check_new, check_places
 
@@ -42,7 +43,11 @@ def sweep(options: argparse.Namespace, runner: SweepRunner) -> int:
     """Exit status 0 when the report is written. Raises HeadgateError for wrong options, conf or input."""
     if options.input is not None and any(getattr(options, name) != value for name, value in MADE_UP.items()):
         raise InputError(f"--{', --'.join(MADE_UP)} are of made-up traffic: leave them out, or --input")
-    screen = SweepScreen(terminal_console(), runner.name)
+    if options.assume_lag and (options.input is None or runner is not LOCAL):
+        raise InputError(
+            "--assume-lag: needs an --input with publishes, and headgate sweep: the job has no cursors to assume"
+        )
+    screen = SweepScreen(terminal_console(), runner.name, told(options.assume_lag))
     present = load_conf(options.conf_dir).cache
     tried = combinations(read_grid(options.grid, present), present)
     job = _given(options)
@@ -74,4 +79,4 @@ def _given(options: argparse.Namespace) -> SweepJob:
     if options.input is None:
         traffic = Generated(options.family, tuple(dict.fromkeys(options.seeds)), options.sizes, options.scale)
         return SweepJob(traffic, "json", output, options.sample)
-    return SweepJob(options.input, input_format(options, "json"), output, options.sample)
+    return SweepJob(options.input, input_format(options, "json"), output, options.sample, options.assume_lag)

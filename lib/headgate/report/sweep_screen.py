@@ -17,10 +17,11 @@ SHOWN = 12
 
 
 class SweepScreen(Screen):
-    """Lines of one run. job: what it is called in them."""
+    """Lines of one run. job: what it is called in them. assumed: what was made of the input, if anything."""
 
-    def __init__(self, console: Console, job: str) -> None:
+    def __init__(self, console: Console, job: str, assumed: str = "") -> None:
         super().__init__(console, job)
+        self._assumed = assumed
         self._began_s = time.monotonic()
         self._runs_began_s = self._told_s = self._began_s
         self._combinations = 0
@@ -40,6 +41,8 @@ class SweepScreen(Screen):
             f"{trace.rows:,} row{'s' * (trace.rows != 1)} on {brokers} broker{'s' * (brokers != 1)}, "
             f"{first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC; {self._combinations:,} combinations."
         )
+        if self._assumed:
+            self.about += f" {self._assumed}"
         self.say(f"{self._job}: {self.about}")
         if trace.bad:
             self.say(f"{self._job}: warning: {trace.bad:,} rows that can change nothing are in dead_letters")
@@ -53,14 +56,13 @@ class SweepScreen(Screen):
         self._runs_began_s = self._told_s = time.monotonic()
 
     def ended(self, done: int, count: int) -> None:
-        """How far it is."""
+        """How far it is. How long the rest takes nobody knows: runs differ tenfold, and the slow ones come first."""
         now_s = time.monotonic()
         if done < count and now_s - self._told_s < TOLD_S:
             return
         self._told_s = now_s
         took_s = now_s - self._runs_began_s
-        left = f", about {took_s / done * (count - done):.0f} s left" if done < count else ""
-        self.say(f"{self._job}: {done:,} of {count:,} runs in {took_s:.0f} s{left}")
+        self.say(f"{self._job}: {done:,} of {count:,} runs in {took_s:.0f} s")
 
     def end(self, rows: Sequence[RowOfSweep], report: str, output: str) -> None:
         """The best by size, the recommendation, and where the report and the rows are."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from headgate.sizing.advice import Advice, RowOfSweep, miss_ratio, saved
+from headgate.sizing.advice import Advice, RowOfSweep, memory_of, miss_ratio, saved
 
 KIB_BYTES, MIB_BYTES, GIB_BYTES, TIB_BYTES = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 _UNITS = ((TIB_BYTES, "TiB"), (GIB_BYTES, "GiB"), (MIB_BYTES, "MiB"), (KIB_BYTES, "KiB"))
@@ -75,7 +75,8 @@ def recommendation(advice: Advice) -> Iterator[str]:
         more = miss_ratio(advice.smaller) - miss_ratio(now)
         yield (
             f"{size(advice.smaller['max_bytes'])} would do instead of {size(now['max_bytes'])}: "
-            f"{max(0.0, 100 * more):.1f} points more of what is read would come from storage."
+            f"{max(0.0, 100 * more):.1f} points more of what is read would come from storage, and entries would keep "
+            f"{size(memory_of(advice.smaller))} of memory on average (now {size(memory_of(now))})."
         )
     else:
         yield "No larger size that was tried saves 1 % of the bytes from storage: leave the size."
@@ -155,7 +156,8 @@ def _effect(row: RowOfSweep, now: RowOfSweep, before: str = "now") -> str:
     memory = f"; the cache then holds {size(row['mean_bytes'])} on average ({before} {size(now['mean_bytes'])})"
     if row["mean_pinned_bytes"] is not None:
         memory = (
-            f"; it keeps {size(row['mean_pinned_bytes'])} of memory on average ({before} "
-            f"{size(now['mean_pinned_bytes'])})"
+            f"; its entries keep {size(row['mean_pinned_bytes'])} of memory on average and "
+            f"{size(row['peak_pinned_bytes'])} at most ({before} {size(now['mean_pinned_bytes'])} and "
+            f"{size(now['peak_pinned_bytes'])})"
         )
     return f"{reads}, misses {percent(miss_ratio(now))} to {percent(miss_ratio(row))}{memory}"

@@ -89,9 +89,14 @@ def _best(rows: Sequence[RowOfSweep], before: RowOfSweep) -> RowOfSweep | None:
         return None
     least = min(row["storage_bytes"] for row in worth)
     close = [row for row in worth if row["storage_bytes"] <= least + WORTH * before["storage_bytes"]]
-    return min(
-        close, key=lambda row: (row["max_bytes"], _changes(row).count(":"), row["mean_bytes"], row["combination"])
-    )
+    return min(close, key=lambda row: (row["max_bytes"], _changes(row).count(":"), memory_of(row), row["combination"]))
+
+
+def memory_of(row: RowOfSweep) -> int:
+    """What cached entries keep on average, with the receive buffers that they hold; of a sample their bytes alone."""
+    kept: int | None = row["mean_pinned_bytes"]
+    of_entries: int = row["mean_bytes"]
+    return of_entries if kept is None else kept
 
 
 def _by_size(rows: Sequence[RowOfSweep]) -> Iterator[tuple[RowOfSweep, RowOfSweep]]:

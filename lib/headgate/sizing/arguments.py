@@ -4,6 +4,7 @@ import argparse
 
 from headgate.core.cache.workload import Family, Sizes
 from headgate.rows.listing import FORMATS
+from headgate.sizing.lags import Lag, lags_of
 
 DEFAULT_OUTPUT = "output/cache-sweep"
 DESCRIPTION = """Which entry cache would this traffic have needed? Sizes, policies and keys side by side over one trace.
@@ -15,12 +16,29 @@ MADE_UP = {"family": Family.MIXED.value, "seeds": [1], "sizes": Sizes.EQUAL.valu
 """Options of made-up traffic, with their defaults."""
 
 
+def _lags(text: str) -> tuple[Lag, ...]:
+    """Raises argparse's error."""
+    try:
+        return lags_of(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"got {text!r}; allowed: times with a unit of ms, s, m or h, joined by commas, each once, as 0s,5s,10m"
+        ) from None
+
+
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what `report.sweep_command.sweep` takes."""
     parser.add_argument("--input", metavar="PATH", help="cache events: files, folder or Delta table")
     parser.add_argument("--format", choices=FORMATS, help="of --input; default by the names of its files, else json")
     parser.add_argument(
         "--output", metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}, made anew if there is no --input"
+    )
+    parser.add_argument(
+        "--assume-lag",
+        type=_lags,
+        default=(),
+        metavar="LAGS",
+        help="--input has publishes alone, as the throttle job takes them, which cursors read so far behind: 0s,5s,10m",
     )
     parser.add_argument("--grid", default="conf/cache-sweep.toml", metavar="FILE", help="default conf/cache-sweep.toml")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="with the broker.conf of now; default conf")

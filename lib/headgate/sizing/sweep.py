@@ -18,6 +18,7 @@ from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import InputError, TableError
 from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
+from headgate.sizing.lags import Lag
 from headgate.sizing.runs import RESULT, Outcome, Run, with_totals
 from headgate.sizing.schemas import CACHE_SWEEP, TABLES
 
@@ -43,12 +44,16 @@ class Generated:
 
 @dataclass(frozen=True)
 class SweepJob:
-    """What the command line says. input: a path, or traffic that is made up. every: one entry in so many is kept."""
+    """What the command line says. input: a path, or traffic that is made up. every: one entry in so many is kept.
+
+    lags: the input are publishes, which cursors read so far behind; none: it are cache events.
+    """
 
     input: str | Generated
     format: str
     output: str
     every: int
+    lags: tuple[Lag, ...] = ()
 
     @property
     def trace(self) -> str:
@@ -158,7 +163,7 @@ def trace_of(job: SweepJob, counts: Iterable[EventCount], lost: pa.Table) -> Sta
     if not events:
         raise InputError(
             f"--input: no event of a cache could be read ({bad:,} bad rows, {left_out:,} rows of kind conf); give "
-            "recorded cache events, in the right --format"
+            "recorded cache events, in the right --format, or publishes with --assume-lag 0s,1m"
         )
     span = Span(min(one.first_us for one in events.values()), max(one.last_us for one in events.values()))
     folders = {broker: f"{job.trace}/number={number}" for number, broker in enumerate(sorted(events))}

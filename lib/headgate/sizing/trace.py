@@ -43,10 +43,10 @@ def read(parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
         named = whole.rename_columns({"event_time_us": "t_us"})
         yield from named.select(READ.names).cast(READ).to_batches()
         if len(dead_letters):
-            yield from _of_letters(dead_letters).to_batches()
+            yield from of_letters(dead_letters).to_batches()
 
 
-def _of_letters(letters: pa.Table) -> pa.Table:
+def of_letters(letters: pa.Table) -> pa.Table:
     """Dead letters as rows without a place."""
     said = {"defect": letters["reason"]} | {name: letters[name] for name in PLACE}
     return pa.table([said.get(one.name, pa.nulls(len(letters), one.type)) for one in READ], schema=READ)

@@ -19,7 +19,7 @@ def row(number: int, mib: int, missed: int, policy: str = "pip430", **others: ob
     """A combination under which so many of 1000 entries came from storage, 1024 bytes each."""
     changed = others.pop("changed", {})
     counts = dict.fromkeys((*SCALED, *OF_ALL_ROWS, *WORK), 0) | dict.fromkeys(
-        ("mean_bytes", "mean_pinned_bytes"), mib * MIB_BYTES // 2
+        ("mean_bytes", "mean_pinned_bytes", "peak_pinned_bytes"), mib * MIB_BYTES // 2
     )
     return {
         "combination": number,
@@ -52,6 +52,13 @@ ROWS = [
     row(6, 8, 340, changed={TTL: 5000}),
     row(7, 16, 338, changed={TTL: 5000}),
 ]
+
+
+def test_of_equally_good_changes_the_one_whose_entries_keep_least_memory_is_advised() -> None:
+    lean = row(9, 4, 430, changed={TTL: 6000}, mean_pinned_bytes=MIB_BYTES, mean_bytes=3 * MIB_BYTES)
+    assert advise([NOW, ROWS[1], lean]).keys is lean
+    sampled = [row(n, 4, 430, changed={TTL: n}, mean_pinned_bytes=None, mean_bytes=n) for n in (7000, 6000)]
+    assert advise([NOW, *sampled]).keys is sampled[1]
 
 
 def test_of_changes_that_are_nearly_as_good_the_fewest_keys_are_advised() -> None:
@@ -116,7 +123,7 @@ def test_the_recommendation_says_what_to_set_and_what_it_brings() -> None:
     keys, size = words.recommendation(advise(ROWS))
     assert keys == (
         f"At 4 MiB, set {TTL} to 5000 (now 1000): 14 % fewer bytes from storage and 14 % fewer storage reads, misses "
-        "50 % to 43 %; it keeps 2 MiB of memory on average (now 2 MiB)."
+        "50 % to 43 %; its entries keep 2 MiB of memory on average and 2 MiB at most (now 2 MiB and 2 MiB)."
     )
     assert size.startswith(f"Raise the cache from 4 MiB to 8 MiB, with {TTL}=5000: 32 % fewer bytes from storage")
 
