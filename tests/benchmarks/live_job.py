@@ -44,6 +44,10 @@ GROUPS = {
 }
 """More than traffic has in the long run: what waits does not add up."""
 JOBS = {"throttle": "jobs/throttle.py", "floor": "tests/benchmarks/_live_floor.py"}
+RESULTS = {
+    "throttle": ("live_job", "What a batch of a live job costs"),
+    "floor": ("live_floor", "What a batch of the same input costs without rules and tables"),
+}
 PARTS = ("java", "driver", "workers")
 SETTLED_MINUTES = 5
 WINDOW_MINUTES = 3
@@ -221,8 +225,10 @@ def measure(results: Results, job: str, minutes: int, *, keeps: bool) -> None:
     spent = {name: cpu_s_a_batch(samples[begin], samples[end]) for name, (begin, end) in windows.items()}
     results.table("CPU s a batch", ("when", *PARTS, "all"), [cells(name, one) for name, one in spent.items()])
     first, end = next(iter(spent.values())), list(spent.values())[-1]
+    if job == "floor":
+        return
     results.target("CPU of a batch, settled", "s", [first["all"]], at_most=0.3)
-    if len(spent) > 1 and job == "throttle":
+    if len(spent) > 1:
         results.target("CPU of a batch, at the end / settled", "x", [end["all"] / first["all"]], at_most=1.1)
         memory = [samples[at].memory_bytes["driver"] for at in (SETTLED_MINUTES, last)]
         results.target("memory of the driver's Python, at the end / settled", "x", [memory[1] / memory[0]], at_most=1.1)
@@ -242,7 +248,8 @@ def main() -> None:
         f"{PER_S} publishes a second of two brokers that share a quota, on {TOPICS} topics, a file and a batch a "
         f"second, the job's default settings. Windows are of {WINDOW_MINUTES} minutes."
     )
-    with Results("live_job", "What a batch of a live job costs", about=about, save=given.save) as results:
+    name, title = RESULTS[given.job]
+    with Results(name, title, about=about, save=given.save) as results:
         measure(results, given.job, given.minutes, keeps=given.keep_files)
 
 
