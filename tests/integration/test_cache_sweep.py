@@ -224,7 +224,7 @@ def test_a_report_that_is_there_is_never_removed_for_an_input(sweep, tmp_path: P
     report.parent.mkdir(parents=True)
     report.write_text("of last week")
     assert sweep("--input", tmp_path / "events", *conf_in(tmp_path)) == 2
-    assert "output/cache-sweep is not empty; give a new or empty folder" in capsys.readouterr().err
+    assert "output/cache-sweep is there and not empty; give a new or an empty folder" in capsys.readouterr().err
     assert sweep("--input", report.parent, *conf_in(tmp_path)) == 2
     assert "output/cache-sweep, which is in the --input" in capsys.readouterr().err
     assert report.read_text() == "of last week"
@@ -237,7 +237,7 @@ def test_what_is_wrong_is_told_before_anything_runs(sweep, tmp_path: Path, capsy
     assert "policies: got ['mru']; allowed: a list of names out of pip430" in capsys.readouterr().err
     (tmp_path / "grid.toml").write_text(GRID)
     assert sweep(*conf, "--output", tmp_path / "grid.toml" / "out") == 2
-    assert "grid.toml is a file; give a new or empty folder" in capsys.readouterr().err
+    assert "grid.toml is a file; give another folder" in capsys.readouterr().err
     assert sweep(*conf, "--output", tmp_path / "out", "--sample", "0") == 2
     assert "--sample: got 0" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

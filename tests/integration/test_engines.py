@@ -97,7 +97,7 @@ def test_parquet_files_with_other_columns_each(spark: SparkSession, seed: int, t
     write_trace(MIXED, tmp_path / "trace", "parquet")
     rows = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "trace").iterdir())])
     (tmp_path / "in").mkdir()
-    for place, kind in enumerate(("publish", "dispatch", "subscribe", "unload", "connection")):
+    for place, kind in enumerate(("publish", "dispatch", "subscribe", "unload")):
         of_kind = rows.filter(pc.equal(rows["kind"], kind))
         filled = [name for name in of_kind.column_names if of_kind[name].null_count < len(of_kind)]
         pq.write_table(of_kind.select(filled), tmp_path / "in" / f"{place}.parquet")

@@ -160,7 +160,7 @@ def test_all_mistakes_of_all_folders_are_told_at_once(replay, tmp_path: Path, ca
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--output", "full"), r"--output: full is not empty"),
+        (("--output", "full"), r"--output: full is there and not empty"),
         (("--output", "new", "--delay-ms", "9000"), r"conf: --delay-ms: got 9000; allowed: an integer from 0 to 2000"),
         (("--output", "trace/out"), r"--output: got trace/out, which is in the --input trace"),
         (("--output", "new", "--input", "nowhere"), r"--input: nothing is at nowhere"),

@@ -181,7 +181,7 @@ def _named(column: str) -> Column:
 
 
 def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
-    """The columns of all files that are there; Spark cannot add any while a query runs."""
+    """The columns of the files that are there; Spark cannot add any while a query runs."""
     reader = options.reader(spark).schema(_parquet_schema(spark, path)).options(**options.files)
     return _typed(
         _counted(reader.format("parquet").load(options.paths(path))),
@@ -191,13 +191,20 @@ def _parquet(spark: SparkSession, options: _Options, path: str) -> DataFrame:
 
 
 def _parquet_schema(spark: SparkSession, path: str) -> T.StructType:
-    """Of all files that are not damaged. If there are none, it raises what is wrong with the first."""
+    """Of all files that are not damaged together or, where a column has several types, of the first one alone.
+
+    If all are damaged, it raises what is wrong with the first.
+    """
+    reader = spark.read.options(**PAST_DAMAGE)
     try:
-        return spark.read.options(**PAST_DAMAGE).option("mergeSchema", "true").parquet(path).schema
+        return reader.option("mergeSchema", "true").parquet(path).schema
     except SPARK_ERRORS:
-        for file in spark.read.text(path).inputFiles():
-            parquet_rows(spark, path_of_url(spark, file))
-        raise
+        try:
+            return reader.option("mergeSchema", "false").parquet(path).schema
+        except SPARK_ERRORS:
+            for file in spark.read.text(path).inputFiles():
+                parquet_rows(spark, path_of_url(spark, file))
+            raise
 
 
 def _delta(spark: SparkSession, options: _Options, path: str) -> DataFrame:
@@ -216,7 +223,6 @@ def _advice(error: Exception) -> str:
         "UNABLE_TO_INFER_SCHEMA": "give a folder with at least one Parquet file, or the right --format",
         "is not a Parquet file": "give a folder whose first file is Parquet, or the right --format",
         "DELTA_SCHEMA_NOT_SET": "give the folder of a Delta table, or the right --format",
-        "CANNOT_MERGE_SCHEMA": "write each column with one type in all files; headgate try takes them as they are",
         "NANOS": "write its times in microseconds",
         "data source: kafka": "start with ./spark-submit.sh --with-kafka",
     }.items():
