@@ -226,22 +226,24 @@ class _Rounds:
         return limits
 
     def _stepped(self, view: View, chosen: Numbers, silent: Flags, missing: Flags, cluster: Cluster) -> Numbers:
-        active = view.active[chosen]
-        offsets = np.concatenate([[0], np.cumsum(active.sum(axis=1))])
-        columns = np.broadcast_to(np.arange(view.members.size), active.shape)[active]
+        awaited = view.heard[chosen] == NEVER
+        counted = view.active[chosen] | awaited
+        shares = np.array(self._cluster_shares())[view.members]
+        offsets = np.concatenate([[0], np.cumsum(counted.sum(axis=1))])
+        columns = np.broadcast_to(np.arange(view.members.size), counted.shape)[counted]
         brokers = view.members[columns]
         cells = Cells(
             np.full(chosen.size, self._quota),
             offsets,
             brokers,
             self._weights[brokers],
-            view.demand[chosen][active],
+            np.where(awaited, shares, view.demand[chosen])[counted],
         )
         reports = Reports(
-            view.limit[chosen][active],
-            (view.idle & (view.heard < view.as_of))[chosen][active],
-            silent[chosen][active],
-            missing[chosen][active],
+            np.where(awaited, shares, view.limit[chosen])[counted],
+            (view.idle & (view.heard < view.as_of))[chosen][counted] & ~awaited[counted],
+            silent[chosen][counted] & ~awaited[counted],
+            missing[chosen][counted],
             self._limits[brokers],
         )
         steps = step_many(self._parameters.step, cells, reports, cluster)
@@ -250,8 +252,8 @@ class _Rounds:
             sums = np.add.reduceat(steps.targets, offsets[filled])
             self.target_gap = max(self.target_gap, int(np.abs(sums - self._quota).max()))
         rows = np.arange(chosen.size)
-        own = offsets[:-1] + active.cumsum(axis=1)[rows, view.own[chosen]] - 1
-        is_active = active[rows, view.own[chosen]]
+        own = offsets[:-1] + counted.cumsum(axis=1)[rows, view.own[chosen]] - 1
+        is_active = view.active[chosen][rows, view.own[chosen]]
         return np.where(is_active, np.append(steps.limits, 0)[np.where(is_active, own, -1)], 0)
 
 

@@ -75,7 +75,7 @@ class Sharing:
         return self._loop.is_in_use
 
     def begin(self, reached: datetime) -> None:
-        """Before the first batch of a start: attachments, and limits for who is known."""
+        """Before the first batch of a start: attachments, and limits for who is known; as often as others may come."""
         self._exchange(int(reached.timestamp() * 1000))
 
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:

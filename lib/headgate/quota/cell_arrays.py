@@ -13,6 +13,7 @@ from headgate.core.kernels.quota_allocation import NONE, REASONS, Cells, Cluster
 from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.core.quota.cell_view import demand_of
 from headgate.core.quota.groups import Dimension, RatePair, UsageKey
+from headgate.core.quota.rates import capped
 from headgate.core.quota.step_parameters import Outcome, Reason, StepParameters
 from headgate.core.quota.usage_history import AcceptedRow
 from headgate.core.quota.view import active_row
@@ -24,28 +25,32 @@ _ANOTHER_REASON = -1
 
 
 class ActiveRow(NamedTuple):
-    """A member of M, and its row."""
+    """A member of M, and its row; or one that is awaited, without any."""
 
     broker_id: int
     broker: BrokerUsage
-    row: AcceptedRow
+    row: AcceptedRow | None
     idle: bool
     silent: bool
 
 
 class ActiveRows(NamedTuple):
-    """M of a group and class, by id; how many of C are silent for it, and the age of the oldest report."""
+    """M of a group and class and who is awaited, by id; how many of C are silent for it; the age of the oldest report.
+
+    members: M alone.
+    """
 
     rows: list[ActiveRow]
+    members: frozenset[int]
     silent: int
     report_age: int
 
 
-NOBODY = ActiveRows([], 0, 0)
+NOBODY = ActiveRows([], frozenset(), 0, 0)
 
 
 def active_rows(circle: Circle, key: UsageKey, silent_rounds: int) -> ActiveRows:
-    """M as of the circle's epoch. Source: resource-groups 7.3, 9.2."""
+    """M as of the circle's epoch, and who is awaited. Source: resource-groups 7.3, 9.2."""
     epoch, linger_rounds = circle.epoch, circle.usage_map.parameters.linger_rounds
     ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in circle.members if id_ in circle.behind}
     silent = {id_ for id_, age in ages.items() if age >= silent_rounds}
@@ -54,7 +59,10 @@ def active_rows(circle: Circle, key: UsageKey, silent_rounds: int) -> ActiveRows
         entry = active_row(broker, key, epoch, linger_rounds)
         if entry is not None:
             rows.append(ActiveRow(id_, broker, entry.row, entry.row.usage.idle, id_ in silent))
-    return ActiveRows(rows, len(silent), max((0, *ages.values())))
+        elif id_ in circle.unheard and broker.as_of(key, epoch) is None:
+            rows.append(ActiveRow(id_, broker, None, idle=False, silent=False))
+    members = frozenset(row.broker_id for row in rows if row.row is not None)
+    return ActiveRows(rows, members, len(silent), max((0, *ages.values())))
 
 
 class CellArrays:
@@ -68,16 +76,18 @@ class CellArrays:
         self._circle = circle
         self._own = own
         self._book = book
+        self._cluster_shares = cache(circle.cluster_shares)
         self._by_silent: dict[int, _Columns] = {}
 
     def put(self, key: UsageKey, quotas: RatePair, active: ActiveRows) -> None:
-        """Both cells of a group and class, those whose quota is neither None nor 0. There is a row at least."""
+        """Both cells of a group and class, those whose quota is neither None nor 0. M is not empty."""
         columns = self._by_silent.setdefault(active.silent, _Columns(self._own, self._book))
         for dimension in Dimension:
             quota = quotas[dimension]
             if quota:
                 cell = (*key, int(dimension))
-                columns.put(cell, quota, active, self._circle.epoch)
+                shares = self._cluster_shares(capped(quota)) if len(active.members) < len(active.rows) else {}
+                columns.put(cell, quota, active, self._circle.epoch, shares)
 
     def decided(self) -> Iterable[Decided]:
         """The outcomes of own brokers that differ, in limit or reason, from what the book holds."""
@@ -113,34 +123,38 @@ class _Columns:
         self._reasons: list[int] = []
         self._own: list[bool] = []
 
-    def put(self, cell: Cell, quota: int, active: ActiveRows, epoch: int) -> None:
+    def put(self, cell: Cell, quota: int, active: ActiveRows, epoch: int, cluster_shares: Mapping[int, int]) -> None:
+        """cluster_shares: of who is awaited, by id: it counts as wanting, and having, just that."""
         dimension, known = cell[2], self._book.of(cell)
         self._cells.append(cell)
         self._ages.append(active.report_age)
         self._quotas.append(quota)
         rows = active.rows
         ids = [row.broker_id for row in rows]
-        usages = [row.row.usage for row in rows]
         present = [known.get(id_, NEVER_LIMITED) for id_ in ids]
         self._ids += ids
         self._weights += [row.broker.weight for row in rows]
-        self._demands += [
-            _of_none(
-                demand_of(
-                    idle=row.idle,
-                    admitted=usage.admitted[dimension],
-                    offered=usage.offered[dimension],
-                    throttled=usage.throttled[dimension],
+        for id_, _, row, idle, _ in rows:
+            if row is None:
+                demand, limit = cluster_shares[id_], cluster_shares[id_]
+            else:
+                usage = row.usage
+                demand = _of_none(
+                    demand_of(
+                        idle=idle,
+                        admitted=usage.admitted[dimension],
+                        offered=usage.offered[dimension],
+                        throttled=usage.throttled[dimension],
+                    )
                 )
-            )
-            for row, usage in zip(rows, usages, strict=True)
-        ]
-        self._limits += [_of_none(usage.limit[dimension]) for usage in usages]
-        self._idle_before += [row.idle and row.row.epoch < epoch for row in rows]
+                limit = _of_none(usage.limit[dimension])
+            self._demands.append(demand)
+            self._limits.append(limit)
+            self._idle_before.append(idle and row is not None and row.epoch < epoch)
         self._silent += [row.silent for row in rows]
         self._present += [_of_none(limit) for limit, _ in present]
         self._reasons += [_INDEX.get(reason, _ANOTHER_REASON) for _, reason in present]
-        self._own += [id_ in self._own_ids for id_ in ids]
+        self._own += [id_ in self._own_ids and id_ in active.members for id_ in ids]
         self._offsets.append(len(self._ids))
 
     def arrays(self, missing: Collection[int]) -> tuple[Cells, Reports]:

@@ -7,6 +7,7 @@ from typing import Self
 from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.core.quota.cell_view import CellMember, CellView
 from headgate.core.quota.groups import UsageKey
+from headgate.core.quota.share_out import share_out
 from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.view import cell_view, newest_view
 
@@ -17,7 +18,8 @@ class Circle:
 
     members: by id, ascending. outsiders: own brokers that are no members, with their weights.
     missing: members that had joined by the epoch, without a heartbeat for it. behind: those whose heartbeats end before
-    it, or have not begun, so that how far they were heard differs from group to group.
+    it, or have not begun, so that how far they were heard differs from group to group. unheard: missing members without
+    any heartbeat, which are awaited wherever they have no row either.
     newest: the epoch is the current one, and everybody's newest row counts; one_job: as if all of it were in.
     """
 
@@ -27,6 +29,7 @@ class Circle:
     outsiders: Mapping[int, int]
     missing: frozenset[int]
     behind: frozenset[int]
+    unheard: frozenset[int]
     newest: bool = False
     one_job: bool = False
 
@@ -42,8 +45,9 @@ class Circle:
             epoch,
             tuple(sorted(members.items())),
             {broker_id: weight for broker_id, weight in own.items() if broker_id not in members},
-            frozenset(broker_id for broker_id, broker in awaited.items() if broker.missing(epoch)),
+            missing := frozenset(broker_id for broker_id, broker in awaited.items() if broker.missing(epoch)),
             frozenset(broker_id for broker_id, broker in awaited.items() if broker.behind(epoch)),
+            frozenset(broker_id for broker_id in missing if members[broker_id].covered_epoch is None),
             newest,
             one_job,
         )
@@ -60,6 +64,12 @@ class Circle:
     def total_weight(self) -> int:
         """W_C."""
         return sum(broker.weight for _, broker in self.members) + sum(self.outsiders.values())
+
+    def cluster_shares(self, quota: int) -> dict[int, int]:
+        """The quota by weight over all brokers, by id."""
+        weights = {id_: broker.weight for id_, broker in self.members} | dict(self.outsiders)
+        ids = sorted(weights)
+        return dict(zip(ids, share_out(quota, [weights[id_] for id_ in ids], ids), strict=True))
 
     def view(self, key: UsageKey, dimension: int) -> CellView:
         """The view of a cell."""

@@ -76,25 +76,31 @@ class Evaluation:
     def without_transport(self, own: Iterable[int], broker_count: int) -> None:
         """Nobody is heard: every limit is an equal part. broker_count: of the cluster. Source: resource-groups 10."""
 
-        def equal_part(quota: int | None, _broker_id: int) -> Outcome:
+        def equal_part(_key: UsageKey, quota: int | None, _broker_id: int) -> Outcome:
             return limit_without_transport(quota, broker_count)
 
         self._decide_unseen(tuple(own), broker_count, equal_part)
 
-    def before_any_view(self, usage_map: UsageMap, own: Mapping[int, int]) -> None:
-        """Nothing is known yet of how the others stand: every limit is the first one, by weights alone.
+    def before_any_view(
+        self, usage_map: UsageMap, own: Mapping[int, int], used_by_others: AbstractSet[UsageKey]
+    ) -> None:
+        """Some members were never heard: every limit is the first one, by the weights of those that are up now.
 
-        own: as for `run`. Source: resource-groups 9.2.
+        own: as for `run`. used_by_others: groups and classes of which own brokers that never said a word have the floor
+        until they did. Source: resource-groups 9.2.
         """
-        weights = {broker_id: broker.weight for broker_id, broker in usage_map.members().items()} | dict(own)
+        members = usage_map.members()
+        weights = {broker_id: broker.weight for broker_id, broker in members.items()} | dict(own)
+        joining = frozenset(own).difference(id_ for id_, broker in members.items() if broker.heard_ms is not None)
 
-        def first(quota: int | None, broker_id: int) -> Outcome:
-            return first_limit(self._parameters, quota, broker_id, weights)
+        def first(key: UsageKey, quota: int | None, broker_id: int) -> Outcome:
+            is_shared_out = broker_id in joining and key in used_by_others
+            return first_limit(self._parameters, quota, broker_id, weights, is_shared_out=is_shared_out)
 
-        self._decide_unseen(tuple(own), weights, first)
+        self._decide_unseen(tuple(own), (weights, joining, used_by_others), first)
 
     def _decide_unseen(
-        self, own: tuple[int, ...], others: object, outcome_of: Callable[[int | None, int], Outcome]
+        self, own: tuple[int, ...], others: object, outcome_of: Callable[[UsageKey, int | None, int], Outcome]
     ) -> None:
         """Decide every cell of these brokers without a view; once, until a group or what `others` says changes."""
         signature = (own, others, self._groups)
@@ -103,7 +109,7 @@ class Evaluation:
         for key in self._keys():
             quotas = self._groups[key[0]].quotas(key[1])
             for dimension, broker_id in product(Dimension, own):
-                self._book.decide((*key, int(dimension)), broker_id, outcome_of(quotas[dimension], broker_id))
+                self._book.decide((*key, int(dimension)), broker_id, outcome_of(key, quotas[dimension], broker_id))
         self._signature = signature
 
     def _by_epoch(self, usage_map: UsageMap, own: Mapping[int, int], epoch: int) -> None:
@@ -143,7 +149,7 @@ class Evaluation:
     def _in_arrays(self, circle: Circle, by_key: Iterable[tuple[UsageKey, RatePair]], own: AbstractSet[int]) -> None:
         """Rows of M in arrays; all others by one readable decision a quota, since nothing but that sets them apart."""
         arrays = CellArrays(self._parameters, circle, own, self._book)
-        outside: dict[tuple[int | None, bool, int], Outcome] = {}
+        outside: dict[tuple[int | None, bool, bool, int], Outcome] = {}
         for key, quotas in by_key:
             active = NOBODY
             if any(quotas):
@@ -151,15 +157,16 @@ class Evaluation:
             if len(active.rows) > BROKERS_MAX:  # sums of the arrays could leave 64 bits
                 self._one_by_one(circle, [(key, quotas)], own)
                 continue
-            if active.rows:
+            inside = active.members
+            if inside:
                 arrays.put(key, quotas, active)
-            inside = {row.broker_id for row in active.rows}
+            awaited = {row.broker_id for row in active.rows} - inside
             for dimension in Dimension:
                 quota, cell = quotas[dimension], (*key, int(dimension))
                 if quota is None and not self._book.of(cell):
                     continue
                 for broker_id in own - inside if quota else own:
-                    like = (quota, bool(active.rows), broker_id)
+                    like = (quota, bool(inside), broker_id in awaited, broker_id)
                     if like not in outside:
                         assessment = assess(self._parameters, quota, circle.view(key, dimension))
                         outside[like] = decide(self._parameters, assessment, broker_id, None)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.core.numbers import at_least
+from headgate.core.quota.allocation import Profile
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
@@ -93,6 +94,7 @@ class QuotaLoop:
         self._kept_up_hour: int | None = None
         self._evaluations, self._evaluation_s = 0, 0.0
         self._is_evaluated, self._resumed = False, state is not None
+        self._awaits_everybody = broker is not None and settings.allocation_profile is not Profile.PULSAR
         if state is not None:
             self._resume(state)
 
@@ -236,7 +238,7 @@ class QuotaLoop:
         elif self._lives.listed:
             own = self._own_ids().values()
             members = self._readback.usage_map.members().items()
-            overdue = self._watch.overdue({id_: one for id_, one in members if id_ not in own}, self._clock_ms)
+            overdue = self._watch.overdue({id_: one for id_, one in members if id_ not in own}, self._clock_ms, wall_ms)
             if overdue:
                 self._lives.lose(overdue)
                 self._readback.read_members(self._clock_ms)
@@ -265,14 +267,25 @@ class QuotaLoop:
         elif self._readback.knows_members:
             self._degraded.end(Cause.NO_TRANSPORT)
             own = dict.fromkeys(self._own_ids().values(), weight)
-            if self._readback.lacks_members(own):
-                self._evaluation.before_any_view(self._readback.usage_map, own)
+            if self._has_no_view(own):
+                used_by_others = self._readback.used_by_others(own)
+                self._evaluation.before_any_view(self._readback.usage_map, own, used_by_others)
                 self._is_evaluated = True
             else:
                 epoch = self._clock_ms // self._settings.epoch_ms
                 self._is_evaluated |= self._evaluation.run(self._readback.usage_map, own, epoch)
         self._evaluations += 1
         self._evaluation_s += time.perf_counter() - began_s
+
+    def _has_no_view(self, own: Mapping[int, int]) -> bool:
+        """Whether limits are the first ones: until every member was heard once; a job for all hears its own at once.
+
+        Later it is only where this loop is behind that who joined since is waited for. In profile pulsar a member that
+        was not heard adds nothing to any view. Source: resource-groups 9.2.
+        """
+        unheard = self._readback.unheard()
+        self._awaits_everybody &= bool(unheard)
+        return self._awaits_everybody or (self._readback.is_behind and not unheard <= own.keys())
 
     def _control_rows(self) -> ControlRows:
         """What changed since the last exchange; rg_limits has it too."""

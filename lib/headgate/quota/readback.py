@@ -71,10 +71,21 @@ class Readback:
         """Whether it was ever read who they are."""
         return not self.lists_members or self.listed is not None
 
-    def lacks_members(self, own: Collection[int]) -> bool:
-        """Whether it is behind, and some members but these ids said nothing yet, as far as it has come."""
-        members = self.usage_map.members().items()
-        return self.is_behind and any(broker.heard_ms is None for id_, broker in members if id_ not in own)
+    def unheard(self) -> set[int]:
+        """Members of whose present life nothing was heard, as far as this loop has come."""
+        return {id_ for id_, broker in self.usage_map.members().items() if broker.heard_ms is None}
+
+    def used_by_others(self, own: Collection[int]) -> frozenset[UsageKey]:
+        """What members but these ids use by their newest rows, those included that this loop has not come to."""
+        up = {} if self.listed is None else members_up(self.listed)
+        lives = {id_: member.incarnation for id_, member in up.items()}
+        entries = self.usage_map.entries().items()
+        used = {(id_, key): True for key, of_brokers in entries for id_ in of_brokers}
+        for row in usage_rows(self._ahead):
+            is_of_group = row.valid and not (row.is_heartbeat or row.is_leave_all)
+            if is_of_group and row.incarnation == lives.get(row.broker_id):
+                used[row.broker_id, row.key] = not (row.is_leave or row.is_idle)
+        return frozenset(key for (id_, key), is_used in used.items() if is_used and id_ not in own)
 
     def read(self, clock_ms: int, wall_ms: int) -> bool:
         """Take in what is new; whether usage could be read. What cannot be read stays as it was.

@@ -34,21 +34,25 @@ FIRST_WORD = 5
 
 
 class Watch:
-    """Only time in which the table was read counts: who could not listen says nothing about others."""
+    """Only time in which the table was read counts: who could not listen says nothing about others.
+
+    That is time by which both clocks went on. A first batch takes event time from the start of all time to now, and
+    one after a stop as far: nobody was listened to meanwhile.
+    """
 
     def __init__(self, bound_ms: int) -> None:
         self._bound_ms = bound_ms
         self._heard: dict[int, _Heard] = {}
-        self._clock_ms: int | None = None
+        self._read_at_ms: tuple[int, int] | None = None
 
     def interrupt(self) -> None:
         """The table was not read: until the next time it is, silence means nothing."""
-        self._clock_ms = None
+        self._read_at_ms = None
 
-    def overdue(self, members: Mapping[int, BrokerUsage], clock_ms: int) -> dict[int, int]:
-        """Members without a new heartbeat for the bound, with their incarnations, after a read at `clock_ms`."""
-        elapsed_ms = 0 if self._clock_ms is None else max(0, clock_ms - self._clock_ms)
-        self._clock_ms = clock_ms
+    def overdue(self, members: Mapping[int, BrokerUsage], clock_ms: int, wall_ms: int) -> dict[int, int]:
+        """Members without a new heartbeat for the bound, with their incarnations, after a read at these times."""
+        before_ms, self._read_at_ms = self._read_at_ms or (clock_ms, wall_ms), (clock_ms, wall_ms)
+        elapsed_ms = max(0, min(clock_ms - before_ms[0], wall_ms - before_ms[1]))
         self._heard = dict(self._listened(members, elapsed_ms))
         return {
             id_: heard.incarnation

@@ -125,6 +125,8 @@ class ThrottleRun:
         Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
         """
         engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
+        if self.sharing is not None:
+            self.sharing.begin(self._reached())  # jobs of other brokers may have come up meanwhile
         if not self._job.once:
             self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
         else:

@@ -23,18 +23,27 @@ def test_a_member_is_overdue_when_no_new_heartbeat_came_for_the_bound_while_the_
     watch = Watch(3000)
     steps = [(0, heard(1)), (1000, heard(1)), (2000, heard(2)), (4000, heard(2)), (5000, heard(2))]
 
-    assert [{}, {}, {}, {}, {7: 1}] == [watch.overdue(members, at_ms) for at_ms, members in steps]
+    assert [{}, {}, {}, {}, {7: 1}] == [watch.overdue(members, at_ms, at_ms) for at_ms, members in steps]
 
 
 def test_time_in_which_the_table_was_not_read_and_former_lives_do_not_count():
     watch = Watch(3000)
-    watch.overdue(heard(1), 0)
-    watch.overdue(heard(1), 2000)
+    watch.overdue(heard(1), 0, 0)
+    watch.overdue(heard(1), 2000, 2000)
     watch.interrupt()
-    after_outage = watch.overdue(heard(1), 60_000)
-    new_life = watch.overdue(heard(5, incarnation=2), 62_000)
+    after_outage = watch.overdue(heard(1), 60_000, 60_000)
+    new_life = watch.overdue(heard(5, incarnation=2), 62_000, 62_000)
 
-    assert [{}, {}, {7: 2}] == [after_outage, new_life, watch.overdue(heard(5, incarnation=2), 65_000)]
+    assert [{}, {}, {7: 2}] == [after_outage, new_life, watch.overdue(heard(5, incarnation=2), 65_000, 65_000)]
+
+
+def test_time_by_which_one_clock_alone_went_on_does_not_count():
+    """A first batch takes event time to now at once; a batch that was long in coming brings what it brings."""
+    watch = Watch(3000)
+    steps = [(0, 1000), (1_700_000_000_000, 3000), (1_700_000_000_500, 10_000), (1_700_000_001_000, 10_500)]
+    found = [watch.overdue(heard(1), *at_ms) for at_ms in steps]
+
+    assert [{}, {}, {}, {7: 1}] == found
 
 
 def test_a_life_that_has_not_said_anything_yet_has_longer_to_begin():
@@ -42,7 +51,7 @@ def test_a_life_that_has_not_said_anything_yet_has_longer_to_begin():
     watch = Watch(3000)
     steps = [(0, heard(None)), (14_000, heard(None)), (15_000, heard(None))]
 
-    assert [{}, {}, {7: 1}] == [watch.overdue(members, at_ms) for at_ms, members in steps]
+    assert [{}, {}, {7: 1}] == [watch.overdue(members, at_ms, at_ms) for at_ms, members in steps]
 
 
 def cut(epoch, kind=CutKind.PERIODIC, at_ms=0):

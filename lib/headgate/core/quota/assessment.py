@@ -4,7 +4,7 @@ The result depends on nothing but its arguments. It is worked out once per view,
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headgate.core.quota.allocation import Demands, Profile, allocate, coupled_demands
 from headgate.core.quota.cell_view import CellMember, CellRow, CellView
@@ -16,13 +16,17 @@ from headgate.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """C: who is a member, with what weight, and of whom nothing was heard for the epoch or for long."""
+    """C: who is a member, with what weight, and of whom nothing was heard for the epoch, for long, or ever.
+
+    awaited: members that had joined by the epoch and never said a word (profile max_min).
+    """
 
     weights: Mapping[int, int]
     total_weight: int
     missing: frozenset[int]
     silent: frozenset[int]
     report_age: int
+    awaited: frozenset[int] = frozenset()
 
     @property
     def fenced(self) -> bool:
@@ -34,6 +38,15 @@ class Membership:
         """Whether nothing was heard of anyone for long, the evaluating broker included: the table is unreadable."""
         return len(self.silent) == len(self.weights)
 
+    def cluster_shares(self, quota: int) -> dict[int, int]:
+        """The quota by weight over C, by broker. Source: resource-groups 9.1."""
+        ids = sorted(self.weights)
+        return dict(zip(ids, share_out(quota, [self.weights[id_] for id_ in ids], ids), strict=True))
+
+    def counts_as_silent(self, broker_id: int) -> bool:
+        """Whether it counts with its safe share, for a row that is too old; who is awaited has none."""
+        return broker_id in self.silent and broker_id not in self.awaited
+
     def outcome(
         self, reason: Reason, limit: int | None, target: int | None, safe_share: int | None, demand: int | None = 0
     ) -> Outcome:
@@ -44,7 +57,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """M, a row each: what 9.2 works out for every active broker before it looks at one of them.
+    """M and who is awaited, a row each: what 9.2 works out for all of them before it looks at one.
 
     quota: a second, 1 to RATE_MAX. demands: D_j, the silent at their safe share. safe: by weight over M. targets: t_j.
     reported: q_j(e). Lists in the order of `ids`, which is ascending; `row_of` is the inverse of `ids`.
@@ -101,7 +114,10 @@ def assess_coupled(
 
 @dataclass(frozen=True, slots=True)
 class _Basis:
-    """What is known before the profile runs; `demands` and `safe` are over M, empty where nothing is shared out."""
+    """What is known before the profile runs.
+
+    active: M, and who is awaited. `demands` and `safe` are over these, empty where nothing is shared out.
+    """
 
     quota: int | None
     view: CellView
@@ -114,17 +130,29 @@ class _Basis:
 def _basis(parameters: StepParameters, quota: int | None, view: CellView) -> _Basis:
     quota = capped_or_none(quota)
     membership = _membership(parameters, view)
-    active = sorted((member for member in view.members if member.active), key=lambda member: member.broker_id)
+    active = sorted(_counted(view, membership, quota or 0), key=lambda member: member.broker_id)
     safe = share_out(quota or 0, [member.weight for member in active], [member.broker_id for member in active])
     demands = [
-        safe_share if member.broker_id in membership.silent else _row(member).demand
+        safe_share if membership.counts_as_silent(member.broker_id) else _row(member).demand
         for member, safe_share in zip(active, safe, strict=True)
     ]
     return _Basis(quota, view, membership, active, demands, safe)
 
 
+def _counted(view: CellView, membership: Membership, quota: int) -> Iterable[CellMember]:
+    """M, and who is awaited, as if it had said that it uses what it may enforce at first: its cluster share."""
+    cluster_shares = membership.cluster_shares(quota) if membership.awaited else {}
+    for member in view.members:
+        if member.active:
+            yield member
+        elif member.broker_id in membership.awaited:
+            share = cluster_shares[member.broker_id]
+            yield replace(member, row=CellRow(view.as_of, share, share, share, idle=False))
+
+
 def _membership(parameters: StepParameters, view: CellView) -> Membership:
     members = view.members
+    awaits = parameters.profile is Profile.MAX_MIN
     weights = {member.broker_id: member.weight for member in members}
     ages = [view.as_of - member.covered_epoch for member in members]
     return Membership(
@@ -135,6 +163,7 @@ def _membership(parameters: StepParameters, view: CellView) -> Membership:
             member.broker_id for member, age in zip(members, ages, strict=True) if age >= parameters.silent_rounds
         ),
         report_age=max([0, *ages]),
+        awaited=frozenset(member.broker_id for member in members if awaits and member.is_awaited),
     )
 
 
@@ -169,7 +198,7 @@ def _reported(basis: _Basis, targets: Sequence[int]) -> Iterable[int]:
     """q_j(e): what each active broker may be using as far as the view tells."""
     for member, safe_share, target in zip(basis.active, basis.safe, targets, strict=True):
         row = _row(member)
-        if member.broker_id in basis.membership.silent:
+        if basis.membership.counts_as_silent(member.broker_id):
             yield safe_share
         elif row.limit is None:
             yield target

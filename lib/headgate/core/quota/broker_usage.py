@@ -99,6 +99,10 @@ class BrokerUsage:
             heard.append(min(self.covered_epoch, epoch))
         return max(heard, default=self.joined_epoch - 1)
 
+    def unheard(self, key: UsageKey, epoch: int) -> bool:
+        """Whether nothing of its present life came for `key`, as of `epoch`. resource-groups 9.2, First limit"""
+        return self.covered_epoch is None and self.as_of(key, epoch) is None
+
     @property
     def awaited_after(self) -> int:
         """The last epoch for which no heartbeat of it is awaited; without any, the one before it joined.

@@ -34,6 +34,7 @@ class CellMember:
     missing: no heartbeat of it for e or later, though it had joined by e.
     active: it belongs to M, so it has a row.
     row: None where it has none at e.
+    unheard: nothing of its present life came for the cell, neither a row nor a heartbeat.
     """
 
     broker_id: int
@@ -42,6 +43,15 @@ class CellMember:
     missing: bool
     active: bool
     row: CellRow | None
+    unheard: bool = False
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether it had joined by e and never said a word: it enforces its first limit, whatever that carries.
+
+        resource-groups 9.2, First limit
+        """
+        return self.unheard and self.missing
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ class _Rounds:
         weight = self._trace.weight_of(broker)
         if heard is None:
             newest = self._unheard_epoch[broker]
-            return CellMember(broker, weight, newest, missing=newest < as_of, active=False, row=None)
+            return CellMember(broker, weight, newest, missing=newest < as_of, active=False, row=None, unheard=True)
         newest, since = heard.row.epoch, heard.first_idle_epoch
         active = heard.used and (since is None or lingers(newest, since, self._parameters.linger_rounds))
         return CellMember(broker, weight, newest, missing=newest < as_of, active=active, row=heard.row)

@@ -12,7 +12,6 @@ from headgate.core.quota.assessment import Assessment, Membership, Shares, asses
 from headgate.core.quota.cell_view import CellView
 from headgate.core.quota.rates import capped
 from headgate.core.quota.released_shares import pulsar_share
-from headgate.core.quota.share_out import share_out
 from headgate.core.quota.step_parameters import Mode, Outcome, Reason, StepParameters
 from headgate.errors import InvalidArgument
 
@@ -43,10 +42,10 @@ def decide(parameters: StepParameters, assessment: Assessment, broker_id: int, p
     if broker_id not in membership.weights:
         raise InvalidArgument(f"broker_id: got {broker_id}, allowed are the view's members; evaluate members alone")
     row = shares.row_of.get(broker_id)
-    floor = shares.quota * membership.weights[broker_id] // membership.total_weight * parameters.floor_percent // 100
+    floor = _floor(parameters, shares.quota, membership, broker_id)
     if parameters.profile is Profile.PULSAR and not membership.all_silent:
         return _released(assessment, shares, broker_id)
-    if row is None:
+    if row is None or broker_id in membership.awaited:
         return _entry(membership, shares, broker_id, floor)
     safe, target = shares.safe[row], shares.targets[row]
     if parameters.profile is Profile.MAX_MIN:
@@ -60,18 +59,28 @@ def decide(parameters: StepParameters, assessment: Assessment, broker_id: int, p
     return membership.outcome(reason, limit, target, safe, shares.demands[row])
 
 
-def first_limit(parameters: StepParameters, quota: int | None, broker_id: int, weights: Mapping[int, int]) -> Outcome:
+def first_limit(
+    parameters: StepParameters,
+    quota: int | None,
+    broker_id: int,
+    weights: Mapping[int, int],
+    *,
+    is_shared_out: bool = False,
+) -> Outcome:
     """The limit before any view: the cluster share, which sums to the quota; profile pulsar: the quota, as released.
 
-    weights: of the members C, by broker, `broker_id` among them. Source: resource-groups 9.2.
+    weights: of the members C, by broker, `broker_id` among them. is_shared_out: the broker has just joined, and others
+    have the quota among them already: the floor. Source: resource-groups 9.2.
     """
     nobody_heard = Membership(weights, sum(weights.values()), frozenset(), frozenset(), 0)
     if not quota:
         return _unshared(nobody_heard, quota)
     quota = capped(quota)
-    share = _cluster_share(quota, weights, broker_id)
+    share = nobody_heard.cluster_shares(quota)[broker_id]
     if parameters.profile is Profile.PULSAR:
         return nobody_heard.outcome(Reason.PROFILE, quota, quota, share)
+    if is_shared_out:
+        return nobody_heard.outcome(Reason.ENTRY, _floor(parameters, quota, nobody_heard, broker_id), 0, 0)
     return nobody_heard.outcome(Reason.CLUSTER_SHARE, share, share, share)
 
 
@@ -86,6 +95,11 @@ def limit_without_transport(quota: int | None, broker_count: int) -> Outcome:
         return _unshared(alone, quota)
     share = capped(quota) // broker_count
     return alone.outcome(Reason.NO_TRANSPORT, share, share, share)
+
+
+def _floor(parameters: StepParameters, quota: int, membership: Membership, broker_id: int) -> int:
+    """A part of the broker's part by weight over C. Source: resource-groups 9.1."""
+    return quota * membership.weights[broker_id] // membership.total_weight * parameters.floor_percent // 100
 
 
 def _unshared(membership: Membership, quota: int | None) -> Outcome:
@@ -103,10 +117,13 @@ def _released(assessment: Assessment, shares: Shares, broker_id: int) -> Outcome
 
 
 def _entry(membership: Membership, shares: Shares, broker_id: int, floor: int) -> Outcome:
-    """A broker outside M: room for its first messages; the whole quota is shared out among M."""
-    if shares.ids:
+    """A broker outside M: room for its first messages where the quota is shared out among M; else its cluster share,
+
+    which is kept free for it as well once it is awaited.
+    """
+    if broker_id not in membership.awaited and len(shares.ids) > len(membership.awaited):
         return membership.outcome(Reason.ENTRY, floor, 0, 0)
-    share = _cluster_share(shares.quota, membership.weights, broker_id)
+    share = membership.cluster_shares(shares.quota)[broker_id]
     return membership.outcome(Reason.CLUSTER_SHARE, share, share, share)
 
 
@@ -142,8 +159,3 @@ def _gated(parameters: StepParameters, missing: frozenset[int], shares: Shares, 
     )
     free = max(0, shares.quota * (100 + parameters.overshoot_percent) // 100 - sum(shares.reported))
     return shares.reported[row] + (own if claimed <= free else own * free // claimed)
-
-
-def _cluster_share(quota: int, weights: Mapping[int, int], broker_id: int) -> int:
-    ids = sorted(weights)
-    return share_out(quota, [weights[id_] for id_ in ids], ids)[ids.index(broker_id)]

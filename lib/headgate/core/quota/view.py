@@ -38,6 +38,7 @@ def cell_view(
             broker.missing(epoch),
             active_row(broker, key, epoch, linger_rounds) is not None,
             None if entry is None else _row(entry, dimension),
+            broker.unheard(key, epoch),
         )
         members.append(member)
     return CellView(epoch, tuple(members), raises_gated)

@@ -176,6 +176,15 @@ def test_a_newcomer_has_read_the_table_and_lost_reports_too():
     assert limits_of(trace)[3] == (600, 300, 15)
 
 
+def test_for_a_newcomer_whose_reports_are_lost_the_others_keep_its_part_until_they_hear_it():
+    lost = frozenset([(2, 0), (2, 1)])
+    rounds = [Round([900, 900, 0])] * 2 + [Round([900, 900, 900], (MemberJoined(2),), lost)]
+    rounds += [Round([900, 900, 900], lost=lost)] * 12 + [Round([900, 900, 900])] * 2
+    found = limits_of(Trace(3, 900, tuple(rounds), members=frozenset([0, 1])))
+
+    assert [(450, 450, "gone")] * 2 + [(450, 450, 15)] + [(300, 300, 300)] * 14 == found
+
+
 @pytest.mark.parametrize("staleness", [1, 2, 3])
 def test_a_raise_does_not_wait_for_reports_of_a_newcomer_from_before_it_joined(staleness):
     """Broker 0 asks for more in round 6; its raise is not gated, though broker 2 joins in that very round."""
@@ -197,8 +206,8 @@ def test_across_a_partition_nobody_is_heard_until_it_heals():
     demand, apart = [900, 900, 0], Partition((frozenset([0, 1]), frozenset([2])))
     rounds = [Round(demand, (apart,)), Round(demand), Round(demand), Round(demand, (Heal(),)), Round(demand)]
 
-    # apart, broker 2 hears nobody active and keeps its cluster share
-    assert [(300, 300, 300)] + [(450, 450, 300)] * 3 + [(450, 450, 15)] == limits_of(Trace(3, 900, tuple(rounds)))
+    # apart, broker 2 hears nobody active and keeps its cluster share, which the others, who never heard it, leave to it
+    assert [(300, 300, 300)] * 4 + [(450, 450, 15)] == limits_of(Trace(3, 900, tuple(rounds)))
 
 
 def test_a_new_quota_holds_in_its_round_and_null_and_zero_at_once():

@@ -9,7 +9,7 @@ from headgate.core.quota.rates import RATE_MAX
 from headgate.core.quota.step import decide, first_limit, limit_without_transport, step
 from headgate.core.quota.step_parameters import Mode, Outcome, StepParameters
 from headgate.errors import InvalidArgument
-from unit.core.quota.views import E, active, outside, view
+from unit.core.quota.views import E, active, awaited, outside, view
 
 FAST = StepParameters()
 STRICT = StepParameters(mode=Mode.STRICT)
@@ -40,6 +40,37 @@ STEPS = {
     "down at once, strict": ((STRICT, 1000, 1, 500, ONE_FREE), (100, "target", 100, 500)),
     "unchanged": ((FAST, 1000, 0, 500, TWO_BUSY), (500, "target", 500, 500)),
     "up at once in a complete view": ((FAST, 1000, 0, 500, ONE_FREE), (900, "target", 900, 500)),
+    # 250 each is kept for two of four that never said a word
+    "what was never heard keeps its cluster share": (
+        (FAST, 1000, 0, 1000, view(active(0, 900, 500), active(1, 900, 500), awaited(2), awaited(3, joined=99))),
+        (250, "target", 250, 250),
+    ),
+    # 500 wanted and kept, 500 of headroom for two
+    "what was never heard has its part of the headroom kept too": (
+        (FAST, 1000, 0, 1000, view(active(0, 0, 500, idle=True), awaited(1))),
+        (250, "target", 250, 500),
+    ),
+    "nothing is kept for who joins after the view": (
+        (FAST, 1000, 0, 500, view(active(0, 900, 500), awaited(1, joined=-1))),
+        (1000, "target", 1000, 1000),
+    ),
+    # free: 1050 - 300 - 333; the awaited one is missing, and taken to claim a fifth of one's own 367
+    "what is kept is not free": (
+        (FAST, 1000, 0, 300, view(active(0, 900, 300), awaited(1), outside(2))),
+        (647, "gated", 667, 500),
+    ),
+    "what is kept for a broker it has": (
+        (FAST, 1001, 1, 7, view(active(0, 900, 500), awaited(1), active(2, 10, 500))),
+        (334, "cluster_share", 334, 334),
+    ),
+    "the others have theirs where nobody else is active": (
+        (FAST, 1000, 0, 7, view(outside(0), awaited(1))),
+        (500, "cluster_share", 500, 500),
+    ),
+    "nothing is kept under PIP-82": (
+        (PIP82, 1000, 0, 7, view(active(0, 900, 500, admitted=500), awaited(1))),
+        (1000, "profile", 1000, 1000),
+    ),
     "from no limit straight to the target": ((STRICT, 1000, 0, None, ONE_FREE), (900, "target", 900, 500)),
     "headroom goes to all by weight": (
         (FAST, 1000, 0, 10, view(active(0, 10, 10), active(1, 0, 10, weight=2, idle=True))),
@@ -256,6 +287,12 @@ def test_without_transport_each_has_an_equal_part(quota, limit, reason):
     outcome = limit_without_transport(quota, 3)
 
     assert (limit, reason) == (outcome.limit, outcome.reason)
+
+
+def test_a_first_limit_where_others_share_the_quota_is_the_floor_and_in_the_released_profile_the_quota():
+    found = [first_limit(parameters, 1000, 1, {0: 1, 1: 3}, is_shared_out=True) for parameters in (FAST, PIP82, PULSAR)]
+
+    assert [(37, 0), (37, 0), (1000, 1000)] == [(one.limit, one.target) for one in found]
 
 
 def test_without_transport_the_number_of_brokers_is_needed():

@@ -18,5 +18,10 @@ def outside(broker, *, unheard=0, weight=1, row=None):
     return CellMember(broker, weight, E - unheard, missing=unheard > 0, active=False, row=row)
 
 
+def awaited(broker, *, joined=0, weight=1):
+    """A member of which nothing was ever heard. joined: epochs since it did."""
+    return CellMember(broker, weight, E - joined - 1, missing=joined >= 0, active=False, row=None, unheard=True)
+
+
 def view(*members, raises_gated=False):
     return CellView(E, members, raises_gated)
