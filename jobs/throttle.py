@@ -47,7 +47,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
     screen = ThrottleScreen(terminal_console(), recorded=options.once or options.input is None)
     job, conf, metrics_at = checked(options)
     screen.warnings(conf.warnings)
-    with sole_use(job.checkpoint), sole_use(job.output), serving(metrics_at) as metrics:
+    with sole_use(job.checkpoint, job.broker), sole_use(job.output, job.broker), serving(metrics_at) as metrics:
         if metrics is not None:
             screen.say(f"throttle: metrics at {url_of(metrics_at)}")
         if options.input is None:

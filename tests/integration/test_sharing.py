@@ -20,10 +20,12 @@ from headgate.engines.exchange import TableExchange
 from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
+from headgate.quota import member_log
 from headgate.quota.admin_writer import apply
 from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, local_parameters, put_group
 from headgate.quota.tables import opened_config
+from headgate.quota.topic_tables import output_of
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.tables import Tables
@@ -133,8 +135,9 @@ def used_by(broker: str, at_s: int) -> GroupCounts:
     return GroupCounts(usage, GROUP_WAITS.empty_table(), pa.Table.from_pylist(progress, PROGRESS))
 
 
-def sharing_of(tables: Tables, conf: Conf, output: str) -> Sharing:
-    return Sharing(tables, tables.read("control"), conf, TableExchange(conf, output, output, None))
+def sharing_of(tables: Tables, conf: Conf, output: str, broker: str | None = None) -> Sharing:
+    own = output if broker is None else output_of(output, broker)
+    return Sharing(tables, tables.read("control"), conf, TableExchange(conf, output, own, broker))
 
 
 def limit_on(tables: Tables, broker: str) -> int:
@@ -234,6 +237,32 @@ def test_a_broker_that_is_a_day_ahead_takes_no_history_away_and_is_told_of_once(
     assert {row["epoch"] for row in before} <= {row["epoch"] for row in after}
     told = [record.getMessage() for record in caplog.records if "ahead of this machine's clock" in record.getMessage()]
     assert ["a row of broker b2 is dated 10"] == [line[:30] for line in told]
+
+
+def test_a_name_that_is_a_slip_and_an_output_of_its_own_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
+
+    def job(output: str, broker: str) -> list[str]:
+        """What a job says at its start and with a batch in which b1 had traffic."""
+        caplog.clear()
+        place = str(tmp_path / output)
+        sharing = sharing_of(Tables(output_of(place, broker)), conf, place, broker)
+        sharing.begin(START)
+        monkeypatch.setattr(member_log, "UNUSED_AFTER_MS", 0)
+        now = int(datetime.now(UTC).timestamp())
+        counts = used_by("b1", now - 2)
+        sharing(counts if broker == "b1" else replace(counts, usage=GROUP_USAGE.empty_table()), "query", 0)
+        return [record.getMessage() for record in caplog.records if "member" in record.getMessage()]
+
+    alone = "quotas are shared by 1 member, b1 (this job), which has all of them until jobs of other brokers join"
+    assert [f"{alone}: they need the same --output"] == [line for line in job("one", "b1") if "shared by" in line]
+    assert [f"{alone}: they need the same --output"] == [line for line in job("two", "b1") if "shared by" in line]
+    monkeypatch.undo()
+    slip = job("one", "bb1")
+    assert "quotas are shared by 2 members: b1, bb1 (this job)" == slip[0]
+    assert slip[-1].endswith("If bb1 is a slip, stop its job and start it with --broker b1")
 
 
 def test_where_nothing_is_attached_nothing_is_reported(engine: Engine, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from headgate.errors import TableError
 from headgate.metrics import QuotaFigures
 from headgate.quota.control_rows import ControlRows, LimitKey
 from headgate.quota.loop import QuotaLoop
+from headgate.quota.member_log import MemberLog
 from headgate.quota.share_courses import QuotaCourse
 from headgate.throttle.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
 
@@ -51,6 +52,8 @@ class Sharing:
         self.tables = exchange.tables
         self.enforces = True
         self._ahead: frozenset[str] = frozenset()
+        self._member_log = None if exchange.broker is None else MemberLog(exchange.broker)
+        self._in_input: set[str] = set()
         self.warnings = exchange.warnings
         self.groups_changed = exchange.groups_changed
         self._ceilings = ceilings_in(told)
@@ -81,7 +84,10 @@ class Sharing:
     def __call__(self, counts: GroupCounts, query_id: str, batch_id: int) -> None:
         progress = self._of_own(counts.progress)
         clock_ms = max([0, *progress.values()])
-        self._tell_of_clocks_ahead(self._of_own(counts.progress.filter(pc.greater(counts.progress["rows"], 0))))
+        with_rows = self._of_own(counts.progress.filter(pc.greater(counts.progress["rows"], 0)))
+        self._tell_of_clocks_ahead(with_rows)
+        if self._member_log is not None:  # of others no rows are taken in, but how far they are
+            self._in_input.update({*counts.progress["broker"].to_pylist()} - progress.keys() | with_rows.keys())
         if not self._exchange_of_job.has(query_id, batch_id):
             self._loop.measure(counts.usage, counts.waits, progress, clock_ms, _wall_ms(), counts.leaves)
             self._exchange_of_job.save(self._loop.state, query_id, batch_id)
@@ -127,7 +133,9 @@ class Sharing:
 
     def _exchange(self, clock_ms: int) -> None:
         self._exchange_of_job.follow()
-        rows = self._loop.exchange(clock_ms, _wall_ms())
+        rows = self._loop.exchange(clock_ms, wall_ms := _wall_ms())
+        if self._member_log is not None and self._loop.listed is not None:
+            self._member_log.take(self._loop.listed, self._loop.heard, self._in_input, wall_ms)
         if self.shares and not self.enforces:
             self.enforces = True
             LOG.warning(

@@ -13,6 +13,7 @@ import pyarrow as pa
 from headgate.core.numbers import at_least
 from headgate.core.quota.allocation import Profile
 from headgate.core.quota.attachments import Scope
+from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData, check_fields
@@ -27,6 +28,7 @@ from headgate.quota.limit_log import LimitLog
 from headgate.quota.limits import LimitRow
 from headgate.quota.lives import Lives, id_of
 from headgate.quota.loop_layout import has_transport, layout_mistakes
+from headgate.quota.members import MemberRow
 from headgate.quota.metering import Metering
 from headgate.quota.outbox import Outbox, Pending
 from headgate.quota.own_broker import OwnBroker
@@ -182,6 +184,16 @@ class QuotaLoop:
     def told(self) -> Mapping[LimitKey, RatePair]:
         """The limits that the job goes by, by broker, group and class."""
         return self._told.limits
+
+    @property
+    def listed(self) -> Mapping[int, MemberRow] | None:
+        """The members by id as they were read last; None before, and where no table lists them."""
+        return self._readback.listed
+
+    @property
+    def heard(self) -> Mapping[int, BrokerUsage]:
+        """What was heard of each broker that is up, by id."""
+        return self._readback.usage_map.members()
 
     @property
     def clock_ms(self) -> int:

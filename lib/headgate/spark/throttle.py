@@ -19,6 +19,7 @@ from headgate.engines.exchange import TableExchange
 from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
+from headgate.quota.pace import Pace
 from headgate.quota.share_courses import QuotaCourse
 from headgate.spark.ending import POLL_S
 from headgate.spark.feed import Feed, fed_rows
@@ -104,6 +105,9 @@ class ThrottleRun:
         self._life = QueryLife(stop, self._feed)
         self.tables = Tables(job.output)
         self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
+        self._pace = None
+        if self.sharing is not None and job.broker is not None:
+            self._pace = Pace(conf.quota.epoch_ms, conf.settings.trigger.interval_ms)
         self._layout = self._prepared()
         self._routing = replace(routing_of(self._layout), broker=job.broker)
         if self.sharing is not None:
@@ -190,7 +194,14 @@ class ThrottleRun:
         self._caught_up = False
         writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
         sink = TableSink(writer, self._files.lost)
-        return self._life.start("throttle", self._job.checkpoint, self.dataframe, sink, **trigger)
+
+        def take(output: DataFrame, batch_id: int) -> None:
+            began_s = time.monotonic()
+            sink(output, batch_id)
+            if self._pace is not None and self.sharing is not None and self.sharing.shares:
+                self._pace.took(time.monotonic() - began_s, time.monotonic())
+
+        return self._life.start("throttle", self._job.checkpoint, self.dataframe, take, **trigger)
 
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed and packed by key -> operator. Control rows join where keys meet."""

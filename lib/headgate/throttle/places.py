@@ -83,9 +83,9 @@ def check_writable(output: str) -> None:
 
 
 @contextmanager
-def sole_use(folder: str) -> Iterator[None]:
+def sole_use(folder: str, broker: str | None = None) -> Iterator[None]:
     """Raise StateError if another job of this user on this machine has the checkpoint, or the output, in use. On local
-    folders only.
+    folders only. broker: the one that the job is for, None: every one.
 
     The lock goes with the process that holds it, however that ends. Its file is where temporary files are: a job that
     is refused leaves nothing where its tables would be.
@@ -99,10 +99,12 @@ def sole_use(folder: str) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise StateError(
-                f"another job is running on {folder}: stop it first, or give another --output (jobs/throttle.py: or "
-                "--broker where each broker has a job)"
-            ) from error
+            remedy = (
+                "or give another --output (jobs/throttle.py: or --broker where each broker has a job)"
+                if broker is None
+                else f"since a broker has one job, or give the --broker that is meant, if that is not {broker}"
+            )
+            raise StateError(f"another job is running on {folder}: stop it first, {remedy}") from error
         yield
 
 

@@ -58,3 +58,17 @@ def test_a_checkpoint_has_one_job_at_a_time(tmp_path):
         pass
     with sole_use(checkpoint), sole_use(str(tmp_path / "out" / "another")):
         pass
+
+
+@pytest.mark.parametrize(
+    ("broker", "remedy"),
+    [
+        (None, "or give another --output (jobs/throttle.py: or --broker where each broker has a job)"),
+        ("b1", "since a broker has one job, or give the --broker that is meant, if that is not b1"),
+    ],
+)
+def test_what_to_do_goes_by_whether_a_broker_was_given(tmp_path, broker, remedy):
+    folder = str(tmp_path / "out")
+    said = f"^{re.escape(f'another job is running on {folder}: stop it first, {remedy}')}$"
+    with sole_use(folder), pytest.raises(StateError, match=said), sole_use(folder, broker):
+        pass
