@@ -1,4 +1,4 @@
-"""rg_limits: one row for every limit that changed, with everything that explains it (resource-groups 5.4)."""
+"""rg_limits: a row for each change of a limit that matters, with everything that explains it (resource-groups 5.4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class LimitWriter:
         self._epoch_ms = epoch_ms
 
     def append(self, rows: Sequence[LimitRow], transaction: tuple[str, int] | None = None) -> bool:
-        """Append rows whose limit or reason changed; False, and nothing is done, without any or if they are there.
+        """Append rows; False, and nothing is done, without any or if they are there.
 
         transaction: an application id, and a version that grows with each append. Raises TableError if that fails.
         """

@@ -88,7 +88,7 @@ class QuotaLoop:
         self._evaluation = Evaluation(settings, self._book, one_job=broker is None)
         self._readback = Readback(tables, settings, self._degraded, self._evaluation.news)
         self._watch = Watch(lost_after_ms(settings))
-        self._limit_log = LimitLog(tables.limits, self._degraded)
+        self._limit_log = LimitLog(tables.limits, self._degraded, settings)
         self._seen = set() if broker is None else {broker}
         self._clock_ms = 0
         self._exchanges = 0

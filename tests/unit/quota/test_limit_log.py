@@ -1,7 +1,10 @@
-"""rg_limits gets one row for each epoch and cell, however often a limit changes in it, and however late."""
+"""rg_limits gets one row for each epoch and cell of which a change matters, however often it changes, however late."""
 
 from dataclasses import replace
 
+import pytest
+
+from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
@@ -32,7 +35,7 @@ def row(epoch, broker, limit):
 
 def test_of_an_epoch_the_last_limit_of_each_cell_is_written_once_it_is_over():
     sink = Sink()
-    log = LimitLog(sink, Degraded())
+    log = LimitLog(sink, Degraded(), QuotaSettings())
     log.write([row(7, 0, 100), row(7, 1, 50)], 7, ("a", 1))
     log.write([row(7, 0, 10)], 7, ("a", 2))
     assert [] == sink.rows
@@ -46,7 +49,7 @@ def test_of_an_epoch_the_last_limit_of_each_cell_is_written_once_it_is_over():
 
 def test_epochs_that_could_not_be_written_are_written_later_in_order():
     sink, degraded = Sink(), Degraded()
-    log = LimitLog(sink, degraded)
+    log = LimitLog(sink, degraded, QuotaSettings())
     sink.is_away = True
     for epoch in (7, 8, 9):
         log.write([row(epoch, 0, epoch)], epoch, ("a", epoch))
@@ -57,3 +60,68 @@ def test_epochs_that_could_not_be_written_are_written_later_in_order():
     assert [(7, 0, 7), (8, 0, 8), (9, 0, 9)] == sink.rows
     assert [("a", 8), ("a", 9), ("a", 10)] == sink.transactions
     assert Cause.LIMITS not in degraded
+
+
+def said(changes, epochs, **settings):
+    """What is in the table after so many epochs, and what the end of the job adds.
+
+    changes: by epoch, limit and reason of one broker.
+    """
+    sink = Sink()
+    log = LimitLog(sink, Degraded(), QuotaSettings(**settings))
+    for epoch in range(epochs):
+        rows = []
+        if epoch in changes:
+            limit, reason = changes[epoch]
+            rows = [LimitRow(epoch, 0, 1, 0, 0, replace(OUTCOME, limit=limit, reason=Reason(reason)))]
+        log.write(rows, epoch, ("a", epoch))
+    before = [(epoch, limit) for epoch, _, limit in sink.rows]
+    log.flush(("a", epochs))
+    return before, [(epoch, limit) for epoch, _, limit in sink.rows][len(before) :]
+
+
+T, G = "target", "gated"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({1: (1000, T), 3: (1050, T), 4: (1000, T), 6: (951, T), 7: (990, T)}, ([(1, 1000)], [(7, 990)])),
+        ({1: (1000, T), 3: (1051, T), 5: (998, T)}, ([(1, 1000), (3, 1051), (5, 998)], [])),
+        ({1: (1000, T), 3: (1020, T), 5: (1040, T), 7: (1060, T)}, ([(1, 1000), (7, 1060)], [])),
+        ({1: (1000, T), 3: (1020, T)}, ([(1, 1000), (3, 1020)], [])),
+        ({1: (1000, T), 3: (1000, G), 5: (1000, T), 7: (1000, "dead_band")}, ([(1, 1000)], [(7, 1000)])),
+        ({1: (1000, T), 3: (1000, G)}, ([(1, 1000), (3, 1000)], [])),
+        ({1: (1000, T), 2: (1020, T), 3: (1000, T)}, ([(1, 1000)], [])),
+        ({1: (1000, T), 7: (1020, T), 8: (1000, T)}, ([(1, 1000)], [])),
+        ({1: (1, T), 3: (0, "blocked"), 5: (None, "unset"), 7: (9, T)}, ([(1, 1), (3, 0), (5, None), (7, 9)], [])),
+        ({1: (1000, T), 3: (1020, T), 4: (2000, T)}, ([(1, 1000), (4, 2000)], [])),
+    ],
+    ids=[
+        "a flicker",
+        "more than the tolerance",
+        "steps in one direction",
+        "a small change that stays",
+        "another reason now and then",
+        "another reason that stays",
+        "there and back",
+        "back in the last epoch",
+        "to 0 and to no limit",
+        "a large change after a small one",
+    ],
+)
+def test_a_change_has_a_row_if_it_is_large_or_stays_and_the_end_of_the_job_says_what_holds(changes, expected):
+    assert expected == said(changes, 9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"tolerance_percent": 0}, ([(1, 1000), (3, 1001)], [(5, 1001)])),
+        ({"suppress_rounds": 0}, ([(1, 1000), (3, 1001), (5, 1001)], [])),
+        ({"suppress_rounds": -1, "tolerance_percent": 0}, ([(1, 1000), (3, 1001)], [(5, 1001)])),
+        ({"suppress_rounds": -1}, ([(1, 1000)], [(5, 1001)])),
+    ],
+)
+def test_how_large_and_how_long_are_those_of_reports_of_usage(settings, expected):
+    assert expected == said({1: (1000, T), 3: (1001, T), 5: (1001, G)}, 9, **settings)

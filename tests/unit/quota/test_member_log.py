@@ -74,7 +74,13 @@ def test_of_many_members_the_first_are_named(told):
 def test_a_member_without_any_traffic_for_a_minute_is_named_once_in_each_life_with_what_may_be_meant(told):
     log = MemberLog("broker-a")
     lines = []
-    for at_ms, life in ((5000, 1), (UNUSED_AFTER_MS + 4999, 1), (UNUSED_AFTER_MS + 5000, 1), (900_000, 1), (900_001, 2)):
+    for at_ms, life in (
+        (5000, 1),
+        (UNUSED_AFTER_MS + 4999, 1),
+        (UNUSED_AFTER_MS + 5000, 1),
+        (900_000, 1),
+        (900_001, 2),
+    ):
         rows = listed(broker_a="up", brokr_c=("up", life))
         log.take(rows, heard(rows, "broker-a"), {"broker-a", "broker-c"}, at_ms)
         lines.append([line for line in told() if "reported" in line])
