@@ -1,5 +1,5 @@
 """A job a broker, real processes on one set of tables, live traffic: shares are those of one job for all, and what a
-killed one had goes to the others until it is back.
+killed one had goes to the others until it is back. Jobs that start one after another share from the start.
 """
 
 import os
@@ -43,6 +43,8 @@ MOST = QUOTA * 1.05
 APART = 137
 """One broker still has its 70, the others their safe shares already."""
 """The quota and the floors."""
+BUSY = "SELECT broker_id FROM rg_usage WHERE group_id > 0 GROUP BY broker_id"
+APART_S = 1.5
 SENT = "SELECT DISTINCT broker_id, incarnation, seq FROM rg_usage"
 OUTAGE_EPOCHS = 30
 LATE_EPOCHS = 4
@@ -52,7 +54,7 @@ RECOVERY_EPOCHS = 4
 
 
 @contextmanager
-def traffic(trace: Path, ahead_s: Mapping[str, int]) -> Iterator[None]:
+def traffic(trace: Path, ahead_s: Mapping[str, int], everybody_wants: Mapping[str, int] = WANTED) -> Iterator[None]:
     """A file for each second, at its end, with as many publishes as each broker is wanted to take, evenly spread.
 
     ahead_s: by how much the clocks of brokers are ahead just then.
@@ -64,7 +66,7 @@ def traffic(trace: Path, ahead_s: Mapping[str, int]) -> Iterator[None]:
         while not over.is_set():
             rows = [
                 (second + ahead_s.get(broker, 0) + (i + 0.5) * 5 / wanted, broker, f"persistent://acme/shop/{broker}")
-                for broker, wanted in WANTED.items()
+                for broker, wanted in everybody_wants.items()
                 for i in range(wanted // 5)
             ]
             second += 1
@@ -208,6 +210,33 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(tmp_path, {})
     with traffic(tmp_path / "trace", made.ahead_s):
         yield made
+
+
+@pytest.mark.long
+def test_jobs_that_start_one_after_another_have_the_quota_among_them_from_the_epoch_in_which_all_are_up(
+    tmp_path: Path,
+) -> None:
+    """Everybody wants more than its part, so no limit moves but for who is up. tests/unit/quota_loop/test_starts.py has
+    this in one process.
+    """
+    write_conf(tmp_path / "conf", TEXT, broker=QUICK, groups=GROUPS)
+    cluster = Cluster(tmp_path, {})
+    with traffic(tmp_path / "trace", {}, dict.fromkeys(WANTED, QUOTA)), ExitStack() as stack:
+        jobs = {}
+        for broker in WANTED:
+            jobs[broker] = cluster.start(stack, broker)
+            threading.Event().wait(APART_S)
+        await_that(lambda: len(cluster.asked(BUSY)) == len(WANTED), "traffic of everybody", PATIENCE_S, LOOK_S)
+        since = cluster.epoch()
+        await_that(lambda: cluster.reported() >= since + 2, "reports of everybody", PATIENCE_S, LOOK_S)
+        limits = cluster.limits_by_epoch()
+        for broker, job in jobs.items():
+            assert stopped(job) == 0, cluster.log(broker).read_text()
+    lives = cluster.asked("SELECT name, incarnation FROM rg_members WHERE state = 'up'")
+    assert sorted(WANTED) == sorted(row["name"] for row in lives)
+    all_up = max(row["incarnation"] for row in lives) // EPOCH_MS
+    assert {} == {epoch: held for epoch, held in limits.items() if epoch >= all_up and sum(held.values()) > MOST}
+    assert "quotas are shared by 3 members: b1 (this job), b2, b3" in cluster.log("b1").read_text()
 
 
 def check_reports(cluster: Cluster) -> None:

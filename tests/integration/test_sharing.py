@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -22,6 +23,7 @@ from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota import member_log
 from headgate.quota.admin_writer import apply
+from headgate.quota.pace import LOOKED_AT
 from headgate.quota.presence import EVERYWHERE
 from headgate.quota.requests import attach, local_parameters, put_group
 from headgate.quota.tables import opened_config
@@ -263,6 +265,26 @@ def test_a_name_that_is_a_slip_and_an_output_of_its_own_are_told(
     slip = job("one", "bb1")
     assert "quotas are shared by 2 members: b1, bb1 (this job)" == slip[0]
     assert slip[-1].endswith("If bb1 is a slip, stop its job and start it with --broker b1")
+
+
+def test_a_job_of_one_broker_looks_who_is_up_as_its_query_starts_and_says_that_batches_outlast_an_epoch(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    moving(tmp_path / "trace")
+    for file in sorted((tmp_path / "trace").iterdir())[LOOKED_AT + 1 :]:
+        file.unlink()
+    conf = conf_in(tmp_path / "conf", TEXT, broker={"resourceGroupEpochMillis": 10}, groups=GROUPS)
+    shared = str(tmp_path / "out")
+    own = output_of(shared, "b1")
+    job = ThrottleJob(str(tmp_path / "trace"), "json", own, f"{own}/checkpoint", True, "b1", shared)
+    run_of_b1 = ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event())
+    sharing_of(Tables(output_of(shared, "b2")), conf, shared, "b2").begin(START)
+    assert run_of_b1.run()
+    told = [row for row in Tables(own).read("control").to_pylist() if row["broker"] == "b1" and row["kind"] == "limit"]
+    before_any_row = sorted((row for row in told if row["effective_time"].timestamp() == 0), key=itemgetter("seq"))
+    assert [QUOTA, QUOTA // 2] == [row["messages_per_s"] for row in before_any_row]
+    said = [record.getMessage() for record in caplog.records if "an epoch is 0.0 s" in record.getMessage()]
+    assert 1 == len(said)
 
 
 def test_where_nothing_is_attached_nothing_is_reported(engine: Engine, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class Sharing:
         self.tables = exchange.tables
         self.enforces = True
         self._ahead: frozenset[str] = frozenset()
+        self._told_at = (-1, 0)
         self._member_log = None if exchange.broker is None else MemberLog(exchange.broker)
         self._in_input: set[str] = set()
         self.warnings = exchange.warnings
@@ -143,7 +144,14 @@ class Sharing:
                 "its state is split finer than brokers. Start with a new --output and --checkpoint"
             )
         ceilings = self._new_ceilings({(row.broker, row.group, row.traffic_class) for row in rows.limits})
-        self._control.append_control([*ceilings, *control_rows(rows, len(ceilings))], rows.transaction)
+        self._control.append_control(self._in_order([*ceilings, *control_rows(rows, len(ceilings))]), rows.transaction)
+
+    def _in_order(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Of equal times the largest seq holds: what is told while time stands still comes behind what was told."""
+        clock_ms, count = self._told_at
+        before = count if clock_ms == self._loop.clock_ms else 0
+        self._told_at = self._loop.clock_ms, before + len(rows) + 1
+        return [row | {"seq": before + row["seq"]} for row in rows]
 
     def _new_ceilings(self, telling: AbstractSet[LimitKey]) -> list[dict[str, Any]]:
         """Quotas that are new or have changed: until it is told better, a broker has no more of a group than that.

@@ -280,7 +280,8 @@ class QuotaLoop:
             self._degraded.end(Cause.NO_TRANSPORT)
             own = dict.fromkeys(self._own_ids().values(), weight)
             if self._has_no_view(own):
-                used_by_others = self._readback.used_by_others(own)
+                joins = not self._readback.unheard().isdisjoint(own)
+                used_by_others = self._readback.used_by_others(own) if joins else frozenset()
                 self._evaluation.before_any_view(self._readback.usage_map, own, used_by_others)
                 self._is_evaluated = True
             else:
