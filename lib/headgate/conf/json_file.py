@@ -10,6 +10,7 @@ from headgate.conf.findings import Findings, Place, shown
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+_COMMENT: Final = "//"
 
 Path = tuple[str, ...]
 
@@ -65,12 +66,12 @@ def dotted(path: Iterable[str]) -> str:
 def read_json(text: str, file: str, known: Iterable[str], findings: Findings) -> tuple[JsonFile, dict[str, Any]]:
     """Return a file and its top-level object, which has the known keys alone; empty, with a mistake, if it is not JSON.
 
-    A key that stands twice in one object is a mistake: JSON does not say which of them counts.
+    A key that stands twice in one object is a mistake: JSON does not say which of them counts. Comments are left out.
     """
     lines: dict[Path, int] = {}
     source = JsonFile(file, lines, findings)
     try:
-        value = json.loads(text)
+        value = without_comments(json.loads(text))
     except json.JSONDecodeError as error:
         findings.mistake(
             Place(file, line=error.lineno),
@@ -83,6 +84,8 @@ def read_json(text: str, file: str, known: Iterable[str], findings: Findings) ->
         findings.mistake(Place(file), f"{error}", "a JSON object", "correct the syntax")
         return source, {}
     for path, line in _keys(text):
+        if path[-1].startswith(_COMMENT):
+            continue
         if path in lines:
             first = lines[path]
             findings.mistake(
@@ -92,6 +95,16 @@ def read_json(text: str, file: str, known: Iterable[str], findings: Findings) ->
     table = source.table((), value) or {}
     source.closed((), table, known)
     return source, table
+
+
+def without_comments(value: Any) -> Any:
+    """Return parsed JSON without its comments, at every level: keys that begin with //, whatever their values.
+
+    JSON has no comments, and Pulsar's admin API ignores keys that it does not know.
+    """
+    if isinstance(value, dict):
+        return {key: without_comments(inner) for key, inner in value.items() if not key.startswith(_COMMENT)}
+    return [without_comments(item) for item in value] if isinstance(value, list) else value
 
 
 def _keys(text: str) -> Iterable[tuple[Path, int]]:

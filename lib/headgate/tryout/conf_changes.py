@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from headgate.conf.findings import Findings
+from headgate.conf.json_file import without_comments
 from headgate.conf.properties import read_properties
 
 ConfKeys = Mapping[tuple[str, str], str]
@@ -51,7 +52,7 @@ def _properties(content: bytes) -> Any:
 
 def _json(content: bytes) -> Any:
     text = content.decode("utf-8-sig")
-    return json.loads(text) if text.strip() else {}
+    return without_comments(json.loads(text)) if text.strip() else {}
 
 
 def _flat(prefix: str, values: Any) -> Iterator[tuple[str, str]]:

@@ -283,6 +283,15 @@ def test_a_mistake_names_its_own_line() -> None:
     assert expected == [int(mistake.split()[2].rstrip(":")) for mistake in mistakes_of(text)]
 
 
+def test_keys_that_begin_with_two_slashes_are_comments_at_every_level_and_may_repeat() -> None:
+    text = """{"//": 1, "// b": 2, "//": 3, "topics": {"// why": "x", "a/b/c": {"//": [], "publishRate": {
+        "// publishThrottlingRateInMsg": "why", "publishThrottlingRateInMsg": 5, "publishThrottlingRateInBit": 5}}}}"""
+    policies, findings = read(text)
+    assert policies.topics == {TOPIC: RatePolicies(publish=PublishRate(5, 0))}
+    (mistake,) = findings.mistakes
+    assert mistake.startswith("policies.json line 2: topics.")
+
+
 @given(st.integers(INT64_MIN, INT64_MAX), st.integers(INT64_MIN, INT64_MAX))
 def test_every_rate_of_64_bits_is_read_exactly_and_below_0_is_off(messages: int, size: int) -> None:
     expected = RatePolicies(publish=PublishRate(max(0, messages), max(0, size)))

@@ -20,6 +20,12 @@ def test_keys_are_compared_by_file_and_value_and_not_by_form(tmp_path):
     assert conf_changes([one, other]) == [ConfChange("headgate.toml", "operator.slots", ("4", "8"))]
 
 
+def test_comments_in_json_are_no_keys(tmp_path):
+    assert keys(tmp_path / "one", policies='{"//": 1, "topics": {"a/b/c": {"// why": "x"}}}') == {
+        ("policies.json", "topics.a/b/c"): "{}"
+    }
+
+
 def test_what_a_folder_does_not_set_is_no_value(tmp_path):
     policies = {"topics": {"persistent://a/b/c": {"publishRate": {"publishThrottlingRateInMsg": 5}}}}
     one = keys(tmp_path / "one", policies=json.dumps(policies))
