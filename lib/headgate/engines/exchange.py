@@ -140,7 +140,11 @@ class LocalExchange:
         """Nobody goes on from it."""
 
     def follow(self) -> None:
-        """A run has the groups that it began with."""
+        """There is no file to look at: `set_groups` tells."""
+
+    def set_groups(self, groups: ResourceGroups) -> None:
+        """These are the groups from the next read on; tables that are kept have those of the start."""
+        self.tables.config.tables = tables_of(groups, self.settings)
 
     def courses(self) -> list[QuotaCourse]:
         """How the shares of quotas went of late. Raises TableError where nothing was used."""

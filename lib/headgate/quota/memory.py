@@ -48,14 +48,14 @@ class MemoryRows:
         return True
 
 
-@dataclass(frozen=True)
-class FixedConfig:
-    """Groups and attachments that nobody changes."""
+@dataclass
+class HeldConfig:
+    """Groups and attachments that nobody changes but who holds this: other `tables` count from the next read on."""
 
     tables: ConfigTables
 
     def read(self) -> ConfigTables:
-        """Always the same."""
+        """The tables of now."""
         return self.tables
 
     def is_of_attachments(self, error: TableError) -> bool:  # noqa: ARG002  `read` never raises one
@@ -116,14 +116,14 @@ class MemoryLimits:
 class MemoryExchange:
     """All that a `QuotaLoop` exchanges rows by, for one loop that has all brokers (quota.exchange.Exchange).
 
-    tables: groups and attachments, for good. delay_ms: how long after its append a usage row can be read, >= 0.
+    tables: groups and attachments. delay_ms: how long after its append a usage row can be read, >= 0.
     record: hears of the rows that tables would have.
     """
 
     def __init__(
         self, tables: ConfigTables, settings: QuotaSettings, delay_ms: int, record: Record = no_record
     ) -> None:
-        self.config = FixedConfig(tables)
+        self.config = HeldConfig(tables)
         self.members = MemberTable(MemoryRows(MEMBERS, RG_MEMBERS.name, record))
         self.usage = MemoryUsage(settings.epoch_ms, delay_ms, record)
         self.limits = MemoryLimits(settings.epoch_ms, record)

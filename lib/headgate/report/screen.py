@@ -43,6 +43,11 @@ class Screen:
         self._console = console
         self._job = job
 
+    @property
+    def console(self) -> Console:
+        """Where the lines go, for another screen that goes on there."""
+        return self._console
+
     def say(self, line: str) -> None:
         """One line, whole, however long: to be read in a log, or copied as a command."""
         self._console.print(Text(line), soft_wrap=True)

@@ -93,14 +93,18 @@ class TryScreen(Screen):
         """Confs side by side: what differs between them, and what each does to tenants and topics."""
         for one in tried:
             self._took(one)
-        self.bad_rows(
-            problems(tried[0].tables), None if output is None else output_of(output, tried[0].name, len(tried))
-        )
-        names = [one.name for one in tried]
+        first = tried[0]
+        self.bad_rows(problems(first.tables), None if output is None else output_of(output, first.name, len(tried)))
         for mode in dict.fromkeys(one.mode for one in tried):
             self.say(mode)
         if len(tried) > 1:
-            self.changes(names, changed)
+            self.changes([one.name for one in tried], changed)
+        self.side_by_side(tried)
+        self._kept(tried, output)
+
+    def side_by_side(self, tried: Sequence[Tried]) -> None:
+        """What each conf does to tenants and topics."""
+        names = [one.name for one in tried]
         tenants, topics = (_by_name(ranked) for ranked in _of_all(tried))
         held = {name: rows for name, rows in tenants.items() if any(row is not None and row.is_held for row in rows)}
         if held:
@@ -114,7 +118,6 @@ class TryScreen(Screen):
         else:
             self.say("\nNo publish is throttled under any conf.")
         self._others(names, tried, only_differences=False)
-        self._kept(tried, output)
 
     def in_vain(self, tried: Tried, files: Sequence[str], output: str | None) -> None:
         """No row could be used. files: those of the input."""

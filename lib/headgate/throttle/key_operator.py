@@ -70,12 +70,13 @@ class ThrottleOperator:
     """The operator of the throttle job.
 
     kernel: the form of the rules ([operator] kernel). given: changes known at the start, for keys that the control
-    stream does not reach (state key `topic`).
+    stream does not reach (state key `topic`). around: puts an engine that looks on around that of the kernel, None: no.
     """
 
     rules: Rules
     kernel: str = "numba"
     given: tuple[Change, ...] = field(default=())
+    around: Callable[[Engine], Engine] | None = None
     codec = StateCodec(VERSION, KeyState, decode_state, encode_state)
 
     def load(self) -> None:
@@ -84,7 +85,8 @@ class ThrottleOperator:
 
     def step(self, key: str, state: KeyState, blocks: Iterable[Block]) -> list[Block]:
         """See `step_key`."""
-        return step_key(key, state, blocks, self.rules, engine_of(self.kernel), self.given)
+        engine = engine_of(self.kernel)
+        return step_key(key, state, blocks, self.rules, self.around(engine) if self.around else engine, self.given)
 
 
 @dataclass

@@ -47,25 +47,28 @@ def check_there(input_: str, option: str) -> None:
         raise InputError(f"{option}: nothing is at {input_}; give a file, a folder or a pattern that exists")
 
 
-def check_new(output: str) -> None:
-    """Raise InputError for an output folder that holds anything, or cannot be made on this machine; nothing is made."""
+def check_new(output: str, option: str = "--output") -> None:
+    """Raise InputError for an output folder that holds anything, or cannot be made on this machine; nothing is made.
+
+    option: how it was given.
+    """
     allowed = "give a new or an empty folder"
     if not output.strip():
-        raise InputError(f"--output: got {output!r}; {allowed}")
+        raise InputError(f"{option}: got {output!r}; {allowed}")
     place = local_path(output)
     if place is None:
         return
     try:
         if place.exists() and not place.is_dir():
-            raise InputError(f"--output: {output} is a file; {allowed}")
+            raise InputError(f"{option}: {output} is a file; {allowed}")
         if place.is_dir() and any(place.iterdir()):
-            raise InputError(f"--output: {output} is there and not empty; {allowed}")
+            raise InputError(f"{option}: {output} is there and not empty; {allowed}")
     except OSError as error:
-        raise InputError(f"--output: {output} cannot be read: {error.strerror}; {allowed}") from error
-    check_writable(output)
+        raise InputError(f"{option}: {output} cannot be read: {error.strerror}; {allowed}") from error
+    check_writable(output, option)
 
 
-def check_writable(output: str) -> None:
+def check_writable(output: str, option: str = "--output") -> None:
     """Raise InputError for an output that cannot be made on this machine, or for which there is no space."""
     place = local_path(output)
     if place is None:
@@ -73,11 +76,11 @@ def check_writable(output: str) -> None:
     above = next(folder for folder in (place, *place.parents) if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         why = "cannot be written to" if above.is_dir() else "is a file"
-        raise InputError(f"--output: {output} cannot be made: {above} {why}; give another folder")
+        raise InputError(f"{option}: {output} cannot be made: {above} {why}; give another folder")
     free = shutil.disk_usage(above).free
     if free < LEAST_FREE_BYTES:
         raise InputError(
-            f"--output: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
+            f"{option}: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
             "space, or give a folder on another disk"
         )
 

@@ -33,3 +33,17 @@ def add_try_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_strict(parser)
     parser.add_argument("--watch", action="store_true", help="run again whenever a conf file is saved, until Ctrl-C")
+    parser.add_argument(
+        "--recommend",
+        metavar="DIR",
+        help="find the smallest limits of topics and tenants that will do, and write them to a new conf folder",
+    )
+    parser.add_argument(
+        "--max-waiting-percent",
+        type=float,
+        metavar="X",
+        help="with --recommend: at most X percent of a topic's or tenant's publishes may wait longer; default 1",
+    )
+    parser.add_argument(
+        "--max-wait-ms", type=int, metavar="MS", help="with --recommend: longer than so many milliseconds; default 1000"
+    )

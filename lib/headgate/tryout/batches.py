@@ -47,7 +47,7 @@ class Trace:
         """Of the bundled trace its files; else, where brokers share quotas, what a live job would take in with each of
         its triggers (by event time); else whatever is convenient, as nothing depends on it.
         """
-        interval_ms = None if self._source.is_demo or not _shares(conf) else conf.settings.trigger.interval_ms
+        interval_ms = None if self._source.is_demo or not shares_quotas(conf) else conf.settings.trigger.interval_ms
         key = repr((conf.settings.input, interval_ms))
         if key in self._kept:
             yield from self._kept[key]
@@ -116,6 +116,7 @@ def by_time(parsed: Iterable[Parsed], interval_ms: int, count: Callable[[int], N
         yield batch
 
 
-def _shares(conf: Conf) -> bool:
+def shares_quotas(conf: Conf) -> bool:
+    """Whether results depend on how a trace is cut into batches."""
     operator = conf.settings.operator
     return operator.group_limits == "shared" and operator.state_key != "topic" and bool(conf.resource_groups.groups)

@@ -8,6 +8,7 @@ from headgate.errors import ConfError, InputError, Mistakes
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files, is_delta
 from headgate.throttle.places import check_new
+from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source, check_patience, claimed
 from headgate.tryout.watch import Watched
@@ -23,6 +24,10 @@ def run(options: argparse.Namespace) -> int:
     folders = options.conf_dir or [DEFAULT_FOLDER]
     watched = Watched(folders) if options.watch else None  # before the files are read: no edit is missed
     found, source = _checked(options, folders)
+    if options.recommend is not None:
+        from headgate.tryout.recommend_session import recommend_limits  # noqa: PLC0415  as below
+
+        return recommend_limits(source, folders[0], options.recommend, bound_of(options), found)
     with claimed(options.output):
         from headgate.tryout.session import Session, ended_by_signals  # noqa: PLC0415  numba, pyarrow: half a second
 
@@ -46,6 +51,8 @@ def _checked(options: argparse.Namespace, folders: Sequence[str]) -> tuple[Loade
         source = _source(options)
     with mistakes.collected():
         _check_output(options)
+    with mistakes.collected():
+        check_recommend(options, folders, [] if isinstance(found.confs, ConfError) else list(found.confs.values()))
     mistakes.raise_all()
     return found, source
 

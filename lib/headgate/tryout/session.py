@@ -80,7 +80,7 @@ class Session:
 
     def run(self, found: Loaded) -> int:
         """Try the confs and show what came of it; the exit status. Raises ConfError for wrong ones."""
-        confs = _right(found)
+        confs = right(found)
         self._warn(confs)
         self._keys = found.keys
         self._trials = trials = self._tried(confs)
@@ -119,7 +119,7 @@ class Session:
 
     def _again(self, found: Loaded) -> int:
         """Try those confs that say something else than before, and show what that changed; 0."""
-        confs, keys = _right(found), found.keys
+        confs, keys = right(found), found.keys
         changed = {
             name: conf for (name, conf), was, now in zip(confs.items(), self._keys, keys, strict=True) if was != now
         }
@@ -187,7 +187,8 @@ def ended_by_signals(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _right(found: Loaded) -> Mapping[str, Conf]:
+def right(found: Loaded) -> Mapping[str, Conf]:
+    """The confs. Raises ConfError for wrong ones."""
     if isinstance(found.confs, ConfError):
         raise found.confs
     return found.confs

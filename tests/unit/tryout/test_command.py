@@ -25,6 +25,7 @@ HEAVY = {"numba", "numpy", "pandas", "pyarrow", "deltalake", "matplotlib", "rich
 def options(**given):
     defaults = dict.fromkeys(("path", "conf_dir", "format", "output"))
     defaults |= {"traffic": "offered", "watch": False, "strict": False}
+    defaults |= {"recommend": None, "max_waiting_percent": None, "max_wait_ms": None}
     return argparse.Namespace(**(defaults | given))
 
 
@@ -112,6 +113,46 @@ def test_what_stdin_cannot_be_and_an_output_without_a_name_are_refused():
     with pytest.raises(HeadgateError, match=r"--format: got parquet with PATH -") as refused:
         run(options(path="-", format="parquet", output="", conf_dir=["conf"]))
     assert "--output: got ''" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "parts"),
+    [
+        ({"max_wait_ms": 5}, ["--max-wait-ms: needs --recommend DIR"]),
+        (
+            {"recommend": "", "max_waiting_percent": 100.0, "max_wait_ms": 30_000},
+            [
+                "--recommend: got ''; allowed: a new or an empty folder",
+                "--max-waiting-percent: got 100; allowed: from 0 to below 100",
+                "--max-wait-ms: got 30000; allowed: from 0 to below 30000 (operator.send_timeout_ms)",
+            ],
+        ),
+        (
+            {"recommend": "new", "watch": True, "output": "out", "traffic": "admitted"},
+            [
+                "--watch: runs again",
+                "--output: keeps the tables of one run",
+                "--traffic: got admitted with --recommend",
+            ],
+        ),
+    ],
+)
+def test_what_does_not_go_with_a_recommendation_is_refused_in_words(tmp_path, given, parts):
+    (tmp_path / "t.json").touch()
+    folder = str(write_conf(tmp_path / "conf"))
+    with pytest.raises(HeadgateError) as refused:
+        run(options(path=str(tmp_path / "t.json"), conf_dir=[folder], **given))
+    for part in parts:
+        assert part in str(refused.value)
+
+
+def test_a_recommendation_is_for_one_conf_folder_and_goes_elsewhere(tmp_path):
+    (tmp_path / "t.json").touch()
+    one, other = (str(write_conf(tmp_path / name)) for name in ("one", "other"))
+    with pytest.raises(HeadgateError) as refused:
+        run(options(path=str(tmp_path / "t.json"), conf_dir=[one, other], recommend=f"{one}/new"))
+    assert "--conf-dir: got 2 with --recommend" in str(refused.value)
+    assert "inside the conf folder" in str(refused.value)
 
 
 def test_a_refused_output_is_not_made(tmp_path):
