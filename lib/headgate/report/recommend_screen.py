@@ -51,7 +51,7 @@ class RecommendScreen(Screen):
             f"\nThe smallest limits at which at most {self._percent:g} % of publishes wait longer than {self._wait}, "
             f"and none longer than {self._timeout}, when clients give up.\nEvery row counts as what a client wants to "
             f"send. Found by {runs:,} runs of the rules over {publishes:,} publishes: the next lower rate breaks the "
-            "bound."
+            "bound.\nWaits are those with all of these limits in force."
         )
 
     def limits(self, title: str, of: str, limits: Sequence[LimitShown], file: str) -> None:

@@ -24,6 +24,7 @@ class ReplayScreen(Screen):
     def __init__(self, console: Console) -> None:
         super().__init__(console, "replay")
         self._began_s = time.monotonic()
+        self._place = ""
 
     def begin(self, plans: Sequence[Plan], place: str, start: str) -> None:
         """What each folder makes of it, as far as that decides how long it takes and how far it is like a live job.
@@ -42,6 +43,7 @@ class ReplayScreen(Screen):
                     f"replay: conf {plan.name}: a broker-wide limit ties all groups and brokers together, so it is "
                     f"replayed as one key ({EVERYTHING}), on one core"
                 )
+        self._place = place
         self.say(f"replay: {start} {place}")
 
     def counted(self, trace: Trace, rows: int, dead_letters: int, others: int, lost: Sequence[str]) -> None:
@@ -68,6 +70,7 @@ class ReplayScreen(Screen):
         output = replayed.tables.output
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
+        self.say(f"The smallest limits that would do, by topic and tenant: headgate try {self._place} --recommend DIR")
 
 
 def _ends(trace: Trace) -> tuple[int, int]:

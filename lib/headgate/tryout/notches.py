@@ -1,12 +1,16 @@
 """Rates as people write them, one above the other, and the search for the smallest one that will do."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
 _SMALL = 99
 _MANTISSAS = (*range(100, 200, 5), *range(200, 1000, 10))
 _MOST = 2000
+
+Tried = TypeVar("Tried")
+Found = TypeVar("Found")
 
 
 def rate_at(notch: int) -> int:
@@ -25,25 +29,29 @@ def notch_from(rate: float) -> int:
     return bisect_left(range(_MOST), rate, key=rate_at)
 
 
-class _Search:
-    """Ends with a notch that was tried and passed; the one below was tried and failed, or there is none.
+class Search:
+    """Ends with the smallest notch that passes: it was tried, and the one below was tried and failed, or there is none.
 
-    It goes away from the guess in steps that double until a notch passed and a lower one failed, then halves.
+    It goes away from the guess in steps that double until a notch passed and a lower one failed, then halves. A high
+    enough notch has to pass. notch: to be tried next. step: about how far the guess is off, from 1.
     """
 
-    def __init__(self, guess: int, step: int) -> None:
+    def __init__(self, guess: int, step: int = 1) -> None:
         self.notch = guess
         self._failed, self._passed, self._step = -1, _MOST, step
 
     @property
     def is_over(self) -> bool:
+        """Whether `found` is."""
         return self._passed - self._failed == 1
 
     @property
     def found(self) -> int:
+        """The smallest notch that passes."""
         return self._passed
 
     def hear(self, *, passed: bool) -> None:
+        """Take in what became of `notch`."""
         if passed:
             self._passed = self.notch
             guess = self.notch - self._step
@@ -55,17 +63,20 @@ class _Search:
         self.notch = (self._failed + self._passed) // 2 if is_outside else guess
 
 
-def smallest(
-    guesses: Mapping[str, int], passing: Callable[[Mapping[str, int]], AbstractSet[str]], step: int = 1
-) -> dict[str, int]:
-    """For each name the smallest notch that passes: one notch below it does not.
+def together(
+    courses: Mapping[str, Generator[Tried, bool, Found]], passing: Callable[[dict[str, Tried]], AbstractSet[str]]
+) -> dict[str, Found]:
+    """What each of the courses returns, with one call of `passing` for what all of them try next.
 
-    guesses: where to begin; step: about how far they are off, from 1. passing: tries a notch for every name at once,
-    and says which passed; names depend on their own notch alone. A high enough notch has to pass.
+    courses: by name; they yield what is to be tried, and are sent whether it passed.
     """
-    searches = {name: _Search(guess, step) for name, guess in guesses.items()}
-    while tries := {name: search.notch for name, search in searches.items() if not search.is_over}:
-        passed = passing(tries)
-        for name in tries:
-            searches[name].hear(passed=name in passed)
-    return {name: search.found for name, search in searches.items()}
+    found: dict[str, Found] = {}
+    tries = {name: next(course) for name, course in courses.items()}
+    while tries:
+        passed, tried, tries = passing(tries), tries, {}
+        for name in tried:
+            try:
+                tries[name] = courses[name].send(name in passed)
+            except StopIteration as end:
+                found[name] = end.value
+    return found

@@ -4,7 +4,7 @@ First topics, each by itself; then tenants, with these limits of topics in place
 topics do not touch each other, nor do quotas of tenants, so that one run tries a rate for all of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headgate.conf import Conf
@@ -12,8 +12,8 @@ from headgate.conf.topics import is_tenant, topic_name
 from headgate.core.quota.groups import UNLIMITED, RatePair
 from headgate.throttle.names import tenant_of, without_partition
 from headgate.tryout.bound import Bound
-from headgate.tryout.loads import DIMENSIONS, Load, tenant_loads, topic_loads
-from headgate.tryout.notches import notch_from, rate_at, smallest
+from headgate.tryout.loads import Load, tenant_loads, topic_loads
+from headgate.tryout.notches import Search, notch_from, rate_at, together
 from headgate.tryout.recommended_conf import (
     own_groups,
     with_tenants,
@@ -111,26 +111,23 @@ def recommend(conf: Conf, runs: Runs) -> Recommended:
 
 
 def _smallest(loads: Mapping[str, Load], keep: Callable[[Rates, str], set[str]], of: str, step: int) -> Rates:
-    """The smallest rate in one dimension after the other. keep: which names keep the bound with these rates.
+    """The smallest rates. keep: who keeps the bound with these rates. step: how far guesses are off, in notches."""
 
-    step: about how far the first guesses are off, in notches.
-    """
-    found: Rates = dict.fromkeys(loads, UNLIMITED)
-    off = dict.fromkeys(loads, 1.0)  # how far the guess was off in messages: bytes are likely to be as far
-    for place, dimension in enumerate(DIMENSIONS):
+    def passing(rates: Rates) -> set[str]:
+        return keep(rates, f"limits of {len(rates):,} {of}")
 
-        def passing(notches: Mapping[str, int], place: int = place, dimension: str = dimension) -> set[str]:
-            rates = {name: _put(found[name], place, rate_at(notch)) for name, notch in notches.items()}
-            return keep(rates, f"{dimension} of {len(rates):,} {of}")
+    return together({name: _in_turn(load, step) for name, load in loads.items()}, passing)
 
-        guesses = {
-            name: notch_from(rate_at(load.guess[place]) * off[name])
-            for name, load in loads.items()
-            if load.busiest[place]
-        }
-        for name, notch in smallest(guesses, passing, step).items():
-            found[name] = _put(found[name], place, rate_at(notch))
-            off[name] = rate_at(notch) / rate_at(loads[name].guess[place])
+
+def _in_turn(load: Load, step: int) -> Generator[RatePair, bool, RatePair]:
+    """The smallest rate of messages, then of bytes with it: yields rates to try, and is sent whether they will do."""
+    found, off = UNLIMITED, 1.0  # how far the guess was off in messages: bytes are likely to be as far
+    for place, guess in enumerate(load.guess):
+        if load.busiest[place]:
+            search = Search(notch_from(rate_at(guess) * off), step)
+            while not search.is_over:
+                search.hear(passed=(yield _put(found, place, rate_at(search.notch))))
+            found, off = _put(found, place, rate_at(search.found)), rate_at(search.found) / rate_at(guess)
     return found
 
 

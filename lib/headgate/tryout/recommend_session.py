@@ -58,8 +58,8 @@ class RecommendSession(Session):
         recommended = recommend(conf, runs)
         if not recommended.topics and not recommended.tenants:
             raise InputError(
-                f"PATH: got no topic or tenant with {FEWEST} publishes or more, so nothing can be recommended; give a "
-                "longer trace"
+                f"PATH: got no topic or tenant with {FEWEST} publishes or more, of {runs.publishes.rows:,} publishes "
+                f"and {before.dead_letters:,} dead letters, so that nothing can be recommended; give a longer trace"
             )
         courses = lowered(recommended, runs)
         waited = self._waited(conf, recommended, runs)
@@ -90,7 +90,8 @@ class RecommendSession(Session):
         tenants = {name: tenant_rates(conf, name) for name in recommended.tenants}
         topics = {name: topic_rates(conf, name) for name in recommended.topics}
         rows = _shown(tenants, recommended.tenants, recommended.tenant_loads, waited)
-        screen.limits("Tenants: quotas of the whole cluster", "tenant", rows, "resource-groups.json")
+        title = "Tenants: quotas of the whole cluster (now: of the group, shared with others or not)"
+        screen.limits(title, "tenant", rows, "resource-groups.json")
         if any(
             rate > peak for row in rows for rate, peak in zip(row.rates, row.busiest, strict=True) if rate is not None
         ):

@@ -24,8 +24,8 @@ from headgate.tryout.bound import Bound
 _MS_NS = 1_000_000
 _ADMITTED = Sums("topic_usage", ("topic",), ("publishes", "admitted_publishes"))
 _COLUMNS = ("event_time_us", "seq", "broker", "kind", "topic", "producer", "connection", "messages", "bytes")
-_BY_SECOND = ("topic", "broker", "second")
 _AMOUNTS = ("publishes", "messages", "bytes")
+_SUMMED = pa.schema([("topic", pa.string()), *((name, pa.int64()) for name in ("second", *_AMOUNTS))])
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,9 @@ class Publishes:
         return self._read() if whole else _together(self._read())
 
     def by_second(self) -> pa.Table:
-        """What was published, by topic, broker and second."""
-        parts = [_by_second(rows) for rows in self._read() if len(rows)]
-        if not parts:
-            return pa.table({name: pa.array([], pa.int64()) for name in (*_BY_SECOND, *_AMOUNTS)})
-        return _summed(pa.concat_tables(parts), [(name, "sum") for name in _AMOUNTS])
+        """What was published, by topic and second."""
+        parts = [_SUMMED.empty_table(), *(_by_second(rows) for rows in self._read() if len(rows))]
+        return _summed(pa.concat_tables(parts))
 
     def _read(self) -> Iterator[pa.Table]:
         if self._kept is not None:
@@ -130,14 +128,14 @@ def _together(batches: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def _by_second(rows: pa.Table) -> pa.Table:
     seconds = pc.divide(rows["event_time_us"], 1_000_000)
     ones = pa.array(np.ones(len(rows), np.int64))
-    columns = {"topic": rows["topic"], "broker": rows["broker"], "second": seconds, "publishes": ones}
-    return _summed(
-        pa.table(columns | {name: rows[name] for name in ("messages", "bytes")}), [(name, "sum") for name in _AMOUNTS]
-    )
+    columns = {"topic": rows["topic"], "second": seconds, "publishes": ones}
+    return _summed(pa.table(columns | {name: rows[name] for name in ("messages", "bytes")}))
 
 
-def _summed(rows: pa.Table, sums: list[tuple[str, str]]) -> pa.Table:
-    return rows.group_by(list(_BY_SECOND), use_threads=False).aggregate(sums).rename_columns([*_BY_SECOND, *_AMOUNTS])
+def _summed(rows: pa.Table) -> pa.Table:
+    by = ["topic", "second"]
+    sums = rows.group_by(by, use_threads=False).aggregate([(name, "sum") for name in _AMOUNTS])
+    return sums.rename_columns([*by, *_AMOUNTS]).select(_SUMMED.names).cast(_SUMMED)
 
 
 def waits(conf: Conf, publishes: Publishes, bound: Bound, switches: Iterable[Switch] = ()) -> dict[str, Waited]:
@@ -152,11 +150,11 @@ def waits(conf: Conf, publishes: Publishes, bound: Bound, switches: Iterable[Swi
     for switch in ahead:
         if switch.limits:
             local.change(switch.limits, switch.at_us)
-    of_groups = [switch for switch in ahead if switch.groups is not None]
+    of_groups = [(switch.at_us, switch.groups) for switch in ahead if switch.groups is not None]
     for rows in publishes.batches(whole=shares_quotas(conf)):
         result = local.take([Parsed(rows, DEAD_LETTERS.empty_table())] if len(rows) else [])
-        while of_groups and (result.event_time_us or 0) >= of_groups[0].at_us:
-            local.set_groups(of_groups.pop(0).groups or ResourceGroups())
+        while of_groups and (result.event_time_us or 0) >= of_groups[0][0]:
+            local.set_groups(of_groups.pop(0)[1])
     local.end(after_ms=conf.settings.operator.send_timeout_ms + 1)
     found: dict[str, Waited] = {}
     for topic, count, admitted, _ in zip(*tables.totals(_ADMITTED).to_pydict().values(), strict=True):

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.tryout.notches import notch_from, rate_at, smallest
+from headgate.tryout.notches import Search, notch_from, rate_at, together
 
 
 def test_rates_are_short_numbers_close_to_each_other():
@@ -20,6 +20,16 @@ def test_a_rate_is_rounded_up_to_the_next_notch(rate):
     notch = notch_from(rate)
     assert rate_at(notch) >= rate
     assert notch == 0 or rate_at(notch - 1) < rate
+
+
+def smallest(guesses, passing, step=1):
+    def course(guess):
+        search = Search(guess, step)
+        while not search.is_over:
+            search.hear(passed=(yield search.notch))
+        return search.found
+
+    return together({name: course(guess) for name, guess in guesses.items()}, passing)
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.tuples(st.integers(0, 400), st.integers(0, 400))), st.integers(1, 4))

@@ -10,7 +10,7 @@ from headgate.conf import load_conf
 from headgate.core.quota.groups import UNLIMITED
 from headgate.errors import InputError
 from headgate.report.screen import terminal_console
-from headgate.throttle.names import tenant_of
+from headgate.throttle.names import tenant_of, without_partition
 from headgate.tryout.batches import Trace
 from headgate.tryout.bound import Bound
 from headgate.tryout.folders import loaded
@@ -20,6 +20,7 @@ from headgate.tryout.notches import notch_from, rate_at
 from headgate.tryout.recommend import Runs, recommend
 from headgate.tryout.recommend_session import RecommendSession
 from headgate.tryout.recommended_conf import (
+    group_rows,
     groups_of,
     own_groups,
     topic_rows,
@@ -27,7 +28,7 @@ from headgate.tryout.recommended_conf import (
     with_topics,
     without_limits,
 )
-from headgate.tryout.steps import _courses, lowered
+from headgate.tryout.steps import _courses, _lowered, lowered
 from headgate.tryout.waiting import Publishes, Switch, Waited, by_name, waits
 from unit.local_runs import SECOND_US, SHARED, START_US, conf_of, write_conf, write_trace
 
@@ -37,9 +38,9 @@ LIMIT = "maxPublishRatePerTopicInMessages"
 GROUPS = {
     "resourcegroups": {
         "gold": {"publishRateInMsgs": 900, "dispatchRateInMsgs": 70},
-        "silver": {"publishRateInMsgs": 5},
+        "silver": {"publishRateInMsgs": 900, "dispatchRateInMsgs": 80},
     },
-    "tenants": {"acme": "gold", "globex": "gold"},
+    "tenants": {"acme": "gold", "globex": "silver"},
     "namespaces": {"acme/shop": "silver"},
 }
 
@@ -51,8 +52,15 @@ def rows(seconds=8):
         topics = [STEADY, *([BURSTS] * 6 if at // 20 % 4 == 2 else ()), FAT]
         topics += ["persistent://initech/shop/rare"] if at % 60 == 0 else []
         for number, topic in enumerate(topics):
+            partition = f"-partition-{at % 3 // 2}" if topic == FAT else ""
             row = {"event_time": START_US + at * SECOND_US // 20 + number, "seq": at, "broker": f"b{number % 2}"}
-            row |= {"kind": "publish", "topic": topic, "producer": f"p{at % 3}", "connection": "c", "messages": 2}
+            row |= {
+                "kind": "publish",
+                "topic": topic + partition,
+                "producer": f"p{at % 3}",
+                "connection": "c",
+                "messages": 2,
+            }
             found.append(row | {"bytes": 1000 + at % 7 * 300 if topic == FAT else 10})
     return found
 
@@ -86,10 +94,10 @@ def one_lower(rates, place):
 def test_a_limit_of_a_topic_keeps_the_bound_and_the_next_lower_rate_does_not(place, recommended, runs, conf):
     free = without_limits(conf)
     assert set(recommended.topics) == {BURSTS, STEADY, FAT}
-    waited = runs.waits(with_topics(free, recommended.topics), "")
+    waited = by_name(runs.waits(with_topics(free, recommended.topics), ""), without_partition)
     assert all(waited[topic].keeps(BOUND) for topic in recommended.topics)
     lower = {topic: one_lower(rates, place) for topic, rates in recommended.topics.items()}
-    waited = runs.waits(with_topics(free, lower), "")
+    waited = by_name(runs.waits(with_topics(free, lower), ""), without_partition)
     assert not any(waited[topic].keeps(BOUND) for topic in recommended.topics)
 
 
@@ -102,8 +110,8 @@ def test_a_quota_of_a_tenant_keeps_the_bound_with_its_topics_and_the_next_lower_
 
     def keep(rates):
         waited = runs.waits(with_tenants(set_, rates, recommended.own), "")
-        of_tenants = by_name(waited, tenant_of)
-        late = {tenant_of(topic) for topic in recommended.topics if not waited[topic].keeps(BOUND)}
+        of_tenants, of_topics = by_name(waited, tenant_of), by_name(waited, without_partition)
+        late = {tenant_of(topic) for topic in recommended.topics if not of_topics[topic].keeps(BOUND)}
         return {tenant for tenant in rates if of_tenants[tenant].keeps(BOUND) and tenant not in late}
 
     assert keep(recommended.tenants) == {"acme", "globex"}
@@ -113,6 +121,29 @@ def test_a_quota_of_a_tenant_keeps_the_bound_with_its_topics_and_the_next_lower_
 def test_who_has_few_publishes_is_left_out(recommended):
     assert recommended.few_topics == ["persistent://initech/shop/rare"]
     assert recommended.few_tenants == ["initech"]
+
+
+def test_loads_of_a_topic_are_those_of_its_partition_with_most(recommended):
+    assert recommended.topic_loads[FAT].publishes == 160
+    assert recommended.topic_loads[FAT].busiest[0] == 28
+    assert recommended.topic_loads[FAT].mean[0] == pytest.approx(2 * 107 / 8)
+    assert recommended.tenant_loads["globex"].busiest[0] == 40
+
+
+def test_waits_are_those_of_the_rules_also_after_the_end_of_the_trace(tmp_path):
+    """10 a second and a bucket of 10: 25 at once are paid for after 1.5 s, 400 more after another 40 s."""
+    at_ms = {0: 25, 100: 1, 1000: 1, 5000: 1, 6000: 410, 6100: 1}
+    one = {"broker": "b", "kind": "publish", "topic": STEADY, "producer": "p", "connection": "c", "bytes": 1}
+    found = [
+        one | {"event_time": START_US + ms * 1000, "seq": ms, "messages": messages} for ms, messages in at_ms.items()
+    ]
+    conf = conf_of(tmp_path / "conf", SHARED, {}, **{LIMIT: 10})
+    publishes = Publishes(Trace(Source(str(write_trace(tmp_path / "t.json", found)), "json")), conf)
+    (waited,) = waits(conf, publishes, Bound(1.0, 1000)).values()
+    assert (waited.publishes, waited.slow, waited.failed) == (6, 2, 1)
+    assert waited.longest_ns == 30 * 10**9
+    (waited,) = waits(conf, publishes, Bound(1.0, 450)).values()
+    assert (waited.slow, waited.failed) == (3, 1)
 
 
 def test_publishes_that_fail_break_any_bound():
@@ -148,7 +179,7 @@ def test_the_written_folder_gives_the_figures_that_the_screen_says(shown, source
     lines, _, target = shown
     new = load_conf(target)
     waited = waits(new, Publishes(Trace(source), new), BOUND)
-    figures = waited | by_name(waited, tenant_of)
+    figures = by_name(waited, without_partition) | by_name(waited, tenant_of)
     for name in (BURSTS, STEADY, FAT, "acme", "globex"):
         (line,) = (line for line in lines if line.startswith(f"{name} ") and "messages/s" in line)
         percent, _, longest_s, _ = line.split()[-4:]
@@ -164,11 +195,17 @@ def test_the_written_folder_is_the_one_of_now_with_limits_and_a_comment_for_each
     assert set(policies) == {"acme/shop/steady", BURSTS, FAT}
     assert policies["acme/shop/steady"]["//"] == "ours"
     groups = json.loads((target / "resource-groups.json").read_text())
-    assert groups["tenants"]["acme"] == "acme"
-    assert groups["resourcegroups"]["acme"]["dispatchRateInMsgs"] == 70
+    assert groups["tenants"]["acme"] == "gold"
+    assert groups["tenants"]["globex"] == "globex"
+    assert [groups["resourcegroups"][name]["dispatchRateInMsgs"] for name in ("gold", "globex", "silver")] == [
+        70,
+        80,
+        80,
+    ]
+    assert groups["resourcegroups"]["silver"]["publishRateInMsgs"] == 900
     assert "acme/shop" not in groups["namespaces"]
     limits = [policy["publishRate"] for policy in policies.values()]
-    limits += [groups["resourcegroups"][tenant] for tenant in ("acme", "globex")]
+    limits += [groups["resourcegroups"][name] for name in ("gold", "globex")]
     for limit in limits:
         rates = [key for key in limit if "publish" in key and not key.startswith("//")]
         assert len(rates) == 2
@@ -184,7 +221,7 @@ def test_the_screen_compares_now_and_recommended_and_says_how_limits_come_down(s
     assert any(str(target) in line and "--traffic offered" in line for line in lines)
 
 
-def test_limits_that_are_switched_while_the_trace_runs_hold_from_then_on(source, runs, conf):
+def test_limits_that_are_switched_while_the_trace_runs_hold_from_then_on(runs, conf, tmp_path):
     free = without_limits(conf)
     middle_us = START_US + 4 * SECOND_US
     of_topic = runs.waits(free, "", [Switch(middle_us, topic_rows({STEADY: (1, None)}))])
@@ -193,7 +230,11 @@ def test_limits_that_are_switched_while_the_trace_runs_hold_from_then_on(source,
     start = with_tenants(free, {"acme": UNLIMITED}, own)
     of_group = runs.waits(start, "", [Switch(middle_us, groups=groups_of({"acme": (1, None)}, own))])
     assert 0 < of_group[STEADY].failed < of_group[STEADY].publishes
-    assert not of_group[FAT].slow
+    assert not of_group[f"{FAT}-partition-0"].slow
+    alone = conf_of(tmp_path / "alone", SHARED + "group_limits = 'each_broker'\n", GROUPS)
+    start = with_tenants(without_limits(alone), {"acme": UNLIMITED}, own)
+    of_group = runs.waits(start, "", [Switch(middle_us, group_rows({"acme": (1, None)}, own))])
+    assert 0 < of_group[STEADY].failed < of_group[STEADY].publishes
 
 
 def test_nothing_fails_at_the_steps_that_are_called_safe(recommended, runs):
@@ -201,6 +242,11 @@ def test_nothing_fails_at_the_steps_that_are_called_safe(recommended, runs):
     names = [course.name for course in (*courses.topics, *courses.tenants)]
     assert sorted(names) == sorted([*recommended.topics, *recommended.tenants])
     assert all(course.is_safe and len(course.rates) == 2 for course in (*courses.topics, *courses.tenants))
+
+
+def test_a_limit_that_rises_does_so_before_the_others_fall():
+    now, recommended = {"a": (5, None), "b": (5, 5)}, {"a": (10, 10), "b": (10, 10)}
+    assert _lowered(now, recommended) == {"a": ((10, None), (10, 10))}
 
 
 def test_as_few_steps_are_taken_as_will_do():
