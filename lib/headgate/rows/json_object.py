@@ -26,8 +26,13 @@ class _NoNumber(str):
     __slots__ = ()
 
 
+def _whole(text: str) -> Number:
+    """As readers of columns show it, which know no negative zero."""
+    return Number("0" if text == "-0" else text)
+
+
 _DECODER = json.JSONDecoder(
-    parse_int=Number, parse_float=lambda text: Number(double_text(float(text))), parse_constant=_NoNumber
+    parse_int=_whole, parse_float=lambda text: Number(double_text(float(text))), parse_constant=_NoNumber
 )
 
 

@@ -122,7 +122,7 @@ def test_what_stdin_cannot_be_and_an_output_without_a_name_are_refused():
         (
             {"recommend": "", "max_waiting_percent": 100.0, "max_wait_ms": 30_000},
             [
-                "--recommend: got ''; allowed: a new or an empty folder",
+                "--recommend: got ''; give a new or an empty folder",
                 "--max-waiting-percent: got 100; allowed: from 0 to below 100",
                 "--max-wait-ms: got 30000; allowed: from 0 to below 30000 (operator.send_timeout_ms)",
             ],

@@ -169,7 +169,8 @@ def shown(source, tmp_path_factory):
         json.dumps({"topics": {"acme/shop/steady": {"//": "ours", "publishRate": None, "subscribeRate": None}}})
     )
     console = io.StringIO()
-    with RecommendSession(source, str(folder), str(target)) as session:
+    with pytest.MonkeyPatch.context() as wide, RecommendSession(source, str(folder), str(target)) as session:
+        wide.setenv("COLUMNS", "250")
         session._screen._console = terminal_console(console)
         assert session.recommend(loaded([str(folder)]), BOUND) == 0
     return [line.rstrip() for line in console.getvalue().splitlines()], folder, target
