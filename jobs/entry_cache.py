@@ -15,7 +15,7 @@ from headgate.engines.cache_batches import kernel_of
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import CACHE, load_units
 from headgate.errors import Mistakes
-from headgate.options import add_strict, input_format
+from headgate.options import add_strict, input_format, is_topic
 from headgate.report.cache_screen import CacheScreen
 from headgate.report.screen import terminal_console
 from headgate.rows.listing import FORMATS
@@ -63,9 +63,11 @@ def checked(options: argparse.Namespace) -> tuple[CacheJob, Conf]:
     checkpoint = options.checkpoint or f"{options.output}/checkpoint"
     with mistakes.collected():
         conf = load_conf(options.conf_dir, strict=options.strict)
+    configured = conf.settings.input.format
     with mistakes.collected():
-        format_ = input_format(options, conf.settings.input.format, recorded=options.once)
-        check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
+        format_ = input_format(options, configured, recorded=options.once)
+    with mistakes.collected():
+        check_places(options.input, options.output, checkpoint, files=not is_topic(options, configured))
         check_writable(options.output)
     mistakes.raise_all()
     return CacheJob(options.input, options.output, checkpoint, format_, options.evictions, options.once), conf

@@ -15,7 +15,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.errors import Mistakes
 from headgate.metrics import check_port, serving, url_of
-from headgate.options import add_strict, input_format
+from headgate.options import add_strict, input_format, is_topic
 from headgate.quota.topic_tables import output_of
 from headgate.report.blame import throttling
 from headgate.report.modes import mode_line
@@ -89,8 +89,13 @@ def checked(options: argparse.Namespace) -> tuple[ThrottleJob, Conf, MetricsSett
     metrics_at = metrics_settings(options, conf)
     with mistakes.collected():
         check_port(metrics_at)
+    if options.input is not None:
+        configured, format_ = conf.settings.input.format, ""
+        with mistakes.collected():
+            format_ = input_format(options, configured, recorded=options.once)
+        with mistakes.collected():
+            job = given(options, format_, files=not is_topic(options, configured))
     with mistakes.collected():
-        job = DEMO_JOB if options.input is None else given(options, conf)
         check_writable(job.output)
     mistakes.raise_all()
     return job, demo_conf(conf) if options.input is None else conf, metrics_at
@@ -116,12 +121,11 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def given(options: argparse.Namespace, conf: Conf) -> ThrottleJob:
+def given(options: argparse.Namespace, format_: str, *, files: bool) -> ThrottleJob:
     """The tables of a job of one broker are under `brokers` of the output, whose rg_ tables all such jobs share."""
     output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = f"{output}/checkpoint" if options.checkpoint is None else options.checkpoint
-    format_ = input_format(options, conf.settings.input.format, recorded=options.once)
-    check_places(options.input, options.output, checkpoint, files=format_ != "kafka")
+    check_places(options.input, options.output, checkpoint, files=files)
     return ThrottleJob(options.input, format_, output, checkpoint, options.once, options.broker, options.output)
 
 

@@ -12,6 +12,11 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--strict", action="store_true", help="warnings about conf files are mistakes")
 
 
+def is_topic(options: argparse.Namespace, configured: str) -> bool:
+    """Whether --input is a Kafka topic. configured: the format by headgate.toml."""
+    return (options.format or configured) == "kafka"
+
+
 def input_format(options: argparse.Namespace, configured: str, *, recorded: bool = True) -> str:
     """The format of --input: as --format says, else as the names of its files say, else as `configured`.
 
@@ -22,7 +27,7 @@ def input_format(options: argparse.Namespace, configured: str, *, recorded: bool
     path: str = options.input
     is_here = configured != "kafka" and "://" not in path
     format_: str = options.format or (format_of(path) if is_here else None) or configured
-    if format_ != "kafka":
+    if not is_topic(options, configured):
         check_there(path, "--input")
         if recorded:
             check_headers(path, format_, "--input")

@@ -77,10 +77,10 @@ BAD_LINES = (
 REASONS = [
     "bad_row: add needs topic,",
     "bad_row: add needs topic,",
+    "bad_row: column missing: seq; found: ",
     "bad_row: event_time: got 2101-01-05T09:00:00Z, allowed is 2000",
     "bad_row: event_time: got tomorrow, allowed is ISO 8601",
     "bad_row: read needs topic,",
-    "bad_row: seq: got null, allowed is a whole number of 64 bits; broker: got  , allowed is a name",
     "bad_row: the line is not a JSON object",
     "unknown_kind: got 'sneeze'",
 ]

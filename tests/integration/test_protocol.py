@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from headgate.conf import load_conf
 from headgate.errors import InputError, StateError
+from headgate.protocol.schemas import DECISIONS as COLUMNS
 from headgate.protocol.schemas import INPUTS
 from headgate.protocol.step import ProtocolRules
 from headgate.protocol.tables import OF_PROTOCOL
@@ -33,7 +34,7 @@ from unit.protocol.runs import run as run_key
 ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
 FANNED_OUT = ONE_FILE + '[protocol]\nfan_out = "topic"\n'
 CONNECTIONS, SPAN_MS, FILES = 12, 6000, 6
-DECISIONS = "SELECT * FROM throttle_decisions ORDER BY connection, seq"
+DECISIONS = f"SELECT {', '.join(COLUMNS.names)} FROM throttle_decisions ORDER BY connection, seq"
 COUNTS = "SELECT connection, name, labels, value FROM throttle_metrics"
 LETTERS = "SELECT reason, raw FROM protocol_dead_letters ORDER BY raw"
 
