@@ -4,6 +4,8 @@ import signal
 import sys
 from collections.abc import Callable
 
+WRONG = 2
+"""Exit status for options, conf or input with which nothing can be done, also where no row can be used."""
 STOPPED = 3
 """Exit status of a run that a signal ended before its work was done."""
 

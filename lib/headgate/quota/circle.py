@@ -7,7 +7,7 @@ from typing import Self
 from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.core.quota.cell_view import CellMember, CellView
 from headgate.core.quota.groups import UsageKey
-from headgate.core.quota.share_out import share_out
+from headgate.core.quota.share_out import shares_by_id
 from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.view import cell_view, newest_view
 
@@ -67,9 +67,7 @@ class Circle:
 
     def cluster_shares(self, quota: int) -> dict[int, int]:
         """The quota by weight over all brokers, by id."""
-        weights = {id_: broker.weight for id_, broker in self.members} | dict(self.outsiders)
-        ids = sorted(weights)
-        return dict(zip(ids, share_out(quota, [weights[id_] for id_ in ids], ids), strict=True))
+        return shares_by_id(quota, {id_: broker.weight for id_, broker in self.members} | dict(self.outsiders))
 
     def view(self, key: UsageKey, dimension: int) -> CellView:
         """The view of a cell."""

@@ -1,7 +1,7 @@
 """Who of those that share a limiter uses most of it, and who is only a victim; no table is read here."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headgate.core.quota.config_tables import ConfigTables
@@ -73,7 +73,12 @@ class Consumer:
     @property
     def is_victim(self) -> bool:
         """Throttled by a limiter of which it has less than an equal part, both of messages and of bytes."""
-        return self.limiter is not None and self.rivals > 0 and self.share * (self.rivals + 1) < 1
+        return self.limiter is not None and self.rivals > 0 and is_small(self.share, self.rivals + 1)
+
+
+def is_small(share: float, sharers: int) -> bool:
+    """Whether a part of a limiter's traffic is less than an equal one: who is throttled with it is a victim."""
+    return share * sharers < 1
 
 
 def tenant_name(topic: str) -> str:
@@ -132,14 +137,14 @@ def _consumer(name: str, group: str | None, sums: _Sums, traffic: dict[Limiter, 
     if not marked:
         return Consumer(*known)
     blame = marked / sum(sums.by_limiter.values())
-    shares = _shares(traffic.get(limiter, {}))
+    shares = shares_of(traffic.get(limiter, {}))
     if name not in shares:
         return Consumer(*known, limiter, blame)
     taker = max(shares.items(), key=lambda item: (item[1], item[0]))
     return Consumer(*known, limiter, blame, shares[name], len(shares) - 1, taker)
 
 
-def _shares(traffic: dict[str, list[int]]) -> dict[str, float]:
+def shares_of(traffic: Mapping[str, Sequence[int]]) -> dict[str, float]:
     """The larger of the part of messages and the part of bytes, by name, of those that sent anything."""
     totals = [sum(used) for used in zip(*traffic.values(), strict=True)]
     return {

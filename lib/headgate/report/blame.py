@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.report.fault import OWN, Limiter, Loads
+from headgate.quota.topic_view import OWN, Limiter
+from headgate.report.fault import Loads
 from headgate.throttle.names import TENANT, TOPIC
 from headgate.throttle.sums import LOWEST, ROWS, Summed, Sums
 

@@ -6,12 +6,10 @@ from functools import cache, cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.quota.topic_view import OWN, Limiter, is_small, shares_of
 from headgate.report.screen import plain
 from headgate.throttle.names import TENANT, TOPIC, tenant_of
 
-Limiter = tuple[str, str]
-"""Scope and name; all limiters of single topics are OWN."""
-OWN: Limiter = ("topic", "")
 _UNITS = ("messages", "bytes")
 _Parts = Mapping[str, float]
 """Of what came to a limiter, in messages or in bytes, whichever is more; by name."""
@@ -37,7 +35,7 @@ class Loads:
             return ""
         most, (topic, of_topic) = _largest(parts), _largest(topics)
         own, whole = parts[tenant], f"{most[1]:.0%} of the traffic, most of it by {plain(topic)} ({of_topic:.0%})"
-        if own * len(parts) < 1:
+        if is_small(own, len(parts)):
             return f"fault of {plain(most[0])}: {whole}; {plain(tenant)} is a victim with {own:.0%}"
         if most[0] == tenant:
             return f"its own fault: {whole}"
@@ -66,12 +64,7 @@ def _parts(rows: pa.Table, of: str) -> _Parts:
     """Of each that sent anything. of: a column with names."""
     sums = rows.group_by(of, use_threads=False).aggregate([(unit, "sum") for unit in _UNITS])
     names, *amounts = sums.to_pydict().values()
-    totals = [sum(amount) or 1 for amount in amounts]
-    parts = {
-        name: max(amount / total for amount, total in zip(of_name, totals, strict=True))
-        for name, *of_name in zip(names, *amounts, strict=True)
-    }
-    return {name: part for name, part in parts.items() if part}
+    return shares_of(dict(zip(names, zip(*amounts, strict=True), strict=True)))
 
 
 def _largest(parts: _Parts) -> tuple[str, float]:

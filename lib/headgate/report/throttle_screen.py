@@ -117,10 +117,10 @@ class ThrottleScreen(Screen):
             return "none"
         reached = datetime.fromtimestamp(event_time_us / 1e6, UTC)
         if self._is_recorded:
-            return f"{reached:%Y-%m-%dT%H:%M:%SZ}"
+            return zulu(reached)
         lag_s = (self._now() - reached).total_seconds()
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
-        return f"{reached:%Y-%m-%dT%H:%M:%SZ}({lag})"
+        return f"{zulu(reached)}({lag})"
 
     def in_vain(self, ended: Ended, source: str, *, has_rows: bool, limits_changed: bool) -> bool:
         """Whether this start took in no row and says nothing of its limits, and why. source: the input.

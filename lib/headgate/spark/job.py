@@ -10,11 +10,12 @@ from pathlib import Path
 from threading import Event
 
 from headgate.engines.stops import STOPPED as STOPPED  # noqa: PLC0414
+from headgate.engines.stops import WRONG as WRONG  # noqa: PLC0414
 from headgate.engines.stops import Stopped, broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words
 
-FAILED, WRONG = 1, 2
+FAILED = 1
 LAST_PORT = 65_535
 
 

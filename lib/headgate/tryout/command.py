@@ -6,7 +6,7 @@ from threading import Event
 
 from headgate.errors import ConfError, InputError, Mistakes
 from headgate.rows.headers import check_headers
-from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files, is_delta
+from headgate.rows.listing import STDIN, SUFFIXES, TEXT_FORMATS, endings_of, format_of, found_files
 from headgate.throttle.places import check_new
 from headgate.tryout.bound import bound_of, check_recommend
 from headgate.tryout.folders import Loaded, loaded
@@ -74,6 +74,8 @@ def _source(options: argparse.Namespace) -> Source | None:
         raise InputError(
             "PATH: got - (stdin), which cannot be read again; allowed with --watch: files or a Delta table"
         )
+    if options.path != STDIN:
+        found_files(options.path, "PATH")
     format_ = options.format or _format_of(options.path)
     if options.path == STDIN and format_ not in TEXT_FORMATS:
         raise InputError(
@@ -85,8 +87,6 @@ def _source(options: argparse.Namespace) -> Source | None:
 
 
 def _format_of(path: str) -> str:
-    if path != STDIN and not is_delta(path):
-        found_files(path, "PATH")
     format_ = format_of(path)
     if format_ is None:
         got = ", ".join(sorted(ending or "none" for ending in endings_of(path)))

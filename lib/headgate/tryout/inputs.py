@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.errors import InputError
-from headgate.rows.listing import STDIN, check_size, found_files
+from headgate.rows.listing import STDIN, check_size
 
 MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5 * 1024}
 """About a hundred million publishes each, which take ten minutes or more."""
-
-
-IN_VAIN = 2
-"""Exit status of a run that could use no row: as of an input that cannot be read."""
 
 
 class Source(NamedTuple):
@@ -53,6 +49,5 @@ def claimed(output: str | None) -> Iterator[None]:
 def check_patience(path: str, format_: str) -> None:
     """Raise InputError for a trace that takes one process too long, with the command that fits it."""
     if path != STDIN:
-        found_files(path, "PATH")
         job = f"./spark-submit.sh jobs/throttle.py --input {path} --format {format_} --output DIR --once"
         check_size("PATH", path, format_, MOST_MIB, f"run the job, which uses several cores and machines: {job}")

@@ -59,10 +59,9 @@ def _with_tenants(content: dict[str, Any], conf: Conf, recommended: Recommended,
     for tenant, rates in recommended.tenants.items():
         before = conf.resource_groups.tenants.get(tenant)
         dispatch = {key: rate for key, rate in groups.get(before, {}).items() if key not in _GROUP_KEYS}
-        if before == own[tenant]:
-            groups[before] = _with_comments(_GROUP_KEYS, rates, reasons.get(tenant)) | dispatch
-            continue
         groups[own[tenant]] = _with_comments(_GROUP_KEYS, rates, reasons.get(tenant)) | dispatch
+        if before == own[tenant]:
+            continue
         tenants.pop(tenant, None)  # so that it comes behind its comment
         was = "" if before is None else f"; it was in {before}, whose dispatch rates it keeps, whole"
         tenants[f"// {tenant}"] = f"a group of its own: the quota is for its traffic alone{was}"

@@ -14,7 +14,7 @@ from typing import Self
 from headgate.conf import Conf
 from headgate.engines.compiling import compiling_told
 from headgate.engines.kernel_units import load_units, throttle_units
-from headgate.engines.stops import STOPPED
+from headgate.engines.stops import STOPPED, WRONG
 from headgate.errors import ConfError, HeadgateError
 from headgate.report.screen import terminal_console
 from headgate.report.try_screen import TryScreen, output_of
@@ -24,7 +24,7 @@ from headgate.trace.write import write_trace
 from headgate.tryout.batches import Trace
 from headgate.tryout.conf_changes import conf_changes
 from headgate.tryout.folders import Loaded, loaded
-from headgate.tryout.inputs import IN_VAIN, Source
+from headgate.tryout.inputs import Source
 from headgate.tryout.trial import Trial, run_trial
 from headgate.tryout.watch import Watched
 
@@ -86,7 +86,7 @@ class Session:
         self._trials = trials = self._tried(confs)
         if not any(trial.rows for trial in trials) and _is_whole(confs, trials):
             self._screen.in_vain(trials[0], self._trace.files, self._output)
-            return IN_VAIN
+            return WRONG
         if len(confs) == 1:
             self._screen.one(trials[0], self._output)
         else:

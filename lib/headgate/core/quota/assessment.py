@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from headgate.core.quota.allocation import Demands, Profile, allocate, coupled_demands
 from headgate.core.quota.cell_view import CellMember, CellRow, CellView
 from headgate.core.quota.rates import capped_or_none
-from headgate.core.quota.share_out import max_min, share_out
+from headgate.core.quota.share_out import max_min, share_out, shares_by_id
 from headgate.core.quota.step_parameters import Outcome, Reason, StepParameters
 from headgate.errors import InvalidArgument
 
@@ -40,8 +40,7 @@ class Membership:
 
     def cluster_shares(self, quota: int) -> dict[int, int]:
         """The quota by weight over C, by broker. Source: resource-groups 9.1."""
-        ids = sorted(self.weights)
-        return dict(zip(ids, share_out(quota, [self.weights[id_] for id_ in ids], ids), strict=True))
+        return shares_by_id(quota, self.weights)
 
     def counts_as_silent(self, broker_id: int) -> bool:
         """Whether it counts with its safe share, for a row that is too old; who is awaited has none."""

@@ -4,7 +4,7 @@ Arguments are checked by the caller (`headgate.core.quota.allocation`): amounts 
 of equal lengths. Arithmetic is exact at any size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def share_out(amount: int, weights: Sequence[int], ids: Sequence[int]) -> list[int]:
@@ -24,6 +24,12 @@ def share_out(amount: int, weights: Sequence[int], ids: Sequence[int]) -> list[i
     for row in first[:left_over]:
         shares[row] += 1
     return shares
+
+
+def shares_by_id(amount: int, weights: Mapping[int, int]) -> dict[int, int]:
+    """`share_out` by id. weights: by id."""
+    ids = sorted(weights)
+    return dict(zip(ids, share_out(amount, [weights[id_] for id_ in ids], ids), strict=True))
 
 
 def max_min(
