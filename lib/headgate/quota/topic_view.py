@@ -72,13 +72,13 @@ class Consumer:
 
     @property
     def is_victim(self) -> bool:
-        """Throttled by a limiter of which it has less than an equal part, both of messages and of bytes."""
-        return self.limiter is not None and self.rivals > 0 and is_small(self.share, self.rivals + 1)
+        """Throttled by a limiter of which another has more than twice its part, both of messages and of bytes."""
+        return self.limiter is not None and self.taker is not None and is_small(self.share, self.taker[1])
 
 
-def is_small(share: float, sharers: int) -> bool:
-    """Whether a part of a limiter's traffic is less than an equal one: who is throttled with it is a victim."""
-    return share * sharers < 1
+def is_small(share: float, largest: float) -> bool:
+    """Whether a part of a limiter's traffic is less than half of the largest: who is throttled with it is a victim."""
+    return share * 2 < largest
 
 
 def tenant_name(topic: str) -> str:

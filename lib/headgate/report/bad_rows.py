@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from headgate.throttle.sums import LOWEST, ROWS, Replaced, Summed, Sums
+from headgate.throttle.sums import LOWEST, ROWS, Summed, Sums, replaced
 
 SHOWN = 5
 EXAMPLE_CHARACTERS = 200
@@ -13,7 +13,7 @@ PROBLEMS = Sums(
     "dead_letters",
     ("problem",),
     lowest=("raw", "source"),
-    replaced=Replaced("problem", "reason", _GOT, "allowed"),
+    made=replaced("problem", "reason", _GOT, "allowed"),
 )
 
 

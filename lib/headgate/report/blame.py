@@ -1,6 +1,5 @@
 """Who was throttled, when, by which limiter and by whose fault: sums over the tables `topic_usage` and `marks`."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -9,34 +8,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.quota.topic_view import OWN, Limiter
-from headgate.report.fault import Loads
+from headgate.report.fault import NOBODY, Fault, Loads
+from headgate.report.limiters import MARKS, UNITS, blamed
+from headgate.report.spans import SECONDS, when_held
 from headgate.throttle.names import TENANT, TOPIC
-from headgate.throttle.sums import LOWEST, ROWS, Summed, Sums
+from headgate.throttle.sums import LOWEST, Summed, Sums
 
 _TIME = "event_time"
 _OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_publishes")
 _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
-_TRAFFIC = ("messages", "bytes")
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
-_WORST = ("failed_publishes", "throttled_publishes")
 
-USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *_TRAFFIC), (_TIME,), (_TIME,))
+USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
 HELD = Sums("topic_usage", (TENANT, TOPIC), highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD)
-SECONDS = Sums("topic_usage", (TENANT, _TIME), _WORST, nonzero=_WORST)
-MARKS = Sums("marks", (TENANT, TOPIC, "scope", "limiter"), where=(("action", ("mark",)),))
 
 
 @dataclass(frozen=True)
 class Throttled:
     """A tenant or topic.
 
-    throttled_ns: of all its topics together. blame: the limiter with most of its marks, and its share of them.
+    throttled_ns: of all its topics together. blame: the limiter with most of its marks and the unit that ran out, and
+    their share of the marks; details: the same with rates and brokers.
     delayed, failed: publishes that were let in later, or given up; delay_ns: how much later, summed over the delayed;
     admitted: publishes that were let in, at once or later. None in admitted traffic.
-    topics: how many of its topics were held, or failed. first, last: the seconds in which that began and ended; worst:
-    the second in which most publishes failed or, where none did, were throttled. fault: who filled that limiter.
-    Neither of these of a topic.
+    topics: how many of its topics were held, or failed. first, last: the seconds in which that began and ended.
+    Of a tenant alone: spans: the same of each time, worst: see spans.When; fault: who filled that limiter.
     """
 
     name: str
@@ -52,7 +48,14 @@ class Throttled:
     first: datetime | None = field(default=None, compare=False)
     last: datetime | None = field(default=None, compare=False)
     worst: datetime | None = field(default=None, compare=False)
-    fault: str = field(default="", compare=False)
+    spans: tuple[tuple[datetime, datetime], ...] = field(default=(), compare=False)
+    details: str = field(default="", compare=False)
+    fault: Fault = field(default=NOBODY, compare=False)
+
+    @property
+    def lost(self) -> int:
+        """Publishes of offered traffic that were not let in at once: later, never, or not by the end."""
+        return (self.failed or 0) + (self.delayed or 0) + self.waiting
 
     @property
     def waiting(self) -> int:
@@ -94,11 +97,14 @@ def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttl
     marks = tables.totals(MARKS)
     marks = marks.filter(pc.is_valid(marks[TOPIC]))
     loads = Loads(usage, group_of)
-    worst = _worst_seconds(tables.totals(SECONDS))
+    when = when_held(tables.totals(SECONDS))
     tenants = _ranked(TENANT, usage, held, marks, loads)
     topics = _ranked(TOPIC, usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks())), held, marks, loads)
     return Throttling(
-        [replace(row, worst=worst.get(row.name)) for row in tenants],
+        [
+            replace(row, spans=when[row.name].spans, worst=when[row.name].worst) if row.name in when else row
+            for row in tenants
+        ],
         topics,
         pc.min(usage[LOWEST + _TIME]).as_py(),
         pc.max(usage[_TIME]).as_py(),
@@ -110,10 +116,10 @@ def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Lo
     counts = _grouped(usage, [of], [(name, "sum") for name in _COUNTS])
     times = _grouped(held, [of], [(LOWEST + _TIME, "min"), (_TIME, "max"), (TOPIC, "count")])
     when = {name: (topics, first, last) for name, first, last, topics in times}
-    blamed = _blamed(of, marks)
+    to_blame = blamed(of, marks)
     rows = []
     for name, publishes, throttled, throttled_ns, delayed, failed, delay_ns, admitted in counts:
-        limiter, share = blamed.get(name, (None, 0.0))
+        worst = to_blame.get(name)
         topics, first, last = when.get(name, (0, None, None))
         rows.append(
             Throttled(
@@ -121,7 +127,7 @@ def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Lo
                 publishes or 0,
                 throttled or 0,
                 throttled_ns or 0,
-                "none" if limiter is None else _in_words(limiter, share),
+                "none" if worst is None else worst.words,
                 delayed,
                 failed,
                 delay_ns,
@@ -129,36 +135,11 @@ def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Lo
                 topics=topics,
                 first=first,
                 last=last,
-                fault="" if limiter is None or of == TOPIC else loads.fault(name, limiter),
+                details="" if worst is None else worst.details,
+                fault=NOBODY if worst is None or of == TOPIC else loads.fault(name, worst.limiter, worst.unit),
             )
         )
     return sorted(rows, key=lambda row: (-(row.failed or 0), -row.throttled_publishes, -row.throttled_ns, row.name))
-
-
-def _worst_seconds(seconds: pa.Table) -> dict[str, datetime]:
-    """Of each tenant, the second in which most publishes failed or, where none did, were throttled."""
-    order = [(name, "descending") for name in _WORST] + [(_TIME, "ascending")]
-    worst: dict[str, datetime] = {}
-    for row in seconds.sort_by(order).select([TENANT, _TIME]).to_pylist():
-        worst.setdefault(row[TENANT], row[_TIME])
-    return worst
-
-
-def _blamed(of: str, marks: pa.Table) -> dict[str, tuple[Limiter, float]]:
-    """Of each tenant or topic, the limiter with most of its marks, and its share of them."""
-    by_name: dict[str, dict[Limiter, int]] = defaultdict(lambda: defaultdict(int))
-    for name, scope, limiter, count in _grouped(marks, [of, "scope", "limiter"], [(ROWS, "sum")]):
-        by_name[name][OWN if scope == "topic" else (scope, limiter)] += count
-    blamed = {}
-    for name, limiters in by_name.items():
-        worst, most = max(limiters.items(), key=lambda item: (item[1], item[0]))
-        blamed[name] = worst, most / sum(limiters.values())
-    return blamed
-
-
-def _in_words(limiter: Limiter, share: float) -> str:
-    words = "its own limit" if limiter == OWN else " ".join(limiter)
-    return words if share == 1 else f"{words} ({share:.0%} of marks)"
 
 
 def _grouped(rows: pa.Table, by: list[str], aggregates: list[tuple[str, str]]) -> Iterator[tuple[Any, ...]]:

@@ -1,18 +1,30 @@
 """Whose fault it is that a limiter holds somebody: who has how much of what came to it."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.quota.topic_view import OWN, Limiter, is_small, shares_of
+from headgate.quota.topic_view import OWN, Limiter, is_small
 from headgate.report.screen import plain
 from headgate.throttle.names import TENANT, TOPIC, tenant_of
 
-_UNITS = ("messages", "bytes")
 _Parts = Mapping[str, float]
-"""Of what came to a limiter, in messages or in bytes, whichever is more; by name."""
+"""Of what came to a limiter, in one unit; by name."""
+_SHOWN_SHARERS = 3
+
+
+@dataclass(frozen=True)
+class Fault:
+    """words: who fills a limiter; empty where only one can, or the tables do not tell. is_victim: of somebody else."""
+
+    words: str = ""
+    is_victim: bool = False
+
+
+NOBODY = Fault()
 
 
 class Loads:
@@ -25,30 +37,36 @@ class Loads:
         self._usage, self._group_of = usage, group_of
         self._load = cache(self._load_of)
 
-    def fault(self, tenant: str, limiter: Limiter) -> str:
-        """Who fills the limiter that holds a tenant; empty where nobody else can, or the tables do not tell.
+    def fault(self, tenant: str, limiter: Limiter, unit: str) -> Fault:
+        """Who fills the limiter that holds a tenant, over the whole run. unit: that ran out.
 
-        A victim has less than an equal part of what came to it, of messages and of bytes.
+        Who sent less than half of what the largest sent is a victim; the others share the fault.
         """
-        parts, topics = self._load(limiter)
+        parts, topics = self._load(limiter, unit)
         if limiter == OWN or tenant not in parts:
-            return ""
-        most, (topic, of_topic) = _largest(parts), _largest(topics)
-        own, whole = parts[tenant], f"{most[1]:.0%} of the traffic, most of it by {plain(topic)} ({of_topic:.0%})"
-        if is_small(own, len(parts)):
-            return f"fault of {plain(most[0])}: {whole}; {plain(tenant)} is a victim with {own:.0%}"
-        if most[0] == tenant:
-            return f"its own fault: {whole}"
-        return f"its own fault, too: {own:.0%} of the traffic"
+            return NOBODY
+        (name, most), (topic, of_topic) = _largest(parts), _largest(topics)
+        whole = f"{most:.0%} of the {unit}, most of them by {plain(topic)} ({of_topic:.0%})"
+        if is_small(parts[tenant], most):
+            victim = f"{plain(tenant)} is a victim with {parts[tenant]:.0%}"
+            return Fault(f"fault of {plain(name)}: {whole}; {victim}", is_victim=True)
+        sharers = [(name, part) for name, part in _ranked(parts) if not is_small(part, most)]
+        if len(sharers) == 1:
+            return Fault(f"its own fault: {whole}")
+        shown = ", ".join(f"{plain(name)} {part:.0%}" for name, part in sharers[:_SHOWN_SHARERS])
+        more = len(sharers) - _SHOWN_SHARERS
+        tenants = f" and {more:,} more tenants" if more > 0 else ""
+        own = f"; {plain(tenant)} {parts[tenant]:.0%}" if more > 0 else ""
+        return Fault(f"shared fault, of all {unit}: {shown}{tenants}{own}")
 
-    def _load_of(self, limiter: Limiter) -> tuple[_Parts, _Parts]:
+    def _load_of(self, limiter: Limiter, unit: str) -> tuple[_Parts, _Parts]:
         """The parts of all tenants, and of the topics of the tenant that has most."""
         scope, wanted = limiter
         if limiter == OWN:
             return {}, {}
         column = self._groups if scope == "group" else self._usage[scope]
         rows = self._usage.filter(pc.fill_null(pc.equal(column, wanted), False))
-        tenants, topics = _parts(rows, TENANT), _parts(rows, TOPIC)
+        tenants, topics = _parts(rows, TENANT, unit), _parts(rows, TOPIC, unit)
         most = _largest(tenants)[0]
         return tenants, {name: part for name, part in topics.items() if tenant_of(name) == most}
 
@@ -60,12 +78,16 @@ class Loads:
         return groups.take(topics.indices)
 
 
-def _parts(rows: pa.Table, of: str) -> _Parts:
+def _parts(rows: pa.Table, of: str, unit: str) -> _Parts:
     """Of each that sent anything. of: a column with names."""
-    sums = rows.group_by(of, use_threads=False).aggregate([(unit, "sum") for unit in _UNITS])
-    names, *amounts = sums.to_pydict().values()
-    return shares_of(dict(zip(names, zip(*amounts, strict=True), strict=True)))
+    names, amounts = rows.group_by(of, use_threads=False).aggregate([(unit, "sum")]).to_pydict().values()
+    whole = sum(amount or 0 for amount in amounts)
+    return {name: amount / whole for name, amount in zip(names, amounts, strict=True) if amount}
+
+
+def _ranked(parts: _Parts) -> list[tuple[str, float]]:
+    return sorted(parts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _largest(parts: _Parts) -> tuple[str, float]:
-    return max(parts.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
+    return min(parts.items(), key=lambda item: (-item[1], item[0]), default=("", 0.0))

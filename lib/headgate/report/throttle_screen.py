@@ -10,11 +10,13 @@ from rich.console import Console
 from headgate.quota.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
-from headgate.report.blame import HELD, MARKS, SECONDS, USAGE, Throttled, Throttling
+from headgate.report.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.held_back import READS, HeldBack, held_back
+from headgate.report.limiters import MARKS
 from headgate.report.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
+from headgate.report.spans import SECONDS
 from headgate.report.unloading import OUTCOMES, Unloading, unloading
 from headgate.throttle.sums import Summed
 from headgate.throttle.tables import SCHEMAS
@@ -23,10 +25,12 @@ RECORDED_S = 86_400
 IDLE_S = 120.0
 """A longer time without a batch was an idle one and tells nothing of the next; the first may take a minute."""
 SHOWN_TENANTS = 20
+SHOWN_FREE = 5
 SHOWN_TOPICS = 8
 SHOWN_SUBSCRIPTIONS = 5
 SHOWN_CONSUMERS = 5
 SHOWN_QUOTAS = 3
+SHOWN_SPANS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
@@ -192,25 +196,37 @@ class ThrottleScreen(Screen):
         self.say(f"\nWhat to run next, about {plain(most.name)}: who used what at its worst second, and its topics")
         self.say(f"  {command()} usage {shared} --by tenant --at {zulu(at)}")
         self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
+        victim = next((row for row in throttling.tenants if row.fault.is_victim and row.worst is not None), None)
+        if victim is not None and victim is not most and victim.worst is not None:
+            self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
+            self.say(f"  {command()} usage {shared} --by tenant --at {zulu(victim.worst)}")
 
     def _who_and_when(self, throttling: Throttling) -> None:
         """A line for each tenant that was held: when, by which limiter, by whose fault."""
-        held = [row for row in throttling.tenants if row.is_held]
-        self.say("\nWho was throttled, when, by which limiter, and by whose fault")
+        held, tenants = [row for row in throttling.tenants if row.is_held], len(throttling.tenants)
+        self.say(
+            f"\nWho was throttled ({len(held):,} of {tenants:,} tenants), when, by which limiter, and by whose fault"
+        )
         for row in held[:SHOWN_TENANTS]:
-            first, last, worst = (_clock(throttling, time) for time in (row.first, row.last, row.worst))
-            when = f"at {first}" if first == last else f"from {first} to {last}, worst {worst}"
-            self.say(f"{plain(row.name)}: {when}, by {row.blame}{f'; {row.fault}' if row.fault else ''}")
+            fault = f"; {row.fault.words}" if row.fault.words else ""
+            self.say(f"{plain(row.name)}: {_when(throttling, row)}, by {row.details or row.blame}{fault}")
         if len(held) > SHOWN_TENANTS:
             self.say(f"and {len(held) - SHOWN_TENANTS:,} more tenants")
+        if free := sorted(row.name for row in throttling.tenants if not row.is_held):
+            more = f" and {len(free) - SHOWN_FREE:,} more tenants" if len(free) > SHOWN_FREE else ""
+            self.say(f"Never throttled: {', '.join(map(plain, free[:SHOWN_FREE]))}{more}")
+        if any(row.fault.words for row in held[:SHOWN_TENANTS]):
+            self.say("Parts of messages or bytes are of all that was sent under that limiter in the whole run.")
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
         """Those that were held, `most` of them at the most."""
-        held = [row for row in rows if row.is_held][:most]
+        all_held = [row for row in rows if row.is_held]
+        held = all_held[:most]
         table = empty_table(title)
         table.add_column(of, overflow="fold")
         is_offered, is_topic = any(row.failed is not None for row in held), of == "topic"
-        for name in ("publishes", *(("failed", "delayed") if is_offered else ()), "throttled", "share", "held for"):
+        counts = ("failed", "delayed", "share", "throttled") if is_offered else ("throttled", "share")
+        for name in ("publishes", *counts, "held for"):
             table.add_column(name, justify="right")
         for name in ("from", "to") if is_topic else ():
             table.add_column(name)
@@ -219,14 +235,21 @@ class ThrottleScreen(Screen):
             table.add_row(
                 plain(row.name),
                 f"{row.publishes:,}",
-                *((f"{row.failed or 0:,}", f"{row.delayed or 0:,}") if is_offered else ()),
-                f"{row.throttled_publishes:,}",
-                f"{row.throttled_publishes / max(row.publishes, 1):.1%}",
+                *_counts(row, is_offered=is_offered),
                 f"{row.throttled_ns / 1e9:,.1f} s{_summed_over(row)}",
                 *((_clock(whole, row.first), _clock(whole, row.last)) if is_topic else ()),
                 row.blame,
             )
         self.table(table)
+        if len(all_held) > most:
+            self.say(f"and {len(all_held) - most:,} more {of}s")
+        if is_topic:
+            return
+        if is_offered:
+            self.say("share: of the publishes, those that failed, came late (delayed) or still wait at the end")
+            self.say(
+                "throttled: publishes that were let in and left a limiter empty; their producer was held after them"
+            )
         if any(row.throttled_ns > whole.seconds * 1e9 for row in held):
             self.say(f"held for: a sum over topics and brokers, which can exceed the {whole.seconds:,} s of traffic")
 
@@ -243,11 +266,12 @@ class ThrottleScreen(Screen):
         table = empty_table("Subscriptions whose dispatches were held back most")
         for name in ("broker", "topic", "subscription"):
             table.add_column(name, overflow="fold")
-        for name in ("reads", "allowed", "held back", "share"):
+        for name in ("reads", "held back", "share", "never allowed"):
             table.add_column(name, justify="right")
         table.add_column("most by level")
         for row in subscriptions:
-            amounts = f"{row.reads:,}", f"{row.allowed:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}"
+            never = row.reads - row.allowed
+            amounts = f"{row.reads:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}", f"{never:,}"
             table.add_row(plain(row.broker), plain(row.topic), plain(row.subscription), *amounts, row.level)
         self.table(table)
 
@@ -313,6 +337,32 @@ class ThrottleScreen(Screen):
                 )
                 quota = ""
         self.table(table)
+
+
+def _counts(row: Throttled, *, is_offered: bool) -> tuple[str, ...]:
+    """The cells between publishes and time; in offered traffic, first what clients lose."""
+    publishes, throttled = max(row.publishes, 1), f"{row.throttled_publishes:,}"
+    if is_offered:
+        return f"{row.failed or 0:,}", f"{row.delayed or 0:,}", f"{row.lost / publishes:.1%}", throttled
+    return throttled, f"{row.throttled_publishes / publishes:.1%}"
+
+
+def _when(whole: Throttling, row: Throttled) -> str:
+    """The spans of a tenant, and its worst second."""
+    if not row.spans:
+        return "throughout"
+    spans = [_span(whole, *span) for span in row.spans[:SHOWN_SPANS]]
+    more = len(row.spans) - SHOWN_SPANS
+    if more > 0:
+        spans.append(f"{more:,} more times until {_clock(whole, row.last)}")
+    if len(row.spans) == 1 and row.spans[0][0] == row.spans[0][1]:
+        return spans[0]
+    return f"{', '.join(spans)}, worst {_clock(whole, row.worst)}"
+
+
+def _span(whole: Throttling, first: datetime, last: datetime) -> str:
+    begun, ended = _clock(whole, first), _clock(whole, last)
+    return f"at {begun}" if begun == ended else f"from {begun} to {ended}"
 
 
 def _summed_over(row: Throttled) -> str:

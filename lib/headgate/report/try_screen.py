@@ -290,7 +290,9 @@ def _of_share(row: Throttled | None) -> str:
 def _count(row: Throttled | None, measure: str) -> str:
     """None: nothing held it."""
     count = 0 if row is None else getattr(row, measure)
-    return "-" if count is None else f"{count:,}"
+    if not count or row is None:
+        return "-" if count is None else "0"
+    return f"{count:,} ({count / max(row.publishes, 1):.1%})"
 
 
 def _delay(row: Throttled | None) -> str:

@@ -108,7 +108,7 @@ def broker_state(broker: Broker) -> str:
 def limiter_name(consumer: Consumer) -> str:
     if consumer.limiter is None:
         return "-"
-    words = "its topics' own" if consumer.limiter[0] == "topic" else _name(*consumer.limiter)
+    words = "topic limit" if consumer.limiter[0] == "topic" else _name(*consumer.limiter)
     return words if consumer.blame >= 1 else f"{words} ({consumer.blame:.0%})"
 
 

@@ -1,6 +1,6 @@
 """Sums over a table of a job: the same from Delta tables, and from rows that are on their way and kept nowhere."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import NamedTuple, Protocol
 
@@ -12,13 +12,21 @@ LOWEST = "lowest_"
 """Begins the names of columns with the smallest value of others."""
 
 
-class Replaced(NamedTuple):
-    """A column of text made of another one: every match of `pattern` in it is replaced."""
+class Made(NamedTuple):
+    """A column of text that the table does not have: `sql` and `of` say the same."""
 
     name: str
-    column: str
-    pattern: str
-    replacement: str
+    sql: str
+    of: Callable[[pa.Table], pa.ChunkedArray]
+
+
+def replaced(name: str, column: str, pattern: str, replacement: str) -> Made:
+    """A column of text with every match of `pattern` in it replaced."""
+    return Made(
+        name,
+        f"regexp_replace(\"{column}\", '{pattern}', '{replacement}', 'g')",
+        lambda rows: pc.replace_substring_regex(rows[column], pattern, replacement),
+    )
 
 
 class Sums(NamedTuple):
@@ -27,7 +35,7 @@ class Sums(NamedTuple):
     The result has the columns `by`, `totals` (summed up), `highest` (the largest value), `lowest` (the smallest one, as
     LOWEST and the name) and `rows`, how many there are. A null adds nothing; where all are null the sum is null.
     where: columns, and the values that rows must have there. nonzero: columns, of which one at least is not 0.
-    replaced: a column that the table does not have, and `by` names.
+    made: a column that the table does not have, and `by` names.
     """
 
     table: str
@@ -37,7 +45,7 @@ class Sums(NamedTuple):
     lowest: tuple[str, ...] = ()
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
     nonzero: tuple[str, ...] = ()
-    replaced: Replaced | None = None
+    made: Made | None = None
 
     @property
     def sql(self) -> str:
@@ -54,10 +62,8 @@ class Sums(NamedTuple):
             conditions.append("(" + " OR ".join(f'"{name}" <> 0' for name in self.nonzero) + ")")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         by, source = ", ".join(f'"{name}"' for name in self.by), self.table
-        if self.replaced is not None:
-            name, column, pattern, replacement = self.replaced
-            made = f"regexp_replace(\"{column}\", '{pattern}', '{replacement}', 'g') AS \"{name}\""
-            source = f"(SELECT *, {made} FROM {source})"  # noqa: S608  names of our own
+        if self.made is not None:
+            source = f'(SELECT *, {self.made.sql} AS "{self.made.name}" FROM {source})'  # noqa: S608  names of our own
         return f"SELECT {', '.join(columns)} FROM {source}{where} GROUP BY {by}"  # noqa: S608  names of our own
 
     def of(self, rows: pa.Table) -> pa.Table:
@@ -67,9 +73,8 @@ class Sums(NamedTuple):
         if self.nonzero:
             counts = [pc.fill_null(pc.not_equal(rows[name], 0), False) for name in self.nonzero]
             rows = rows.filter(reduce(pc.or_, counts))
-        if self.replaced is not None:
-            name, column, pattern, replacement = self.replaced
-            rows = rows.append_column(name, pc.replace_substring_regex(rows[column], pattern, replacement))
+        if self.made is not None:
+            rows = rows.append_column(self.made.name, self.made.of(rows))
         return self._grouped(rows, "", [([], "count_all")])
 
     def together(self, parts: Iterable[pa.Table]) -> pa.Table:
@@ -78,7 +83,7 @@ class Sums(NamedTuple):
 
     def type_of(self, name: str, table: pa.Schema) -> pa.DataType:
         """Of a column of the result, for the schema of the table."""
-        if self.replaced is not None and name == self.replaced.name:
+        if self.made is not None and name == self.made.name:
             return pa.string()
         return pa.int64() if name == ROWS else table.field(name.removeprefix(LOWEST)).type
 

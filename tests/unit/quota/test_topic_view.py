@@ -50,12 +50,13 @@ def test_one_group_alone_is_still_reckoned_against_all_of_its_limiter():
     [
         ((10, 10), (90, 90), True),
         ((50, 50), (50, 50), False),
-        ((49, 49), (51, 51), True),
+        ((33, 33), (67, 67), True),
+        ((34, 34), (66, 66), False),
         ((10, 60), (90, 40), False),
         ((90, 90), (10, 10), False),
     ],
 )
-def test_a_victim_has_less_than_an_equal_part_in_messages_and_in_bytes(own, other, victim):
+def test_a_victim_has_less_than_half_of_the_largest_part_in_messages_and_in_bytes(own, other, victim):
     throttled = topic("persistent://a/n/y", own[0], bytes_=own[1], by=(0, 0, 1), ns=1)
     one, _ = found(throttled, topic("persistent://b/n/y", other[0], bytes_=other[1]))
 

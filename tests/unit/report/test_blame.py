@@ -6,11 +6,13 @@ import pyarrow as pa
 import pytest
 
 from headgate.report.blame import Throttled, throttling
-from headgate.throttle.names import tenant_of
+from headgate.report.limiters import MARKS as SUMS
+from headgate.throttle.names import named_rows, tenant_of
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import Tables
 
 A, B, C = "persistent://acme/n/a", "persistent://acme/n/b", "non-persistent://else/n/c"
+NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -21,7 +23,10 @@ def tables(tmp_path):
 def fill(tables, usage, marks=()):
     """usage: (topic, publishes, throttled, throttled_ns) by second. marks: (topic, scope, limiter, action)."""
     columns = ("topic", "publishes", "throttled_publishes", "throttled_ns")
-    rows = [dict(zip(columns, row, strict=True)) | {"messages": row[1], "bytes": row[1]} for row in usage]
+    rows = [
+        dict(zip(columns, row, strict=True)) | {"messages": row[1], "bytes": row[1], "event_time": NINE}
+        for row in usage
+    ]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
     rows = [dict(zip(("topic", "scope", "limiter", "action"), mark, strict=True)) for mark in marks]
     tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
@@ -49,7 +54,7 @@ def test_seconds_are_summed_by_topic_and_tenant_most_throttled_first(tables):
 def test_offered_traffic_tells_what_was_delayed_and_given_up(tables):
     columns = ("topic", "publishes", "throttled_publishes", "throttled_ns", "delayed_publishes", "failed_publishes")
     rows = [(A, 5, 1, 10, 2, 3), (B, 7, 0, 0, 0, 0), (C, 1, 0, 0, None, None)]
-    usage = [dict(zip(columns, row, strict=True)) for row in rows]
+    usage = [dict(zip(columns, row, strict=True)) | {"event_time": NINE} for row in rows]
     tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
 
     assert [("acme", 2, 3), ("else", None, None)] == [(row.name, row.delayed, row.failed) for row in by_tenant(tables)]
@@ -65,16 +70,20 @@ def test_of_equally_throttled_topics_the_longer_held_come_first_and_then_names_d
     ("marks", "blame"),
     [
         ([], "none"),
-        ([(A, "topic", A, "mark")], "its own limit"),
-        ([(A, "topic", A, "mark"), (None, "connection", "c", "mark")], "its own limit"),
-        ([(A, "group", "gold", "mark")] * 2, "group gold"),
-        ([(A, "broker", "b1", "mark")], "broker b1"),
-        ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (67% of marks)"),
+        ([(A, "topic", A, "mark")], "topic limit (messages)"),
+        ([(A, "topic", A, "mark"), (None, "connection", "c", "mark")], "topic limit (messages)"),
+        ([(A, "group", "gold", "mark")] * 2, "group gold (messages)"),
+        ([(A, "broker", "b1", "mark")], "broker b1 (messages)"),
+        ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (messages, 67% of marks)"),
+        (
+            [(A, "group", "gold", "mark")] * 300 + [(A, "topic", A, "mark")],
+            "group gold (messages, over 99% of marks)",
+        ),
         (
             [(A, "group", "gold", "mark")] + [(A, "group", "gold", "unmark"), (A, "topic", A, "unmark")] * 3,
-            "group gold",
+            "group gold (messages)",
         ),
-        ([(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")], "broker b2 (50% of marks)"),
+        ([(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")], "broker b1 (messages, 50% of marks)"),
         ([(B, "broker", "b1", "mark")], "none"),
     ],
 )
@@ -88,7 +97,7 @@ def test_a_tenant_blames_the_own_limits_of_its_topics_together(tables):
     marks = [(A, "topic", A, "mark"), (B, "topic", B, "mark"), (A, "group", "gold", "mark")]
     fill(tables, [(A, 5, 1, 10), (B, 5, 1, 10)], marks)
 
-    assert ["its own limit (67% of marks)"] == [row.blame for row in by_tenant(tables)]
+    assert ["topic limit (messages, 67% of marks)"] == [row.blame for row in by_tenant(tables)]
 
 
 def test_empty_tables_have_nobody(tables):
@@ -102,7 +111,7 @@ def test_a_topic_begins_with_its_tenant(topic, tenant):
 
 
 def second(n):
-    return datetime(2026, 3, 1, 9, 0, n, tzinfo=UTC)
+    return NINE.replace(second=n)
 
 
 def test_it_says_when_that_began_and_ended_and_the_worst_second_of_a_tenant(tables):
@@ -141,50 +150,147 @@ def test_a_topic_that_nothing_held_is_left_out(tables):
     assert [B] == [row.name for row in by_topic(tables)]
 
 
-D = "persistent://third/n/d"
-
-
-MOST = f"most of it by {A}"
+D, E = "persistent://third/n/d", "persistent://last/n/e"
+MOST = f"most of them by {A}"
+MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
+"""What a limiter has left of messages and of bytes."""
 
 
 @pytest.mark.parametrize(
-    ("limiter", "sent", "faults"),
+    ("limiter", "left", "sent", "faults"),
     [
         (
             ("group", "gold"),
+            MESSAGES,
             {A: (60, 1), B: (20, 1), C: (20, 2)},
             {
-                "acme": f"its own fault: 80% of the traffic, {MOST} (60%)",
-                "else": "its own fault, too: 50% of the traffic",
+                "acme": f"its own fault: 80% of the messages, {MOST} (60%)",
+                "else": f"fault of acme: 80% of the messages, {MOST} (60%); else is a victim with 20%",
             },
         ),
         (
             ("group", "gold"),
-            {A: (80, 90), C: (20, 10), D: (900, 900)},
-            {"else": f"fault of acme: 90% of the traffic, {MOST} (90%); else is a victim with 20%"},
+            BYTES,
+            {A: (60, 1), B: (20, 1), C: (20, 2)},
+            {
+                "acme": "shared fault, of all bytes: acme 50%, else 50%",
+                "else": "shared fault, of all bytes: acme 50%, else 50%",
+            },
+        ),
+        (
+            ("group", "gold"),
+            BOTH,
+            {A: (60, 1), C: (40, 99)},
+            {"else": "shared fault, of all messages: acme 60%, else 40%"},
+        ),
+        (
+            ("group", "gold"),
+            BYTES,
+            {A: (10, 90), C: (90, 10), D: (900, 900)},
+            {"else": f"fault of acme: 90% of the bytes, {MOST} (90%); else is a victim with 10%"},
         ),
         (
             ("broker", "b1"),
+            BYTES,
             {A: (60, 90), C: (20, 5), D: (20, 5)},
-            {"third": f"fault of acme: 90% of the traffic, {MOST} (90%); third is a victim with 20%"},
+            {"third": f"fault of acme: 90% of the bytes, {MOST} (90%); third is a victim with 5%"},
         ),
-        (("topic", A), {A: (80, 90), C: (20, 10)}, {"acme": ""}),
-        (("group", "unknown"), {A: (1, 1)}, {"acme": ""}),
-        (("group", "gold"), {A: (0, 0), C: (1, 1)}, {"acme": ""}),
+        (
+            ("broker", "b1"),
+            BYTES,
+            {A: (1, 24), C: (1, 25), D: (1, 26), E: (1, 25)},
+            {
+                "acme": "shared fault, of all bytes: third 26%, else 25%, last 25% and 1 more tenants; acme 24%",
+                "third": "shared fault, of all bytes: third 26%, else 25%, last 25% and 1 more tenants; third 26%",
+            },
+        ),
+        (("topic", A), MESSAGES, {A: (80, 90), C: (20, 10)}, {"acme": ""}),
+        (("group", "unknown"), MESSAGES, {A: (1, 1)}, {"acme": ""}),
+        (("group", "gold"), MESSAGES, {A: (0, 0), C: (1, 1)}, {"acme": ""}),
     ],
 )
-def test_whose_fault_it_is(tables, limiter, sent, faults):
+def test_whose_fault_it_is_goes_by_the_unit_that_ran_out(tables, limiter, left, sent, faults):
     usage = [
-        {"topic": topic, "broker": "b1", "messages": messages, "bytes": count, "throttled_publishes": 1}
+        {
+            "event_time": NINE,
+            "topic": topic,
+            "broker": "b1",
+            "messages": messages,
+            "bytes": count,
+            "throttled_publishes": 1,
+        }
         for topic, (messages, count) in sent.items()
     ]
     tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
     scope, name = limiter
+    balances = dict(zip(("messages_balance", "bytes_balance"), left, strict=True))
     marks = [
-        {"topic": topic, "scope": scope, "limiter": topic if scope == "topic" else name, "action": "mark"}
+        {"topic": topic, "scope": scope, "limiter": topic if scope == "topic" else name, "action": "mark"} | balances
         for topic in sent
     ]
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
     found = throttling(tables, {A: "gold", B: "gold", C: "gold"}.get)
     told = {row.name: row.fault for row in found.tenants}
-    assert faults == {name: told[name] for name in faults}
+    assert faults == {name: told[name].words for name in faults}
+    assert {name: "is a victim" in words for name, words in faults.items()} == {
+        name: told[name].is_victim for name in faults
+    }
+
+
+def test_details_name_the_rates_the_brokers_and_the_next_limiter(tables):
+    fill(tables, [(A, 5, 1, 10)])
+    gold = {"topic": A, "scope": "group", "limiter": "gold", "action": "mark", "bytes_balance": -1}
+    rows = [gold | {"broker": f"b{i}", "bytes_per_s": 1000 * i} for i in (4, 1, 2, 3)]
+    rows += [{"topic": A, "scope": "topic", "limiter": A, "action": "mark", "broker": "b9", "messages_per_s": 7}]
+    tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
+
+    assert [
+        (
+            "group gold (bytes, 1,000 to 4,000/s, 80% of marks) on b1, b2, b3 and 1 more brokers, "
+            "then topic limit (messages, 20%)"
+        )
+    ] == [row.details for row in by_tenant(tables)]
+
+
+def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
+    balances = [-1, 0, 1, None]
+    rows = [
+        {
+            "topic": A,
+            "scope": "group",
+            "limiter": f"{m} {b}",
+            "action": "mark",
+            "messages_balance": m,
+            "bytes_balance": b,
+        }
+        for m in balances
+        for b in balances
+    ]
+    marks = pa.Table.from_pylist(rows, MARKS)
+    tables.append("marks", marks, "query", 0)
+    of_sql, of_arrow = (
+        {row["limiter"]: row["unit"] for row in found.to_pylist()}
+        for found in (tables.totals(SUMS), SUMS.of(named_rows(marks)))
+    )
+
+    assert of_sql == of_arrow
+    assert {name for name, unit in of_sql.items() if unit == "bytes"} == {"1 -1", "1 0", "None -1", "None 0"}
+
+
+@pytest.mark.parametrize(
+    ("held", "spans"),
+    [
+        ([(1, 5), (2, 5)], [(1, 2)]),
+        ([(1, 5), (12, 5)], [(1, 12)]),
+        ([(1, 5), (13, 5)], [(1, 1), (13, 13)]),
+        ([(1, 5), (30, 19_000_000_000)], [(1, 30)]),
+        ([(1, 5), (30, 18_000_000_000)], [(1, 1), (13, 30)]),
+        ([(20, 5), (21, 21_000_000_000)], [(1, 21)]),
+    ],
+)
+def test_times_that_are_ten_silent_seconds_apart_are_several(tables, held, spans):
+    columns = ("event_time", "topic", "publishes", "throttled_ns")
+    usage = [dict(zip(columns, (second(n), A, 9, ns), strict=True)) for n, ns in held]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+
+    assert [[(second(first), second(last)) for first, last in spans]] == [list(row.spans) for row in by_tenant(tables)]

@@ -1,7 +1,7 @@
 """The throttle job's screen: golden lines with fake clocks, on a terminal and in a log."""
 
 import io
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -176,18 +176,21 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "2,000 rows in 62.2 s, 2 dead letters",
         "traffic = admitted: as brokers let it in",
         "",
-        "Who was throttled, when, by which limiter, and by whose fault",
-        f"acme: at 12:00:10, by group gold; its own fault: 100% of the traffic, most of it by {TOPIC} (100%)",
+        "Who was throttled (1 of 1 tenants), when, by which limiter, and by whose fault",
+        (
+            "acme: from 12:00:09 to 12:00:10, worst 12:00:10, by group gold (messages); its own fault: "
+            f"100% of the messages, most of them by {TOPIC} (100%)"
+        ),
+        "Parts of messages or bytes are of all that was sent under that limiter in the whole run.",
         "",
         "Throttled tenants",
         "tenant  publishes  throttled  share  held for  limiter to blame",
-        "acme        2,000        500  25.0%     1.2 s  group gold",
+        "acme        2,000        500  25.0%     1.2 s  group gold (messages)",
         "held for: a sum over topics and brokers, which can exceed the 1 s of traffic",
         "",
         "Most throttled topics",
         "topic                           publishes  throttled  share  held for  from      to        limiter to blame",
-        f"{TOPIC}      2,000        500  25.0%     1.2 s  12:00:10  12:00:10  group gold",
-        "held for: a sum over topics and brokers, which can exceed the 1 s of traffic",
+        f"{TOPIC}      2,000        500  25.0%     1.2 s  12:00:10  12:00:10  group gold (messages)",
         "",
         (
             "Tables (Delta): out/marks  topic_usage  dispatch_decisions  subscribe_decisions  unloads  dead_letters  "
@@ -244,6 +247,33 @@ def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
     assert max(len(line) for line in lines) <= 120
     names = "".join(line[: header.index("publishes")] for line in lines)
     assert 8 * 40 == names.count("g"), names
+    assert lines[-2].strip() == "and 4 more topics"
+
+
+def test_a_victim_has_a_command_of_its_own_and_who_was_never_throttled_is_named(tmp_path):
+    tables = Tables(tmp_path)
+    victim, free = TOPIC.replace("acme", "small"), TOPIC.replace("acme", "free")
+    rows = [
+        usage_row(messages=90, throttled_publishes=9),
+        usage_row(victim, NOW + timedelta(seconds=5), messages=10),
+        usage_row(free, throttled_publishes=0, throttled_ns=0),
+    ]
+    marks = [
+        {"topic": topic, "scope": "broker", "limiter": "b-1", "action": "mark", "broker": "b-1"}
+        for topic in (TOPIC, victim)
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    screen, file = screen_of(1, terminal=False)
+    screen.end(ended(tables))
+    lines = file.getvalue().splitlines()
+
+    assert "Who was throttled (2 of 3 tenants), when, by which limiter, and by whose fault" in lines
+    assert "Never throttled: free" in lines
+    assert lines[-2:] == [
+        "and about small, a victim: who took what it lacked at its worst second",
+        "  headgate usage out --by tenant --at 2026-03-01T12:00:15Z",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -316,7 +346,7 @@ def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
     screen, file = screen_of(1, terminal=False)
     screen.end(ended(tables))
 
-    assert "acme           20       1        4          5  25.0%     0.0 s  none" in file.getvalue()
+    assert "acme           20       1        4  25.0%          5     0.0 s  none" in file.getvalue()
 
 
 @pytest.mark.parametrize(("rows", "is_said"), [(2000, False), (1999, True)])
@@ -348,7 +378,7 @@ def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused
     assert set(shown) <= set(lines)
 
 
-@pytest.mark.parametrize(("held", "shown"), [(0, []), (3, ["b-1 t s 12 9 3 25.0% group"])])
+@pytest.mark.parametrize(("held", "shown"), [(0, []), (3, ["b-1 t s 12 3 25.0% 3 group"])])
 def test_the_end_says_which_subscriptions_were_held_back_most_if_any_was(tmp_path, held, shown):
     tables = Tables(tmp_path)
     row = {"broker": "b-1", "topic": "t", "subscription": "s", "reads": 12, "allowed_reads": 9, "held_by_group": held}
