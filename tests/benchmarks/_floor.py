@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from _noop import NoOperator
+from _noop import NoOperator, no_operator_session
 
 from headgate.conf import load_conf
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.session import spark_session
 from headgate.spark.sources import read_raw
 from headgate.spark.state import close_stores
 from headgate.throttle.routing import Routing, pack_input
@@ -26,8 +25,7 @@ def main() -> None:
     shutil.rmtree(WORK, ignore_errors=True)
     write_trace(DEMO_TRACE, WORK / "trace", "json")
     settings = demo_conf(load_conf("conf")).settings.input
-    spark = spark_session("floor")
-    spark.sparkContext.addPyFile(str(Path(__file__).with_name("_noop.py")))
+    spark = no_operator_session()
     raw = read_raw(spark, settings, str(WORK / "trace"), "json")
     packed = raw.mapInArrow(partial(pack_input, "json", settings, Routing()), PACKED)
 

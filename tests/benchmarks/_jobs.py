@@ -46,10 +46,10 @@ class Ends:
         return [later - earlier for earlier, later in pairwise(self._cpu_s)]
 
 
-def run_headgate(source: Path, work: Path) -> list[float]:
+def run_headgate(source: Path, work: Path, format_: str = "parquet") -> list[float]:
     """The throttle job over the files of `source` with the conf files beside them; seconds a batch."""
     spark = spark_session("benchmark")
-    job = ThrottleJob(f"{source}/*.parquet", "parquet", f"{work}/out", f"{work}/out/checkpoint", once=True)
+    job = ThrottleJob(f"{source}/*.{format_}", format_, f"{work}/out", f"{work}/out/checkpoint", once=True)
     ends = Ends()
     ThrottleRun(
         spark, job, load_conf(source / "conf"), lambda batch, _: batch.rows and ends.note(), threading.Event()

@@ -5,16 +5,14 @@ A job for spark-submit with the options of jobs/throttle.py; live_job.py runs it
 
 import argparse
 from functools import partial
-from pathlib import Path
 from threading import Event
 from typing import Any
 
-from _noop import NoOperator
+from _noop import NoOperator, no_operator_session
 
 from headgate.conf import load_conf
 from headgate.spark.job import heed_signals
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.session import spark_session
 from headgate.spark.sources import read_raw
 from headgate.spark.state import close_stores
 from headgate.throttle.routing import Routing, pack_input
@@ -26,8 +24,7 @@ def main() -> None:
         parser.add_argument(name)
     options = parser.parse_args()
     settings = load_conf(options.conf_dir).settings
-    spark = spark_session("floor")
-    spark.sparkContext.addPyFile(str(Path(__file__).with_name("_noop.py")))
+    spark = no_operator_session()
     raw = read_raw(spark, settings.input, options.input, options.format)
     packed = raw.mapInArrow(partial(pack_input, options.format, settings.input, Routing()), PACKED)
 

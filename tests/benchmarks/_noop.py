@@ -4,6 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import SparkSession
+
+from headgate.spark.session import spark_session
 from headgate.throttle.key_operator import Block, StateCodec
 
 
@@ -23,3 +26,10 @@ class NoOperator:
         size = sum(len(block.block) for block in blocks)
         state["kept"] = size.to_bytes(8, "little") + bytes(self.state_bytes)
         return []
+
+
+def no_operator_session() -> SparkSession:
+    """A session whose workers can import this module."""
+    spark = spark_session("no operator")
+    spark.sparkContext.addPyFile(__file__)
+    return spark

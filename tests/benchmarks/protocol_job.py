@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from _bench import Results, interleave, parser, ratios
 from _jobs import Ends, measured
-from _noop import NoOperator
+from _noop import NoOperator, no_operator_session
 from deltalake import write_deltalake
 
 from headgate.conf import load_conf
@@ -89,7 +89,7 @@ def run_headgate(source: Path, work: Path, connections: int) -> Ends:
 
 
 def run_no_operator(source: Path, work: Path, connections: int) -> Ends:
-    spark, ends = spark_session("benchmark"), Ends()
+    spark, ends = no_operator_session(), Ends()
     rows = read_inputs(spark, load_conf(source / "conf").settings.input, f"{source}/inputs", "delta")
     no_operator = NoOperator(connections * BYTES_A_CONNECTION // 32)
     packed = rows.mapInArrow(partial(pack_input, "delta", MAX), PACKED).transform(apply_operator, no_operator)

@@ -1,9 +1,12 @@
 """The publish job against Spark's own aggregation of the same input into the same kind of sink.
 
     python tests/benchmarks/publish_job.py [--topics 1000 100000 1000000] [--repetitions 3] [--save]
+    python tests/benchmarks/publish_job.py --formats [--repetitions 3] [--save]
 
 Each side runs in a process of its own, in turns. The value of a run is the median of its batches once Java has compiled
 what it runs. At 100,000 topics a third side runs one batch the plain way: a key a topic, a Python loop over its rows.
+
+With --formats the job alone, at 100,000 topics: over JSON lines beside Parquet, the same rows.
 """
 
 import argparse
@@ -15,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -45,6 +49,8 @@ LOOP_TOPICS = 100_000
 LIMITS = (60, 200_000)
 TRAFFIC_OF_LIMITS = 100_000
 """Topics at which LIMITS bite now and then; with fewer, each has more traffic and a higher limit."""
+TIME = "strftime(event_time AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')"
+FORMATS = {"headgate": "Parquet", "json": "JSON lines"}
 FIELDS = ("balance", "last_ns", "remainder_ns")
 STATE = ", ".join(f"{name}_{dimension} long" for dimension in ("messages", "bytes") for name in FIELDS)
 MARKS = "event_time timestamp, broker string, topic string, producer string, connection string, seq long"
@@ -126,6 +132,7 @@ def run_loop(source: Path, work: Path) -> list[float]:
 
 RUNS = {
     "headgate": run_headgate,
+    "json": partial(run_headgate, format_="json"),
     "aggregation": partial(run_aggregation, keys=("topic",)),
     "loop": run_loop,
 }
@@ -146,11 +153,20 @@ def main() -> None:
     options = parser(__doc__)
     options.set_defaults(repetitions=3)
     options.add_argument("--topics", type=int, nargs="+", default=[1_000, 100_000, 1_000_000])
+    options.add_argument("--formats", action="store_true", help="JSON lines beside Parquet")
     options.add_argument("--side", choices=RUNS, help=argparse.SUPPRESS)
     options.add_argument("--source", type=Path, help=argparse.SUPPRESS)
     arguments = options.parse_args()
     if arguments.side:
         run_side(arguments.side, arguments.source)
+        return
+    if arguments.formats:
+        about = (
+            f"{EVENTS:,} events a batch over {LOOP_TOPICS:,} topics, all limits on, {BATCHES} batches a run, of which "
+            f"the first {SETTLED_AFTER} do not count."
+        )
+        with Results("formats", "JSON lines beside Parquet", about=about, save=arguments.save) as results:
+            compare_formats(results, arguments.repetitions)
         return
     about = (
         f"{EVENTS:,} events a batch, all limits on, {BATCHES} batches a run, of which the first {SETTLED_AFTER} do not "
@@ -195,6 +211,22 @@ def compare(results: Results, topics: int, repetitions: int) -> dict[str, float]
         state = [run["state_bytes"] / topics for run in of_headgate]
         results.target(f"state at {topics:,} topics", "bytes a topic", state, at_most=200)
     return {side: statistics.median(values) for side, values in seconds.items()}
+
+
+def compare_formats(results: Results, repetitions: int) -> None:
+    """The job over the same rows in both formats, in turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        write_input(source, LOOP_TOPICS, BATCHES)
+        write_limits(source / "conf", LOOP_TOPICS)
+        for file in source.glob("*.parquet"):
+            lines = file.with_suffix(".json")
+            duckdb.sql(f"COPY (SELECT * REPLACE ({TIME} AS event_time) FROM '{file}') TO '{lines}' (FORMAT json)")
+        runs = {side: partial(lambda side: measured(__file__, side, source)["seconds"], side) for side in FORMATS}
+        seconds = interleave(runs, repetitions, warmups=0)
+    for side, format_ in FORMATS.items():
+        results.measure(format_, "s a batch", seconds[side])
+    results.target("JSON / Parquet", "x", ratios(seconds["json"], seconds["headgate"]), at_most=1.3)
 
 
 if __name__ == "__main__":
