@@ -11,6 +11,7 @@ With --formats the job alone, at 100,000 topics: over JSON lines beside Parquet,
 
 import argparse
 import json
+import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -222,6 +223,7 @@ def compare_formats(results: Results, repetitions: int) -> None:
         for file in source.glob("*.parquet"):
             lines = file.with_suffix(".json")
             duckdb.sql(f"COPY (SELECT * REPLACE ({TIME} AS event_time) FROM '{file}') TO '{lines}' (FORMAT json)")
+            shutil.copystat(file, lines)  # Spark reads files in the order of their times
         runs = {side: partial(lambda side: measured(__file__, side, source)["seconds"], side) for side in FORMATS}
         seconds = interleave(runs, repetitions, warmups=0)
     for side, format_ in FORMATS.items():
