@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,22 @@ def test_the_core_imports_itself_the_errors_and_pure_modules(file: Path) -> None
 @pytest.mark.parametrize("file", files(ROOT / "jobs"), ids=lambda file: file.name)
 def test_jobs_build_on_the_package_and_leave_the_rules_to_it(file: Path) -> None:
     assert not [module for module in imported(file) if within(module, "headgate.core")]
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and for types alone count: who reads one of the circle has to read all of it."""
+    lib = ROOT / "lib"
+    modules = {".".join(file.relative_to(lib).with_suffix("").parts): file for file in files(lib / "headgate")}
+    imports = {module: set(names(file)) & modules.keys() - {module} for module, file in modules.items()}
+    assert list(TopologicalSorter(imports).static_order())
+
+
+def names(file: Path) -> Iterator[str]:
+    """What a file imports, and each name of it, which can be a module as well."""
+    yield from imported(file)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_the_core_runs_where_nothing_is_installed() -> None:

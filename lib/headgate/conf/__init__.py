@@ -2,6 +2,7 @@
 
 from headgate.conf.broker import BROKER_KEYS, BrokerConf
 from headgate.conf.checks import check_streaming
+from headgate.conf.conf import Conf
 from headgate.conf.limits import (
     AttachmentRow,
     ConfRow,
@@ -20,7 +21,7 @@ from headgate.conf.limits import (
     subscribe_limits,
     unload_limits,
 )
-from headgate.conf.load import Conf, load_conf, load_resource_groups
+from headgate.conf.load import load_conf, load_resource_groups
 from headgate.conf.policies import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
 from headgate.conf.protocol import protocol_settings
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups

@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
+from headgate.conf.conf import Conf
 from headgate.conf.policies import RatePolicies
-
-if TYPE_CHECKING:
-    from headgate.conf.load import Conf
 
 RATE_MAX: Final = 2**53 - 1
 """The largest rate of a resource group; larger ones count as this (resource-groups.md 1)."""
@@ -103,7 +101,7 @@ class AttachmentRow:
 ConfRow = LimitRow | LevelLimitRow | SubscribeLimitRow | UnloadLimitRow | ConnectionLimitRow | AttachmentRow
 
 
-def conf_limits(conf: "Conf") -> list[ConfRow]:
+def conf_limits(conf: Conf) -> list[ConfRow]:
     """Return every limit and attachment of the conf files, kind by kind."""
     return [
         *publish_limits(conf),
@@ -116,7 +114,7 @@ def conf_limits(conf: "Conf") -> list[ConfRow]:
     ]
 
 
-def publish_limits(conf: "Conf") -> list[LimitRow]:
+def publish_limits(conf: Conf) -> list[LimitRow]:
     """Return one row for everything that the conf files can limit, set or not, so that a new file switches off too.
 
     The order is default, namespaces, topics, broker, groups, each by name: it depends on the settings alone. Group
@@ -137,7 +135,7 @@ def publish_limits(conf: "Conf") -> list[LimitRow]:
     return rows
 
 
-def dispatch_limits(conf: "Conf") -> list[DispatchLimitRow]:
+def dispatch_limits(conf: Conf) -> list[DispatchLimitRow]:
     """Return a row for each group, by name, with the quota of the whole cluster."""
     return [
         DispatchLimitRow("group", name, _cut(group.dispatch_messages_per_s), _cut(group.dispatch_bytes_per_s))
@@ -145,7 +143,7 @@ def dispatch_limits(conf: "Conf") -> list[DispatchLimitRow]:
     ]
 
 
-def level_limits(conf: "Conf") -> list[LevelLimitRow]:
+def level_limits(conf: Conf) -> list[LevelLimitRow]:
     """Return the broker's row, and of each level its default and a row for each namespace and topic with a policy."""
     broker = conf.broker
     rates = (broker.broker_dispatch_rate_messages_per_s, broker.broker_dispatch_rate_bytes_per_s)
@@ -175,7 +173,7 @@ def level_limits(conf: "Conf") -> list[LevelLimitRow]:
     return rows
 
 
-def subscribe_limits(conf: "Conf") -> list[SubscribeLimitRow]:
+def subscribe_limits(conf: Conf) -> list[SubscribeLimitRow]:
     """Return the default, which is off or not, and a row for each namespace and topic with a policy, by name."""
     rate, period_s = conf.broker.subscribe_rate_per_period, conf.broker.subscribe_rate_period_s
     rows = [SubscribeLimitRow("default", "", max(0, rate), max(0, period_s))]
@@ -186,12 +184,12 @@ def subscribe_limits(conf: "Conf") -> list[SubscribeLimitRow]:
     return rows
 
 
-def unload_limits(conf: "Conf") -> list[UnloadLimitRow]:
+def unload_limits(conf: Conf) -> list[UnloadLimitRow]:
     """Return the one row for every broker, which names no one."""
     return [UnloadLimitRow("broker", "", conf.broker.unload_starts_per_s, conf.broker.bundle_unloading_timeout_ms)]
 
 
-def connection_limits(conf: "Conf") -> list[ConnectionLimitRow]:
+def connection_limits(conf: Conf) -> list[ConnectionLimitRow]:
     """Return the one row of what holds connections, set or not."""
     broker = conf.broker
     return [
@@ -207,7 +205,7 @@ def connection_limits(conf: "Conf") -> list[ConnectionLimitRow]:
     ]
 
 
-def group_attachments(conf: "Conf") -> list[AttachmentRow]:
+def group_attachments(conf: Conf) -> list[AttachmentRow]:
     """Return one row for everything that a group is attached to: tenants, namespaces, topics, each by name."""
     groups = conf.resource_groups
     rows = [AttachmentRow("tenant", name, group) for name, group in sorted(groups.tenants.items())]
@@ -215,7 +213,7 @@ def group_attachments(conf: "Conf") -> list[AttachmentRow]:
     return rows + [AttachmentRow("topic", name, group) for name, group in sorted(groups.topics.items())]
 
 
-def _by_name(conf: "Conf") -> Iterator[tuple[Literal["namespace", "topic"], str, RatePolicies]]:
+def _by_name(conf: Conf) -> Iterator[tuple[Literal["namespace", "topic"], str, RatePolicies]]:
     """Scope, name and policies of every namespace, then of every topic, each by name."""
     for name, policies in sorted(conf.policies.namespaces.items()):
         yield "namespace", name, policies

@@ -1,7 +1,7 @@
 """Loads a conf directory as a whole: every file is read, and all that is wrong is reported at once."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -9,6 +9,7 @@ from headgate.conf.broker import BrokerConf
 from headgate.conf.broker_file import read_broker_conf
 from headgate.conf.cache_keys import read_cache_values
 from headgate.conf.checks import check_classic_periods, check_state_key, warn_of_limits_that_only_load
+from headgate.conf.conf import Conf
 from headgate.conf.findings import Findings, Place
 from headgate.conf.policies import Policies, read_policies
 from headgate.conf.properties import read_properties
@@ -24,25 +25,6 @@ FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-group
 T = TypeVar("T")
 BrokerFile = tuple[BrokerConf, QuotaSettings, dict[str, Any]]
 """What the parts of headgate take from a broker.conf."""
-
-
-@dataclass(frozen=True, slots=True)
-class Conf:
-    """Everything that the conf directory says; immutable, and complete without any file.
-
-    `cache` has what broker.conf gives to keys of the entry cache, of which `CacheSettings.of` makes its settings.
-    `warnings` are finished lines for a job to print: they change nothing. `groups_file` is where `resource_groups` are
-    read from, whether or not a file is there; None without a directory.
-    """
-
-    settings: Settings = field(default_factory=Settings)
-    broker: BrokerConf = field(default_factory=BrokerConf)
-    policies: Policies = field(default_factory=Policies)
-    resource_groups: ResourceGroups = field(default_factory=ResourceGroups)
-    quota: QuotaSettings = field(default_factory=QuotaSettings)
-    cache: Mapping[str, Any] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    groups_file: str | None = field(default=None, compare=False)
 
 
 def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:

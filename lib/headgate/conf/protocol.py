@@ -1,6 +1,6 @@
 """What the broker side of the throttle protocol decides by, from headgate.toml and broker.conf."""
 
-from headgate.conf.load import Conf
+from headgate.conf.conf import Conf
 from headgate.core.protocol.settings import BrokerSettings
 
 _NOT_THE_MACHINES = {"watermark_delay_ms", "fan_out"}

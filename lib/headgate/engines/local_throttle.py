@@ -18,12 +18,12 @@ from headgate.engines.tables import ControlRows, LocalTables
 from headgate.quota.share_courses import QuotaCourse
 from headgate.rows.traffic import Parsed
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_row, conf_rows, pack_control, tick_row
+from headgate.throttle.engine import Engine
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.kinds import OUTPUT_BLOCKS
 from headgate.throttle.layout import layout_of, layout_row, routing_of, rules_of, without_layouts
 from headgate.throttle.routing import pack
 from headgate.throttle.schemas import CONTROL
-from headgate.throttle.step import Engine
 
 
 class LocalThrottle:

@@ -18,7 +18,7 @@ from headgate.rows.files import input_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
 from headgate.throttle.blocks import decode, encode
-from headgate.throttle.engine import engine_of
+from headgate.throttle.forms import engine_of
 from headgate.throttle.schemas import EVENTS
 
 _SORTED = [("key", "ascending"), ("event_time_us", "ascending")]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.core.kernels.domain_types import MARK, PUBLISH, Ints
+from headgate.throttle.engine import Engine, Result, Rules, Step
 from headgate.throttle.state import WITHHELD_FIELDS, DomainState
-from headgate.throttle.step import Engine, Result, Rules, Step
 
 _MS_NS = 1_000_000
 

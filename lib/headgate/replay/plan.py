@@ -15,10 +15,10 @@ from headgate.errors import ConfError
 from headgate.quota.import_conf import tables_of
 from headgate.throttle.changes import ATTACHMENT, Change
 from headgate.throttle.columns import encoded
+from headgate.throttle.engine import Rules
 from headgate.throttle.keys import group_key
 from headgate.throttle.layout import layout_of, rules_of
 from headgate.throttle.limits import Book
-from headgate.throttle.step import Rules
 
 EVERYTHING = "everything"
 _OF_GROUP, _OF_BROKER = "group ", "broker "

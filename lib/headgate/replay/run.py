@@ -18,11 +18,12 @@ from headgate.replay.schemas import REPLAY_LIMITS
 from headgate.replay.tally import SECOND_US, Tally
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import numbers
+from headgate.throttle.engine import Engine
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import by_broker, order
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState
-from headgate.throttle.step import Engine, advance
+from headgate.throttle.step import advance
 
 MOST_ROWS = 65_536
 """Rows of a round that are kept until it ends; more of them act before."""

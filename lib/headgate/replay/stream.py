@@ -18,8 +18,8 @@ from headgate.rows.kinds import INPUT, PUBLISH
 from headgate.rows.traffic import Parsed, parse_traffic
 from headgate.throttle.blocks import encode
 from headgate.throttle.columns import encoded
+from headgate.throttle.engine import Engine
 from headgate.throttle.schemas import EVENTS
-from headgate.throttle.step import Engine
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])
 """A row of traffic with its key under each plan, none for what is no publish; or a dead letter as JSON alone."""

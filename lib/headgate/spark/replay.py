@@ -18,7 +18,7 @@ from headgate.spark.batch_files import readable_rows
 from headgate.spark.session import PARTITIONS
 from headgate.spark.sources import read_raw
 from headgate.throttle.blocks import decode
-from headgate.throttle.engine import engine_of
+from headgate.throttle.forms import engine_of
 from headgate.throttle.schemas import EVENTS
 
 TASKS = 4

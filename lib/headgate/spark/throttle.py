@@ -32,7 +32,7 @@ from headgate.spark.sources import fed_lines, path_exists, read_raw
 from headgate.spark.state import stored
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
-from headgate.throttle.engine import engine_of
+from headgate.throttle.forms import engine_of
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.layout import (

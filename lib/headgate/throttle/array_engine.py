@@ -31,6 +31,7 @@ from headgate.core.kernels.links import chain, positions
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_step import follow_publishes
+from headgate.throttle.engine import Result, Rules, Step
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.records import admissions_of, buckets_of, columns_of, floors_of, waits_of
 from headgate.throttle.schemas import EVENTS
@@ -43,7 +44,7 @@ from headgate.throttle.state import (
     decode_state,
     encode_state,
 )
-from headgate.throttle.step import Result, Rules, Step, advance
+from headgate.throttle.step import advance
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:

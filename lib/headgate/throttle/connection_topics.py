@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,6 @@ from headgate.core.kernels.domain_types import Flags, Ints
 from headgate.throttle.columns import encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.state_tables import StatePart
-
-if TYPE_CHECKING:
-    from headgate.throttle.state import DomainState
 
 ATTACH = "attach"
 _CONNECTIONS = 2**32
@@ -47,12 +44,14 @@ class ConnectionTopics(StatePart):
             self.pairs = numbers(table["pair"])
 
 
-def first_publishes(domain: "DomainState", events: pa.Table, order: Ints, topic: Ints) -> pa.Table:
+def first_publishes(
+    known: ConnectionTopics, broker: str, done_ns: int, events: pa.Table, *, order: Ints, topic: Ints
+) -> pa.Table:
     """MARKS with action `attach`: the first publish of each pair that had none so far, in the order in which they act.
 
-    order: places of the events as they act. topic: each event's topic, by position.
+    done_ns: the clock of the domain, behind which none acts. order: places of the events as they act. topic: each
+    event's topic, by position.
     """
-    known = domain.connection_topics
     names, of_event = encoded(events["connection"])
     indices = places(known.connections, names)
     if (indices < 0).any():
@@ -64,7 +63,7 @@ def first_publishes(domain: "DomainState", events: pa.Table, order: Ints, topic:
     new = order[is_new[order]]
     first = new[np.sort(np.unique(pairs[new], return_index=True)[1])]
     known.pairs = np.sort(np.concatenate([known.pairs, pairs[first]]))
-    return _rows(domain, events.take(pa.array(first)))
+    return _rows(broker, done_ns, events.take(pa.array(first)))
 
 
 def _are_among(pairs: Ints, wanted: Ints) -> Flags:
@@ -84,12 +83,12 @@ def _add(known: ConnectionTopics, names: pa.StringArray, acting: Ints, indices: 
     known.connections = pa.concat_arrays([known.connections, names.take(pa.array(new))])
 
 
-def _rows(domain: "DomainState", events: pa.Table) -> pa.Table:
-    at_ns = np.maximum(numbers(events["event_time_us"]) * 1000, domain.clock.done_ns)
+def _rows(broker: str, done_ns: int, events: pa.Table) -> pa.Table:
+    at_ns = np.maximum(numbers(events["event_time_us"]) * 1000, done_ns)
     said = {name: strings(events[name]) for name in ("topic", "producer", "connection", "seq")} | {
         "at_ns": pa.array(at_ns),
         "event_time": pa.array(at_ns // 1000, pa.int64()).cast(TIMESTAMP),
-        "broker": pa.repeat(domain.broker, len(events)),
+        "broker": pa.repeat(broker, len(events)),
         "action": pa.repeat(ATTACH, len(events)),
     }
     nothing = pa.nulls(len(events), pa.string())

@@ -29,12 +29,13 @@ from headgate.core.kernels.domain_types import (
 from headgate.core.kernels.links import chain, positions
 from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
-from headgate.throttle.dispatch_step import DispatchStep, follow_publishes
+from headgate.throttle.dispatch_step import follow_publishes
+from headgate.throttle.engine import DispatchResult, DispatchStep, Result, Rules, Starts, Step
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.records import buckets_of, columns_of, waits_of
 from headgate.throttle.schemas import TRAFFIC
 from headgate.throttle.state import VERSION, DomainState, KeyState, decode_state, encode_state
-from headgate.throttle.step import DispatchResult, Result, Rules, Starts, Step, advance
+from headgate.throttle.step import advance
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:

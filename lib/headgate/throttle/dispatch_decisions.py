@@ -1,7 +1,5 @@
 """What became of each subscription's dispatches, second by second: let go on, or held back and by which level."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
@@ -12,18 +10,15 @@ from headgate.core.kernels.domain_types import Ints
 from headgate.core.numbers import SECOND_NS
 from headgate.throttle.columns import distinct, sums_by
 from headgate.throttle.dispatch_state import DispatchState
-from headgate.throttle.dispatch_step import DispatchStep
+from headgate.throttle.engine import DispatchResult, DispatchStep
 from headgate.throttle.schemas import DISPATCH_COUNTS, DISPATCH_DECISIONS
-
-if TYPE_CHECKING:
-    from headgate.throttle.step import DispatchResult
 
 _COLUMN = {name: number for number, name in enumerate(DISPATCH_COUNTS)}
 _FIRST_PLACE = _COLUMN["held_by_broker"]
 
 
 def dispatch_decisions(
-    broker: str, state: DispatchState, step: DispatchStep, result: "DispatchResult", until_ns: int, *, finish: bool
+    broker: str, state: DispatchState, step: DispatchStep, result: DispatchResult, until_ns: int, *, finish: bool
 ) -> pa.Table:
     """Rows of DISPATCH_DECISIONS for the seconds that have ended by `until_ns`, with `finish` for all; others stay
     open.
@@ -76,7 +71,7 @@ def _arrivals(step: DispatchStep, came: Ints, place: Ints) -> tuple[Ints, Ints, 
     return operations.target[came], operations.at_ns[came] // SECOND_NS, counts
 
 
-def _starts(result: "DispatchResult") -> tuple[Ints, Ints, Ints]:
+def _starts(result: DispatchResult) -> tuple[Ints, Ints, Ints]:
     """The same of what started in offered traffic."""
     starts = result.starts
     counts = np.zeros((len(starts.at_ns), len(DISPATCH_COUNTS)), np.int64)

@@ -10,9 +10,8 @@ from headgate.core.kernels.dispatch_types import FOLLOW, READ
 from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.numbers import MIN
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
-from headgate.throttle.dispatch_step import DispatchStep
+from headgate.throttle.engine import DispatchResult, DispatchStep, Rules, Starts, Waits
 from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
-from headgate.throttle.step import DispatchResult, Rules, Starts, Waits
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:

@@ -6,7 +6,6 @@ core.dispatch_domain, how levels are found in dispatch_chains.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, nu
 from headgate.throttle.dispatch_chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
 from headgate.throttle.dispatch_limits import LevelIndex, rates_of
 from headgate.throttle.dispatch_state import DispatchState
+from headgate.throttle.engine import DispatchStep, Result, Rules
 from headgate.throttle.limits import topics_under
 from headgate.throttle.objects import columns
 from headgate.throttle.ordering import interleaved, merged, order
@@ -28,37 +28,9 @@ from headgate.throttle.publish_averages import Told, told_averages
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState
 
-if TYPE_CHECKING:
-    from headgate.throttle.step import Result, Rules
-
-
-class DispatchStep(NamedTuple):
-    """What an engine gets of dispatch for one step.
-
-    subscriptions: those of the state that wait, then those with an open second, then those of the rows. chains: their
-    levels by place. topic: positions of their topics in the state, -1: not kept there. counted: whether the group of a
-    subscription that waits counts it: not so where its topic has just come to another group. begin_ns: the clock as the
-    step begins. open: where the open seconds of the state stand among the subscriptions.
-    """
-
-    operations: DispatchOperations
-    subscriptions: Subscriptions
-    open: Ints
-    chains: Ints
-    topic: Ints
-    counted: Flags
-    begin_ns: int
-    offered: bool
-
-    @property
-    def has_group(self) -> Flags:
-        """Which subscriptions a group limits or counts."""
-        has_group: Flags = self.chains[:, GROUP] != NO_LEVEL
-        return has_group
-
 
 def dispatch_step(
-    domain: DomainState, rows: pa.Table, attachments: Sequence[Change], limits: Sequence[Change], rules: "Rules"
+    domain: DomainState, rows: pa.Table, attachments: Sequence[Change], limits: Sequence[Change], rules: Rules
 ) -> DispatchStep | None:
     """The step, or None where dispatch has nothing to do.
 
@@ -91,7 +63,7 @@ def dispatch_step(
 
 
 def follow_publishes(
-    domain: DomainState, step: DispatchStep, result: "Result", until_ns: int, rules: "Rules"
+    domain: DomainState, step: DispatchStep, result: Result, until_ns: int, rules: Rules
 ) -> DispatchStep:
     """The step with what levels hear of the publishes that the result closed."""
     published = domain.dispatch.published
@@ -151,7 +123,7 @@ def _prune(state: DispatchState) -> None:
     state.seen.group = position[state.seen.group]
 
 
-def _counted_rows(rows: pa.Table, rules: "Rules") -> pa.Table:
+def _counted_rows(rows: pa.Table, rules: Rules) -> pa.Table:
     """The rows that levels hear of, in their order."""
     if not len(rows):
         return rows
@@ -161,7 +133,7 @@ def _counted_rows(rows: pa.Table, rules: "Rules") -> pa.Table:
     return rows.take(pa.array(in_order)) if (np.diff(in_order) != 1).any() else rows
 
 
-def _reads(rows: pa.Table, subscription: Ints, rules: "Rules") -> DispatchOperations:
+def _reads(rows: pa.Table, subscription: Ints, rules: Rules) -> DispatchOperations:
     """The rows as operations, with their times still in microseconds."""
     caught_up = rows["caught_up"].to_numpy().astype(np.int64)
     return DispatchOperations(

@@ -3,7 +3,7 @@
 Both are told as far as a step has come; what the steps tell, added up, does not depend on how the input was cut.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,22 +13,17 @@ from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.dispatch_types import READ
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Flags, Ints, Operations
 from headgate.throttle.columns import no_ints, sums_by
+from headgate.throttle.engine import DispatchStep, Result, Rules, Starts, Waits
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.seen import Seen
-
-if TYPE_CHECKING:
-    from headgate.throttle.dispatch_step import DispatchStep
-    from headgate.throttle.state import DomainState
-    from headgate.throttle.step import Result, Rules, Starts, Waits
+from headgate.throttle.state import DomainState
 
 PUBLISH_CLASS, DISPATCH_CLASS = 0, 1
 _MS_NS = 1_000_000
 _CLOSE = 8
 
 
-def group_usage(
-    domain: "DomainState", operations: Operations, exempt: Flags, result: "Result", rules: "Rules"
-) -> pa.Table:
+def group_usage(domain: DomainState, operations: Operations, exempt: Flags, result: Result, rules: Rules) -> pa.Table:
     """A row for each group and slot with publishes. exempt: producers that do not count."""
     group_of = domain.limiters["group"]
     if rules.slot_ms == 0 or not (group_of >= 0).any():
@@ -41,7 +36,7 @@ def group_usage(
     return _usage(cells, domain.seen, arrived, let_in, rules)
 
 
-def dispatch_usage(domain: "DomainState", step: "DispatchStep", starts: "Starts", rules: "Rules") -> pa.Table:
+def dispatch_usage(domain: DomainState, step: DispatchStep, starts: Starts, rules: Rules) -> pa.Table:
     """A row for each group and slot with dispatches: offered as reads came, admitted as they were charged."""
     state, operations = domain.dispatch, step.operations
     if rules.slot_ms == 0:
@@ -74,7 +69,7 @@ def _rows(operations: Operations, chosen: Ints) -> Ints:
     return np.stack([column[chosen] for column in columns])
 
 
-def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules: "Rules") -> pa.Table:
+def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules: Rules) -> pa.Table:
     """A row for each group and slot with traffic: time, topic, messages and bytes of what arrived and was let in.
 
     Offered is what arrived, admitted what was let in: the same in admitted traffic (let_in None). topics: those of the
@@ -137,7 +132,7 @@ def leave_rows(broker: str, traffic_class: int, groups: pa.StringArray) -> pa.Ta
     return pa.table(_group_columns(cells, np.arange(len(groups))), GROUP_LEAVES)
 
 
-def group_waits(domain: "DomainState", result: "Result", until_ns: int, rules: "Rules") -> pa.Table:
+def group_waits(domain: DomainState, result: Result, until_ns: int, rules: Rules) -> pa.Table:
     """The waits of publishes that ended, or changed their causes, in the step, and those that go on, as far as
     `until_ns`.
     """
@@ -145,14 +140,14 @@ def group_waits(domain: "DomainState", result: "Result", until_ns: int, rules: "
     return _waits(cells, domain.limiters, result.waits, until_ns, rules)
 
 
-def dispatch_waits(domain: "DomainState", waits: "Waits", until_ns: int, rules: "Rules") -> pa.Table:
+def dispatch_waits(domain: DomainState, waits: Waits, until_ns: int, rules: Rules) -> pa.Table:
     """As group_waits, of dispatches."""
     state = domain.dispatch
     cells = _Cells(domain.broker, DISPATCH_CLASS, state.keys, state.level_of, len(state.keys))
     return _waits(cells, state.levels, waits, until_ns, rules)
 
 
-def _waits(cells: _Cells, limiters: dict[str, Ints], waits: "Waits", until_ns: int, rules: "Rules") -> pa.Table:
+def _waits(cells: _Cells, limiters: dict[str, Ints], waits: Waits, until_ns: int, rules: Rules) -> pa.Table:
     if rules.slot_ms == 0:
         return GROUP_WAITS.empty_table()
     cause, held_ns = limiters["cause"], limiters["held_ns"]

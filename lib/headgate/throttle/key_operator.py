@@ -18,14 +18,15 @@ from headgate.throttle.changes import (
     said_again,
     without_superseded,
 )
-from headgate.throttle.engine import engine_of
+from headgate.throttle.engine import Engine, Rules
+from headgate.throttle.forms import engine_of
 from headgate.throttle.limits import Book
 from headgate.throttle.ordering import Gathered, by_broker
 from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
 from headgate.throttle.slots import home_of
 from headgate.throttle.state import VERSION, Clock, DomainState, KeyState, decode_state, encode_state
-from headgate.throttle.step import Engine, Rules, advance, moved
+from headgate.throttle.step import advance, moved
 
 HISTORY_US = 3_600_000_000
 """How far behind the others a broker may first appear and still meet every change at its time: an hour."""

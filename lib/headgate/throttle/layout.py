@@ -11,9 +11,9 @@ from headgate.conf import Conf, group_attachments
 from headgate.core.quota.cuts import MeterParameters
 from headgate.errors import StateError
 from headgate.throttle.control import FROM_THE_START, JOB, control_row
+from headgate.throttle.engine import Rules
 from headgate.throttle.routing import Routing
 from headgate.throttle.state import VERSION
-from headgate.throttle.step import Rules
 
 LAYOUT = "layout"
 KEYS = {

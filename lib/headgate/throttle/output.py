@@ -1,7 +1,6 @@
 """Rows of `marks` and `topic_usage` from what an engine returned."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,19 +11,17 @@ from headgate.core.kernels.domain_types import MARK
 from headgate.core.publish_limiter import Scope
 from headgate.core.publish_limiters import SCOPE_TYPES
 from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
+from headgate.throttle.engine import Result
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TOPIC_USAGE
-
-if TYPE_CHECKING:
-    from headgate.throttle.state import DomainState
-    from headgate.throttle.step import Result
+from headgate.throttle.state import DomainState
 
 _SCOPES = pa.array([str(scope) for scope in Scope])
 _TYPES = pa.array([str(SCOPE_TYPES[scope]) for scope in Scope])
 
 
 def marks_table(
-    domain: "DomainState", result: "Result", producer_name: pa.StringArray, producer_connection: pa.StringArray
+    domain: DomainState, result: Result, producer_name: pa.StringArray, producer_connection: pa.StringArray
 ) -> pa.Table:
     n = len(result.mark_at_ns)
     keys = domain.keys.take(pa.array(result.mark_limiter))
@@ -48,7 +45,7 @@ def marks_table(
     )
 
 
-def _balances_and_rates(result: "Result") -> Iterator[pa.Int64Array]:
+def _balances_and_rates(result: Result) -> Iterator[pa.Int64Array]:
     """By dimension; null where it is not limited, and on unmarks. A rate of 0 is a group that lets nothing pass."""
     for balance, rate in zip(result.mark_balance.T, result.mark_rate.T, strict=True):
         is_unlimited = rate == 0
@@ -56,7 +53,7 @@ def _balances_and_rates(result: "Result") -> Iterator[pa.Int64Array]:
         yield pa.array(np.maximum(rate, 0), mask=is_unlimited)
 
 
-def usage_table(domain: "DomainState", result: "Result", *, offered: bool) -> pa.Table:
+def usage_table(domain: DomainState, result: Result, *, offered: bool) -> pa.Table:
     """Counts that only offered traffic has are null in admitted traffic."""
     n = len(result.closed_topic)
     by_column = np.ascontiguousarray(result.closed_counts.T)

@@ -11,10 +11,10 @@ from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.dispatch_readable import run_dispatch
 from headgate.throttle.dispatch_step import follow_publishes
+from headgate.throttle.engine import Admissions, Result, Rules, Step, Waits
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState
-from headgate.throttle.step import Admissions, Result, Rules, Step, Waits
 
 
 def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:

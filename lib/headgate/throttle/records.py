@@ -15,7 +15,7 @@ from headgate.core.kernels.domain_types import (
 from headgate.core.kernels.limiter import debt_floors
 from headgate.core.kernels.token_bucket import BUCKET
 from headgate.throttle.columns import BUCKET_FIELDS
-from headgate.throttle.step import Admissions, Waits
+from headgate.throttle.engine import Admissions, Waits
 
 
 def buckets_of(columns: dict[str, Ints], max_debt_ms: int) -> Records:

@@ -1,14 +1,13 @@
 """One step of a domain: events, limit changes and time in, state changed, marks and usage out. No clock, no engine."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Flags, Ints, Operations
+from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Ints, Operations
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
 from headgate.throttle.changes import (
@@ -23,7 +22,8 @@ from headgate.throttle.connection_step import in_time
 from headgate.throttle.connection_topics import first_publishes
 from headgate.throttle.departures import Departures
 from headgate.throttle.dispatch_decisions import dispatch_decisions
-from headgate.throttle.dispatch_step import DispatchStep, dispatch_step, keep_subscriptions
+from headgate.throttle.dispatch_step import dispatch_step, keep_subscriptions
+from headgate.throttle.engine import DispatchResult, DispatchStep, Engine, Rules, Step
 from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
 from headgate.throttle.kinds import APART, KINDS, OUTPUT_BLOCKS
 from headgate.throttle.objects import columns
@@ -33,124 +33,6 @@ from headgate.throttle.registration import keep_waiting, producers, reattach, re
 from headgate.throttle.state import Clock, DomainState
 
 _NO_ROWS = {kind.rows.block: kind.rows.schema.empty_table() for kind in KINDS}
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Settings of a job that its results depend on, besides the limits.
-
-    max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3,
-    4.5). offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms:
-    rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
-    are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
-    epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
-    connection_topics: the first publish of a topic over a connection is told.
-    Of dispatches: classic: levels but groups' are classic windows; charges_entries: levels count entries in place of
-    messages; throttles_caught_up: False exempts reads for consumers that are caught up; filtered_entries: those that a
-    filter dropped count; stats_interval_s: publish rates are averages of so long.
-    """
-
-    max_debt_ms: int = -1
-    release_quantum: int = 0
-    offered: bool = False
-    send_timeout_ms: int = 30_000
-    hold_back_ms: int = 0
-    whole_brokers: bool = False
-    slot_ms: int = 0
-    epoch_ms: int = 1000
-    slots: int = 0
-    classic: bool = False
-    charges_entries: bool = False
-    throttles_caught_up: bool = True
-    filtered_entries: bool = False
-    stats_interval_s: int = 60
-    connection_topics: bool = False
-
-
-class Step(NamedTuple):
-    """What an engine gets for one step: what to do in its order, each producer's topic, and up to when time comes.
-
-    exempt: producers that no group limits or counts. dispatch: what to do there, None: nothing.
-    """
-
-    operations: Operations
-    producer_topic: Ints
-    exempt: Flags
-    until_ns: int
-    finish: bool
-    dispatch: DispatchStep | None
-
-
-class Waits(NamedTuple):
-    """Times in which groups made producers wait, and that ended in a step (domain_types.WAIT)."""
-
-    limiter: Ints
-    from_ns: Ints
-    until_ns: Ints
-    causes: Ints
-
-
-class Admissions(NamedTuple):
-    """Arrivals of offered traffic of topics with a group that were let in (domain_types.ADMISSION)."""
-
-    at_ns: Ints
-    topic: Ints
-    messages: Ints
-    bytes: Ints
-
-
-class Starts(NamedTuple):
-    """Reads of offered traffic that started (core.dispatch_domain.Start)."""
-
-    at_ns: Ints
-    subscription: Ints
-    messages: Ints
-    bytes: Ints
-    arrived_ns: Ints
-    counted: Ints
-
-
-class DispatchResult(NamedTuple):
-    """What dispatch did in one step.
-
-    line: positions of the subscriptions that wait, in the order of their retries. waits: of groups, empty unless
-    Rules.slot_ms is set. held_by: of each read, in their order, the place from 1 of the first level without a permit as
-    it came, 0: none.
-    """
-
-    line: Ints
-    waits: Waits
-    held_by: Ints
-    starts: Starts
-
-
-class Result(NamedTuple):
-    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types).
-
-    mark_balance, mark_rate: by mark and dimension, messages and bytes; zeros of unmarks.
-    waits, admissions: empty unless Rules.slot_ms is set.
-    """
-
-    mark_at_ns: Ints
-    mark_limiter: Ints
-    mark_producer: Ints
-    mark_topic: Ints
-    mark_seq: Ints
-    mark_action: Ints
-    mark_balance: Ints
-    mark_rate: Ints
-    closed_topic: Ints
-    closed_second: Ints
-    closed_counts: Ints
-    waits: Waits
-    admissions: Admissions
-    dispatch: DispatchResult | None
-
-
-class Engine(Protocol):
-    """Carries out a step on a domain's state, in array form or in the readable one."""
-
-    def __call__(self, domain: DomainState, step: Step, rules: Rules) -> Result: ...
 
 
 class Output(NamedTuple):
@@ -280,7 +162,7 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
-    attached = first_publishes(domain, part.events, places, topic) if rules.connection_topics else None
+    attached = _attached(domain, part.events, places, topic) if rules.connection_topics else None
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, places, topic, known.of_event)
     updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
@@ -301,6 +183,11 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
         told.add(_dispatched(domain, dispatch, result.dispatch, part.until_ns, rules, finish=finish))
     keep_waiting(domain, known)
     return told.tables()
+
+
+def _attached(domain: DomainState, events: pa.Table, order: Ints, topic: Ints) -> pa.Table:
+    known, done_ns = domain.connection_topics, domain.clock.done_ns
+    return first_publishes(known, domain.broker, done_ns, events, order=order, topic=topic)
 
 
 def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchStep | None:

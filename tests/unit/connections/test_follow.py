@@ -13,9 +13,9 @@ from headgate.connections.step import follow
 from headgate.core.throttle_tracker import ThrottleType
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode
+from headgate.throttle.engine import Rules
 from headgate.throttle.schemas import HELD_NS, MARKS
 from headgate.throttle.slots import slot_keys
-from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     changes_block,
     connection_limit,

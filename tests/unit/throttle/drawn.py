@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from headgate.throttle.step import Rules
+from headgate.throttle.engine import Rules
 from unit.throttle.domains import ATTACHED, attach, dispatch_limit, events_block, level_limit, limit, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 

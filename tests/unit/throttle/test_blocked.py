@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.throttle.step import Rules
+from headgate.throttle.engine import Rules
 from unit.throttle.domains import ENGINES, attach, limit, step_through, whole
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 

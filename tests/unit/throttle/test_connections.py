@@ -15,9 +15,9 @@ from headgate.core.connection_rules import CONDITIONS
 from headgate.rows.kinds import CONNECTION
 from headgate.throttle.blocks import encode
 from headgate.throttle.connection_step import step_connections
+from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import Block
 from headgate.throttle.ordering import Due
-from headgate.throttle.step import Rules
 from headgate.trace import TraceSpec, generate_files
 from unit.throttle.domains import (
     changes_block,

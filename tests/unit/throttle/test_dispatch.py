@@ -6,10 +6,10 @@ import pytest
 
 from headgate.core.numbers import MAX
 from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.state import KeyState
-from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     attach,

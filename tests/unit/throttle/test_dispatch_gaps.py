@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.throttle.step import Rules
+from headgate.throttle.engine import Rules
 from unit.throttle.domains import (
     assert_engines_agree,
     attach,

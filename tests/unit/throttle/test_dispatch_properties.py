@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from headgate.core.dispatch_limiter import DispatchLimiter
 from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import Block, step_key
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
-from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     GROUP_OF,

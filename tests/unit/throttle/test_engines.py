@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.state import VERSION, decode_state, encode_state
-from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     ENGINES,
     assert_engines_agree,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.numbers import MAX
-from headgate.throttle.step import Rules
+from headgate.throttle.engine import Rules
 from unit.throttle.domains import (
     ENGINES,
     GROUP_OF,

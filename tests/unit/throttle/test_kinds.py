@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from headgate.throttle.engine import Rules
 from headgate.throttle.kinds import APART, KINDS, OUTPUT_TABLES
 from headgate.throttle.ordering import Due
 from headgate.throttle.schemas import TRAFFIC
 from headgate.throttle.state import PARTS, DomainState
-from headgate.throttle.step import Rules
 from unit.throttle.domains import (
     changes_block,
     connection_limit,

@@ -9,6 +9,7 @@ import pytest
 from headgate.conf import BrokerConf, Conf, InputSettings, OperatorSettings, ResourceGroup, ResourceGroups, Settings
 from headgate.errors import StateError
 from headgate.throttle.control import tick_row
+from headgate.throttle.engine import Rules
 from headgate.throttle.layout import (
     KEYS,
     Layout,
@@ -22,7 +23,6 @@ from headgate.throttle.layout import (
 from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION
-from headgate.throttle.step import Rules
 from unit.throttle.control_rows import AT
 
 CONF = Conf(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from headgate.throttle import key_operator
 from headgate.throttle.changes import ATTACHMENT
+from headgate.throttle.engine import Rules
 from headgate.throttle.routing import Routing
-from headgate.throttle.step import Rules
 from unit.throttle.domains import end_us, limit
 from unit.throttle.drawn import SCOPED_NAMES, all_rules, limit_changes, quick, traffic
 from unit.throttle.keyed_jobs import Batch, Job, Tick, batch_ends, written_by

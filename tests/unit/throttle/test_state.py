@@ -24,6 +24,7 @@ from headgate.throttle.changes import (
 from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 from headgate.throttle.connection_topics import ConnectionTopics
 from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
+from headgate.throttle.engine import Rules
 from headgate.throttle.limits import Book
 from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, TRAFFIC
 from headgate.throttle.seen import Seen
@@ -38,7 +39,6 @@ from headgate.throttle.state import (
     decode_state,
     encode_state,
 )
-from headgate.throttle.step import Rules
 from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 from headgate.throttle.unload_state import UnloadState
 from unit.throttle.domains import changes_block, dispatch_limit, events_block, limit, step_through, tick_block

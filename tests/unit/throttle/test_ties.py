@@ -7,10 +7,11 @@ import pytest
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.changes import ATTACHMENT, Change
+from headgate.throttle.engine import Rules
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState
-from headgate.throttle.step import Rules, advance
+from headgate.throttle.step import advance
 
 AT_US = 1_767_268_800_000_000
 ROWS = [

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.throttle.engine import Rules
 from headgate.throttle.routing import Routing
-from headgate.throttle.step import Rules
 from unit.throttle.domains import limit, unload_limit
 from unit.throttle.drawn import quick, traffic
 from unit.throttle.keyed_jobs import Batch, Job, Tick, batch_ends, written_by

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.unload_limiter import UnloadLimiter
-from headgate.throttle.step import Rules
+from headgate.throttle.engine import Rules
 from unit.throttle.domains import (
     changes_block,
     events_block,

@@ -1,19 +1,32 @@
 """The arrays of a cache as the plain data of the readable form (entry-cache 1)."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
-from headgate.core.cache.reasons import Cause, MissReason
-from headgate.core.cache.settings import PolicyName
+from headgate.core.cache.reasons import Cause, DeadReason, MissReason
+from headgate.core.cache.settings import CacheSettings, PolicyName
+from headgate.core.kernels.cache.future import Hearing
 from headgate.core.kernels.cache.types import NONE, PAGE_ENTRIES, REMOVALS, CacheArrays
 from headgate.core.state import PlainData
-
-if TYPE_CHECKING:
-    from headgate.core.kernels.cache.broker import ArrayCache
 
 REASONS: tuple[str, ...] = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
 
 
-def plain_of(cache: "ArrayCache") -> PlainData:
+class InArrays(Protocol):
+    """What is asked of a cache in arrays."""
+
+    settings: CacheSettings
+    arrays: CacheArrays
+    topic_names: list[str]
+    hearing: Hearing
+
+    @property
+    def dead_letters(self) -> Mapping[DeadReason, int]: ...
+    def cursor_names(self) -> list[tuple[int, str]]: ...
+    def misses_by_reason(self) -> dict[str, int]: ...
+
+
+def plain_of(cache: InArrays) -> PlainData:
     """What `state.dump` gives of a readable cache that was fed the same rows; every topic is to be swept again."""
     arrays, state = cache.arrays, cache.arrays.state[0]
     numbers = arrays.topics["placed"][: state["places"]].tolist()
@@ -41,7 +54,7 @@ def plain_of(cache: "ArrayCache") -> PlainData:
     }
 
 
-def _policy(cache: "ArrayCache", order: dict[int, int], names: list[str]) -> PlainData:
+def _policy(cache: InArrays, order: dict[int, int], names: list[str]) -> PlainData:
     policy, arrays, state = cache.settings.policy, cache.arrays, cache.arrays.state[0]
     if policy is PolicyName.CURSOR_DISTANCE:
         return {"sweeps": {"changed": names, "waiting": {}}}
@@ -53,7 +66,7 @@ def _policy(cache: "ArrayCache", order: dict[int, int], names: list[str]) -> Pla
     return {"queue" if policy is PolicyName.PIP430 else "order": listed}
 
 
-def _future(cache: "ArrayCache", order: dict[int, int]) -> PlainData:
+def _future(cache: InArrays, order: dict[int, int]) -> PlainData:
     """The reads to come by position, the last one first, and the next one of each cached entry."""
     arrays, state = cache.arrays, cache.arrays.state[0]
     to_come = arrays.future[state["told_at"] : state["told_end"]][["space", "number", "read"]]
@@ -69,7 +82,7 @@ def _future(cache: "ArrayCache", order: dict[int, int]) -> PlainData:
     }
 
 
-def _place(cache: "ArrayCache", space: int) -> tuple[str, int]:
+def _place(cache: InArrays, space: int) -> tuple[str, int]:
     """The topic and the ledger of a space."""
     of = cache.arrays.spaces[space]
     return cache.topic_names[of["topic"]], int(of["ledger"])
