@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.conformance.adapters.protocol_broker import INPUTS, PROBE, BrokerOperations
-from headgate.core.kernels.domain_types import Records
+from headgate.core.kernels.columns import Records
 from headgate.core.kernels.protocol_types import (
     BUCKET,
     COMMAND,

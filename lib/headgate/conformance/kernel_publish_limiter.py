@@ -9,6 +9,7 @@ import numpy as np
 
 from headgate.conformance.adapters.publishing import build_limiters, limiters_operations
 from headgate.conformance.timed import TimedAdapter
+from headgate.core.kernels.columns import NONE, Ints, Records
 from headgate.core.kernels.domain import drain, plan_all, run_due, set_limit
 from headgate.core.kernels.domain_types import (
     ADMISSION,
@@ -22,14 +23,11 @@ from headgate.core.kernels.domain_types import (
     MARK,
     MARKED,
     MARKS,
-    NONE,
     POOLS,
     QUEUE,
     WAIT,
     WITHHELD,
     DomainArrays,
-    Ints,
-    Records,
 )
 from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, settle
 from headgate.core.kernels.links import chain, positions

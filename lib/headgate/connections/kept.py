@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from headgate.connections.state import BrokerConnections
 from headgate.core.connection_reads import NUMBERS, ConnectionReads
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.columns import places
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.connection_reads import NUMBERS
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all
 from headgate.throttle.columns import no_ints, no_strings, numbers, strings

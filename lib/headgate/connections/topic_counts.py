@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.connections.kept import Followed
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.columns import no_strings
 from headgate.throttle.schemas import CONNECTION_TOPICS
 

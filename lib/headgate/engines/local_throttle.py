@@ -9,7 +9,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from headgate.conf import Conf, LimitRow, ResourceGroups, conf_limits
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.engines.batches import BatchResult, BatchWriter
 from headgate.engines.exchange import LocalExchange
 from headgate.engines.local import LocalEngine

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from headgate.core.kernels.domain_types import Ints, Records
+from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.protocol import run
 from headgate.core.kernels.protocol_layout import link
 from headgate.core.kernels.protocol_links import link_ids

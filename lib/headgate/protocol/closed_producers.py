@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Flags, Ints
+from headgate.core.kernels.columns import Flags, Ints
 
 CLOSED = pa.schema([("connection", pa.string()), ("first", pa.int64()), ("last", pa.int64())])
 """Ids of producers that closed, from `first` to `last`, of connections that are open. Ids are not used again."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Flags, Ints
+from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.numbers import MAX
 from headgate.core.protocol.checks import is_time
 from headgate.core.protocol.inputs import NULL, CloseProducer, Connect, Input, Mark, Open, Unmark

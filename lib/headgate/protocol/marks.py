@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Flags, Ints
+from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.numbers import MILLISECOND_NS
 from headgate.core.protocol.reasons import Reason
 from headgate.core.throttle_tracker import ThrottleType

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Flags, Ints, Records
+from headgate.core.kernels.columns import Flags, Ints, Records
 from headgate.core.kernels.protocol_types import (
     BUCKET,
     CLOSE,

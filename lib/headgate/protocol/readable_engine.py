@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.arrow import table_of
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.core.numbers import MAX
 from headgate.core.protocol.inputs import Connect, Input
 from headgate.core.protocol.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected

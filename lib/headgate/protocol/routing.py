@@ -6,7 +6,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.core.protocol.router import broker_of
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.parse import parse_inputs

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.protocol_types import NONE
 from headgate.core.numbers import MIN
 from headgate.errors import StateError

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Ints, Records
+from headgate.core.kernels.columns import Ints, Records
 from headgate.core.protocol.settings import BrokerSettings, PauseMode
 from headgate.errors import StateError
 from headgate.protocol.closed_producers import remembered, without_copies

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import Ints, Records
+from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.protocol_types import COMMAND, NONE
 from headgate.core.numbers import MAX
 from headgate.core.protocol import broker_metrics as metrics

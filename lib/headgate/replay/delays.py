@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import MARK, PUBLISH, Ints
+from headgate.core.kernels.columns import Ints
+from headgate.core.kernels.domain_types import MARK, PUBLISH
 from headgate.throttle.engine import Engine, Result, Rules, Step
 from headgate.throttle.state import WITHHELD_FIELDS, DomainState
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 
 _PARTS_BITS = 6
 _PARTS = 1 << _PARTS_BITS

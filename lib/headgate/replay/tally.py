@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_USAGE, TIMESTAMP, table_of
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.core.quota.groups import RatePair
 from headgate.replay.delays import Delays
 from headgate.replay.fair_shares import FairShares

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 
 NO_HEADER = "the file does not begin with a header that names columns of"
 BYTE_ORDER_MARK = "\ufeff"

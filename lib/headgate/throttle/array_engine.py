@@ -3,6 +3,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from headgate.core.kernels.columns import NONE, Ints, Records
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
     ADMISSION,
@@ -16,15 +17,12 @@ from headgate.core.kernels.domain_types import (
     LIMITER,
     MARKED,
     MARKS,
-    NONE,
     POOLS,
     QUEUE,
     SET_LIMIT,
     WAIT,
     WITHHELD,
     DomainArrays,
-    Ints,
-    Records,
 )
 from headgate.core.kernels.limiter import settle
 from headgate.core.kernels.links import chain, positions

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from headgate.arrow import table_of
 from headgate.core.connection_limits import ConditionLimits
 from headgate.core.group_limiter import BLOCKED
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.throttle.keys import is_broker_key
 from headgate.throttle.names import namespace_of, tenant_of
 

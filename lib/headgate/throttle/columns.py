@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.core.numbers import MAX
 
 BUCKET_FIELDS = ("rate", "balance", "last_ns", "remainder_ns")

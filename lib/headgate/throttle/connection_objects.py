@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.connection_rules import CONDITIONS, Connection, IoThread
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.throttle.columns import no_strings, places
 from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 

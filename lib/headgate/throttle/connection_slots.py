@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.columns import distinct, encoded
 
 SLOTS = 32

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.throttle.columns import empty_columns, no_strings, numbers, strings
 from headgate.throttle.state_tables import StatePart, not_empty
 

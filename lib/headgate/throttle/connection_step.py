@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.connection_rules import BUFFER, CONDITIONS, COOLDOWN, THREAD_BYTES, Connection, ConnectionRules
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.core.throttle_tracker import ThrottleType
 from headgate.rows.kinds import CONNECTION
 from headgate.throttle.changes import Change

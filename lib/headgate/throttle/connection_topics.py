@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
-from headgate.core.kernels.domain_types import Flags, Ints
+from headgate.core.kernels.columns import Flags, Ints
 from headgate.throttle.columns import encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.state_tables import StatePart

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_LEAVES
-from headgate.core.kernels.domain_types import UNRESOLVED, Ints
+from headgate.core.kernels.columns import Ints
+from headgate.core.kernels.domain_types import UNRESOLVED
 from headgate.core.quota.groups import TrafficClass
 from headgate.throttle.changes import Change
 from headgate.throttle.group_usage import leave_rows

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.dispatch_domain import GROUP
+from headgate.core.kernels.columns import NONE, Ints, Records
 from headgate.core.kernels.dispatch import DONE, TOLD_AT_ONCE, begin, line_of, run
 from headgate.core.kernels.dispatch_levels import settle_levels
 from headgate.core.kernels.dispatch_types import (
@@ -16,16 +17,7 @@ from headgate.core.kernels.dispatch_types import (
     WITHHELD_READ,
     DispatchArrays,
 )
-from headgate.core.kernels.domain_types import (
-    ADMISSION_ROWS,
-    NONE,
-    POOLS,
-    WAIT,
-    WAIT_ROWS,
-    WITHHELD_ROWS,
-    Ints,
-    Records,
-)
+from headgate.core.kernels.domain_types import ADMISSION_ROWS, POOLS, WAIT, WAIT_ROWS, WITHHELD_ROWS
 from headgate.core.kernels.links import chain, positions
 from headgate.throttle.columns import ints
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.dispatch_domain import BROKER, GROUP, NO_LEVEL, OWN, PLACES, TOPIC
-from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED, Flags, Ints
+from headgate.core.kernels.columns import Flags, Ints
+from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import encoded, no_ints, no_strings, places
 from headgate.throttle.dispatch_limits import KIND_OF, rates_of

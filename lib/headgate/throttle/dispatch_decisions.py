@@ -5,8 +5,8 @@ import pyarrow as pa
 
 from headgate.arrow import TIMESTAMP
 from headgate.core.dispatch_domain import PLACES
+from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.dispatch_types import READ
-from headgate.core.kernels.domain_types import Ints
 from headgate.core.numbers import SECOND_NS
 from headgate.throttle.columns import distinct, sums_by
 from headgate.throttle.dispatch_state import DispatchState

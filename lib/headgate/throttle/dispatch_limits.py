@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT, UNLIMITED, Change
 from headgate.throttle.keys import BROKER_KEY, are_groups, group_key, place_of_level
 from headgate.throttle.limits import Book

@@ -6,8 +6,8 @@ from headgate.core.dispatch_domain import GROUP, DispatchDomain, Line, Read
 from headgate.core.dispatch_levels import GroupLevel, Level, RateLevel
 from headgate.core.dispatch_meter import BucketMeter, Implementation, Meter, WindowMeter
 from headgate.core.group_dispatch_level import GroupDispatchLevel
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.dispatch_types import FOLLOW, READ
-from headgate.core.kernels.domain_types import NONE, Ints
 from headgate.core.numbers import MIN
 from headgate.throttle.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.engine import DispatchResult, DispatchStep, Rules, Starts, Waits

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.throttle.keys import are_groups
 from headgate.throttle.schemas import DISPATCH_COUNTS

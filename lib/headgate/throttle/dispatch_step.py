@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 
 from headgate.core import usage
 from headgate.core.dispatch_domain import GROUP, NO_LEVEL
+from headgate.core.kernels.columns import NONE, Flags, Ints
 from headgate.core.kernels.dispatch_types import FOLLOW, READ, SET_RATE, DispatchOperations
-from headgate.core.kernels.domain_types import NONE, UNRESOLVED, Flags, Ints
+from headgate.core.kernels.domain_types import UNRESOLVED
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
 from headgate.throttle.dispatch_chains import Subscriptions, chains, levels_by_topic, register_topics, resolve

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
+from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.kernels.dispatch_types import READ
-from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Flags, Ints, Operations
+from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Operations
 from headgate.throttle.columns import no_ints, sums_by
 from headgate.throttle.engine import DispatchStep, Result, Rules, Starts, Waits
 from headgate.throttle.keys import scopes_and_names

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.throttle.blocks import decode, encode
 from headgate.throttle.changes import (
     Change,

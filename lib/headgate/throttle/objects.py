@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from headgate.core.group_waits import OpenWait
-from headgate.core.kernels.domain_types import TOLD, Ints
+from headgate.core.kernels.columns import Ints
+from headgate.core.kernels.domain_types import TOLD
 from headgate.core.token_bucket import TokenBucket
 
 

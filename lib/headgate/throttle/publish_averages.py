@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.numbers import MAX, MIN, SECOND_NS
 from headgate.throttle.columns import sums_by
 from headgate.throttle.dispatch_state import Averages

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import LEAVE, MARK, NONE, PUBLISH, UNMARK, Ints
+from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.domain_types import LEAVE, MARK, PUBLISH, UNMARK
 from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS

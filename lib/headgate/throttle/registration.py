@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import NO_GROUP, NONE, UNRESOLVED, Flags, Ints
+from headgate.core.kernels.columns import NONE, Flags, Ints
+from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import distinct, encoded, no_ints, places, strings
 from headgate.throttle.keys import BROKER_KEY, are_groups

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.conf import InputSettings
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT, KINDS
 from headgate.rows.traffic import Parsed, parse_traffic

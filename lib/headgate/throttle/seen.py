@@ -5,7 +5,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.throttle.columns import no_ints, numbers
 from headgate.throttle.state_tables import number, with_numbers
 

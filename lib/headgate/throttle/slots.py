@@ -12,7 +12,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 
 PARTITIONS = 840
 """Divided by every number from 1 to 8, and most to 30: the numbers of partitions that slots are spread over evenly."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
 from headgate.throttle.blocks import decode_all, encode_all

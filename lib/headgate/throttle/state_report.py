@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.dispatch_domain import PLACES
-from headgate.core.kernels.domain_types import NONE, Ints
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.numbers import MAX
 from headgate.core.usage import SECOND_NS
 from headgate.throttle.columns import places

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.columns import numbers
 
 STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}

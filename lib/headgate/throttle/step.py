@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.kernels.domain_types import LEAVE, NONE, PUBLISH, SET_LIMIT, Ints, Operations
+from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.domain_types import LEAVE, PUBLISH, SET_LIMIT, Operations
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
 from headgate.throttle.changes import (

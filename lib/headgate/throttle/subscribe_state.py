@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.columns import empty_columns, no_ints, no_strings, numbers, strings
 from headgate.throttle.state_tables import StatePart
 

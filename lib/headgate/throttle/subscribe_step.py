@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow import TIMESTAMP
-from headgate.core.kernels.domain_types import NONE, Flags, Ints
+from headgate.core.kernels.columns import NONE, Flags, Ints
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.changes import OFF, Change, Rates

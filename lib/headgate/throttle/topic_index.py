@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import Ints
+from headgate.core.kernels.columns import Ints
 from headgate.throttle.changes import Change
 from headgate.throttle.columns import encoded
 from headgate.throttle.names import namespaces_of, without_partitions

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.throttle.state_tables import StatePart
 
 

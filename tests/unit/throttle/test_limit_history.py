@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.throttle import key_operator
 from headgate.throttle.changes import in_order, without_superseded
 from headgate.throttle.engine import Rules

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from headgate.core.kernels.domain_types import NONE
+from headgate.core.kernels.columns import NONE
 from headgate.errors import StateError
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.blocks import decode_all, encode_all

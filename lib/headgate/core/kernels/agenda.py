@@ -4,8 +4,9 @@ from typing import Any
 
 from numpy import int64
 
+from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.compiled import inner
-from headgate.core.kernels.domain_types import DUES, Ints, Records
+from headgate.core.kernels.domain_types import DUES
 
 
 @inner

@@ -10,6 +10,7 @@ import numpy as np
 from numpy import int64
 
 from headgate.core.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
 from headgate.core.kernels.dispatch_levels import (
     charge_group,
@@ -31,7 +32,7 @@ from headgate.core.kernels.dispatch_types import (
     DispatchArrays,
     DispatchOperations,
 )
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, NONE, WAIT_ROWS, WITHHELD_ROWS, Ints
+from headgate.core.kernels.domain_types import ADMISSION_ROWS, WAIT_ROWS, WITHHELD_ROWS
 from headgate.core.kernels.int128 import sat_add
 from headgate.core.kernels.limiter import blocking
 from headgate.core.kernels.queues import end_wait, note_cause

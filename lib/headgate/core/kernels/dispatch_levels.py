@@ -8,9 +8,10 @@ from typing import Any
 
 from numpy import int64, uint64
 
+from headgate.core.kernels.columns import NONE
 from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.dispatch_types import DispatchArrays
-from headgate.core.kernels.domain_types import NONE, PERIOD_NS
+from headgate.core.kernels.domain_types import PERIOD_NS
 from headgate.core.kernels.int128 import MAX, MIN, distance, earn, sat_add, wait_ns
 from headgate.core.kernels.limiter import bear, blocking, set_rate_of
 from headgate.core.kernels.token_bucket import draw, set_gate, spend

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import Ints, Records
+from headgate.core.kernels.columns import Ints, Records
 
 READ, SET_RATE, FOLLOW = range(3)
 

@@ -13,18 +13,17 @@ from typing import Any
 from numpy import int64
 
 from headgate.core.kernels.agenda import pop, push
+from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.domain_types import (
     ADMISSION_ROWS,
     DUES,
     LEAVE,
     NO_GROUP,
-    NONE,
     RESOLUTION_NS,
     SET_LIMIT,
     WITHHELD_ROWS,
     DomainArrays,
-    Ints,
     Operations,
 )
 from headgate.core.kernels.int128 import MAX, sat_add

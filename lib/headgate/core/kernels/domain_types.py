@@ -5,20 +5,14 @@ would be ten. Instants are ns of event time. `buckets` has messages in column 0 
 columns of `core.usage`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy import int64
-from numpy.typing import NDArray
 
-from headgate.core.numbers import MIN
+from headgate.core.kernels.columns import Flags, Ints, Records
 from headgate.core.usage import USAGE_COLUMNS
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Records = NDArray[Any]
-
-NONE = MIN  # no pending drain, no open second, no link, no publish behind a mark
 PERIOD_NS = int64(1_000_000_000)
 RESOLUTION_NS = int64(16_000_000)
 PUBLISH, SET_LIMIT, LEAVE = range(3)

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import int64
 
+from headgate.core.kernels.columns import NONE, Ints, Records
 from headgate.core.kernels.compiled import borrowing, kernel
-from headgate.core.kernels.domain_types import NONE, Ints, Records
 
 
 @borrowing

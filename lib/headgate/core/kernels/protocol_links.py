@@ -4,8 +4,8 @@ from typing import Any
 
 from numpy import int64, uint64
 
+from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.compiled import borrowing, inner
-from headgate.core.kernels.domain_types import Ints
 from headgate.core.kernels.protocol_types import (
     ENDS,
     FREE_ID,

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy import int64
 
+from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.compiled import kernel
-from headgate.core.kernels.domain_types import Ints
 from headgate.core.kernels.protocol_links import sort_producers
 from headgate.core.kernels.protocol_types import CONDITIONS, IDS, NONE, PRODUCERS, QUEUE, Machines
 

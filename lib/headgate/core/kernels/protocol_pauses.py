@@ -4,8 +4,8 @@ from typing import Any
 
 from numpy import int64, uint64
 
+from headgate.core.kernels.columns import Records
 from headgate.core.kernels.compiled import inner
-from headgate.core.kernels.domain_types import Records
 from headgate.core.kernels.int128 import distance, multiply_divide, wait_ns
 from headgate.core.kernels.protocol_types import LIMITERS
 

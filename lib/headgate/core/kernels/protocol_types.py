@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headgate.core.kernels.domain_types import Ints, Records
+from headgate.core.kernels.columns import Ints, Records
 
 NONE = -1
 NEVER = np.uint64(2**64 - 1)

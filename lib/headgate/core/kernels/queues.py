@@ -3,6 +3,7 @@
 from numpy import int64
 
 from headgate.core.kernels.agenda import push
+from headgate.core.kernels.columns import NONE
 from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.domain_types import (
     CLOSED_COUNTS,
@@ -12,7 +13,6 @@ from headgate.core.kernels.domain_types import (
     ENTRIES,
     MARK,
     MARKS,
-    NONE,
     TOLD,
     UNMARK,
     WAIT_ROWS,
