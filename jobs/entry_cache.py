@@ -16,6 +16,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import CACHE, load_units
 from headgate.errors import Mistakes
 from headgate.options import add_strict, input_format, is_topic
+from headgate.places import check_places, check_writable, sole_use
 from headgate.report.cache_screen import CacheScreen
 from headgate.report.screen import terminal_console
 from headgate.rows.listing import FORMATS
@@ -23,7 +24,6 @@ from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
-from headgate.throttle.places import check_places, check_writable, sole_use
 
 DEFAULT_OUTPUT = "output/entry-cache"
 

@@ -12,6 +12,7 @@ from threading import Event
 
 from headgate.conf import load_conf
 from headgate.engines.compiling import Loading
+from headgate.places import sole_use
 from headgate.protocol.key_operator import engine_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
@@ -19,7 +20,6 @@ from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
 from headgate.spark.protocol_inputs import FORMATS
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
-from headgate.throttle.places import sole_use
 
 DEFAULT_OUTPUT = "output/throttle"
 

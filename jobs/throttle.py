@@ -16,7 +16,8 @@ from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.errors import Mistakes
 from headgate.metrics import check_port, serving, url_of
 from headgate.options import add_strict, input_format, is_topic
-from headgate.quota.topic_tables import output_of
+from headgate.places import check_places, check_writable, sole_use
+from headgate.quota.tables.topic_tables import output_of
 from headgate.report.blame import throttling
 from headgate.report.modes import mode_line
 from headgate.report.screen import terminal_console
@@ -26,7 +27,6 @@ from headgate.spark.job import WRONG, ended, exit_status, heed_signals, port, st
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
-from headgate.throttle.places import check_places, check_writable, sole_use
 from headgate.trace.demo import DEMO, demo_conf, write_demo
 
 DEFAULT_OUTPUT = "output/throttle"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from headgate import __version__
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
-from headgate.quota.groups_parser import add_groups_actions
-from headgate.quota.usage_parser import add_usage_arguments
+from headgate.quota.groups.parser import add_groups_actions
+from headgate.quota.usage.parser import add_usage_arguments
 from headgate.replay.arguments import DESCRIPTION as REPLAY
 from headgate.replay.arguments import add_replay_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
@@ -193,7 +193,7 @@ def add_groups(subcommands: "Subcommands") -> None:
 
 def run_groups(arguments: argparse.Namespace) -> int:
     """Print what was found, or what was changed."""
-    from headgate.quota.groups_command import run  # noqa: PLC0415  other subcommands do not need the tables
+    from headgate.quota.groups.command import run  # noqa: PLC0415  other subcommands do not need the tables
 
     for line in run(arguments):
         print(line)

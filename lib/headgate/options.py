@@ -2,9 +2,9 @@
 
 import argparse
 
+from headgate.places import check_there
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
-from headgate.throttle.places import check_there
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from headgate.keyed.operator import Block, StateCodec
 from headgate.spark.session import spark_session
-from headgate.throttle.key_operator import Block, StateCodec
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from headgate.core.quota.step import first_limit, step
 from headgate.core.quota.step_parameters import Mode, Outcome, Reason, StepParameters
 from headgate.core.quota.topics import topic_of
 from headgate.core.quota.trace import RoundParameters
-from headgate.quota.delta import opened
-from headgate.quota.limits import LimitRow
-from headgate.quota.schemas import RG_LIMITS
-from headgate.quota.tables import Locations, QuotaTables
+from headgate.quota.tables.delta import opened
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.rg_limits import LimitRow
+from headgate.quota.tables.schemas import RG_LIMITS
 
 BROKERS = 5
 EPOCH_MS = 1000

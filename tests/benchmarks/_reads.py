@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from headgate.quota.usage import UsageReader
+from headgate.quota.tables.rg_usage import UsageReader
 
 JOB = Path(__file__).parents[2] / "jobs" / "throttle.py"
 

@@ -24,14 +24,14 @@ from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
-from headgate.quota.delta import opened
-from headgate.quota.limits import LimitRow
-from headgate.quota.loop_state import LoopStateStore
-from headgate.quota.schemas import QUOTA_STATE
-from headgate.quota.tables import Locations, QuotaTables
-from headgate.quota.usage_rows import Sender, SentCut
-from headgate.throttle.control import tick_row
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.quota.tables.delta import opened
+from headgate.quota.tables.loop_state import LoopStateStore
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.rg_limits import LimitRow
+from headgate.quota.tables.schemas import QUOTA_STATE
+from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.throttle.limits.control import tick_row
+from headgate.throttle.tables import SCHEMAS, throttle_tables
 
 SETTINGS = QuotaSettings()
 EPOCH = 480_000 * 3600
@@ -43,7 +43,7 @@ class Job:
     """The tables of one job; `batch` writes what one batch brings."""
 
     def __init__(self, output: Path, rows: int) -> None:
-        self.tables = Tables(output)
+        self.tables = throttle_tables(output)
         self.quota = QuotaTables(Locations.of(output, SETTINGS), SETTINGS)
         self.reader = self.quota.usage_reader()
         self.state = LoopStateStore(opened(f"{output}/quota_state", QUOTA_STATE, SETTINGS.epoch_ms))

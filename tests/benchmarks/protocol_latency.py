@@ -23,7 +23,7 @@ from headgate.conf import load_conf
 from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from headgate.spark.session import spark_session
 from headgate.throttle.schemas import MARKS
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 
 FEED_S = 0.1
 CONNECTIONS = 20
@@ -37,7 +37,7 @@ class Feed(threading.Thread):
 
     def __init__(self, output: Path, stop: threading.Event) -> None:
         super().__init__()
-        self._tables, self._ended, self._version = Tables(output), stop, 0
+        self._tables, self._ended, self._version = throttle_tables(output), stop, 0
         self._marked: list[tuple[float, int]] = []
         self.append()
 

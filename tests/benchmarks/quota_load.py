@@ -25,8 +25,8 @@ from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage import Usage
 from headgate.errors import TableError
-from headgate.quota.tables import Locations, QuotaTables
-from headgate.quota.usage_rows import Sender, SentCut
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.usage_rows import Sender, SentCut
 
 SETTINGS = QuotaSettings()
 EPOCH = 480_000 * 3600

@@ -31,10 +31,10 @@ from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
 from headgate.core.quota.usage_row import UsageRow
-from headgate.quota.delta import opened
-from headgate.quota.schemas import RG_USAGE
-from headgate.quota.tables import Locations, QuotaTables
-from headgate.quota.usage_rows import HEARTBEAT_SHARD, Sender, SentCut
+from headgate.quota.tables.delta import opened
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.schemas import RG_USAGE
+from headgate.quota.tables.usage_rows import HEARTBEAT_SHARD, Sender, SentCut
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from random_usage import usage

@@ -33,10 +33,10 @@ from deltalake import DeltaTable
 
 from headgate.conf import load_conf
 from headgate.core.quota.measures import exact_split
-from headgate.delta_query import query
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
-from headgate.throttle.tables import Tables
+from headgate.tables.query import query
+from headgate.throttle.tables import throttle_tables
 
 ROOT = Path(__file__).parents[2]
 QUOTA = 1000
@@ -172,14 +172,16 @@ def too_much(steps: Sequence[Step], limits: Sequence[Limit], admitted: Mapping[t
 def admitted_in(output: Path) -> dict[tuple[str, int], int]:
     """Messages that a job let in, by broker and second."""
     found: Counter[tuple[str, int]] = Counter()
-    for row in Tables(output).read("topic_usage", ["broker", "event_time", "admitted_messages"]).to_pylist():
+    for row in throttle_tables(output).read("topic_usage", ["broker", "event_time", "admitted_messages"]).to_pylist():
         found[row["broker"], int(row["event_time"].timestamp())] += row["admitted_messages"]
     return found
 
 
 def limits_in(output: Path, broker: str | None = None) -> list[Limit]:
     """What a job went by, as far as it concerns its brokers alone, in order of time."""
-    rows = [row for row in Tables(output).read("control").to_pylist() if (row["source"], row["kind"]) == OF_LIMITS]
+    rows = [
+        row for row in throttle_tables(output).read("control").to_pylist() if (row["source"], row["kind"]) == OF_LIMITS
+    ]
     return [
         Limit(row["effective_time"].timestamp(), row["broker"], row["messages_per_s"])
         for row in sorted(rows, key=lambda row: (row["effective_time"], row["seq"]))

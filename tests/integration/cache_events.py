@@ -17,7 +17,7 @@ from headgate.core.cache.horizon_cache import HorizonCache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings, Mode
 from headgate.core.cache.workload import generate
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 BROKERS = ("broker-1", "broker-2")

@@ -31,7 +31,7 @@ from headgate.spark.entry_cache import CacheJob, CacheRun
 from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from headgate.spark.state import read_state
 from headgate.throttle.state_report import state_report
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import SCHEMAS, throttle_tables
 from integration.runs import Run, settings
 
 
@@ -92,7 +92,7 @@ class Local:
     def throttle(self, conf: Conf, trace: Path, output: Path, format_: str = "json", *, partitions: int = 2) -> Done:
         heard: list[Any] = []
         disorder = random.Random(self.seed + partitions)
-        run = LocalThrottle(conf, BufferedTables(output), heard.append, str(output), disorder)
+        run = LocalThrottle(conf, BufferedTables(output, SCHEMAS), heard.append, str(output), disorder)
         for batch in _batches(conf, trace, format_, INPUT, partial(parse_traffic, settings=conf.settings.input)):
             run.take(batch)
         run.end()
@@ -111,7 +111,7 @@ class Local:
 
     def protocol(self, conf: Conf, output: Path, inputs: Path | None = None) -> None:
         """Of inputs and of marks, one batch."""
-        marks = Tables(output).read("marks", MARK_COLUMNS)
+        marks = throttle_tables(output).read("marks", MARK_COLUMNS)
         run = LocalProtocol(
             conf,
             BufferedTables(output, OF_PROTOCOL),

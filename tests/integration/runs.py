@@ -16,11 +16,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from headgate.conf import Conf, load_conf
-from headgate.delta_query import query
 from headgate.metrics import Metrics
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.tables.query import query
 from headgate.throttle.schemas import CONTROL
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.throttle.tables import SCHEMAS, throttle_tables
 from headgate.trace import TraceSpec
 
 RESULTS = ("marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads")
@@ -219,7 +219,7 @@ def append_control(output: Path, *rows: dict[str, Any]) -> None:
 def rows_of(output: Path | str, table: str, *columns: str) -> list[dict[str, Any]]:
     """A table's rows in an order that depends on them alone."""
     assert table in SCHEMAS
-    return sorted(Tables(output).read(table, columns or None).to_pylist(), key=repr)
+    return sorted(throttle_tables(output).read(table, columns or None).to_pylist(), key=repr)
 
 
 def asked(output: Path, sql: str) -> list[dict[str, Any]]:

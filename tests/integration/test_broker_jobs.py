@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import pytest
 from deltalake import DeltaTable
 
-from headgate.delta_query import query
-from headgate.quota.delta import opened
-from headgate.quota.loop_state import LoopStateStore
 from headgate.quota.outbox import Pending
-from headgate.quota.schemas import QUOTA_STATE
-from headgate.throttle.tables import Tables
+from headgate.quota.tables.delta import opened
+from headgate.quota.tables.loop_state import LoopStateStore
+from headgate.quota.tables.schemas import QUOTA_STATE
+from headgate.tables.query import query
+from headgate.throttle.tables import throttle_tables
 from integration.processes import await_line, options, run_job, started, stopped
 from integration.runs import START, await_that, write_conf, write_publishes
 
@@ -329,7 +329,7 @@ def check_enforced(cluster: Cluster, epochs: range) -> None:
     """In these epochs, whose limits did not change, each broker let in what they say: b2 wants more."""
     seconds = range(epochs.start * EPOCH_MS // 1000, epochs.stop * EPOCH_MS // 1000)
     for broker, share in SHARES.items():
-        usage = Tables(cluster.folder / "out" / "brokers" / broker).read("topic_usage").to_pylist()
+        usage = throttle_tables(cluster.folder / "out" / "brokers" / broker).read("topic_usage").to_pylist()
         let_in = sum(row["admitted_messages"] for row in usage if row["event_time"].timestamp() in seconds)
         assert abs(let_in / len(seconds) - share) <= share / 10
 

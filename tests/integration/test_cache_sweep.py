@@ -22,12 +22,12 @@ from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.core.kernels.compiled import kernel
-from headgate.delta_query import query
 from headgate.report import sweep_command
 from headgate.report.sweep_screen import SweepScreen
 from headgate.sizing.combinations import for_sample
 from headgate.spark import cache_sweep
 from headgate.spark.job import STOPPED, status_of_whole
+from headgate.tables.query import query
 
 ROOT = Path(__file__).parents[2]
 BYTES = 256 * 1024

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from headgate.conf import load_conf
 from headgate.metrics import Metrics
-from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS, Tables
+from headgate.tables.delta import Tables
+from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS
 from headgate.trace import write_trace
 from integration import processes
 from integration.processes import commits, kill_at_commits, kill_when, options, run_job

@@ -20,7 +20,7 @@ from headgate.conf import load_conf
 from headgate.errors import ConfError, InputError, StateError
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
 from headgate.spark.state import read_state
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 from integration.cache_events import (
     BROKERS,
     START,

@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from headgate.errors import StateError
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 from headgate.trace import write_trace
 from integration.runs import SMALL, Run, conf_in, results_of, run_once
 

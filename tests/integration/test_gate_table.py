@@ -13,13 +13,13 @@ from deltalake import DeltaTable, write_deltalake
 from gate_clients import Client, RunningGate, running
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.reasons import Reason
-from headgate.delta_query import query
 from headgate.errors import TableError
 from headgate.gate.decisions import DecisionReader
 from headgate.gate.receipts import ReceiptLog
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
 from headgate.protocol.schemas import DECISIONS, INPUTS
+from headgate.tables.query import query
 from headgate.wire import ThrottleProducer
 from unit.client.doubles import Gate
 from unit.gate.driven import Told

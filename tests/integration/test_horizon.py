@@ -12,7 +12,7 @@ from headgate.cache.tables import OF_HORIZON
 from headgate.conf import load_conf
 from headgate.core.cache.horizon_cache import HorizonCache
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 from integration.cache_events import BROKERS, conf_event, events, fed, results_of, write_lines
 from integration.engines import Engine
 from integration.processes import commits, kill_at_commits, options, run_job

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from headgate.cache.tables import OF_CACHE
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 from integration.cache_events import BROKERS, events, fed, line, results_of
 from integration.processes import connected, options, run_job
 from integration.runs import write_conf

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headgate.errors import StateError
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 from integration.runs import (
     Run,
     append_control,
@@ -145,7 +145,7 @@ class TestRestarts:
 def test_limits_in_the_control_table_cannot_be_changed_behind_the_jobs_back(
     change: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    Tables(tmp_path)
+    throttle_tables(tmp_path)
     append_control(tmp_path, control_row(effective_time=at(3), scope="default", messages_per_s=1))
     with pytest.raises(PySparkException, match="only allow appends"):
         spark.sql(change.format(f"delta.`{tmp_path}/control`"))

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from headgate.errors import StateError
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 from headgate.trace import write_trace
 from integration.runs import SMALL, Run, conf_in, every_100_ms, rows_of, total, write_publishes
 

@@ -14,6 +14,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
+from headgate.arrow.blocks import decode
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.rows.files import input_files, parsed_files
@@ -21,7 +22,6 @@ from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
 from headgate.spark.operator import PACKED
 from headgate.spark.sources import read_raw
-from headgate.throttle.blocks import decode
 from headgate.throttle.routing import Routing, pack, pack_input
 from unit.rows.lines import COLUMN, TEXT, TYPED, TYPES
 

@@ -23,7 +23,7 @@ from headgate.protocol.tables import OF_PROTOCOL
 from headgate.report.sql import query
 from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
 from headgate.throttle.schemas import MARKS
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 from integration.engines import Engine
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import conf_in, write_conf
@@ -48,7 +48,7 @@ def write_inputs(folder: Path, rows: list[dict[str, Any]], files: int) -> Path:
 
 def write_marks(output: Path, rows: list[dict[str, Any]], files: int) -> Path:
     """The output of a throttle job, a commit a batch."""
-    tables = Tables(output)
+    tables = throttle_tables(output)
     for version, some in enumerate(parts(rows, files)):
         tables.append("marks", pa.Table.from_pylist(some, MARKS), "test", version)
     return output

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.spark.sources import appended_rows
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.throttle.tables import SCHEMAS, throttle_tables
 from headgate.trace import write_trace
 from integration.runs import GROUPS, SMALL, conf_in
 
@@ -33,7 +33,7 @@ def duck():
 
 @pytest.mark.parametrize("table", SCHEMAS)
 def test_three_engines_read_the_same_rows(spark, duck, output, table) -> None:
-    by_delta_rs = in_order(Tables(output).read(table).to_pylist())
+    by_delta_rs = in_order(throttle_tables(output).read(table).to_pylist())
     by_spark = in_order(spark.read.format("delta").load(f"{output}/{table}").toArrow().to_pylist())
     by_duckdb = in_order(duck.execute(f"SELECT * FROM delta_scan('{output}/{table}')").to_arrow_table().to_pylist())
     assert by_delta_rs == by_spark == by_duckdb
@@ -44,8 +44,8 @@ def test_a_stream_that_follows_a_table_hears_each_row_once_while_its_files_are_j
 ) -> None:
     """The log is cleaned meanwhile, but not of what the stream has not read."""
     for name, commits in (("COMPACTED_EVERY", 5), ("CLEANED_EVERY", 10), ("VACUUMED_EVERY", 10)):
-        monkeypatch.setattr(f"headgate.delta_query.{name}", commits)
-    tables, heard = Tables(tmp_path / "out"), []
+        monkeypatch.setattr(f"headgate.tables.query.{name}", commits)
+    tables, heard = throttle_tables(tmp_path / "out"), []
 
     def follow() -> None:
         rows = appended_rows(spark, f"{tmp_path}/out/dead_letters").writeStream.option(

@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from headgate.cli import main
-from headgate.delta_query import query
 from headgate.replay.schemas import TABLES
+from headgate.tables.query import query
 from headgate.trace import TraceSpec, write_trace
 from integration.runs import GROUPS, TOPIC_LIMIT, settings, write_conf
 

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from headgate.errors import HeadgateError
+from headgate.keyed.slots import slot_keys
 from headgate.spark.session import check_delta, shuffle_partitions, spark_session
-from headgate.throttle.slots import slot_keys
 
 
 def test_a_session_without_the_wrapper_has_the_settings_of_the_conf_folder(spark: SparkSession) -> None:

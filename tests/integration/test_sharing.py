@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
 from headgate.conf import Conf
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import ResourceGroup
@@ -22,15 +22,16 @@ from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota import member_log
-from headgate.quota.admin_writer import apply
+from headgate.quota.groups.admin_writer import apply
+from headgate.quota.groups.presence import EVERYWHERE
+from headgate.quota.groups.requests import attach, local_parameters, put_group
 from headgate.quota.pace import LOOKED_AT
-from headgate.quota.presence import EVERYWHERE
-from headgate.quota.requests import attach, local_parameters, put_group
-from headgate.quota.tables import opened_config
-from headgate.quota.topic_tables import output_of
+from headgate.quota.tables.opened import opened_config
+from headgate.quota.tables.topic_tables import output_of
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
+from headgate.tables.delta import Tables
 from headgate.throttle.schemas import PROGRESS
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 from integration.engines import Engine
 from integration.runs import START, asked, conf_in, in_order_of_names, limits_in_force, rows_of, total, write_publishes
 from prometheus_text import told
@@ -156,7 +157,7 @@ def test_a_changed_quota_is_the_ceiling_of_brokers_to_come_and_nobody_else_has_i
 ) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
-    tables = Tables(output)
+    tables = throttle_tables(output)
     sharing = sharing_of(tables, conf, output)
     sharing.begin(START)
     for batch, broker in enumerate(("b1", "b2", "b1", "b2")):
@@ -175,7 +176,7 @@ def test_a_changed_quota_is_the_ceiling_of_brokers_to_come_and_nobody_else_has_i
 def test_a_group_that_is_made_later_has_its_quota_as_a_ceiling_too_and_each_is_told_once(tmp_path: Path) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
-    tables = Tables(output)
+    tables = throttle_tables(output)
     sharing = sharing_of(tables, conf, output)
     sharing.begin(START)
     store = sharing.tables.config
@@ -193,7 +194,7 @@ def test_an_edited_file_is_taken_in_with_the_next_batch_and_one_with_mistakes_ch
 ) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     file, output = tmp_path / "conf" / "resource-groups.json", str(tmp_path / "out")
-    tables = Tables(output)
+    tables = throttle_tables(output)
     sharing = sharing_of(tables, conf, output)
     sharing.begin(START)
     edits = [
@@ -227,7 +228,7 @@ def test_a_broker_that_is_a_day_ahead_takes_no_history_away_and_is_told_of_once(
 ) -> None:
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
     output = str(tmp_path / "out")
-    sharing = sharing_of(Tables(output), conf, output)
+    sharing = sharing_of(throttle_tables(output), conf, output)
     now = int(datetime.now(UTC).timestamp())
     for batch in range(5):
         sharing(used_by("b1", now - 10 + batch), "query", batch)
@@ -250,7 +251,7 @@ def test_a_name_that_is_a_slip_and_an_output_of_its_own_are_told(
         """What a job says at its start and with a batch in which b1 had traffic."""
         caplog.clear()
         place = str(tmp_path / output)
-        sharing = sharing_of(Tables(output_of(place, broker)), conf, place, broker)
+        sharing = sharing_of(throttle_tables(output_of(place, broker)), conf, place, broker)
         sharing.begin(START)
         monkeypatch.setattr(member_log, "UNUSED_AFTER_MS", 0)
         now = int(datetime.now(UTC).timestamp())
@@ -278,9 +279,13 @@ def test_a_job_of_one_broker_looks_who_is_up_as_its_query_starts_and_says_that_b
     own = output_of(shared, "b1")
     job = ThrottleJob(str(tmp_path / "trace"), "json", own, f"{own}/checkpoint", True, "b1", shared)
     run_of_b1 = ThrottleRun(spark, job, conf, lambda _batch, _waiting: None, Event())
-    sharing_of(Tables(output_of(shared, "b2")), conf, shared, "b2").begin(START)
+    sharing_of(throttle_tables(output_of(shared, "b2")), conf, shared, "b2").begin(START)
     assert run_of_b1.run()
-    told = [row for row in Tables(own).read("control").to_pylist() if row["broker"] == "b1" and row["kind"] == "limit"]
+    told = [
+        row
+        for row in throttle_tables(own).read("control").to_pylist()
+        if row["broker"] == "b1" and row["kind"] == "limit"
+    ]
     before_any_row = sorted((row for row in told if row["effective_time"].timestamp() == 0), key=itemgetter("seq"))
     assert [QUOTA, QUOTA // 2] == [row["messages_per_s"] for row in before_any_row]
     said = [record.getMessage() for record in caplog.records if "an epoch is 0.0 s" in record.getMessage()]

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode, gather
 from headgate.cache.forms import in_form, load_rules, new_cache
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
@@ -26,8 +27,7 @@ from headgate.cache.step import CacheRules, Told, advance
 from headgate.cache.watermark import Time
 from headgate.core.cache.broker import Cache
 from headgate.errors import InvalidArgument, StateError
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block, StateCodec
+from headgate.keyed.operator import Block, StateCodec
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.schemas import EVENTS, ROWS
 from headgate.conf import InputSettings
 from headgate.core.cache.rows import Kind

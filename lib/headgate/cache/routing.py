@@ -11,18 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode
+from headgate.arrow.columns import encoded
 from headgate.cache.parse import parse_cache_events
 from headgate.cache.schemas import INPUT
 from headgate.cache.state import NEVER, Change
 from headgate.cache.watermark import Time
 from headgate.conf import InputSettings
+from headgate.keyed.slots import FIXED_SLOTS, place_of, slot_keys
 from headgate.rows.batches import parsed
 from headgate.rows.traffic import Parsed
-from headgate.throttle.blocks import encode
-from headgate.throttle.columns import encoded
-from headgate.throttle.connection_slots import SLOTS
 from headgate.throttle.routing import DEAD_LETTER_KEY, blocks_by_key, packed
-from headgate.throttle.slots import place_of, slot_keys
 
 CONF = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
 """What conf files said, as `state.Change`; values are JSON."""
@@ -49,7 +48,7 @@ def pack_control(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         conf = pa.table([at_us, rows["changes"]], CONF).filter(is_conf)
         time = pa.table([at_us, rows["finish"].fill_null(False)], TIME).filter(pc.invert(is_conf))
         blocks = [(kind, encode(table)) for kind, table in (("conf", conf), ("time", time)) if len(table)]
-        yield packed([(key, *block) for key in slot_keys(SLOTS) for block in blocks])
+        yield packed([(key, *block) for key in slot_keys(FIXED_SLOTS) for block in blocks])
 
 
 def changes_in(conf: pa.Table) -> list[Change]:
@@ -76,5 +75,5 @@ def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     if not len(rows):
         return
     brokers, codes = encoded(rows["broker"])
-    slots = np.array([place_of(broker) % SLOTS for broker in brokers.to_pylist()], np.int64)[codes]
-    yield from blocks_by_key(rows, slot_keys(SLOTS), slots, "rows")
+    slots = np.array([place_of(broker) % FIXED_SLOTS for broker in brokers.to_pylist()], np.int64)[codes]
+    yield from blocks_by_key(rows, slot_keys(FIXED_SLOTS), slots, "rows")

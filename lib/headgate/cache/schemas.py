@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from headgate.arrow import TIMESTAMP
+from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.cache.reasons import Cause
 
 COUNTS_BY_NAME = pa.map_(pa.string(), pa.int64())

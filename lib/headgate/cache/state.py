@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from headgate.arrow.blocks import decode_all, encode_all
 from headgate.cache.forms import AnyCache
 from headgate.cache.schemas import ROWS
 from headgate.cache.stored import cache_of, tables_of
 from headgate.core.cache.broker import Cache
 from headgate.core.numbers import MIN
 from headgate.errors import StateError
-from headgate.throttle.blocks import decode_all, encode_all
 
 VERSION = 2
 NEVER = MIN

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow import TIMESTAMP
+from headgate.arrow.schemas import TIMESTAMP
 from headgate.cache.forms import AnyCache, topics_and_cursors
 from headgate.cache.horizon import state as of_horizon
 from headgate.cache.horizon.state import SlotState, decode_line, decode_shard, is_of_shards

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headgate.conformance.adapters.protocol_broker import INPUTS, PROBE, BrokerOperations
 from headgate.core.kernels.columns import Records
-from headgate.core.kernels.protocol_types import (
+from headgate.core.kernels.protocol.types import (
     BUCKET,
     COMMAND,
     CONNECT,

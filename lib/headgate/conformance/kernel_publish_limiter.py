@@ -35,8 +35,8 @@ from headgate.core.kernels.queues import enqueue
 from headgate.core.kernels.token_bucket import BUCKET, draw
 from headgate.core.names import known
 from headgate.core.numbers import int64
-from headgate.core.publish_limiter import OnRateChange, check_amounts
-from headgate.core.publish_limiters import SCOPE_TYPES, PublishLimiters
+from headgate.core.publish.publish_limiter import OnRateChange, check_amounts
+from headgate.core.publish.publish_limiters import SCOPE_TYPES, PublishLimiters
 from headgate.core.usage import USAGE_COLUMNS
 
 ROOM = 512

@@ -3,10 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
+from headgate.arrow.columns import places
 from headgate.connections.state import BrokerConnections
-from headgate.core.connection_reads import NUMBERS, ConnectionReads
+from headgate.core.connections.connection_reads import NUMBERS, ConnectionReads
 from headgate.core.kernels.columns import Ints
-from headgate.throttle.columns import places
 
 
 class Followed:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from headgate.arrow.blocks import encode, gather
 from headgate.connections.state import VERSION, Brokers, decode_state, encode_state
 from headgate.connections.step import follow
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block, StateCodec
+from headgate.keyed.operator import Block, StateCodec
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import OF_CONNECTIONS
 

@@ -4,17 +4,16 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from headgate.throttle.connection_slots import SLOTS, slots_of_marks
+from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks
 from headgate.throttle.routing import blocks_by_key, packed
 from headgate.throttle.schemas import MARKS
-from headgate.throttle.slots import slot_keys
 
 
 def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """MARKS in; for each slot that has a connection of them a block out."""
     for batch in batches:
         rows = pa.Table.from_batches([batch]).cast(MARKS)
-        yield packed(blocks_by_key(rows, slot_keys(SLOTS), slots_of_marks(rows, _name), "marks"))
+        yield packed(blocks_by_key(rows, slot_keys(FIXED_SLOTS), slots_of_marks(rows, _name), "marks"))
 
 
 def _name(broker: str, connection: str) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.connection_reads import NUMBERS
+from headgate.arrow.blocks import decode_all, encode_all
+from headgate.arrow.columns import no_ints, no_strings, numbers, strings
+from headgate.core.connections.connection_reads import NUMBERS
 from headgate.core.kernels.columns import Ints
 from headgate.errors import StateError
-from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.columns import no_ints, no_strings, numbers, strings
 
 VERSION = 1
 

@@ -5,17 +5,17 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import table_of
+from headgate.arrow.columns import encoded
+from headgate.arrow.schemas import table_of
 from headgate.connections.kept import Followed, Kept
 from headgate.connections.state import BrokerConnections, Brokers
 from headgate.connections.topic_counts import Place, TopicCounts
-from headgate.core.connection_reads import TYPES, Transition
-from headgate.core.connection_rules import CONDITIONS
+from headgate.core.connections.connection_reads import TYPES, Transition
+from headgate.core.connections.connection_rules import CONDITIONS
 from headgate.core.numbers import MIN
-from headgate.core.publish_limiter import Scope
-from headgate.core.publish_limiters import SCOPE_TYPES
-from headgate.core.throttle_tracker import ThrottleType
-from headgate.throttle.columns import encoded
+from headgate.core.publish.publish_limiter import Scope
+from headgate.core.publish.publish_limiters import SCOPE_TYPES
+from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.throttle.ordering import by_broker
 from headgate.throttle.schemas import CONNECTIONS
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from headgate.arrow.columns import no_strings
 from headgate.connections.kept import Followed
 from headgate.core.kernels.columns import Ints
-from headgate.throttle.columns import no_strings
 from headgate.throttle.schemas import CONNECTION_TOPICS
 
 _SECOND_US = 1_000_000

@@ -9,8 +9,8 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_LEAVES
-from headgate.throttle.blocks import gather
+from headgate.arrow.blocks import gather
+from headgate.arrow.schemas import GROUP_LEAVES
 from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.schemas import BATCHES
 

@@ -7,21 +7,21 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headgate.arrow import Waiting
+from headgate.arrow.schemas import Waiting
 from headgate.conf import Conf, ResourceGroups
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData
 from headgate.errors import TableError
-from headgate.quota.delta import COMMIT_RETRIES, Table, opened
 from headgate.quota.exchange import Exchange
-from headgate.quota.groups_file import GroupsFile
-from headgate.quota.import_conf import Imported, import_groups, tables_of
-from headgate.quota.loop_state import LoopStateStore
+from headgate.quota.groups.file import GroupsFile
+from headgate.quota.groups.import_conf import Imported, import_groups, tables_of
 from headgate.quota.memory import MemoryExchange
-from headgate.quota.schemas import QUOTA_STATE, RG_LIMITS, RG_MEMBERS, RG_USAGE
-from headgate.quota.share_courses import QuotaCourse, RecentUsage, quota_courses
-from headgate.quota.tables import Locations, QuotaTables
-from headgate.quota.usage_query import UsageTables
+from headgate.quota.tables.delta import COMMIT_RETRIES, Table, opened
+from headgate.quota.tables.loop_state import LoopStateStore
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.schemas import QUOTA_STATE, RG_LIMITS, RG_MEMBERS, RG_USAGE
+from headgate.quota.usage.query import UsageTables
+from headgate.quota.usage.share_courses import QuotaCourse, RecentUsage, quota_courses
 
 LOG = logging.getLogger(__name__)
 SHOWN_EPOCHS = 600

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 PUBLISH = "headgate.throttle.array_engine"
-DISPATCH = "headgate.throttle.dispatch_arrays"
+DISPATCH = "headgate.throttle.dispatch.array_engine"
 QUOTAS = "headgate.quota.cell_arrays"
 CACHE = "headgate.cache.forms"
 """Modules whose `warm_up` compiles the kernels of one unit, or loads them from disk."""

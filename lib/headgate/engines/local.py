@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.engines.batches import rows_by_kind
-from headgate.throttle.key_operator import Block, KeyOperator
+from headgate.keyed.operator import Block, KeyOperator
 
 
 class LocalEngine:

@@ -15,13 +15,13 @@ from headgate.engines.exchange import LocalExchange
 from headgate.engines.local import LocalEngine
 from headgate.engines.sharing import Sharing
 from headgate.engines.tables import ControlRows, LocalTables
-from headgate.quota.share_courses import QuotaCourse
+from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.rows.traffic import Parsed
-from headgate.throttle.control import FROM_THE_START, changes_in, conf_row, conf_rows, pack_control, tick_row
 from headgate.throttle.engine import Engine
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.kinds import OUTPUT_BLOCKS
 from headgate.throttle.layout import layout_of, layout_row, routing_of, rules_of, without_layouts
+from headgate.throttle.limits.control import FROM_THE_START, changes_in, conf_row, conf_rows, pack_control, tick_row
 from headgate.throttle.routing import pack
 from headgate.throttle.schemas import CONTROL
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import decode, encode
 from headgate.conf import InputSettings
 from headgate.engines.processes import outcomes
 from headgate.engines.sizes import check_memory
@@ -17,7 +18,6 @@ from headgate.replay.stream import KEYED, ROUTED, replay, route
 from headgate.rows.files import input_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
-from headgate.throttle.blocks import decode, encode
 from headgate.throttle.forms import engine_of
 from headgate.throttle.schemas import EVENTS
 

@@ -19,8 +19,8 @@ from headgate.metrics import QuotaFigures
 from headgate.quota.control_rows import ControlRows, LimitKey
 from headgate.quota.loop import QuotaLoop
 from headgate.quota.member_log import MemberLog
-from headgate.quota.share_courses import QuotaCourse
-from headgate.throttle.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
+from headgate.quota.usage.share_courses import QuotaCourse
+from headgate.throttle.limits.control import KINDS_OF_CLASSES, QUOTA, attachment_row, group_limit_row
 
 LOG = logging.getLogger(__name__)
 

@@ -6,11 +6,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headgate.arrow import Waiting
-from headgate.throttle.names import named_rows
+from headgate.arrow.schemas import Waiting
+from headgate.arrow.topic_names import named_rows
+from headgate.tables.delta import Tables
+from headgate.tables.sums import Sums
 from headgate.throttle.schemas import CONTROL
-from headgate.throttle.sums import Sums
-from headgate.throttle.tables import SCHEMAS, Tables
+from headgate.throttle.tables import SCHEMAS
 
 MOST_ROWS = 500_000
 """Rows of a table that wait, at most about."""
@@ -28,7 +29,7 @@ class LocalTables(Protocol):
 class BufferedTables(Tables):
     """Every row that was appended is in its Delta table after `flush`: one commit for about MOST_ROWS rows."""
 
-    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
+    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema]) -> None:
         super().__init__(output, schemas)
         self._waiting = Waiting()
 

@@ -9,9 +9,9 @@ from deltalake.exceptions import DeltaError
 
 from headgate.errors import TableError
 from headgate.protocol.schemas import DECISIONS
-from headgate.quota.delta import Table, nullable, told
-from headgate.quota.hourly_files import read_file
-from headgate.quota.schemas import TableSpec
+from headgate.quota.tables.delta import Table, nullable, told
+from headgate.quota.tables.hourly_files import read_file
+from headgate.quota.tables.schemas import TableSpec
 
 NOTICE_TTL_MS = 5000
 """Age beyond which a notice is stale: the default of clients. throttle-protocol 4"""

@@ -9,11 +9,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.core.kernels.columns import Ints, Records
-from headgate.core.kernels.protocol import run
-from headgate.core.kernels.protocol_layout import link
-from headgate.core.kernels.protocol_links import link_ids
-from headgate.core.kernels.protocol_order import order
-from headgate.core.kernels.protocol_types import (
+from headgate.core.kernels.protocol.layout import link
+from headgate.core.kernels.protocol.links import link_ids
+from headgate.core.kernels.protocol.order import order
+from headgate.core.kernels.protocol.run import run
+from headgate.core.kernels.protocol.types import (
     BREACH,
     BREACHES,
     CONDITION,

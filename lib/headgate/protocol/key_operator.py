@@ -8,12 +8,12 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode, gather
 from headgate.core.numbers import MAX
+from headgate.keyed.operator import Block, StateCodec
 from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
 from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import Arrived, Engine, ProtocolRules, Told, advance
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block, StateCodec
 from headgate.throttle.schemas import MARKS
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.protocol_types import NONE
+from headgate.arrow.columns import places
+from headgate.core.kernels.protocol.types import NONE
 from headgate.core.numbers import MAX
 from headgate.core.protocol.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker_step import step
@@ -18,7 +19,6 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.numbering import Numbering
 from headgate.protocol.plain import Writing, read
 from headgate.protocol.state import SlotState
-from headgate.throttle.columns import places
 
 
 class Machine:

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.numbers import MILLISECOND_NS
 from headgate.core.protocol.reasons import Reason
-from headgate.core.throttle_tracker import ThrottleType
+from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.protocol.schemas import ROWS
 
 REASONS = {

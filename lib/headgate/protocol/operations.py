@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.columns import encoded, places, strings
 from headgate.core.kernels.columns import Flags, Ints, Records
-from headgate.core.kernels.protocol_types import (
+from headgate.core.kernels.protocol.types import (
     BUCKET,
     CLOSE,
     CONNECT,
@@ -21,7 +22,6 @@ from headgate.core.kernels.protocol_types import (
 )
 from headgate.core.numbers import MAX, MIN
 from headgate.protocol.feeding import KINDS
-from headgate.throttle.columns import encoded, places, strings
 
 _KINDS = pa.array(list(KINDS))
 _NO_KIND = 99

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.protocol.schemas import INPUTS
 from headgate.rows.faults import is_true, letters_of
 from headgate.rows.json_lines import json_text

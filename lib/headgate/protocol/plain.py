@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.kernels.columns import Flags, Ints
-from headgate.core.kernels.protocol_types import NONE, READS_ON
+from headgate.core.kernels.protocol.types import NONE, READS_ON
 from headgate.core.protocol.gate import condition_hold, producer_hold
 from headgate.core.protocol.producer import Phase
 from headgate.core.protocol.reasons import Reason

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow import table_of
+from headgate.arrow.schemas import table_of
 from headgate.core.kernels.columns import Ints
 from headgate.core.numbers import MAX
 from headgate.core.protocol.inputs import Connect, Input

@@ -6,18 +6,17 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode
+from headgate.arrow.columns import encoded
 from headgate.core.kernels.columns import Ints
 from headgate.core.protocol.router import broker_of
+from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks, slots_of_names
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.parse import parse_inputs
 from headgate.protocol.schemas import INPUTS, TIME
 from headgate.rows.batches import parsed
 from headgate.rows.traffic import Parsed
-from headgate.throttle.blocks import encode
-from headgate.throttle.columns import encoded
-from headgate.throttle.connection_slots import SLOTS, slots_of_marks, slots_of_names
 from headgate.throttle.routing import blocks_by_key, packed
-from headgate.throttle.slots import slot_keys
 
 
 def pack_input(
@@ -34,7 +33,7 @@ def pack_inputs(parts: Iterable[Parsed], *, by_broker: bool = False) -> Iterator
     """
     for rows, dead_letters in parts:
         slots = _slots(rows["connection"].fill_null(""), by_broker=by_broker)
-        by_slot = blocks_by_key(rows, slot_keys(SLOTS), slots, "inputs")
+        by_slot = blocks_by_key(rows, slot_keys(FIXED_SLOTS), slots, "inputs")
         yield packed([*_letters(dead_letters), *_time("inputs", rows["at_ms"]), *by_slot])
 
 
@@ -44,7 +43,7 @@ def pack_marks(batches: Iterator[pa.RecordBatch], *, by_broker: bool = False) ->
         rows = pa.Table.from_batches([batch]).select(COLUMNS)
         at_ms = pc.divide(rows["at_ns"], 1_000_000)
         slots = slots_of_marks(rows, _broker_of_mark if by_broker else connection_name)
-        yield packed([*_time("marks", at_ms), *blocks_by_key(rows, slot_keys(SLOTS), slots, "marks")])
+        yield packed([*_time("marks", at_ms), *blocks_by_key(rows, slot_keys(FIXED_SLOTS), slots, "marks")])
 
 
 def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -52,12 +51,12 @@ def pack_ticks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         time = encode(pa.table([pa.nulls(len(rows), pa.string()), rows["at_ms"], rows["finish"]], TIME))
-        yield packed([(key, "time", time) for key in slot_keys(SLOTS)])
+        yield packed([(key, "time", time) for key in slot_keys(FIXED_SLOTS)])
 
 
 def _letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
     if len(letters):
-        yield slot_keys(SLOTS)[0], "dead_letters", encode(letters)
+        yield slot_keys(FIXED_SLOTS)[0], "dead_letters", encode(letters)
 
 
 def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes]]:
@@ -65,7 +64,7 @@ def _time(source: str, at_ms: pa.ChunkedArray) -> Iterator[tuple[str, str, bytes
     highest = pc.max(at_ms).as_py()
     if highest is not None:
         block = encode(pa.table([[source], [highest], [False]], TIME))
-        yield from ((key, "time", block) for key in slot_keys(SLOTS))
+        yield from ((key, "time", block) for key in slot_keys(FIXED_SLOTS))
 
 
 def _slots(connections: pa.ChunkedArray, *, by_broker: bool) -> Ints:

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headgate.arrow.blocks import decode_all, encode_all
+from headgate.arrow.columns import no_strings, strings
 from headgate.core.kernels.columns import Ints
-from headgate.core.kernels.protocol_types import NONE
+from headgate.core.kernels.protocol.types import NONE
 from headgate.core.numbers import MIN
 from headgate.errors import StateError
 from headgate.protocol.closed_producers import CLOSED
 from headgate.protocol.schemas import ROWS
 from headgate.protocol.stored import Columns, no_machines, type_of
-from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.columns import no_strings, strings
 
 VERSION = 3
 NEVER = MIN

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.core.kernels.protocol_types import LIMITER
+from headgate.core.kernels.protocol.types import LIMITER
 
 Columns = dict[str, NDArray[Any]]
 

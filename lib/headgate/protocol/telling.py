@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.core.kernels.columns import Ints, Records
-from headgate.core.kernels.protocol_types import COMMAND, NONE
+from headgate.core.kernels.protocol.types import COMMAND, NONE
 from headgate.core.numbers import MAX
 from headgate.core.protocol import broker_metrics as metrics
 from headgate.core.protocol.counters import Labels

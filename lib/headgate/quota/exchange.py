@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.errors import TableError
-from headgate.quota.limits import LimitRow
-from headgate.quota.members import MemberTable
-from headgate.quota.usage_rows import SentCut
+from headgate.quota.tables.rg_limits import LimitRow
+from headgate.quota.tables.rg_members import MemberTable
+from headgate.quota.tables.usage_rows import SentCut
 
 
 class ConfigSource(Protocol):

@@ -7,7 +7,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step_parameters import Reason
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.exchange import LimitSink
-from headgate.quota.limits import LimitRow
+from headgate.quota.tables.rg_limits import LimitRow
 
 _Place = tuple[int, int, int, int]
 """Broker, group, class, dimension."""

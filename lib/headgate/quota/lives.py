@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from headgate.core.quota.groups import INT32_MAX, initial_shard
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
 from headgate.quota.degraded import Cause, Degraded
-from headgate.quota.members import MemberRow, MemberState, MemberTable
 from headgate.quota.own_broker import OwnBroker
-from headgate.quota.usage_rows import Sender
+from headgate.quota.tables.rg_members import MemberRow, MemberState, MemberTable
+from headgate.quota.tables.usage_rows import Sender
 
 LOG = logging.getLogger(__name__)
 

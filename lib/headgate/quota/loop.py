@@ -18,23 +18,23 @@ from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import ConfError
-from headgate.quota.configuration import Configuration
 from headgate.quota.control_rows import ControlRows, LimitKey, Told, effective_attachments
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.evaluation import Evaluation
 from headgate.quota.exchange import Exchange
+from headgate.quota.groups.configuration import Configuration
 from headgate.quota.limit_book import Decided, LimitBook
 from headgate.quota.limit_log import LimitLog
-from headgate.quota.limits import LimitRow
 from headgate.quota.lives import Lives, id_of
 from headgate.quota.loop_layout import has_transport, layout_mistakes
-from headgate.quota.members import MemberRow
 from headgate.quota.metering import Metering
 from headgate.quota.outbox import Outbox, Pending
 from headgate.quota.own_broker import OwnBroker
 from headgate.quota.readback import Readback
-from headgate.quota.upkeep import CLOSED_AFTER_MS
-from headgate.quota.usage_rows import HOUR_MS
+from headgate.quota.tables.rg_limits import LimitRow
+from headgate.quota.tables.rg_members import MemberRow
+from headgate.quota.tables.upkeep import CLOSED_AFTER_MS
+from headgate.quota.tables.usage_rows import HOUR_MS
 from headgate.quota.watch import Watch, lost_after_ms
 
 KEPT_UP_EVERY = 100

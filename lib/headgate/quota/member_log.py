@@ -8,7 +8,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from headgate.core.quota.broker_usage import BrokerUsage
-from headgate.quota.members import MemberRow, MemberState
+from headgate.quota.tables.rg_members import MemberRow, MemberState
 
 LOG = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from headgate.core.numbers import at_least
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
-from headgate.quota.delta import nullable
-from headgate.quota.limits import LimitRow, limit_table
-from headgate.quota.members import MemberTable
-from headgate.quota.schemas import MEMBERS, RG_LIMITS, RG_MEMBERS, RG_USAGE, USAGE
-from headgate.quota.usage_rows import SentCut, usage_table
+from headgate.quota.tables.delta import nullable
+from headgate.quota.tables.rg_limits import LimitRow, limit_table
+from headgate.quota.tables.rg_members import MemberTable
+from headgate.quota.tables.schemas import MEMBERS, RG_LIMITS, RG_MEMBERS, RG_USAGE, USAGE
+from headgate.quota.tables.usage_rows import SentCut, usage_table
 
 Record = Callable[[str, pa.Table], None]
 """Hears of the rows of every append: the name of the table that they would be in, and the rows."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.cuts import MeterParameters
 from headgate.core.quota.groups import UNLIMITED, FlagPair, RatePair, TrafficClass, UsageKey
 from headgate.quota.control_rows import GroupLimit, LimitKey

@@ -9,7 +9,7 @@ from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.usage import Usage
 from headgate.quota.exchange import UsageSink
-from headgate.quota.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentCut
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from headgate.core.quota.cuts import Cut, MeterParameters
 from headgate.core.quota.groups import FlagPair, IntPair, RatePair, UsageKey
 from headgate.core.quota.meter import UsageMeter
 from headgate.core.state import PlainData, check_fields
+from headgate.quota.tables.usage_rows import Sender
 from headgate.quota.topic_counts import TopicCounts
-from headgate.quota.usage_rows import Sender
 
 MeasuredCut = tuple[Cut, dict[UsageKey, int]]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from deltalake import Transaction
 
 from headgate.core.quota.placement import Holders, moves
-from headgate.quota.config_store import ConfigStore
-from headgate.quota.usage_rows import HOUR_MS
+from headgate.quota.tables.config_store import ConfigStore
+from headgate.quota.tables.usage_rows import HOUR_MS
 
 PLACEMENT = "headgate-placement"
 """The application id of placements in rg_groups; its version is the hour."""

@@ -15,12 +15,12 @@ from headgate.core.quota.usage_map import UsageMap
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
-from headgate.quota.delta import nullable
 from headgate.quota.exchange import Exchange, UsageSource
-from headgate.quota.members import MemberRow, members_up
 from headgate.quota.news import News
-from headgate.quota.schemas import USAGE
-from headgate.quota.usage_rows import usage_rows
+from headgate.quota.tables.delta import nullable
+from headgate.quota.tables.rg_members import MemberRow, members_up
+from headgate.quota.tables.schemas import USAGE
+from headgate.quota.tables.usage_rows import usage_rows
 
 _ROWS = nullable(USAGE)
 

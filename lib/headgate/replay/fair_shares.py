@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_USAGE, table_of
+from headgate.arrow.schemas import GROUP_USAGE, table_of
 from headgate.core.quota.groups import Dimension, IntPair, RatePair
 from headgate.core.quota.measures import exact_split
 from headgate.replay.schemas import GROUP_SHARES

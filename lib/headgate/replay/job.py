@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace

@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.columns import encoded
 from headgate.conf import Conf, group_attachments, publish_limits
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RatePair
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import ConfError
-from headgate.quota.import_conf import tables_of
-from headgate.throttle.changes import ATTACHMENT, Change
-from headgate.throttle.columns import encoded
+from headgate.quota.groups.import_conf import tables_of
 from headgate.throttle.engine import Rules
 from headgate.throttle.keys import group_key
 from headgate.throttle.layout import layout_of, rules_of
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.changes import ATTACHMENT, Change
+from headgate.throttle.limits.effective_limits import Book
 
 EVERYTHING = "everything"
 _OF_GROUP, _OF_BROKER = "group ", "broker "

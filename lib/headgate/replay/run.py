@@ -7,7 +7,8 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS, table_of
+from headgate.arrow.columns import numbers
+from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS, table_of
 from headgate.core.quota.groups import UNLIMITED, RatePair
 from headgate.quota.control_rows import ControlRows
 from headgate.quota.loop import QuotaLoop
@@ -16,10 +17,9 @@ from headgate.replay.delays import TimedEngine
 from headgate.replay.plan import Plan
 from headgate.replay.schemas import REPLAY_LIMITS
 from headgate.replay.tally import SECOND_US, Tally
-from headgate.throttle.changes import Change
-from headgate.throttle.columns import numbers
 from headgate.throttle.engine import Engine
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.changes import Change
+from headgate.throttle.limits.effective_limits import Book
 from headgate.throttle.ordering import by_broker, order
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState

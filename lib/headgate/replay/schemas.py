@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from headgate.arrow import TIMESTAMP
+from headgate.arrow.schemas import TIMESTAMP
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _CONF = [("conf", pa.string())]

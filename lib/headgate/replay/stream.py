@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode
+from headgate.arrow.columns import encoded
 from headgate.conf import InputSettings
 from headgate.replay.plan import Keys, Plan
 from headgate.replay.run import KeyRun, Trace
 from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT, PUBLISH
 from headgate.rows.traffic import Parsed, parse_traffic
-from headgate.throttle.blocks import encode
-from headgate.throttle.columns import encoded
 from headgate.throttle.engine import Engine
 from headgate.throttle.schemas import EVENTS
 

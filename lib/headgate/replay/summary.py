@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow import table_of
+from headgate.arrow.schemas import table_of
 from headgate.core.quota.groups import UNLIMITED, RatePair
 from headgate.replay.fair_shares import jain
 from headgate.replay.histogram import percentile_ms

@@ -6,10 +6,10 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from headgate.arrow import Waiting
-from headgate.delta_query import query
+from headgate.arrow.schemas import Waiting
 from headgate.errors import TableError
 from headgate.replay.schemas import TABLES
+from headgate.tables.query import query
 
 ROWS_AT_ONCE = 500_000
 

@@ -8,7 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import GROUP_USAGE, TIMESTAMP, table_of
+from headgate.arrow.columns import encoded
+from headgate.arrow.schemas import GROUP_USAGE, TIMESTAMP, table_of
+from headgate.arrow.topic_names import tenants_of
 from headgate.core.kernels.columns import Ints
 from headgate.core.quota.groups import RatePair
 from headgate.replay.delays import Delays
@@ -17,8 +19,6 @@ from headgate.replay.histogram import BUCKETS, buckets_of
 from headgate.replay.plan import Plan, groups_of
 from headgate.replay.schemas import REPLAY_SECONDS, SUMS, TENANT_DELAYS, TENANT_SUMS
 from headgate.replay.sums import summed
-from headgate.throttle.columns import encoded
-from headgate.throttle.names import tenants_of
 from headgate.throttle.schemas import TOPIC_USAGE
 from headgate.throttle.state import DomainState
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from headgate.throttle.sums import LOWEST, ROWS, Summed, Sums, replaced
+from headgate.tables.sums import LOWEST, ROWS, Summed, Sums, replaced
 
 SHOWN = 5
 EXAMPLE_CHARACTERS = 200

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.report.fault import NOBODY, Fault, Loads
 from headgate.report.limiters import MARKS, UNITS, blamed
 from headgate.report.spans import SECONDS, when_held
-from headgate.throttle.names import TENANT, TOPIC
-from headgate.throttle.sums import LOWEST, Summed, Sums
+from headgate.tables.sums import LOWEST, Summed, Sums
 
 _TIME = "event_time"
 _OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_publishes")

@@ -7,9 +7,9 @@ from functools import cache, cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.quota.topic_view import OWN, Limiter, is_small
+from headgate.arrow.topic_names import TENANT, TOPIC, tenant_of
+from headgate.quota.usage.topic_view import OWN, Limiter, is_small
 from headgate.report.screen import plain
-from headgate.throttle.names import TENANT, TOPIC, tenant_of
 
 _Parts = Mapping[str, float]
 """Of what came to a limiter, in one unit; by name."""

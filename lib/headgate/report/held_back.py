@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from headgate.tables.sums import Summed, Sums
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.schemas import DISPATCH_LEVELS
-from headgate.throttle.sums import Summed, Sums
 
 _PLACE = ("broker", "topic", "subscription")
 _HELD_BY = tuple(f"held_by_{level}" for level in DISPATCH_LEVELS)

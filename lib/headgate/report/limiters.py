@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.quota.topic_view import OWN, Limiter
+from headgate.arrow.topic_names import TENANT, TOPIC
+from headgate.quota.usage.topic_view import OWN, Limiter
 from headgate.report.screen import plain
-from headgate.throttle.names import TENANT, TOPIC
-from headgate.throttle.sums import LOWEST, ROWS, Made, Sums
+from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
 UNITS = ("messages", "bytes")
 _RATES = tuple(f"{unit}_per_s" for unit in UNITS)

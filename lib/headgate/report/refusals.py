@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass
 
-from headgate.throttle.sums import Summed, Sums
+from headgate.tables.sums import Summed, Sums
 
 ATTEMPTS = Sums("subscribe_decisions", ("consumer", "client", "topic", "allowed"))
 

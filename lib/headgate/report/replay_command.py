@@ -15,6 +15,7 @@ from headgate.engines.replay import run_replay
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError, Mistakes
 from headgate.options import input_format
+from headgate.places import check_new, check_places
 from headgate.replay.arguments import DEFAULT_OUTPUT
 from headgate.replay.folders import folder_warnings, load_folders
 from headgate.replay.job import Heard, Replayed, ReplayJob
@@ -23,7 +24,6 @@ from headgate.report.modes import mode_line
 from headgate.report.replay_html import write_report
 from headgate.report.replay_screen import ReplayScreen
 from headgate.report.screen import terminal_console
-from headgate.throttle.places import check_new, check_places
 from headgate.trace import write_trace
 from headgate.trace.demo import PUBLISHES
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.throttle.names import TENANT
-from headgate.throttle.sums import Sums
+from headgate.arrow.topic_names import TENANT
+from headgate.tables.sums import Sums
 
 QUIET = timedelta(seconds=10)
 """A shorter pause does not end a span."""

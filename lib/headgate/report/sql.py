@@ -8,10 +8,10 @@ from deltalake import DeltaTable
 from rich.console import Console
 from rich.table import Table
 
-from headgate import delta_query
 from headgate.errors import TableError
 from headgate.report.screen import plain
 from headgate.report.tables_command import elsewhere, found_tables, listed
+from headgate.tables import query as delta_query
 
 SHOWN_ROWS = 1000
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)

@@ -12,6 +12,7 @@ from headgate.engines.stops import broken_off_by_signals
 from headgate.engines.sweep import LocalSweep
 from headgate.errors import ConfError, InputError
 from headgate.options import input_format
+from headgate.places import check_new, check_places
 from headgate.report.screen import terminal_console
 from headgate.report.sweep_html import write_report
 from headgate.report.sweep_screen import SweepScreen
@@ -20,7 +21,6 @@ from headgate.sizing.combinations import combinations
 from headgate.sizing.grid_file import read_grid
 from headgate.sizing.lags import told
 from headgate.sizing.sweep import Generated, StagedTrace, SweepEngine, SweepJob, load_rules, run_sweep
-from headgate.throttle.places import check_new, check_places
 
 
 class SweepRunner(NamedTuple):

@@ -7,10 +7,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from headgate import delta_query
 from headgate.errors import TableError
-from headgate.quota.schemas import EPOCH_PROPERTY
-from headgate.quota.topic_tables import BROKERS
+from headgate.quota.tables.schemas import EPOCH_PROPERTY
+from headgate.quota.tables.topic_tables import BROKERS
+from headgate.tables import query as delta_query
 
 COLUMNS = pa.schema([("table", pa.string()), ("rows", pa.int64()), ("first", pa.string()), ("last", pa.string())])
 _TIMES = ("event_time", "second", "effective_time", "written_at")

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from rich.console import Console
 
-from headgate.quota.share_courses import QuotaCourse
+from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
 from headgate.report.blame import HELD, USAGE, Throttled, Throttling
@@ -18,7 +18,7 @@ from headgate.report.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
 from headgate.report.spans import SECONDS
 from headgate.report.unloading import OUTCOMES, Unloading, unloading
-from headgate.throttle.sums import Summed
+from headgate.tables.sums import Summed
 from headgate.throttle.tables import SCHEMAS
 
 RECORDED_S = 86_400

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from rich.console import Console
 
-from headgate.quota.share_courses import QuotaCourse
+from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import problems
 from headgate.report.blame import Throttled, Throttling
 from headgate.report.conditions import held_connections
@@ -14,8 +14,8 @@ from headgate.report.refusals import refused_consumers
 from headgate.report.screen import Screen, command, empty_table, plain, zulu
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.unloading import unloading
+from headgate.tables.sums import Summed
 from headgate.throttle.schemas import DISPATCH_LEVELS
-from headgate.throttle.sums import Summed
 
 SHOWN_TOPICS = 8
 SHOWN_CHANGES = 20

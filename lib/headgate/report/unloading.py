@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from headgate.throttle.sums import Summed, Sums
+from headgate.tables.sums import Summed, Sums
 
 OUTCOMES = Sums("unloads", ("outcome",), highest=("waited_ns", "end_time"))
 

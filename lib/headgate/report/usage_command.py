@@ -19,13 +19,13 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import Dimension
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
-from headgate.quota.tables import Locations
-from headgate.quota.topic_query import TopicUsage
-from headgate.quota.topic_view import consumers_of, tenant_name
-from headgate.quota.usage_parser import CLASSES
-from headgate.quota.usage_query import Found, UsageTables
-from headgate.quota.usage_series import series_of
-from headgate.quota.usage_view import Cell, cells_of
+from headgate.quota.tables.opened import Locations
+from headgate.quota.usage.parser import CLASSES
+from headgate.quota.usage.query import Found, UsageTables
+from headgate.quota.usage.series import series_of
+from headgate.quota.usage.topic_query import TopicUsage
+from headgate.quota.usage.topic_view import consumers_of, tenant_name
+from headgate.quota.usage.view import Cell, cells_of
 from headgate.report.usage_json import consumers_json, usage_json
 from headgate.report.usage_screen import Courses, broker_lines, consumer_lines, course_key, group_lines
 from headgate.report.usage_words import instant

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from headgate.quota.topic_view import Consumer
-from headgate.quota.usage_query import Found
-from headgate.quota.usage_view import Broker, Cell, Part
+from headgate.quota.usage.query import Found
+from headgate.quota.usage.topic_view import Consumer
+from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.usage_words import UNITS, instant
 
 

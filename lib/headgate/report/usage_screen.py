@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from headgate.quota.topic_view import Consumer
-from headgate.quota.usage_query import Found
-from headgate.quota.usage_series import Series, total_of
-from headgate.quota.usage_view import Broker, Cell, Part
+from headgate.quota.usage.query import Found
+from headgate.quota.usage.series import Series, total_of
+from headgate.quota.usage.topic_view import Consumer
+from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report import usage_words as words
 from headgate.report.bars import bar, sparkline
 from headgate.report.screen import plain

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from headgate.core.quota.step_parameters import Reason
-from headgate.quota.topic_view import Consumer
-from headgate.quota.usage_view import Broker, Cell, Part
+from headgate.quota.usage.topic_view import Consumer
+from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.screen import plain
 
 UNITS = ("messages", "bytes")

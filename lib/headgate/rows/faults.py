@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import InputSettings
 from headgate.rows.raw import SHOWN_CHARACTERS, Flags, Raw
 from headgate.rows.values import Names, instants_us, names, whole_numbers

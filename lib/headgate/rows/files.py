@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.batches import MOST_LINE_BYTES, parsed
 from headgate.rows.csv_lines import BYTE_ORDER_MARK

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import InputSettings
 from headgate.rows.faults import Faults, is_true, letters_of, no_names, nulls, read_place
 from headgate.rows.kinds import COLUMNS, CONNECTION, INPUT, KINDS, Column, Sort, one_of

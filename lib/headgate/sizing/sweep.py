@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from deltalake.exceptions import DeltaError
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.forms import warm_up
 from headgate.conf import InputSettings
 from headgate.core.kernels.cache.limits import refusal_of

@@ -16,8 +16,9 @@ from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, path_exists
+from headgate.tables.delta import Tables
 from headgate.throttle.schemas import MARKS
-from headgate.throttle.tables import OF_CONNECTIONS, Tables
+from headgate.throttle.tables import OF_CONNECTIONS
 
 
 @dataclass(frozen=True)

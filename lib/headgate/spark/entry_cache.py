@@ -29,7 +29,7 @@ from headgate.spark.life import QueryLife, refuse_another_checkpoint
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, fed_lines, path_exists, read_raw
-from headgate.throttle.tables import PatientAppend, Tables
+from headgate.tables.delta import PatientAppend, Tables
 
 CLOSING_BATCHES = 5
 

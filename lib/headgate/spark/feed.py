@@ -32,10 +32,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from headgate.delta_query import CLEANED_EVERY
+from headgate.arrow.blocks import decode, encode
 from headgate.errors import StateError, TableError
-from headgate.throttle.blocks import decode, encode
-from headgate.throttle.places import local_path
+from headgate.places import local_path
+from headgate.tables.query import CLEANED_EVERY
 
 PATTERN = re.compile(r"[\\{}\[\]*?]")
 """What Spark takes for a pattern in a path. Among several paths Spark 4.2 then reads files more than once."""

@@ -16,7 +16,7 @@ from headgate.spark.ending import POLL_S, end_query, is_committed
 from headgate.spark.feed import Feed
 from headgate.spark.idle import idle_of
 from headgate.spark.sources import literal, path_exists
-from headgate.throttle.tables import Tables
+from headgate.tables.delta import Tables
 
 
 class QueryLife:

@@ -10,7 +10,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from headgate.throttle.key_operator import Block, KeyOperator
+from headgate.keyed.operator import Block, KeyOperator
 
 PACKED = "key string, kind string, block binary"
 """What routing packs (throttle.routing.PACKED), as Spark names it."""

@@ -35,7 +35,7 @@ from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.sources import appended_rows, fed_lines, path_exists
-from headgate.throttle.tables import PatientAppend, Tables
+from headgate.tables.delta import PatientAppend, Tables
 
 CLOSING_BATCHES = 5
 

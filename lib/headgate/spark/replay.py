@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from headgate.arrow.blocks import decode
 from headgate.conf import InputSettings
 from headgate.replay.job import BrokerRows, Heard, Replayed, ReplayJob, write_replay
 from headgate.replay.plan import Plan
@@ -17,7 +18,6 @@ from headgate.replay.stream import REPLAYED, ROUTED, replay, route_input
 from headgate.spark.batch_files import readable_rows
 from headgate.spark.session import PARTITIONS
 from headgate.spark.sources import read_raw
-from headgate.throttle.blocks import decode
 from headgate.throttle.forms import engine_of
 from headgate.throttle.schemas import EVENTS
 

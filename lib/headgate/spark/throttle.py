@@ -20,7 +20,7 @@ from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota.pace import Pace
-from headgate.quota.share_courses import QuotaCourse
+from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.spark.ending import POLL_S
 from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.idle import idle_of
@@ -30,8 +30,8 @@ from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import TableSink
 from headgate.spark.sources import fed_lines, path_exists, read_raw
 from headgate.spark.state import stored
+from headgate.tables.delta import PatientAppend
 from headgate.throttle.clocks import Clocks
-from headgate.throttle.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.forms import engine_of
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.kinds import OUTPUT_TABLES
@@ -46,9 +46,10 @@ from headgate.throttle.layout import (
     rules_of,
     without_layouts,
 )
+from headgate.throttle.limits.control import FROM_THE_START, changes_in, conf_rows, pack_control, tick_row
 from headgate.throttle.routing import Routing, pack_input
 from headgate.throttle.schemas import CONTROL
-from headgate.throttle.tables import PatientAppend, Tables
+from headgate.throttle.tables import throttle_tables
 
 CLOSING_BATCHES = 5
 
@@ -103,7 +104,7 @@ class ThrottleRun:
             raise self._not_of_this_checkpoint()
         self._feed = Feed(f"{job.output}/control", CONTROL, job.checkpoint)
         self._life = QueryLife(stop, self._feed)
-        self.tables = Tables(job.output)
+        self.tables = throttle_tables(job.output)
         self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
         self._pace = None
         if self.sharing is not None and job.broker is not None:

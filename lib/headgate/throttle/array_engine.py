@@ -3,6 +3,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 
+from headgate.arrow.columns import ints
 from headgate.core.kernels.columns import NONE, Ints, Records
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
@@ -27,8 +28,7 @@ from headgate.core.kernels.domain_types import (
 from headgate.core.kernels.limiter import settle
 from headgate.core.kernels.links import chain, positions
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.columns import ints
-from headgate.throttle.dispatch_step import follow_publishes
+from headgate.throttle.dispatch.dispatch_step import follow_publishes
 from headgate.throttle.engine import Result, Rules, Step
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.records import admissions_of, buckets_of, columns_of, floors_of, waits_of
@@ -70,7 +70,7 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     )
     if step.dispatch is None:
         return result
-    from headgate.throttle.dispatch_arrays import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
+    from headgate.throttle.dispatch.array_engine import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
 
     followed = follow_publishes(domain, step.dispatch, result, step.until_ns, rules)
     return result._replace(dispatch=run_dispatch(domain.dispatch, followed, step.until_ns, rules))

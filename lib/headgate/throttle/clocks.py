@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from headgate.conf import LiveSettings
-from headgate.throttle.control import FROM_THE_START, tick_row
+from headgate.throttle.limits.control import FROM_THE_START, tick_row
 
 
 @dataclass

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from headgate.core.dispatch_domain import GROUP, NO_LEVEL
+from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL
 from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.kernels.dispatch_types import DispatchOperations
 from headgate.core.kernels.domain_types import Operations
-from headgate.throttle.dispatch_chains import Subscriptions
+from headgate.throttle.dispatch.chains import Subscriptions
 from headgate.throttle.state import DomainState
 
 

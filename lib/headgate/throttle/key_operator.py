@@ -3,14 +3,17 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import decode, encode
 from headgate.core.kernels.columns import NONE
-from headgate.throttle.blocks import decode, encode
-from headgate.throttle.changes import (
+from headgate.keyed.operator import Block, StateCodec
+from headgate.keyed.slots import home_of
+from headgate.throttle.engine import Engine, Rules
+from headgate.throttle.forms import engine_of
+from headgate.throttle.limits.changes import (
     Change,
     changes_of,
     changes_table,
@@ -18,13 +21,10 @@ from headgate.throttle.changes import (
     said_again,
     without_superseded,
 )
-from headgate.throttle.engine import Engine, Rules
-from headgate.throttle.forms import engine_of
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.effective_limits import Book
 from headgate.throttle.ordering import Gathered, by_broker
 from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
-from headgate.throttle.slots import home_of
 from headgate.throttle.state import VERSION, Clock, DomainState, KeyState, decode_state, encode_state
 from headgate.throttle.step import advance, moved
 
@@ -32,38 +32,6 @@ HISTORY_US = 3_600_000_000
 """How far behind the others a broker may first appear and still meet every change at its time: an hour."""
 SPARE_CHANGES = 1000
 """Superseded changes that a key keeps in any case, whatever their age."""
-
-
-class Block(NamedTuple):
-    """Rows of one kind on their way.
-
-    In: those of `schemas.TRAFFIC`, `ticks`, `changes`, `dead_letters`. Out: those of `kinds.OUTPUT_BLOCKS`.
-    """
-
-    kind: str
-    rows: int
-    block: bytes
-
-
-class StateCodec(NamedTuple):
-    """The state behind a key: how it begins, and its form between batches, of which `version` is kept beside it."""
-
-    version: int
-    new: Callable[[], Any]
-    decode: Callable[[int, bytes], Any]
-    encode: Callable[[Any], bytes]
-
-
-class KeyOperator(Protocol):
-    """What every engine does with the blocks of a key and batch: state in, state changed in place and blocks out.
-
-    load: compiles or loads what `step` needs; again it does nothing.
-    """
-
-    @property
-    def codec(self) -> StateCodec: ...
-    def load(self) -> None: ...
-    def step(self, key: str, state: Any, blocks: Iterable[Block]) -> list[Block]: ...
 
 
 @dataclass(frozen=True)

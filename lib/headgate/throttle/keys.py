@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.publish_limiter import Scope
+from headgate.core.publish.publish_limiter import Scope
 
 _SHARED_PREFIX = "@"
 BROKER_KEY = "@broker"

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headgate.arrow import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
+from headgate.arrow.schemas import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.rows import kinds
-from headgate.throttle.changes import ATTACHMENT, CONNECTION_LIMIT, LIMIT, OF_DISPATCH, SUBSCRIBE_LIMIT, UNLOAD_LIMIT
-from headgate.throttle.connection_step import step_connections
+from headgate.throttle.apart.connection_step import step_connections
+from headgate.throttle.apart.subscribe_step import decide_subscribes
+from headgate.throttle.apart.unload_step import run_unloads
+from headgate.throttle.limits.changes import (
+    ATTACHMENT,
+    CONNECTION_LIMIT,
+    LIMIT,
+    OF_DISPATCH,
+    SUBSCRIBE_LIMIT,
+    UNLOAD_LIMIT,
+)
 from headgate.throttle.ordering import Due
 from headgate.throttle.schemas import (
     DEAD_LETTERS,
@@ -24,8 +33,6 @@ from headgate.throttle.schemas import (
     UNLOAD_OUTCOMES,
 )
 from headgate.throttle.state import DomainState
-from headgate.throttle.subscribe_step import decide_subscribes
-from headgate.throttle.unload_step import run_unloads
 
 if TYPE_CHECKING:
     from headgate.throttle.state_tables import StatePart

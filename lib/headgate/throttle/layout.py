@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from headgate.conf import Conf, group_attachments
 from headgate.core.quota.cuts import MeterParameters
 from headgate.errors import StateError
-from headgate.throttle.control import FROM_THE_START, JOB, control_row
 from headgate.throttle.engine import Rules
+from headgate.throttle.limits.control import FROM_THE_START, JOB, control_row
 from headgate.throttle.routing import Routing
 from headgate.throttle.state import VERSION
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import Ints
-from headgate.throttle.changes import Change
-from headgate.throttle.columns import numbers
+from headgate.throttle.limits.changes import Change
 
 _OF_PLACE = ("event_time_us", "seq", "broker")
 

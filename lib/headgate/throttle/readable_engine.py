@@ -7,11 +7,11 @@ import numpy as np
 
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.domain_types import LEAVE, MARK, PUBLISH, UNMARK
-from headgate.core.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
-from headgate.core.publish_limiter import PublishLimiter, Scope
+from headgate.core.publish.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
+from headgate.core.publish.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS
-from headgate.throttle.dispatch_readable import run_dispatch
-from headgate.throttle.dispatch_step import follow_publishes
+from headgate.throttle.dispatch.dispatch_step import follow_publishes
+from headgate.throttle.dispatch.readable_engine import run_dispatch
 from headgate.throttle.engine import Admissions, Result, Rules, Step, Waits
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits

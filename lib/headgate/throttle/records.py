@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from headgate.arrow.columns import BUCKET_FIELDS
 from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.dispatch_types import DispatchArrays
 from headgate.core.kernels.domain_types import ADMISSION_ROWS, SET_LIMIT, WAIT_ROWS, DomainArrays, Operations
 from headgate.core.kernels.limiter import debt_floors
 from headgate.core.kernels.token_bucket import BUCKET
-from headgate.throttle.columns import BUCKET_FIELDS
 from headgate.throttle.engine import Admissions, Waits
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.columns import distinct, encoded, no_ints, places, strings
 from headgate.core.kernels.columns import NONE, Flags, Ints
 from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
-from headgate.throttle.changes import Change
-from headgate.throttle.columns import distinct, encoded, no_ints, places, strings
 from headgate.throttle.keys import BROKER_KEY, are_groups
-from headgate.throttle.limits import topics_under
+from headgate.throttle.limits.changes import Change
+from headgate.throttle.limits.effective_limits import topics_under
 from headgate.throttle.state import DomainState
 
 REPLICATOR = "pulsar.repl"

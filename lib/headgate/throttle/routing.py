@@ -17,17 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode
+from headgate.arrow.columns import encoded
+from headgate.arrow.topic_names import without_partitions
 from headgate.conf import InputSettings
 from headgate.core.kernels.columns import Ints
+from headgate.keyed.slots import place_of, slot_keys
 from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT, KINDS
 from headgate.rows.traffic import Parsed, parse_traffic
-from headgate.throttle.blocks import encode
-from headgate.throttle.columns import encoded
 from headgate.throttle.keys import broker_key
-from headgate.throttle.names import without_partitions
 from headgate.throttle.schemas import TICKS
-from headgate.throttle.slots import place_of, slot_keys
 
 PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8

@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from headgate.arrow import DEAD_LETTERS as DEAD_LETTERS  # noqa: PLC0414
-from headgate.arrow import TIMESTAMP
+from headgate.arrow.schemas import DEAD_LETTERS as DEAD_LETTERS  # noqa: PLC0414
+from headgate.arrow.schemas import TIMESTAMP
 from headgate.core import usage
-from headgate.core.throttle_tracker import ThrottleType
+from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.rows.kinds import KINDS, PUBLISH
 
 TRAFFIC = {kind.block: kind.schema for kind in KINDS}

@@ -11,20 +11,20 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from headgate.arrow.blocks import decode_all, encode_all
+from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
-from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.changes import CHANGES, Change, changes_of, changes_table
-from headgate.throttle.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
-from headgate.throttle.connection_state import ConnectionState
-from headgate.throttle.connection_topics import ConnectionTopics
-from headgate.throttle.dispatch_state import DispatchState
-from headgate.throttle.limits import Book
-from headgate.throttle.seen import Seen
+from headgate.throttle.apart.connection_state import ConnectionState
+from headgate.throttle.apart.connection_topics import ConnectionTopics
+from headgate.throttle.apart.subscribe_state import SubscribeState
+from headgate.throttle.apart.unload_state import UnloadState
+from headgate.throttle.dispatch.dispatch_state import DispatchState
+from headgate.throttle.groups.seen import Seen
+from headgate.throttle.limits.changes import CHANGES, Change, changes_of, changes_table
+from headgate.throttle.limits.effective_limits import Book
 from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
-from headgate.throttle.subscribe_state import SubscribeState
-from headgate.throttle.unload_state import UnloadState
 
 VERSION = 6
 

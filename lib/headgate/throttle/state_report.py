@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.dispatch_domain import PLACES
+from headgate.arrow.columns import places
+from headgate.core.dispatch.dispatch_domain import PLACES
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.numbers import MAX
 from headgate.core.usage import SECOND_NS
-from headgate.throttle.columns import places
-from headgate.throttle.dispatch_state import DispatchState
+from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.keys import BROKER_KEY, place_of_level, scopes_and_names, subscription_keys
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState, decode_state

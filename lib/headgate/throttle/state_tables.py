@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pyarrow as pa
 
+from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import Ints
-from headgate.throttle.columns import numbers
 
 STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
 """Columns stored with fewer bits than they have in memory."""

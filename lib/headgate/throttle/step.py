@@ -7,26 +7,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.domain_types import LEAVE, PUBLISH, SET_LIMIT, Operations
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
-from headgate.throttle.changes import (
+from headgate.throttle.apart.connection_step import in_time
+from headgate.throttle.apart.connection_topics import first_publishes
+from headgate.throttle.dispatch.dispatch_step import dispatch_step, keep_subscriptions
+from headgate.throttle.dispatch.told import dispatch_decisions
+from headgate.throttle.engine import DispatchResult, DispatchStep, Engine, Rules, Step
+from headgate.throttle.groups.departures import Departures
+from headgate.throttle.groups.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
+from headgate.throttle.kinds import APART, KINDS, OUTPUT_BLOCKS
+from headgate.throttle.limits.changes import (
     ATTACHMENT,
     LIMIT,
     OF_DISPATCH,
     Change,
     in_order,
 )
-from headgate.throttle.columns import numbers
-from headgate.throttle.connection_step import in_time
-from headgate.throttle.connection_topics import first_publishes
-from headgate.throttle.departures import Departures
-from headgate.throttle.dispatch_decisions import dispatch_decisions
-from headgate.throttle.dispatch_step import dispatch_step, keep_subscriptions
-from headgate.throttle.engine import DispatchResult, DispatchStep, Engine, Rules, Step
-from headgate.throttle.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
-from headgate.throttle.kinds import APART, KINDS, OUTPUT_BLOCKS
 from headgate.throttle.objects import columns
 from headgate.throttle.ordering import Due, Gathered, due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table

@@ -1,171 +1,19 @@
-"""The Delta tables under the output folder, written and read without Spark."""
+"""The Delta tables of the throttle job and of the connections job."""
 
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
-from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError
 
-from headgate.delta_query import CHECKPOINTS, LOG_CLEANING, Followed, after_commit, keep_up, query, short_log
-from headgate.errors import TableError
+from headgate.tables.delta import Tables
 from headgate.throttle.kinds import OUTPUT_TABLES
-from headgate.throttle.names import named_rows, named_schema
 from headgate.throttle.schemas import BATCHES, CONNECTION_TOPICS, CONNECTIONS, CONTROL
-from headgate.throttle.sums import Sums
 
 SCHEMAS: dict[str, pa.Schema] = {**OUTPUT_TABLES, "batches": BATCHES, "control": CONTROL}
 """Tables of the throttle job."""
 OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_topics": CONNECTION_TOPICS}
 """Tables of the connections job, beside those whose marks it follows."""
 
-MOST_FAILURES = 5
 
-LOG_MINUTES, FOLLOWED_LOG_MINUTES = 10, 6 * 60
-_FED = short_log(LOG_MINUTES) | {LOG_CLEANING: "false"}
-"""A feed cleans the log, once it has the rows (spark/feed.py)."""
-PROPERTIES: dict[str, dict[str, str]] = {
-    "control": _FED | {"delta.appendOnly": "true"},
-    "cache_control": _FED,
-    "protocol_ticks": _FED,
-    "marks": short_log(FOLLOWED_LOG_MINUTES),
-    "cache_rounds": CHECKPOINTS,
-    "cache_horizons": CHECKPOINTS,
-}
-"""Of tables that streams read as rows are appended; others have short_log(LOG_MINUTES).
-
-A stream needs the entries of the log that it has not read, so of `marks` the log reaches back for as long as a job that
-follows it may stand still. `control` refuses changes: the job would never hear of a row that is changed or deleted.
-"""
-
-
-class Tables:
-    """Tables of a job in its output folder. An append is atomic; repeated with the same transaction it is done once.
-
-    A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
-    and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
-    topic, the table has its tenant and namespace as well (names.named_schema).
-    """
-
-    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
-        self._schemas = {name: named_schema(schema) for name, schema in schemas.items()}
-        self._tables = {
-            name: Followed(self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)))
-            for name, schema in self._schemas.items()
-        }
-
-    @staticmethod
-    def _opened(path: str, schema: pa.Schema, properties: Mapping[str, str]) -> DeltaTable:
-        """Raises TableError if no table can be there, or one with other columns is."""
-        remedy = "give an --output that can be written: a new folder, or one of an earlier run"
-        try:
-            table = DeltaTable.create(path, schema=schema, mode="ignore", configuration=dict(properties))
-            found = pa.schema(table.schema().to_arrow())
-            if found != schema == named_schema(found):  # of an earlier version
-                table.alter.add_columns(Schema.from_arrow(schema).fields[len(found) :])
-                found = schema
-        except (DeltaError, OSError) as error:
-            raise TableError(f"the table {path} cannot be opened: {str(error).splitlines()[0]}; {remedy}") from error
-        if found != schema:
-            raise TableError(
-                f"the table {path} has the columns {', '.join(found.names)}, which are not those of headgate; {remedy}"
-            )
-        return table
-
-    def append(self, name: str, rows: pa.Table, application: str, version: int) -> bool:
-        """Append `rows`; False, and nothing is written, if this transaction was there already or there are no rows."""
-        return len(rows) > 0 and self._append(name, rows, (application, version))
-
-    def extend(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None = None) -> None:
-        """Append `rows`, once under a transaction, else whatever was appended before; others may append, too.
-
-        Raises TableError.
-        """
-        try:
-            self._append(name, rows, transaction)
-        except (DeltaError, OSError) as error:
-            raise TableError(
-                f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
-                f"{str(error).splitlines()[0]}; see to it that it can be written, and restart on the same "
-                "checkpoint, which goes on where it stopped"
-            ) from error
-
-    def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
-        """`extend` the table `control`; without rows nothing is written. Raises TableError."""
-        if rows:
-            self.extend("control", pa.Table.from_pylist(rows, CONTROL), transaction)
-
-    def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
-        table = self._current(name)
-        if transaction is not None and _has(table, *transaction):
-            return False
-        transactions = [] if transaction is None else [Transaction(*transaction)]
-        before = table.version()
-        write_deltalake(
-            table,
-            self._whole(name, rows),
-            mode="append",
-            commit_properties=CommitProperties(app_transactions=transactions, max_commit_retries=50),
-            post_commithook_properties=after_commit(table),
-        )
-        keep_up(table, before)
-        return True
-
-    def _whole(self, name: str, rows: pa.Table) -> pa.Table:
-        """The rows with all columns of the table."""
-        schema = self._schemas[name]
-        return rows if rows.schema == schema else named_rows(rows).cast(schema)
-
-    def read(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
-        """The rows of the table as it is now, in any order."""
-        wanted = self._schemas[name].names if columns is None else list(columns)
-        selected = ", ".join(f'"{column}"' for column in wanted)
-        sql = f"SELECT {selected} FROM {name}"  # noqa: S608  names of our own schemas
-        rows = query(sql, {name: self._current(name)})
-        return rows.cast(pa.schema([self._schemas[name].field(column) for column in wanted]))
-
-    def totals(self, sums: Sums) -> pa.Table:
-        """Sums over a table, for what would not fit into memory as rows."""
-        found = query(sums.sql, {sums.table: self._current(sums.table)})
-        schema = self._schemas[sums.table]
-        return found.cast(pa.schema([(name, sums.type_of(name, schema)) for name in found.column_names]))
-
-    def columns(self, name: str) -> list[str]:
-        return list(self._schemas[name].names)
-
-    def is_empty(self, name: str) -> bool:
-        return not self._current(name).file_uris()
-
-    def are_strange_to(self, application: str, *names: str) -> bool:
-        """Whether no transaction of the application is in any of these tables."""
-        return all(self._current(name).transaction_version(application) is None for name in names)
-
-    def _current(self, name: str) -> DeltaTable:
-        return self._tables[name].refresh()
-
-
-def _has(table: DeltaTable, application: str, version: int) -> bool:
-    """Whether that transaction, or a later one of its application, is in the table as it was read last."""
-    done = table.transaction_version(application)
-    return done is not None and done >= version
-
-
-class PatientAppend:
-    """An append of rows that can be left out, whose failures may pass: the MOST_FAILURES-th in a row is raised."""
-
-    def __init__(self, append: Callable[[list[dict[str, Any]]], None]) -> None:
-        self._append = append
-        self._failures = 0
-
-    def __call__(self, rows: list[dict[str, Any]]) -> None:
-        if not rows:
-            return
-        try:
-            self._append(rows)
-        except TableError as error:
-            self._failures += 1
-            if self._failures == MOST_FAILURES:
-                raise TableError(f"{MOST_FAILURES} times in a row: {error}") from error
-        else:
-            self._failures = 0
+def throttle_tables(output: str | PurePath) -> Tables:
+    """Those of the throttle job under its output folder. Raises TableError."""
+    return Tables(output, SCHEMAS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headgate.conf import Conf
 from headgate.errors import InputError
-from headgate.throttle.places import check_new
+from headgate.places import check_new
 
 MOST_PERCENT = 1.0
 WAIT_MS = 1000

@@ -7,10 +7,10 @@ topics do not touch each other, nor do quotas of tenants, so that one run tries 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from headgate.arrow.topic_names import tenant_of, without_partition
 from headgate.conf import Conf
 from headgate.conf.topics import is_tenant, topic_name
 from headgate.core.quota.groups import UNLIMITED, RatePair
-from headgate.throttle.names import tenant_of, without_partition
 from headgate.tryout.bound import Bound
 from headgate.tryout.loads import Load, tenant_loads, topic_loads
 from headgate.tryout.notches import Search, notch_from, rate_at, together

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from headgate.arrow.topic_names import tenant_of
 from headgate.conf import Conf
 from headgate.conf.topics import topic_name
 from headgate.core.quota.groups import RatePair
 from headgate.errors import InputError
-from headgate.throttle.names import tenant_of
 from headgate.tryout.recommend import Recommended
 
 _TOPIC_KEYS = ("publishThrottlingRateInMsg", "publishThrottlingRateInByte")

@@ -10,12 +10,13 @@ from headgate.conf import Conf
 from headgate.engines.batches import BatchResult
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables, LocalTables, SummedTables
-from headgate.quota.share_courses import QuotaCourse
+from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.blame import Throttling, throttling
 from headgate.report.modes import mode_line
 from headgate.report.throttle_screen import SHOWN_SUMS
 from headgate.report.try_screen import other_measures
-from headgate.throttle.sums import Summed
+from headgate.tables.sums import Summed
+from headgate.throttle.tables import SCHEMAS
 from headgate.tryout.batches import Batch
 
 FIRST_PROGRESS_S, PROGRESS_S = 2.0, 5.0
@@ -55,7 +56,7 @@ def run_trial(  # noqa: PLR0917  what a trial has
     FIRST_PROGRESS_S.
     """
     taken = _Taken(name, say)
-    tables: LocalTables = SummedTables(SHOWN_SUMS) if output is None else BufferedTables(output)
+    tables: LocalTables = SummedTables(SHOWN_SUMS) if output is None else BufferedTables(output, SCHEMAS)
     local = LocalThrottle(conf, tables, taken.hear, output)
     operator = conf.settings.operator
     is_whole = True

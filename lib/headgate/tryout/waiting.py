@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import Conf, LimitRow, ResourceGroups
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import SummedTables
 from headgate.replay.delays import Delays, TimedEngine
 from headgate.rows.kinds import PUBLISH
 from headgate.rows.traffic import Parsed
+from headgate.tables.sums import Sums
 from headgate.throttle.ordering import order
 from headgate.throttle.state import DomainState
-from headgate.throttle.sums import Sums
 from headgate.tryout.batches import MOST_AT_ONCE, MOST_KEPT, Trace, shares_quotas
 from headgate.tryout.bound import Bound
 

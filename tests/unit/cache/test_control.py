@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headgate.arrow.blocks import decode
 from headgate.cache.clock import Clock
 from headgate.cache.control import check_streaming, conf_row, tick_row
 from headgate.cache.routing import changes_in, pack_control, time_in
@@ -14,7 +15,6 @@ from headgate.cache.schemas import CONTROL, PROGRESS
 from headgate.cache.state import NEVER, Change
 from headgate.conf import LiveSettings
 from headgate.errors import ConfError
-from headgate.throttle.blocks import decode
 
 NINE = datetime(2026, 1, 5, 9, tzinfo=UTC)
 US = timedelta(microseconds=1)

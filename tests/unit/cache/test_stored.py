@@ -5,6 +5,7 @@ from itertools import islice
 
 import pytest
 
+from headgate.arrow.blocks import decode_all, encode_all
 from headgate.cache.state import VERSION, SlotState, decode_state, encode_state
 from headgate.cache.stored import cache_of, tables_of
 from headgate.core.cache.broker import Cache
@@ -12,7 +13,6 @@ from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.cache.state import dump
 from headgate.core.cache.workload import generate
 from headgate.errors import StateError
-from headgate.throttle.blocks import decode_all, encode_all
 
 
 @pytest.mark.parametrize("policy", [policy for policy in PolicyName if policy is not PolicyName.BELADY])

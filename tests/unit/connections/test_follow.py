@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.connections.routing import SLOTS, pack_marks
+from headgate.arrow.blocks import decode
+from headgate.connections.routing import FIXED_SLOTS, pack_marks
 from headgate.connections.state import VERSION, decode_state, encode_state
 from headgate.connections.step import follow
-from headgate.core.throttle_tracker import ThrottleType
+from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.errors import StateError
-from headgate.throttle.blocks import decode
+from headgate.keyed.slots import slot_keys
 from headgate.throttle.engine import Rules
 from headgate.throttle.schemas import HELD_NS, MARKS
-from headgate.throttle.slots import slot_keys
 from unit.throttle.domains import (
     changes_block,
     connection_limit,
@@ -241,10 +241,10 @@ def test_every_row_goes_to_the_slot_of_its_connection(places):
 
     assert sorted([*range(len(rows)), *range(0, len(rows), 2)]) == sorted(seen)
     assert {1} == {len(keys) for keys in slots.values()}
-    assert len({key for keys in slots.values() for key in keys}) <= SLOTS
+    assert len({key for keys in slots.values() for key in keys}) <= FIXED_SLOTS
 
 
 def test_a_connection_has_the_slot_that_checkpoints_know_it_by():
     (batch,) = pack_marks(pa.Table.from_pylist([row(1, "mark", BUFFER)], MARKS).to_batches())
 
-    assert [slot_keys(SLOTS)[28]] == batch["key"].to_pylist()
+    assert [slot_keys(FIXED_SLOTS)[28]] == batch["key"].to_pylist()

@@ -4,7 +4,7 @@ import pytest
 
 from headgate.connections.kept import Followed
 from headgate.connections.topic_counts import Place, TopicCounts
-from headgate.core.connection_reads import ConnectionReads
+from headgate.core.connections.connection_reads import ConnectionReads
 from headgate.throttle.schemas import CONNECTION_TOPICS
 
 SECOND = 1_000_000_000

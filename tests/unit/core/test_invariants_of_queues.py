@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.conformance.registry import RATE_LIMITERS
-from headgate.core.publish_limiters import PublishLimiters
-from headgate.core.throttle_tracker import COUNTERS, ThrottleType
+from headgate.core.publish.publish_limiters import PublishLimiters
+from headgate.core.publish.throttle_tracker import COUNTERS, ThrottleType
 from unit.core.traces import (
     LIMITERS,
     SCOPES,

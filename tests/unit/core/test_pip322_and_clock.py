@@ -4,7 +4,7 @@ import pytest
 
 from headgate.core.clock import HighWaterClock, LeapTolerantClock
 from headgate.core.numbers import MAX, MIN
-from headgate.core.pip322 import Pip322Bucket
+from headgate.core.publish.pip322 import Pip322Bucket
 from headgate.errors import InvalidArgument
 
 SECOND = 1_000_000_000

@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from headgate.conformance.registry import RATE_LIMITERS
-from headgate.core.throttle_tracker import ThrottleType
+from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.errors import CoreError
 
 SECOND = 1_000_000_000

@@ -10,6 +10,7 @@ from headgate.report.sql import query
 from headgate.report.throttle_screen import SHOWN_SUMS
 from headgate.throttle.kinds import OUTPUT_TABLES
 from headgate.throttle.schemas import BATCHES
+from headgate.throttle.tables import SCHEMAS
 from unit.local_runs import GROUPS, SHARED, conf_of, cut, in_order, parsed, publishes
 
 ALONE = SHARED + "group_limits = 'each_broker'\n"
@@ -18,7 +19,7 @@ LIMITS = {"maxPublishRatePerTopicInMessages": 20, "dispatchThrottlingRatePerSubs
 
 def tables_of(folder, conf, rows, seed=None):
     """The tables of a run over the rows; with a seed cut into batches anywhere and out of order."""
-    tables = BufferedTables(folder)
+    tables = BufferedTables(folder, SCHEMAS)
     chance = None if seed is None else random.Random(seed)
     run = LocalThrottle(conf, tables, lambda _: None, disorder=chance)
     for part in [rows] if chance is None else cut(rows, chance, 9):
@@ -43,7 +44,7 @@ def test_shares_of_quotas_do_not_depend_on_the_order_of_blocks(tmp_path):
     conf = conf_of(tmp_path / "conf")
     runs = []
     for chance in (None, random.Random(1), random.Random(2)):
-        tables = BufferedTables(tmp_path / str(len(runs)))
+        tables = BufferedTables(tmp_path / str(len(runs)), SCHEMAS)
         run = LocalThrottle(conf, tables, lambda _: None, disorder=chance)
         for second in range(6):
             run.take([parsed([row for row in publishes() if row["seq"] % 10_000 // 50 == second])])
@@ -57,7 +58,7 @@ def test_shares_of_quotas_do_not_depend_on_the_order_of_blocks(tmp_path):
 
 def test_kept_tables_have_what_brokers_told_each_other(tmp_path):
     conf, output = conf_of(tmp_path / "conf"), str(tmp_path / "out")
-    tables = BufferedTables(output)
+    tables = BufferedTables(output, SCHEMAS)
     run = LocalThrottle(conf, tables, lambda _: None, output)
     run.take([parsed(publishes())])
     run.end()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow import GROUP_USAGE
+from headgate.arrow.schemas import GROUP_USAGE
 from headgate.throttle import tables
 from headgate.throttle.schemas import PROGRESS, USAGE_NAMES
 

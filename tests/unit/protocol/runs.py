@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from headgate.arrow.blocks import encode, gather
+from headgate.keyed.operator import Block
 from headgate.protocol.key_operator import step_key
 from headgate.protocol.readable_engine import run_readable
 from headgate.protocol.schemas import COUNTS, DECISIONS, INPUTS, PROGRESS, TIME
 from headgate.protocol.state import VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import ProtocolRules
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block
 from headgate.throttle.schemas import DEAD_LETTERS, MARKS
 
 A = "broker-1/a"

@@ -2,13 +2,13 @@
 
 import pyarrow as pa
 
-from headgate.arrow import DEAD_LETTERS
-from headgate.protocol.routing import SLOTS, pack_inputs, pack_marks, pack_ticks
+from headgate.arrow.blocks import decode
+from headgate.arrow.schemas import DEAD_LETTERS
+from headgate.keyed.slots import slot_keys
+from headgate.protocol.routing import FIXED_SLOTS, pack_inputs, pack_marks, pack_ticks
 from headgate.protocol.schemas import INPUTS, TIME
 from headgate.rows.traffic import Parsed
-from headgate.throttle.blocks import decode
 from headgate.throttle.schemas import MARKS
-from headgate.throttle.slots import slot_keys
 from unit.protocol.runs import A, given, mark_row
 
 
@@ -39,7 +39,7 @@ def test_inputs_and_marks_of_one_connection_meet():
 def test_a_connection_has_the_slot_that_checkpoints_know_it_by():
     (batch,) = pack_marks(pa.Table.from_pylist([mark_row(1)], MARKS).to_batches())
 
-    assert {slot_keys(SLOTS)[1]} == {row["key"] for row in batch.to_pylist() if row["kind"] == "marks"}
+    assert {slot_keys(FIXED_SLOTS)[1]} == {row["key"] for row in batch.to_pylist() if row["kind"] == "marks"}
 
 
 def test_connections_of_a_broker_meet_where_marks_go_to_all_producers_of_a_topic():
@@ -61,7 +61,7 @@ def test_connections_of_a_broker_meet_where_marks_go_to_all_producers_of_a_topic
 def test_every_key_hears_of_the_highest_time():
     times = of_inputs(given("connect", 1), given("publish", 7), given("publish", None))["time"]
 
-    assert set(slot_keys(SLOTS)) == set(times)
+    assert set(slot_keys(FIXED_SLOTS)) == set(times)
     assert {7} == {max(row["at_ms"] for row in rows) for rows in times.values()}
     assert {"inputs"} == {row["source"] for rows in times.values() for row in rows}
 
@@ -69,7 +69,7 @@ def test_every_key_hears_of_the_highest_time():
 def test_ticks_are_of_all_sources():
     rows = pa.table({"at_ms": [3], "finish": [True]}).to_batches()
 
-    assert [{"source": None, "at_ms": 3, "finish": True}] * SLOTS == [
+    assert [{"source": None, "at_ms": 3, "finish": True}] * FIXED_SLOTS == [
         row for rows in packed(pack_ticks(iter(rows)))["time"].values() for row in rows
     ]
     assert TIME.names == ["source", "at_ms", "finish"]

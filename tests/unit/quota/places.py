@@ -4,8 +4,8 @@ from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage import Usage
-from headgate.quota.tables import Locations, QuotaTables
-from headgate.quota.usage_rows import Sender, SentCut, usage_rows
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.usage_rows import Sender, SentCut, usage_rows
 
 SETTINGS = QuotaSettings()
 HOUR = 480_000

@@ -9,7 +9,7 @@ from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.limit_log import LimitLog
-from headgate.quota.limits import LimitRow
+from headgate.quota.tables.rg_limits import LimitRow
 
 OUTCOME = Outcome(0, 5, 3, None, 1, 2, 9, Reason.GATED)
 

@@ -4,7 +4,7 @@ import pytest
 
 from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.quota.member_log import SHOWN_NAMES, UNUSED_AFTER_MS, MemberLog
-from headgate.quota.members import MemberRow
+from headgate.quota.tables.rg_members import MemberRow
 
 
 @pytest.fixture

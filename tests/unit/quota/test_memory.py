@@ -5,7 +5,7 @@ from headgate.core.quota.cuts import Cut, CutKind
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.memory import MemoryExchange
-from headgate.quota.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentCut
 
 
 def exchange(delay_ms=0):

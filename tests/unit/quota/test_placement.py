@@ -4,9 +4,9 @@ import pytest
 from deltalake import Transaction
 
 from headgate.core.quota.groups import ResourceGroup
-from headgate.quota.config_store import ADMIN
 from headgate.quota.placement import place_groups
-from headgate.quota.usage_rows import HOUR_MS
+from headgate.quota.tables.config_store import ADMIN
+from headgate.quota.tables.usage_rows import HOUR_MS
 from unit.quota.places import NOW_MS, tables
 
 LEFT, RIGHT = frozenset([0, 1]), frozenset([2, 3])

@@ -16,11 +16,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from headgate.cli import main
 from headgate.core.quota.step_parameters import Reason
-from headgate.quota.topic_tables import output_of
-from headgate.quota.usage_parser import instant_ms
+from headgate.quota.tables.topic_tables import output_of
+from headgate.quota.usage.parser import instant_ms
 from headgate.report.usage_words import REASONS, instant
+from headgate.tables.delta import Tables
 from headgate.throttle.schemas import TOPIC_USAGE
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 from unit.quota.places import EPOCH, cut, tables
 from unit.quota.usage_scene import FIRST, RAISED, topic_usage, write_gold, write_scene
 
@@ -141,7 +142,7 @@ def test_names_cannot_command_a_terminal(usage, tmp_path):
     quota.usage.append([cut(1, 5, broker=0)], {5: 0})
     row = {"topic": "persistent://a/n/\x9b2J", "broker": "b", "publishes": 1, "messages": 1, "bytes": 1}
     row |= dict.fromkeys(["throttled_publishes", "throttled_by_topic", "throttled_by_broker", "throttled_by_group"], 0)
-    topics = Tables(tmp_path)
+    topics = throttle_tables(tmp_path)
     schema = DeltaTable(f"{tmp_path}/topic_usage").schema().to_arrow()
     rows = [dict.fromkeys(pa.schema(schema).names) | row | {"event_time": EPOCH * 1_000_000, "throttled_ns": 0}]
     topics.append("topic_usage", pa.Table.from_pylist(rows, pa.schema(schema)), "test", 0)
@@ -165,7 +166,7 @@ def test_topics_of_jobs_of_one_broker_are_those_of_the_job_of_all(scene, tmp_pat
     rows = topic_usage()
     for broker in ("b-0", "b-1", "b-2"):
         own = rows.filter(pc.equal(rows["broker"], broker))
-        Tables(Path(output_of(str(folder), broker))).append("topic_usage", own, "scene", 0)
+        throttle_tables(Path(output_of(str(folder), broker))).append("topic_usage", own, "scene", 0)
 
     assert usage("--by", by) == usage("--by", by, output=folder)
 
@@ -193,7 +194,7 @@ def test_missing_and_empty_tables_are_one_line_and_status_2(usage, tmp_path, by)
     assert (2, True) == (status, "start a job with this output once, which creates its tables" in printed)
 
     tables(tmp_path)
-    Tables(tmp_path)
+    throttle_tables(tmp_path)
     status, printed = usage("--by", by, output=tmp_path)
     assert (2, 1) == (status, len(printed.splitlines()))
     assert "has no rows: " in printed

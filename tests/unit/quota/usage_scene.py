@@ -15,10 +15,10 @@ from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
-from headgate.quota.limits import LimitRow
-from headgate.quota.usage_rows import Sender, SentCut
+from headgate.quota.tables.rg_limits import LimitRow
+from headgate.quota.tables.usage_rows import Sender, SentCut
 from headgate.throttle.schemas import TOPIC_USAGE
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 from unit.quota.places import EPOCH, tables
 
 EPOCHS = 40
@@ -44,7 +44,7 @@ def write_scene(folder: Path) -> None:
     cuts = [_cut(broker, epoch) for epoch in range(FIRST, EPOCH + 1) for broker in _alive(epoch)]
     quota.usage.append(cuts, {GOLD: 3, SILVER: 5})
     quota.limits.append(list(_limits()))
-    Tables(folder).append("topic_usage", topic_usage(), "scene", 0)
+    throttle_tables(folder).append("topic_usage", topic_usage(), "scene", 0)
 
 
 def _write_config(store):

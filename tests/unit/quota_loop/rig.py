@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from headgate.arrow import GROUP_USAGE, GROUP_WAITS
+from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
-from headgate.delta_query import query
 from headgate.quota.loop import QuotaLoop
-from headgate.quota.tables import Locations, QuotaTables
+from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.tables.query import query
 
 START = 1_700_000_000
 """The epoch in which everything begins; T is a second."""

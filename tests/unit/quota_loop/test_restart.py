@@ -3,10 +3,10 @@
 import pytest
 
 from headgate.errors import TableError
-from headgate.quota.delta import opened as opened_table
 from headgate.quota.loop import QuotaLoop
-from headgate.quota.loop_state import LoopStateStore
-from headgate.quota.schemas import QUOTA_STATE
+from headgate.quota.tables.delta import opened as opened_table
+from headgate.quota.tables.loop_state import LoopStateStore
+from headgate.quota.tables.schemas import QUOTA_STATE
 from unit.quota_loop.rig import START, Cluster, Job, attached, chosen, group, opened, rows_of, usage_of, waits_of, write
 
 SETTINGS = chosen(suppress_rounds=0)
@@ -243,7 +243,7 @@ def test_the_store_keeps_the_newest_state_alone_and_knows_its_batches(tmp_path):
 
 
 def test_files_of_old_states_go(tmp_path, monkeypatch):
-    monkeypatch.setattr("headgate.quota.loop_state.SAVES_BETWEEN_VACUUMS", 3)
+    monkeypatch.setattr("headgate.quota.tables.loop_state.SAVES_BETWEEN_VACUUMS", 3)
     store = store_of(tmp_path)
     for number in range(6):
         store.save({"n": number}, "q", number)

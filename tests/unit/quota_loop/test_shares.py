@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from headgate.arrow import GROUP_LEAVES
+from headgate.arrow.schemas import GROUP_LEAVES
 from headgate.quota.control_rows import GroupAttachment, GroupLimit
 from unit.quota_loop.rig import START, Cluster, Scope, attached, group, rows_of, usage_of, waits_of, write
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from headgate.replay.delays import TimedEngine
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.changes import ATTACHMENT, Change
 from headgate.throttle.engine import Rules
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.changes import ATTACHMENT, Change
+from headgate.throttle.limits.effective_limits import Book
 from headgate.throttle.state import DomainState
 from headgate.throttle.step import advance
 from unit.replay.scenes import SECOND_US, START_US, events, publish

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from headgate.arrow.topic_names import named_rows, tenant_of
 from headgate.report.blame import Throttled, throttling
 from headgate.report.limiters import MARKS as SUMS
-from headgate.throttle.names import named_rows, tenant_of
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 
 A, B, C = "persistent://acme/n/a", "persistent://acme/n/b", "non-persistent://else/n/c"
 NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -17,7 +17,7 @@ NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 @pytest.fixture
 def tables(tmp_path):
-    return Tables(tmp_path)
+    return throttle_tables(tmp_path)
 
 
 def fill(tables, usage, marks=()):

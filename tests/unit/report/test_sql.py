@@ -12,8 +12,9 @@ from headgate.cli import main
 from headgate.errors import TableError
 from headgate.report import sql
 from headgate.report.sql import query
+from headgate.tables.delta import Tables
 from headgate.throttle.schemas import DEAD_LETTERS, TOPIC_USAGE
-from headgate.throttle.tables import Tables
+from headgate.throttle.tables import throttle_tables
 
 LETTERS = [
     {"reason": "no JSON", "raw": "[b]:fire:[/x", "source": "a", "offset": 7},
@@ -23,7 +24,7 @@ LETTERS = [
 
 @pytest.fixture
 def output(tmp_path):
-    tables = Tables(tmp_path)
+    tables = throttle_tables(tmp_path)
     tables.append("dead_letters", pa.Table.from_pylist(LETTERS, DEAD_LETTERS), "query", 0)
     return str(tmp_path)
 

@@ -4,7 +4,7 @@ import pytest
 
 from headgate.core.quota.groups import Dimension, TrafficClass
 from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.quota.usage_view import Broker, Cell, Part
+from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.usage_words import cell_lines, cell_verdict, part_verdict
 
 

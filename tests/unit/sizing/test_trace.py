@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.schemas import ROWS
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from headgate.delta_query import query
 from headgate.errors import StateError, TableError
 from headgate.spark.feed import Feed, fed_rows
+from headgate.tables.query import query
 from headgate.throttle.schemas import CONTROL
 
 LATEST = 2**53

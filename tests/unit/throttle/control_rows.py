@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
+from headgate.arrow.blocks import decode
 from headgate.conf import AttachmentRow, ConnectionLimitRow, LimitRow, UnloadLimitRow
-from headgate.throttle.blocks import decode
-from headgate.throttle.control import conf_row, conf_rows, pack_control
+from headgate.throttle.limits.control import conf_row, conf_rows, pack_control
 from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from unit.throttle.rows import TOPICS

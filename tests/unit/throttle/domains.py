@@ -5,9 +5,12 @@ from functools import partial
 
 import pyarrow as pa
 
+from headgate.arrow.blocks import encode, gather
+from headgate.keyed.operator import Block
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.changes import (
+from headgate.throttle.key_operator import step_key
+from headgate.throttle.kinds import OF_GROUPS, OUTPUT_TABLES
+from headgate.throttle.limits.changes import (
     ATTACHMENT,
     CONNECTION_LIMIT,
     DISPATCH_LIMIT,
@@ -16,9 +19,7 @@ from headgate.throttle.changes import (
     Change,
     changes_table,
 )
-from headgate.throttle.control import CONDITIONS
-from headgate.throttle.key_operator import Block, step_key
-from headgate.throttle.kinds import OF_GROUPS, OUTPUT_TABLES
+from headgate.throttle.limits.control import CONDITIONS
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import TICKS, TRAFFIC
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state

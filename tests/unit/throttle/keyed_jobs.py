@@ -8,9 +8,10 @@ from typing import NamedTuple
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from headgate.keyed.operator import Block
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.control import CONF, changes_in, pack_control, tick_row
-from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.key_operator import step_key
+from headgate.throttle.limits.control import CONF, changes_in, pack_control, tick_row
 from headgate.throttle.routing import pack
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.throttle.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT
 from headgate.throttle.engine import Rules
 from headgate.throttle.keys import place_of_level
+from headgate.throttle.limits.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT
 from unit.throttle.domains import (
     ENGINES,
     attach,

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.rows.traffic import Parsed
 from headgate.throttle.schemas import TRAFFIC
 

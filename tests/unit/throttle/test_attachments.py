@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.engine import Rules
 from headgate.throttle.keys import BROKER_KEY, group_key
-from headgate.throttle.limits import Book, topics_under
+from headgate.throttle.limits.effective_limits import Book, topics_under
 from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, step_through, tick_block, whole
 from unit.throttle.drawn import quick
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event

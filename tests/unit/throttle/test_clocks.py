@@ -7,7 +7,7 @@ import pytest
 
 from headgate.conf import LiveSettings
 from headgate.throttle.clocks import Clocks
-from headgate.throttle.control import FROM_THE_START
+from headgate.throttle.limits.control import FROM_THE_START
 from headgate.throttle.schemas import PROGRESS
 
 LIVE = LiveSettings(live_within_ms=60_000, live_lag_ms=2000)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.connection_conditions import ConnectionConditions
-from headgate.core.connection_limits import ConditionLimits
-from headgate.core.connection_rules import CONDITIONS
+from headgate.arrow.blocks import encode
+from headgate.core.connections.connection_conditions import ConnectionConditions
+from headgate.core.connections.connection_limits import ConditionLimits
+from headgate.core.connections.connection_rules import CONDITIONS
+from headgate.keyed.operator import Block
 from headgate.rows.kinds import CONNECTION
-from headgate.throttle.blocks import encode
-from headgate.throttle.connection_step import step_connections
+from headgate.throttle.apart.connection_step import step_connections
 from headgate.throttle.engine import Rules
-from headgate.throttle.key_operator import Block
 from headgate.throttle.ordering import Due
 from headgate.trace import TraceSpec, generate_files
 from unit.throttle.domains import (
@@ -368,9 +368,8 @@ def test_connections_to_which_nothing_happens_are_not_loaded(monkeypatch):
     opened = [acts(0, "open", f"connection-{i}", io_thread=i % 4) for i in range(count)]
     state = did(opened, ALL).state
     loaded = []
-    monkeypatch.setattr(
-        "headgate.throttle.connection_objects.Connections._at", lambda *_: loaded.append(1) or pytest.fail("loaded")
-    )
+    at = "headgate.throttle.apart.connection_objects.Connections._at"
+    monkeypatch.setattr(at, lambda *_: loaded.append(1) or pytest.fail("loaded"))
     told = step_connections(state.domains[BROKER], Due(CONNECTION.schema.empty_table(), [], 10**18))
     kept = int(np.size(state.domains[BROKER].connections.kept["thread"]))
     assert (0, [], count) == (len(told["marks"]), loaded, kept)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.throttle.control import tick_row
+from headgate.throttle.limits.control import tick_row
 from headgate.throttle.routing import DEAD_LETTER_KEY
 from unit.throttle.control_rows import (
     AT,

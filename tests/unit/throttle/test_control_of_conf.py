@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from headgate.conf import AttachmentRow, LimitRow, UnloadLimitRow
-from headgate.throttle.changes import ATTACHMENT
-from headgate.throttle.control import FROM_THE_START, changes_in, conf_row, conf_rows, tick_row
 from headgate.throttle.keys import broker_key
+from headgate.throttle.limits.changes import ATTACHMENT
+from headgate.throttle.limits.control import FROM_THE_START, changes_in, conf_row, conf_rows, tick_row
 from unit.throttle.control_rows import (
     ACME,
     AT,

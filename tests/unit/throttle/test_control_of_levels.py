@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from headgate.conf import LevelLimitRow, LimitRow
-from headgate.throttle.changes import (
+from headgate.throttle.limits.changes import (
     DISPATCH_LIMIT,
     OF_DISPATCH,
     REPLICATOR_LIMIT,
@@ -13,7 +13,7 @@ from headgate.throttle.changes import (
     Change,
     changes_of,
 )
-from headgate.throttle.control import changes_in, conf_row, conf_rows
+from headgate.throttle.limits.control import changes_in, conf_row, conf_rows
 from headgate.throttle.routing import DEAD_LETTER_KEY
 from unit.throttle.control_rows import AT, AT_US, BY_TOPIC, DEFAULT, SLOTS, WHOLE, appended, pack, table
 from unit.throttle.rows import TOPICS

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.dispatch_limiter import DispatchLimiter
+from headgate.core.dispatch.dispatch_limiter import DispatchLimiter
+from headgate.keyed.operator import Block
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.engine import Rules
-from headgate.throttle.key_operator import Block, step_key
+from headgate.throttle.key_operator import step_key
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.domains import (

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.throttle.changes import LIMIT
 from headgate.throttle.keys import BROKER_KEY, group_key
+from headgate.throttle.limits.changes import LIMIT
 from unit.throttle.domains import end_us, picture, step_through, whole
 from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS

@@ -8,7 +8,6 @@ import pytest
 
 from headgate.conf import BrokerConf, Conf, InputSettings, OperatorSettings, ResourceGroup, ResourceGroups, Settings
 from headgate.errors import StateError
-from headgate.throttle.control import tick_row
 from headgate.throttle.engine import Rules
 from headgate.throttle.layout import (
     KEYS,
@@ -20,6 +19,7 @@ from headgate.throttle.layout import (
     routing_of,
     rules_of,
 )
+from headgate.throttle.limits.control import tick_row
 from headgate.throttle.routing import Routing
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.state import VERSION

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.throttle import key_operator
-from headgate.throttle.changes import ATTACHMENT
 from headgate.throttle.engine import Rules
+from headgate.throttle.limits.changes import ATTACHMENT
 from headgate.throttle.routing import Routing
 from unit.throttle.domains import end_us, limit
 from unit.throttle.drawn import SCOPED_NAMES, all_rules, limit_changes, quick, traffic

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from headgate.core.kernels.columns import NONE
 from headgate.throttle import key_operator
-from headgate.throttle.changes import in_order, without_superseded
 from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import HISTORY_US, SPARE_CHANGES
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.changes import in_order, without_superseded
+from headgate.throttle.limits.effective_limits import Book
 from unit.throttle.domains import changes_block, events_block, limit, step_through, tick_block
 from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, event

@@ -5,12 +5,12 @@ from collections import defaultdict
 import pyarrow as pa
 import pytest
 
-from headgate.arrow import DEAD_LETTERS
-from headgate.throttle.blocks import decode
+from headgate.arrow.blocks import decode
+from headgate.arrow.schemas import DEAD_LETTERS
+from headgate.keyed.slots import home_of
 from headgate.throttle.keys import broker_key
 from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
 from headgate.throttle.schemas import EVENTS, TICKS, TRAFFIC
-from headgate.throttle.slots import home_of
 from unit.throttle.rows import START_US, acts, bad_row, dispatch, event, parsed, subscribe, unload
 
 

@@ -8,11 +8,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from headgate.arrow.blocks import decode_all, encode_all
 from headgate.core.kernels.columns import NONE
 from headgate.errors import StateError
+from headgate.throttle.apart.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
+from headgate.throttle.apart.connection_topics import ConnectionTopics
+from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.apart.unload_state import UnloadState
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.blocks import decode_all, encode_all
-from headgate.throttle.changes import (
+from headgate.throttle.dispatch.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
+from headgate.throttle.engine import Rules
+from headgate.throttle.groups.seen import Seen
+from headgate.throttle.limits.changes import (
     ATTACHMENT,
     CONNECTION_LIMIT,
     SUBSCRIBE_LIMIT,
@@ -21,13 +28,8 @@ from headgate.throttle.changes import (
     changes_of,
     changes_table,
 )
-from headgate.throttle.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
-from headgate.throttle.connection_topics import ConnectionTopics
-from headgate.throttle.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
-from headgate.throttle.engine import Rules
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.effective_limits import Book
 from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, TRAFFIC
-from headgate.throttle.seen import Seen
 from headgate.throttle.state import (
     COUNT_FIELDS,
     LIMITER_FIELDS,
@@ -39,8 +41,6 @@ from headgate.throttle.state import (
     decode_state,
     encode_state,
 )
-from headgate.throttle.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
-from headgate.throttle.unload_state import UnloadState
 from unit.throttle.domains import changes_block, dispatch_limit, events_block, limit, step_through, tick_block
 from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, event, subscribe

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.throttle.engine import Rules
-from headgate.throttle.limits import Book
+from headgate.throttle.limits.effective_limits import Book
 from unit.throttle.domains import (
     KeyState,
     changes_block,

@@ -8,16 +8,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from headgate.arrow.topic_names import named_schema
 from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS
 from headgate.cache.tables import OF_HORIZON
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS, METRICS
 from headgate.protocol.tables import OF_PROTOCOL
 from headgate.rows import kinds
-from headgate.throttle.control import FROM_THE_START, tick_row
-from headgate.throttle.names import named_schema
+from headgate.tables.delta import MOST_FAILURES, PatientAppend, Tables
+from headgate.throttle.limits.control import FROM_THE_START, tick_row
 from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
-from headgate.throttle.tables import MOST_FAILURES, OF_CONNECTIONS, SCHEMAS, PatientAppend, Tables
+from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS, throttle_tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 ALL = {name: named_schema(schema) for name, schema in (SCHEMAS | OF_CONNECTIONS).items()}
@@ -52,7 +53,7 @@ def reasons(tables):
 
 
 def test_all_tables_are_there_from_the_start_with_their_columns(output):
-    tables = Tables(output)
+    tables = throttle_tables(output)
 
     for name in SCHEMAS:
         assert (ALL[name].names, 0) == (tables.read(name).schema.names, len(tables.read(name)))
@@ -60,7 +61,7 @@ def test_all_tables_are_there_from_the_start_with_their_columns(output):
 
 
 def test_tables_of_another_job_are_beside_those_that_are_there(output):
-    Tables(output)
+    throttle_tables(output)
     tables = Tables(output, OF_CONNECTIONS)
 
     assert sorted(ALL) == sorted(path.name for path in output.iterdir())
@@ -68,9 +69,9 @@ def test_tables_of_another_job_are_beside_those_that_are_there(output):
 
 
 def test_tables_that_exist_are_opened_as_they_are(output):
-    Tables(output).append("dead_letters", letters("a"), "query", 0)
+    throttle_tables(output).append("dead_letters", letters("a"), "query", 0)
 
-    assert ["a"] == reasons(Tables(str(output)))
+    assert ["a"] == reasons(throttle_tables(str(output)))
 
 
 @pytest.mark.parametrize(
@@ -84,21 +85,21 @@ def test_tables_that_exist_are_opened_as_they_are(output):
     ],
 )
 def test_a_transaction_is_appended_once(output, appends, taken, held):
-    tables = Tables(output)
+    tables = throttle_tables(output)
 
     assert taken == [tables.append("dead_letters", letters("a"), *transaction) for transaction in appends]
     assert held == len(tables.read("dead_letters"))
 
 
 def test_a_transaction_counts_per_table(output):
-    tables = Tables(output)
+    tables = throttle_tables(output)
     rows = pa.Table.from_pylist([tick_row(FROM_THE_START)], CONTROL)
 
     assert [True, True] == [tables.append("dead_letters", letters("a"), "q", 0), tables.append("control", rows, "q", 0)]
 
 
 def test_no_rows_are_no_append(output):
-    tables = Tables(output)
+    tables = throttle_tables(output)
 
     assert not tables.append("dead_letters", letters(), "query", 0)
     assert tables.append("dead_letters", letters("a"), "query", 0)
@@ -107,10 +108,10 @@ def test_no_rows_are_no_append(output):
 
 def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_once(output, monkeypatch):
     """Entries and files that nothing needs any more are old at once."""
-    monkeypatch.setattr("headgate.throttle.tables.LOG_MINUTES", 0)
+    monkeypatch.setattr("headgate.tables.delta.LOG_MINUTES", 0)
     for name, commits in (("COMPACTED_EVERY", 10), ("CLEANED_EVERY", 10), ("VACUUMED_EVERY", 20)):
-        monkeypatch.setattr(f"headgate.delta_query.{name}", commits)
-    tables, folder = Tables(output), output / "dead_letters"
+        monkeypatch.setattr(f"headgate.tables.query.{name}", commits)
+    tables, folder = throttle_tables(output), output / "dead_letters"
 
     for batch in range(40):
         assert tables.append("dead_letters", letters(str(batch)), "query", batch)
@@ -118,14 +119,14 @@ def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_onc
     assert len(DeltaTable(folder).file_uris()) < 10
     assert len(list(folder.glob("*.parquet"))) < 20
     assert len(list((folder / "_delta_log").glob("*.json"))) < 20
-    assert sorted(map(str, range(40))) == reasons(Tables(output))
-    assert not Tables(output).append("dead_letters", letters("again"), "query", 39)
+    assert sorted(map(str, range(40))) == reasons(throttle_tables(output))
+    assert not throttle_tables(output).append("dead_letters", letters("again"), "query", 39)
 
 
 def test_a_reader_that_is_behind_all_that_is_in_the_log_reads_the_table_as_it_is(output, monkeypatch):
-    monkeypatch.setattr("headgate.throttle.tables.LOG_MINUTES", 0)
-    monkeypatch.setattr("headgate.delta_query.CLEANED_EVERY", 10)
-    tables, behind = Tables(output), Tables(output)
+    monkeypatch.setattr("headgate.tables.delta.LOG_MINUTES", 0)
+    monkeypatch.setattr("headgate.tables.query.CLEANED_EVERY", 10)
+    tables, behind = throttle_tables(output), throttle_tables(output)
 
     for batch in range(20):
         tables.append("dead_letters", letters(str(batch)), "query", batch)
@@ -135,8 +136,8 @@ def test_a_reader_that_is_behind_all_that_is_in_the_log_reads_the_table_as_it_is
 
 
 def test_the_log_of_a_table_that_is_fed_to_a_query_is_not_cleaned_by_appends(output, monkeypatch):
-    monkeypatch.setattr("headgate.delta_query.CLEANED_EVERY", 10)
-    tables, log = Tables(output), output / "control" / "_delta_log"
+    monkeypatch.setattr("headgate.tables.query.CLEANED_EVERY", 10)
+    tables, log = throttle_tables(output), output / "control" / "_delta_log"
 
     for _ in range(25):
         tables.append_control([tick_row(FROM_THE_START)])
@@ -147,7 +148,7 @@ def test_the_log_of_a_table_that_is_fed_to_a_query_is_not_cleaned_by_appends(out
 
 
 def test_two_writers_see_what_the_other_has_written(output):
-    one, other = Tables(output), Tables(output)
+    one, other = throttle_tables(output), throttle_tables(output)
 
     assert [True, False, True, True] == [
         one.append("dead_letters", letters("a"), "query", 0),
@@ -159,7 +160,7 @@ def test_two_writers_see_what_the_other_has_written(output):
 
 
 def test_control_rows_are_appended_by_anyone_and_all_are_kept(output):
-    one, other = Tables(output), Tables(output)
+    one, other = throttle_tables(output), throttle_tables(output)
     for tables in (one, other, one):
         tables.append_control([tick_row(FROM_THE_START)])
     one.append_control([])
@@ -209,11 +210,11 @@ def test_an_output_whose_place_a_file_takes_is_refused_in_words(tmp_path, inside
     (tmp_path / "file").write_text("")
 
     with pytest.raises(TableError, match=r"file/.*marks cannot be opened: .*; give an --output that can be written"):
-        Tables(tmp_path / inside)
+        throttle_tables(tmp_path / inside)
 
 
 def test_an_append_to_a_control_table_that_is_gone_says_what_to_do(output):
-    tables = Tables(output)
+    tables = throttle_tables(output)
     (output / "control").rename(output / "elsewhere")
     (output / "control").write_text("")
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.changes import ATTACHMENT, Change
 from headgate.throttle.engine import Rules
+from headgate.throttle.limits.changes import ATTACHMENT, Change
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState

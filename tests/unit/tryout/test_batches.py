@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from headgate.arrow import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.rows.traffic import Parsed
 from headgate.tryout import batches
 from headgate.tryout.batches import Trace, by_time

@@ -11,9 +11,9 @@ import pytest
 
 from headgate.cli import main
 from headgate.errors import HeadgateError, InputError
+from headgate.places import check_new
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
-from headgate.throttle.places import check_new
 from headgate.tryout import inputs
 from headgate.tryout.command import run
 from headgate.tryout.inputs import check_patience, claimed
@@ -274,7 +274,7 @@ def test_strict_makes_warnings_mistakes(tmp_path, capsys):
 
 
 def test_an_output_without_space_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("headgate.throttle.places.LEAST_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr("headgate.places.LEAST_FREE_BYTES", 1 << 60)
     with pytest.raises(InputError, match=r"MiB free; allowed: at least 1,099,511,627,776 MiB"):
         check_new(str(tmp_path / "new"))
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from headgate.arrow.topic_names import tenant_of, without_partition
 from headgate.conf import load_conf
 from headgate.core.quota.groups import UNLIMITED
 from headgate.errors import InputError
 from headgate.report.screen import terminal_console
-from headgate.throttle.names import tenant_of, without_partition
 from headgate.tryout.batches import Trace
 from headgate.tryout.bound import Bound
 from headgate.tryout.folders import loaded

@@ -26,6 +26,11 @@ def trace(tmp_path):
     return Source(str(write_trace(tmp_path / "trace" / "part-0.json", publishes())), "json")
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 def shown(trace, folders, act, stop=None, output=None, traffic="offered"):
     """The lines that a session prints, and what `act` returned."""
     console = io.StringIO()

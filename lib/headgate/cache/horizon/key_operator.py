@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.blocks import encode, gather
 from headgate.cache.horizon.line import LineState, line_up
 from headgate.cache.horizon.schemas import HORIZONS, ITEMS, PARTS, REPORTS
 from headgate.cache.horizon.shard_run import ShardRun, ShardState
@@ -33,8 +34,7 @@ from headgate.cache.watermark import Time
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.shard import Shard
 from headgate.errors import StateError
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.key_operator import Block, StateCodec
+from headgate.keyed.operator import Block, StateCodec
 from headgate.throttle.schemas import DEAD_LETTERS
 
 TO_SHARDS = pa.schema([*HORIZONS, ITEMS.field("shard")])

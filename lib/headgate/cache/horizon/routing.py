@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.columns import encoded
 from headgate.cache.horizon.schemas import HORIZONS, ITEMS
-from headgate.throttle.columns import encoded
-from headgate.throttle.connection_slots import SLOTS
+from headgate.keyed.slots import FIXED_SLOTS, place_of, slot_keys
 from headgate.throttle.routing import blocks_by_key, packed
-from headgate.throttle.slots import place_of, slot_keys
 
 
 def pack_items(shards: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -42,6 +41,6 @@ def _for_each(rows: pa.Table, shards: int) -> Iterator[pa.Table]:
 def _blocks(rows: pa.Table, kind: str) -> Iterator[tuple[str, str, bytes]]:
     """Shards of a broker lie beside each other, so that they are spread over the tasks."""
     names, codes = encoded(rows["broker"])
-    places = np.array([place_of(name) % SLOTS for name in names.to_pylist()], np.int64)
-    slots = (places[codes] + rows["shard"].to_numpy().astype(np.int64)) % SLOTS
-    yield from blocks_by_key(rows, slot_keys(SLOTS), slots, kind)
+    places = np.array([place_of(name) % FIXED_SLOTS for name in names.to_pylist()], np.int64)
+    slots = (places[codes] + rows["shard"].to_numpy().astype(np.int64)) % FIXED_SLOTS
+    yield from blocks_by_key(rows, slot_keys(FIXED_SLOTS), slots, kind)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from headgate.arrow import TIMESTAMP
+from headgate.arrow.schemas import TIMESTAMP
 from headgate.cache.schemas import METRICS, ROWS
 
 

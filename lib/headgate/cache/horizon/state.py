@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate.arrow.blocks import decode_all, encode_all
 from headgate.cache.horizon.line import LineState
 from headgate.cache.horizon.schemas import ITEMS
 from headgate.cache.horizon.shard_run import Met, ShardState
@@ -18,7 +19,6 @@ from headgate.cache.stored import shard_from, tables_of
 from headgate.core.cache.rounds import Round
 from headgate.core.cache.settings import CacheSettings
 from headgate.errors import StateError
-from headgate.throttle.blocks import decode_all, encode_all
 
 VERSION = 1
 _PLAIN = ("high_us", "done_us", "changes", "untold_us", "now_us", "seq", "number", "place", "second")

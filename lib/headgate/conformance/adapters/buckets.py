@@ -7,7 +7,7 @@ from headgate.conformance.adapters.operations import CoreKind, OperationTable
 from headgate.conformance.timed import TimedAdapter
 from headgate.core.clock import HighWaterClock, LeapTolerantClock
 from headgate.core.numbers import int64
-from headgate.core.pip322 import Pip322Bucket
+from headgate.core.publish.pip322 import Pip322Bucket
 from headgate.core.token_bucket import TokenBucket
 from headgate.errors import InvalidArgument
 

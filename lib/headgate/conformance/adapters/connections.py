@@ -5,8 +5,8 @@ from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.connection_conditions import ConnectionConditions
-from headgate.core.connection_limits import ConditionLimits
+from headgate.core.connections.connection_conditions import ConnectionConditions
+from headgate.core.connections.connection_limits import ConditionLimits
 from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.core.unload_limiter import UnloadLimiter
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable, rate
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.classic_window import ClassicWindow
-from headgate.core.dispatch_limiter import DispatchLimiter
+from headgate.core.dispatch.classic_window import ClassicWindow
+from headgate.core.dispatch.dispatch_limiter import DispatchLimiter
 
 
 def build_limiter(config: Mapping[str, Any]) -> DispatchLimiter:

@@ -5,8 +5,8 @@ from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable, rate
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.publish_limiters import PublishLimiters
-from headgate.core.throttle_tracker import MarkResult, ThrottleTracker
+from headgate.core.publish.publish_limiters import PublishLimiters
+from headgate.core.publish.throttle_tracker import MarkResult, ThrottleTracker
 
 
 def build_limiters(config: Mapping[str, Any]) -> PublishLimiters:

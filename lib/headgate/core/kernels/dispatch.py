@@ -1,7 +1,7 @@
 """Array form of the dispatch levels of one domain: deliveries or reads, limit changes and retries in one loop.
 
-The readable form of the same rules, which says what they are, is `headgate.core.dispatch_domain`; tests hold the two
-equal. Instants never decrease from one operation to the next; the caller clamps late ones (rate-limiters 3.1).
+The readable form of the same rules, which says what they are, is `headgate.core.dispatch.dispatch_domain`; tests hold
+the two equal. Instants never decrease from one operation to the next; the caller clamps late ones (rate-limiters 3.1).
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy import int64
 
-from headgate.core.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
+from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
 from headgate.core.kernels.dispatch_levels import (

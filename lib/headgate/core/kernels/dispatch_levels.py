@@ -1,7 +1,7 @@
 """Array form of one level of dispatch: what it lacks, what it is charged, how its rate changes.
 
 A group's level has repriced buckets; others have buckets, or classic windows, that begin anew as they change. The
-readable forms are `headgate.core.group_dispatch_level` and `headgate.core.dispatch_limiter_level`.
+readable forms are `headgate.core.dispatch.group_dispatch_level` and `headgate.core.dispatch.dispatch_limiter_level`.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """Arrays that the kernels of dispatch work on: a record a level, a waiting subscription, a withheld read.
 
-Places of levels in a chain, and what stands for none, are those of `headgate.core.dispatch_domain`. Instants are ns of
-event time. `buckets` has messages in column 0 and bytes in column 1.
+Places of levels in a chain, and what stands for none, are those of `headgate.core.dispatch.dispatch_domain`. Instants
+are ns of event time. `buckets` has messages in column 0 and bytes in column 1.
 """
 
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """Array form of the publish limiters of one domain: publishes, limit changes, drains and usage in one loop over events.
 
 A domain is a set of limiters that share events: the topics of one broker that charge a common group or broker limiter,
-or topics that share nothing. The readable form of the same rules is `headgate.core.publish_domain`; tests hold the two
-equal.
+or topics that share nothing. The readable form of the same rules is `headgate.core.publish.publish_domain`; tests hold
+the two equal.
 
 All instants are ns of event time and never decrease from one operation to the next; the caller clamps late ones
 (rate-limiters 3.1). Per-limiter arrays have one row a limiter, in registration order.

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headgate.arrow.blocks import encode, gather
 from headgate.cache.horizon.key_operator import step_key
 from headgate.cache.horizon.meeting import horizons_of, metrics_of
 from headgate.cache.horizon.routing import pack_horizons, pack_items
@@ -16,11 +17,9 @@ from headgate.cache.horizon.state import VERSION, SlotState, decode_state, encod
 from headgate.cache.schemas import EVICTIONS, PROGRESS, ROWS
 from headgate.cache.step import CacheRules
 from headgate.core.cache.settings import CacheSettings
-from headgate.throttle.blocks import encode, gather
-from headgate.throttle.connection_slots import SLOTS
-from headgate.throttle.key_operator import Block
+from headgate.keyed.operator import Block
+from headgate.keyed.slots import FIXED_SLOTS, place_of, slot_keys
 from headgate.throttle.schemas import DEAD_LETTERS
-from headgate.throttle.slots import place_of, slot_keys
 from unit.cache.runs import RULES, change, tick
 
 TOLD = {"evictions": EVICTIONS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
@@ -33,7 +32,7 @@ class Slots:
 
     settings: CacheSettings
     rules: CacheRules
-    states: dict[str, SlotState] = field(default_factory=lambda: {key: SlotState() for key in slot_keys(SLOTS)})
+    states: dict[str, SlotState] = field(default_factory=lambda: {key: SlotState() for key in slot_keys(FIXED_SLOTS)})
     next: dict[str, list[Block]] = field(default_factory=lambda: defaultdict(list))
     told: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
     horizons: list[dict[str, Any]] = field(default_factory=list)
@@ -76,10 +75,10 @@ class Slots:
 
 
 def _by_broker(rows: pa.Table) -> Iterable[tuple[str, str, bytes]]:
-    keys = slot_keys(SLOTS)
+    keys = slot_keys(FIXED_SLOTS)
     for broker in sorted(set(rows["broker"].to_pylist())):
         its_rows = rows.filter(pa.compute.equal(rows["broker"], broker))
-        yield keys[place_of(broker) % SLOTS], "rows", encode(its_rows)
+        yield keys[place_of(broker) % FIXED_SLOTS], "rows", encode(its_rows)
 
 
 def run(

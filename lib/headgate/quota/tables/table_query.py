@@ -1,0 +1,19 @@
+"""SQL over one table of resource groups, as of its last refresh."""
+
+from typing import Any
+
+from headgate.errors import TableError
+from headgate.quota.tables.delta import Table
+from headgate.tables.query import query
+
+
+def rows_of(table: Table, sql: str) -> list[dict[str, Any]]:
+    """The rows that a query over `table`, which it calls t, gives. Raises TableError where the table cannot be read."""
+    try:
+        rows: list[dict[str, Any]] = query(sql, {"t": table.delta}).to_pylist()
+    except Exception as error:  # query raises no other
+        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise TableError(
+            f"the table {table.location} cannot be read: {said}; see to it that its files are there and can be read"
+        ) from error
+    return rows

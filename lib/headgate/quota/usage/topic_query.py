@@ -1,0 +1,98 @@
+"""Sums of topic_usage over the last seconds up to a second, by topic and broker."""
+
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from headgate.arrow.topic_names import named_schema
+from headgate.errors import TableError
+from headgate.quota.tables.delta import opened
+from headgate.quota.tables.schemas import TableSpec
+from headgate.quota.tables.table_query import rows_of
+from headgate.quota.tables.topic_tables import topic_tables
+from headgate.quota.usage.topic_view import TopicSum
+from headgate.throttle.schemas import TOPIC_USAGE
+
+SECOND_US = 1_000_000
+_BY_SECOND = (
+    "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
+    "sum(throttled_publishes + coalesce(failed_publishes, 0)) AS held FROM t GROUP BY event_time"
+)
+_SPEC = TableSpec("topic_usage", named_schema(TOPIC_USAGE))
+_SUMMED = {
+    "publishes": "publishes",
+    "messages": "messages",
+    "bytes": "bytes",
+    "admitted_messages": "coalesce(admitted_messages, messages)",
+    "admitted_bytes": "coalesce(admitted_bytes, bytes)",
+    "throttled": "throttled_publishes",
+    "by_topic": "throttled_by_topic",
+    "by_broker": "throttled_by_broker",
+    "by_group": "throttled_by_group",
+    "throttled_ns": "throttled_ns",
+}
+"""What is summed up for each field of `TopicSum`; in traffic that was let in, what came is what was let in."""
+
+
+class TopicUsage:
+    """topic_usage of all jobs of an output. Methods raise TableError where one cannot be read, or none has rows."""
+
+    def __init__(self, output: str) -> None:
+        own = f"{output}/{_SPEC.name}"
+        self._tables = [opened(location, _SPEC, None) for location in topic_tables(output) or [own]]
+        self._name = own if len(self._tables) == 1 else f"{own} of {len(self._tables)} jobs"
+
+    def newest_s(self) -> int:
+        """The newest second that any table has, since 1970."""
+        newest = [row["newest"] for row in self._rows("SELECT arrow_cast(max(event_time), 'Int64') AS newest FROM t")]
+        known = [time_us for time_us in newest if time_us is not None]
+        if not known:
+            raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
+        return int(max(known)) // SECOND_US
+
+    def worst_s(self, seconds: int) -> tuple[int, int, int]:
+        """Of all spans of so many seconds the last second of that in which most publishes failed or were throttled or,
+        where none were, in which most came; and the first and the last second of all. The earliest counts.
+        """
+        by_second: dict[int, tuple[int, int]] = {}
+        for row in self._rows(_BY_SECOND):
+            second = row["time_us"] // SECOND_US
+            held, publishes = by_second.get(second, (0, 0))
+            by_second[second] = held + row["held"], publishes + row["publishes"]
+        worst, last_s, span = (-1, -1), self.newest_s(), (0, 0)
+        inside: deque[int] = deque()
+        for second in sorted(by_second):
+            inside.append(second)
+            span = span[0] + by_second[second][0], span[1] + by_second[second][1]
+            while inside[0] <= second - seconds:
+                gone = by_second[inside.popleft()]
+                span = span[0] - gone[0], span[1] - gone[1]
+            if span > worst:
+                worst, last_s = span, second
+        return last_s, min(by_second), max(by_second)
+
+    def sums(self, last_s: int, seconds: int) -> list[TopicSum]:
+        """The sums over as many seconds, of which `last_s` is the last one; one of each job that has any."""
+        first_us, end_us = (last_s - seconds + 1) * SECOND_US, (last_s + 1) * SECOND_US
+        where = f"event_time >= {_literal(first_us)} AND event_time < {_literal(end_us)}"
+        summed = ", ".join(f"sum({column}) AS {name}" for name, column in _SUMMED.items())
+        sql = f"SELECT topic, broker, {summed} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
+        sums = [TopicSum(**row) for row in self._rows(sql)]
+        if not sums:
+            newest = datetime.fromtimestamp(self.newest_s(), UTC)
+            raise TableError(
+                f"the table {self._name} has no rows of the {seconds} s up to "
+                f"{datetime.fromtimestamp(last_s, UTC):%Y-%m-%dT%H:%M:%SZ}; its newest are of "
+                f"{newest:%Y-%m-%dT%H:%M:%SZ}; give an --at that is not after that, or more --epochs"
+            )
+        return sums
+
+    def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
+        """What the query gives on each table."""
+        for table in self._tables:
+            yield from rows_of(table, sql)
+
+
+def _literal(time_us: int) -> str:
+    return f"arrow_cast({time_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')"

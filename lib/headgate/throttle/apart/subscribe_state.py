@@ -1,0 +1,42 @@
+"""What a domain keeps of subscribes: who has a bucket, and the buckets."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import pyarrow as pa
+
+from headgate.arrow.columns import empty_columns, no_ints, no_strings, numbers, strings
+from headgate.core.kernels.columns import Ints
+from headgate.throttle.state_tables import StatePart
+
+SUBSCRIBE_FIELDS = ("rate", "period_s", "balance", "last_ns", "remainder_ns")
+
+
+@dataclass
+class SubscribeState(StatePart):
+    """Who has a bucket, in the order of first attempts, and the buckets."""
+
+    TABLES: ClassVar = ("subscribes",)
+
+    topic: pa.StringArray = field(default_factory=no_strings)
+    client: pa.StringArray = field(default_factory=no_strings)
+    consumer: pa.StringArray = field(default_factory=no_strings)
+    consumer_id: Ints = field(default_factory=no_ints)
+    buckets: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(SUBSCRIBE_FIELDS, 1)))
+
+    @property
+    def is_begun(self) -> bool:
+        """See StatePart."""
+        return len(self.topic) > 0
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """See StatePart."""
+        names = {"topic": self.topic, "client": self.client, "consumer": self.consumer}
+        yield "subscribes", pa.table({**names, "consumer_id": self.consumer_id, **self.buckets})
+
+    def take(self, _name: str, table: pa.Table) -> None:
+        """See StatePart."""
+        self.topic, self.client, self.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
+        self.consumer_id = numbers(table["consumer_id"])
+        self.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}

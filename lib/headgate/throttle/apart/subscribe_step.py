@@ -1,0 +1,160 @@
+"""Attempts to subscribe: a bucket a topic and consumer, in the order of time, apart from publishes and dispatches.
+
+The rule of an attempt is the core's (`subscribe_limiter`); here is only whose bucket it is (rate-limiters 8).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
+from headgate.arrow.schemas import TIMESTAMP
+from headgate.core.kernels.columns import NONE, Flags, Ints
+from headgate.core.subscribe_limiter import full_bucket, is_let_in
+from headgate.core.token_bucket import TokenBucket
+from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
+from headgate.throttle.limits.changes import OFF, Change, Rates
+from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.topic_index import TopicIndex
+from headgate.throttle.ordering import Due, order
+from headgate.throttle.schemas import SUBSCRIBE_DECISIONS
+from headgate.throttle.state import DomainState
+
+UNLIMITED = -1
+"""What is left to a consumer that nothing limits."""
+
+
+def decide_subscribes(domain: DomainState, due: Due) -> dict[str, pa.Table]:
+    """Carry out attempts and changes of their limits, in the order of time; what was decided (SUBSCRIBE_DECISIONS)."""
+    rows, changes = due.rows, due.changes
+    index = _topics(domain.subscribes, rows, changes)
+    if not len(rows):
+        _follow(domain, index, changes)
+        return {}
+    done_ns = domain.clock.done_ns
+    rows = rows.take(pa.array(order(rows)))
+    at_ns = np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns)
+    ends_ns = np.array([max(change.effective_us * 1000, done_ns) for change in changes], np.int64)
+    decided = []
+    start = followed = 0
+    for number, end in enumerate([*np.searchsorted(at_ns, ends_ns, side="left").tolist(), len(rows)]):
+        if end > start:
+            _follow(domain, index, changes[followed:number])
+            decided.append(_attempts(domain, rows.slice(start, end - start), at_ns[start:end]))
+            start, followed = end, number
+    _follow(domain, index, changes[followed:])
+    return {"subscribe_decisions": pa.concat_tables(decided)}
+
+
+def _topics(state: SubscribeState, rows: pa.Table, changes: Sequence[Change]) -> TopicIndex:
+    """Every topic of the step, for changes alone."""
+    if not changes:
+        return TopicIndex(no_strings())
+    return TopicIndex(pc.unique(pa.concat_arrays([state.topic, strings(rows["topic"])])))
+
+
+def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
+    """Attempts in their order, between two changes."""
+    state, book = domain.subscribes, domain.book
+    consumer = _register(state, rows)
+    rate_of = {topic: book.subscribe_rate_of(topic) for topic in rows["topic"].unique().to_pylist()}
+    rates = [rate_of[topic] for topic in rows["topic"].to_pylist()]
+    buckets: dict[int, TokenBucket] = {}
+    allowed, left = [], []
+    for position, now_ns, (rate, period_s) in zip(consumer.tolist(), at_ns.tolist(), rates, strict=True):
+        if (rate, period_s) == OFF:
+            allowed.append(True)
+            left.append(UNLIMITED)
+            continue
+        if position not in buckets:
+            buckets[position] = _bucket(state, position, rate, period_s, now_ns)
+        allowed.append(is_let_in(buckets[position], now_ns))
+        left.append(buckets[position].balance)
+    for position, bucket in buckets.items():
+        for name in ("balance", "last_ns", "remainder_ns"):
+            state.buckets[name][position] = getattr(bucket, name)
+        state.buckets["rate"][position], state.buckets["period_s"][position] = rate_of[state.topic[position].as_py()]
+    _forget(state, state.buckets["rate"] > 0)
+    return _decisions(rows, domain.broker, allowed, left, rates)
+
+
+def _bucket(state: SubscribeState, position: int, rate: int, period_s: int, now_ns: int) -> TokenBucket:
+    """The bucket at a position, a full one at a consumer's first attempt."""
+    bucket = full_bucket(rate, period_s, now_ns)
+    if state.buckets["rate"][position]:
+        for name in ("balance", "last_ns", "remainder_ns"):
+            setattr(bucket, name, int(state.buckets[name][position]))
+    return bucket
+
+
+def _register(state: SubscribeState, rows: pa.Table) -> Ints:
+    """Each row's position in the state, which has places for those that are new; they are without a bucket so far."""
+    kept = len(state.topic)
+    columns = {
+        name: pa.concat_arrays([getattr(state, name), strings(rows[name])]) for name in ("topic", "client", "consumer")
+    }
+    ids = np.concatenate([state.consumer_id, numbers(rows["consumer_id"])])
+    topic, client, consumer = (encoded(column)[1] for column in columns.values())
+    first, position = distinct(topic, client, consumer, np.unique(ids, return_inverse=True)[1].astype(np.int64))
+    taken = pa.array(first)
+    state.topic, state.client, state.consumer = (column.take(taken) for column in columns.values())
+    state.consumer_id = ids[first]
+    new = np.zeros(len(first) - kept, np.int64)
+    state.buckets = {name: np.concatenate([column, new]) for name, column in state.buckets.items()}
+    return position[kept:]
+
+
+def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -> None:
+    """Carry out changes of limits: whose rate is another one than before begins with a full bucket, or has none.
+
+    A bucket that one of them took away does not come back with a later one.
+    """
+    state, book = domain.subscribes, domain.book
+    topic = places(index.names, state.topic) if changes else no_ints()
+    has_bucket = np.ones(len(topic), np.bool_)
+    for change in changes:
+        book.apply(change)
+        concerned = index.concerned(change) if len(topic) else no_ints()
+        rates = np.full((len(index.names), len(OFF)), NONE)
+        rates[concerned] = _rates(book, index.names_at(concerned))
+        new = rates[topic]
+        differ = (new[:, 0] != state.buckets["rate"]) | (new[:, 1] != state.buckets["period_s"])
+        moved = np.flatnonzero(has_bucket & differ & (new[:, 0] != NONE))
+        at_ns = max(change.effective_us * 1000, domain.clock.done_ns)
+        for name, values in zip(SUBSCRIBE_FIELDS, (*new[moved].T, new[moved, 0], at_ns, 0), strict=True):
+            state.buckets[name][moved] = values
+        has_bucket[moved] = new[moved, 0] > 0
+    _forget(state, has_bucket)
+
+
+def _rates(book: Book, topics: Sequence[str]) -> Ints:
+    return np.array([book.subscribe_rate_of(topic) for topic in topics], np.int64).reshape(-1, len(OFF))
+
+
+def _forget(state: SubscribeState, stay: Flags) -> None:
+    """Keep these alone."""
+    if stay.all():
+        return
+    kept = pa.array(np.flatnonzero(stay))
+    state.topic, state.client, state.consumer = (
+        column.take(kept) for column in (state.topic, state.client, state.consumer)
+    )
+    state.consumer_id = state.consumer_id[stay]
+    state.buckets = {name: column[stay] for name, column in state.buckets.items()}
+
+
+def _decisions(rows: pa.Table, broker: str, allowed: list[bool], left: list[int], rates: list[Rates]) -> pa.Table:
+    columns = dict(_said(rows, broker))
+    unlimited = np.array(left) == UNLIMITED
+    columns |= {"allowed": pa.array(allowed), "left": pa.array(left, pa.int64(), mask=unlimited)}
+    for index, name in enumerate(("subscribes_per_period", "period_s")):
+        columns[name] = pa.array([rate[index] for rate in rates], pa.int64(), mask=unlimited)
+    return pa.table([columns[name] for name in SUBSCRIBE_DECISIONS.names], SUBSCRIBE_DECISIONS)
+
+
+def _said(rows: pa.Table, broker: str) -> Iterator[tuple[str, pa.Array]]:
+    yield "event_time", strings(rows["event_time_us"]).cast(TIMESTAMP)
+    yield "broker", pa.repeat(broker, len(rows))
+    yield from ((name, strings(rows[name])) for name in ("topic", "client", "consumer", "consumer_id", "seq"))

@@ -1,0 +1,74 @@
+"""Places that cannot be meant, and the lock of a checkpoint."""
+
+import re
+
+import pytest
+
+from headgate.errors import InputError, StateError
+from headgate.places import check_places, sole_use
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        (("", "out", "out/checkpoint"), "--input: got an empty name; give a folder or topic"),
+        (("in", " ", "c"), "--output: got an empty name; give a folder"),
+        (("in", "out", ""), "--checkpoint: got an empty name; give a folder"),
+        (("in", "a%3ab/out", "c"), "--output: got a%3ab/out, where %3a in the path"),
+        (("in", "in", "c"), "--output: got in, which is in the --input in"),
+        (("in", "in/../in/tables", "c"), "--output: got in/../in/tables, which is in the --input in"),
+        (("in", "out", "in/c"), "--checkpoint: got in/c, which is in the --input in"),
+        (("data/*", "data/out", "c"), "--output: got data/out, which is in the --input data/*"),
+        (
+            ("file:///data/in", "/data/in/out", "c"),
+            "--output: got /data/in/out, which is in the --input file:///data/in",
+        ),
+    ],
+)
+def test_places_that_cannot_be_meant_are_refused(places, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="^" + re.escape(said)):
+        check_places(*places, files=True)
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ("demo/trace", "demo", "demo/checkpoint"),
+        ("in", "in-2", "c"),
+        ("s3://b/in", "s3://b/in/out", "c"),
+        ("data/*.json", "data/out", "data/c"),
+        ("in%20", "100%", "c%20"),
+    ],
+)
+def test_other_places_are_taken(places):
+    check_places(*places, files=True)
+
+
+def test_the_name_of_a_topic_is_no_folder():
+    check_places("publishes", "publishes", "publishes/checkpoint", files=False)
+
+
+def test_a_checkpoint_has_one_job_at_a_time(tmp_path):
+    checkpoint = str(tmp_path / "out" / "checkpoint")
+    running = pytest.raises(StateError, match="another job is running on ")
+    with sole_use(checkpoint), running, sole_use(checkpoint):
+        pass
+    with sole_use(checkpoint), running, sole_use(f"file://{checkpoint}"):
+        pass
+    with sole_use(checkpoint), sole_use(str(tmp_path / "out" / "another")):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("broker", "remedy"),
+    [
+        (None, "or give another --output (jobs/throttle.py: or --broker where each broker has a job)"),
+        ("b1", "since a broker has one job, or give the --broker that is meant, if that is not b1"),
+    ],
+)
+def test_what_to_do_goes_by_whether_a_broker_was_given(tmp_path, broker, remedy):
+    folder = str(tmp_path / "out")
+    said = f"^{re.escape(f'another job is running on {folder}: stop it first, {remedy}')}$"
+    with sole_use(folder), pytest.raises(StateError, match=said), sole_use(folder, broker):
+        pass
