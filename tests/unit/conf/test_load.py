@@ -30,6 +30,7 @@ from headgate.conf import (
     level_limits,
     load_conf,
     publish_limits,
+    reference,
     unload_limits,
 )
 from headgate.errors import ConfError
@@ -328,7 +329,12 @@ def test_the_documentation_has_every_key_with_its_default() -> None:
     assert {name: key.default or "not set" for name, key in BROKER_KEYS.items()} == {
         name: default for name, default in documented.items() if name in BROKER_KEYS
     }
-    settings = Settings().model_dump(mode="json")
-    settings["input"] |= {f"kafka.{key}": value for key, value in settings["input"].pop("kafka").items()}
-    expected = {f"{section}.{key}" for section, keys in settings.items() for key in keys}
-    assert expected == {name for name in documented if name.split(".")[0] in settings}
+
+
+def test_the_shipped_file_and_the_page_are_made_of_the_settings() -> None:
+    """`python -m headgate.conf.reference` makes them anew."""
+    assert reference.FILE.read_text("utf-8") == reference.shipped_file()
+    page = reference.PAGE.read_text("utf-8")
+    assert page == reference.page_with_rows(page)
+    assert page.count(reference.page_rows()) == 1
+    assert load_conf(reference.FILE.parent).settings == Settings()
