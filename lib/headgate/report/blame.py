@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.report.fault import NOBODY, Fault, Loads
-from headgate.report.limiters import MARKS, UNITS, blamed
+from headgate.quota.usage.topic_view import UNITS
+from headgate.report.fault import MINUTE, NOBODY, Fault, Loads
+from headgate.report.limiters import MARKS, blamed
 from headgate.report.spans import SECONDS, when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -20,7 +21,15 @@ _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
 USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
-HELD = Sums("topic_usage", (TENANT, TOPIC), highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD)
+HELD = Sums(
+    "topic_usage",
+    (TENANT, TOPIC, "broker", MINUTE.name),
+    UNITS,
+    highest=(_TIME,),
+    lowest=(_TIME,),
+    nonzero=_HELD,
+    made=MINUTE,
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +105,7 @@ def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttl
     usage, held = tables.totals(USAGE), tables.totals(HELD)
     marks = tables.totals(MARKS)
     marks = marks.filter(pc.is_valid(marks[TOPIC]))
-    loads = Loads(usage, group_of)
+    loads = Loads(held, group_of)
     when = when_held(tables.totals(SECONDS))
     tenants = _ranked(TENANT, usage, held, marks, loads)
     topics = _ranked(TOPIC, usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks())), held, marks, loads)
@@ -114,7 +123,7 @@ def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttl
 def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Loads) -> list[Throttled]:
     """A row for each tenant or topic of `usage`."""
     counts = _grouped(usage, [of], [(name, "sum") for name in _COUNTS])
-    times = _grouped(held, [of], [(LOWEST + _TIME, "min"), (_TIME, "max"), (TOPIC, "count")])
+    times = _grouped(held, [of], [(LOWEST + _TIME, "min"), (_TIME, "max"), (TOPIC, "count_distinct")])
     when = {name: (topics, first, last) for name, first, last, topics in times}
     to_blame = blamed(of, marks)
     rows = []

@@ -7,21 +7,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.topic_view import OWN, Limiter
+from headgate.quota.usage.topic_query import RAN_OUT
+from headgate.quota.usage.topic_view import BYTES, MESSAGES, OWN, UNITS, Limiter
 from headgate.report.screen import plain
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
-UNITS = ("messages", "bytes")
 _RATES = tuple(f"{unit}_per_s" for unit in UNITS)
 _SHOWN_BROKERS = 3
 
 
 def _unit(marks: pa.Table) -> pa.ChunkedArray:
-    """Messages and bytes can run out together: that counts for messages."""
-    of_bytes, of_messages = (
-        pc.fill_null(pc.less_equal(marks[f"{unit}_balance"], 0), False) for unit in reversed(UNITS)
-    )
-    return pc.if_else(pc.and_not(of_bytes, of_messages), *reversed(UNITS))
+    """What RAN_OUT says."""
+    of_messages, of_bytes = (pc.fill_null(pc.less_equal(marks[f"{unit}_balance"], 0), False) for unit in UNITS)
+    return pc.if_else(pc.and_not(of_bytes, of_messages), BYTES, MESSAGES)
 
 
 MARKS = Sums(
@@ -30,11 +28,7 @@ MARKS = Sums(
     highest=_RATES,
     lowest=_RATES,
     where=(("action", ("mark",)),),
-    made=Made(
-        "unit",
-        "CASE WHEN bytes_balance <= 0 AND coalesce(messages_balance > 0, true) THEN 'bytes' ELSE 'messages' END",
-        _unit,
-    ),
+    made=Made("unit", RAN_OUT, _unit),
 )
 
 

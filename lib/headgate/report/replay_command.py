@@ -60,9 +60,10 @@ def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
         raise InputError("--format and --output need --input: without it the bundled trace is replayed")
     screen = ReplayScreen(terminal_console())
     confs: dict[str, Conf] = {}
+    folders = options.conf_dir or ["conf"]
     mistakes = Mistakes()
     with mistakes.collected():
-        confs = load_folders(options.conf_dir or ["conf"], strict=options.strict)
+        confs = load_folders(folders, strict=options.strict)
         plans = checked_plans(confs, traffic=options.traffic, delay_ms=options.delay_ms)
     first = next(iter(confs.values()), Conf())
     with mistakes.collected():
@@ -74,7 +75,7 @@ def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
         screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
     mode = mode_line(options.traffic, first.settings.operator.send_timeout_ms)
     screen.say(f"replay: {mode}")
-    screen.begin(plans, job.input, engine.start)
+    screen.begin(plans, job.input, engine.start, folders[0])
     rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
     run_on_engine = engine.begin()
     rules.wait()

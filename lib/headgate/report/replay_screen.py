@@ -1,5 +1,6 @@
 """The replay job's screen: what it is about to do, what the trace holds, and the confs side by side at the end."""
 
+import shlex
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from headgate.replay.job import Replayed
 from headgate.replay.plan import EVERYTHING, Plan
 from headgate.replay.run import Trace
 from headgate.report import replay_words as words
-from headgate.report.screen import Screen, empty_table, plain
+from headgate.report.screen import Screen, command, empty_table, plain
 
 GROUPS = 'SELECT * FROM replay_groups ORDER BY "group" IS NULL, "group", conf'
 SHOWN_FILES = 5
@@ -24,12 +25,12 @@ class ReplayScreen(Screen):
     def __init__(self, console: Console) -> None:
         super().__init__(console, "replay")
         self._began_s = time.monotonic()
-        self._place = ""
+        self._place = self._folder = ""
 
-    def begin(self, plans: Sequence[Plan], place: str, start: str) -> None:
+    def begin(self, plans: Sequence[Plan], place: str, start: str, folder: str) -> None:
         """What each folder makes of it, as far as that decides how long it takes and how far it is like a live job.
 
-        start: what is done now with the place of the input.
+        start: what is done now with the place of the input. folder: the first conf folder.
         """
         for plan in plans:
             sharing = (
@@ -43,7 +44,7 @@ class ReplayScreen(Screen):
                     f"replay: conf {plan.name}: a broker-wide limit ties all groups and brokers together, so it is "
                     f"replayed as one key ({EVERYTHING}), on one core"
                 )
-        self._place = place
+        self._place, self._folder = place, folder
         self.say(f"replay: {start} {place}")
 
     def counted(self, trace: Trace, rows: int, dead_letters: int, others: int, lost: Sequence[str]) -> None:
@@ -70,7 +71,9 @@ class ReplayScreen(Screen):
         output = replayed.tables.output
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
-        self.say(f"The smallest limits that would do, by topic and tenant: headgate try {self._place} --recommend DIR")
+        trial = f"{command()} try {shlex.quote(self._place)} --conf-dir {shlex.quote(self._folder)}"
+        self.say(f"Tenants and topics, and whose fault it is: {trial}")
+        self.say(f"The smallest limits that would do, by topic and tenant: {trial} --recommend DIR")
 
 
 def _ends(trace: Trace) -> tuple[int, int]:

@@ -62,7 +62,7 @@ def recommendation(advice: Advice) -> Iterator[str]:
     if advice.keys is not None:
         yield f"At {size(now['max_bytes'])}, {_told(advice.keys, now)}: {_effect(advice.keys, now)}."
     else:
-        yield f"At {size(now['max_bytes'])} no value of a key saves 1 % of the bytes from storage: leave the keys."
+        yield f"At {size(now['max_bytes'])} no value of a key that was tried saves 1 % of the bytes from storage."
     if advice.policy is not None:
         yield _better(f"Policy {advice.policy['policy']}, one of Pulsar's own", advice.policy, advice)
     if advice.size is not None:

@@ -61,12 +61,16 @@ class Batch(Protocol):
 
 
 class Ended(NamedTuple):
-    """What a run ends with. mode: of its traffic, in words (modes.mode_line). output: where its tables are, if kept."""
+    """What a run ends with. mode: of its traffic, in words (modes.mode_line). output: where its tables are, if kept.
+
+    has_limits: a publish could have been held.
+    """
 
     tables: Summed
     throttling: Throttling
     mode: str
     output: str = ""
+    has_limits: bool = True
 
 
 class ThrottleScreen(Screen):
@@ -174,7 +178,8 @@ class ThrottleScreen(Screen):
             self._throttled("Most throttled topics", "topic", throttling, throttling.topics, SHOWN_TOPICS)
             self._waiting(throttling.tenants)
         elif throttling.tenants:
-            self.say("No publish was throttled: no limit was reached.")
+            reached = "no limit was reached" if ended.has_limits else "the conf files set no limit of publishes"
+            self.say(f"No publish was throttled: {reached}.")
         else:
             self.say("No publish is in the tables yet.")
         self._held_back(held_back(tables, SHOWN_SUBSCRIPTIONS))
@@ -216,7 +221,10 @@ class ThrottleScreen(Screen):
             more = f" and {len(free) - SHOWN_FREE:,} more tenants" if len(free) > SHOWN_FREE else ""
             self.say(f"Never throttled: {', '.join(map(plain, free[:SHOWN_FREE]))}{more}")
         if any(row.fault.words for row in held[:SHOWN_TENANTS]):
-            self.say("Parts of messages or bytes are of all that was sent under that limiter in the whole run.")
+            self.say(
+                "Parts are of what was sent under that limiter by all whom a limit held, in the minutes in which the "
+                f"tenant was held; {command()} usage OUTPUT --by tenant --at TIME has those of all, at one time"
+            )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
         """Those that were held, `most` of them at the most."""
@@ -225,7 +233,7 @@ class ThrottleScreen(Screen):
         table = empty_table(title)
         table.add_column(of, overflow="fold")
         is_offered, is_topic = any(row.failed is not None for row in held), of == "topic"
-        counts = ("failed", "delayed", "share", "throttled") if is_offered else ("throttled", "share")
+        counts = ("failed", "delayed", "mean delay", "share", "throttled") if is_offered else ("throttled", "share")
         for name in ("publishes", *counts, "held for"):
             table.add_column(name, justify="right")
         for name in ("from", "to") if is_topic else ():
@@ -250,6 +258,7 @@ class ThrottleScreen(Screen):
             self.say(
                 "throttled: publishes that were let in and left a limiter empty; their producer was held after them"
             )
+        self.say("Only the producer of a publish waits here; brokers stop its whole connection: jobs/connections.py")
         if any(row.throttled_ns > whole.seconds * 1e9 for row in held):
             self.say(f"held for: a sum over topics and brokers, which can exceed the {whole.seconds:,} s of traffic")
 
@@ -343,7 +352,8 @@ def _counts(row: Throttled, *, is_offered: bool) -> tuple[str, ...]:
     """The cells between publishes and time; in offered traffic, first what clients lose."""
     publishes, throttled = max(row.publishes, 1), f"{row.throttled_publishes:,}"
     if is_offered:
-        return f"{row.failed or 0:,}", f"{row.delayed or 0:,}", f"{row.lost / publishes:.1%}", throttled
+        mean = f"{(row.delay_ns or 0) / row.delayed / 1e9:,.1f} s" if row.delayed else "-"
+        return f"{row.failed or 0:,}", f"{row.delayed or 0:,}", mean, f"{row.lost / publishes:.1%}", throttled
     return throttled, f"{row.throttled_publishes / publishes:.1%}"
 
 

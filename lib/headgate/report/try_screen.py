@@ -20,6 +20,7 @@ from headgate.throttle.schemas import DISPATCH_LEVELS
 SHOWN_TOPICS = 8
 SHOWN_CHANGES = 20
 SHOWN_FILES = 10
+SHOWN_UNUSED = 5
 NOT_SET = "not set"
 _AGAIN = ("before", "now")
 
@@ -38,6 +39,10 @@ class Tried(Protocol):
     def throttling(self) -> Throttling: ...
     @property
     def mode(self) -> str: ...
+    @property
+    def has_limits(self) -> bool: ...
+    @property
+    def unused(self) -> Sequence[str]: ...
     @property
     def others(self) -> Mapping[str, int]: ...
     @property
@@ -59,6 +64,11 @@ class Changed(Protocol):
     def key(self) -> str: ...
     @property
     def values(self) -> Sequence[str | None]: ...
+
+
+def is_mostly_bad(tried: Tried) -> bool:
+    """Whether more rows are dead letters than not: what the others say is no answer."""
+    return tried.dead_letters > tried.rows
 
 
 def other_measures(tables: Summed) -> dict[str, int]:
@@ -84,7 +94,9 @@ class TryScreen(Screen):
         self._took(tried)
         self.bad_rows(problems(tried.tables), output)
         closing = ThrottleScreen(self._console)
-        closing.results(Ended(tried.tables, tried.throttling, tried.mode), tried.courses)
+        self._mostly_bad(tried)
+        closing.results(Ended(tried.tables, tried.throttling, tried.mode, has_limits=tried.has_limits), tried.courses)
+        self._unused([tried])
         self._kept([tried], output)
         if output is not None:
             closing.next_steps(tried.throttling, output, output)
@@ -99,7 +111,9 @@ class TryScreen(Screen):
             self.say(mode)
         if len(tried) > 1:
             self.changes([one.name for one in tried], changed)
+        self._mostly_bad(first)
         self.side_by_side(tried)
+        self._unused(tried)
         self._kept(tried, output)
 
     def side_by_side(self, tried: Sequence[Tried]) -> None:
@@ -118,6 +132,20 @@ class TryScreen(Screen):
         else:
             self.say("\nNo publish is throttled under any conf.")
         self._others(names, tried, only_differences=False)
+
+    def _mostly_bad(self, tried: Tried) -> None:
+        if is_mostly_bad(tried):
+            part = tried.dead_letters / (tried.rows + tried.dead_letters)
+            self.say(f"\nNO ANSWER: {part:.1%} of the rows could not be used. What follows is of the others alone.")
+
+    def _unused(self, tried: Sequence[Tried]) -> None:
+        """Limits that nothing came under."""
+        for one in tried:
+            if one.unused:
+                more = len(one.unused) - SHOWN_UNUSED
+                shown = ", ".join(map(plain, one.unused[:SHOWN_UNUSED]))
+                others = f" and {more:,} more" if more > 0 else ""
+                self.say(f"\n{plain(one.name)}: no publish or dispatch of this trace came under {shown}{others}")
 
     def in_vain(self, tried: Tried, files: Sequence[str], output: str | None) -> None:
         """No row could be used. files: those of the input."""

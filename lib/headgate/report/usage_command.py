@@ -79,7 +79,7 @@ class _Worst(NamedTuple):
         return cls(
             last_s,
             f"No job runs on this traffic now, which is of {first_text} to {end_text}: these are its worst {seconds} "
-            f"s, up to {worst}. --at TIME shows others.",
+            f"s, up to {worst}, by publishes that failed or were throttled. --at TIME shows others.",
         )
 
 
@@ -134,7 +134,7 @@ def _consumers(tables: UsageTables | None, arguments: argparse.Namespace, by: st
         is_past = arguments.at is not None or worst is not None
         config = tables.config(tables.config_version_at(arguments.epochs, last_s * SECOND_MS) if is_past else None)
     name_of = tenant_name if by == "tenant" else str
-    consumers = consumers_of(sums, config, name_of, arguments.group)
+    consumers = consumers_of(sums, config, name_of, usage.units(last_s, seconds), arguments.group)
     if arguments.json:
         yield json.dumps(consumers_json(by, last_s * SECOND_MS, seconds, consumers), indent=2)
         return

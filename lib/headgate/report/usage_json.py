@@ -96,6 +96,7 @@ def _consumer(by: str, one: Consumer) -> dict[str, Any]:
         "limiterScope": scope,
         "limiter": name or None,
         "blame": one.blame,
+        "unit": one.unit,
         "share": one.share if one.taker else None,
         "victim": one.is_victim,
     }

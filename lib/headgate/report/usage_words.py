@@ -66,7 +66,7 @@ def cell_verdict(cell: Cell) -> str:
         return "more is wanted than the quota"
     if cell.demand is None:
         return "how much more is wanted does not show"
-    return "the quota would do: limits of brokers are behind, or bursts"
+    return "no more is wanted than the quota just then: a burst, a backlog, or limits of brokers that lag"
 
 
 def part_verdict(part: Part) -> str:
@@ -122,12 +122,13 @@ def consumer_verdict(consumer: Consumer) -> str:
     if consumer.limiter is None or consumer.taker is None:
         return ""
     what = _name(*consumer.limiter)
+    of_what = what if consumer.unit is None else f"the {consumer.unit} of {what}"
     if not consumer.rivals:
         return f"alone in {what}"
     if consumer.is_victim:
         name, part = consumer.taker
-        return f"VICTIM: {plain(name)} has {part:.0%} of {what}, this {consumer.share:.0%}"
-    return f"has {consumer.share:.0%} of {what}"
+        return f"VICTIM: {plain(name)} has {part:.0%} of {of_what}, this {consumer.share:.0%}"
+    return f"has {consumer.share:.0%} of {of_what}"
 
 
 def _heard(broker: Broker) -> str:

@@ -17,7 +17,7 @@ from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.engines.stops import STOPPED, WRONG
 from headgate.errors import ConfError, HeadgateError
 from headgate.report.screen import terminal_console
-from headgate.report.try_screen import TryScreen, output_of
+from headgate.report.try_screen import TryScreen, is_mostly_bad, output_of
 from headgate.rows.listing import STDIN
 from headgate.trace.demo import DEMO_TRACE, demo_conf
 from headgate.trace.write import write_trace
@@ -94,7 +94,7 @@ class Session:
         self._screen.empty_files(self._trace.empty_files)
         self._warn(confs)  # once more, where it is seen
         if _is_whole(confs, trials):
-            return 0
+            return WRONG if any(map(is_mostly_bad, trials)) else 0
         self._screen.stopped([name for name in confs if name not in {trial.name for trial in trials}])
         return STOPPED
 

@@ -1,20 +1,24 @@
 """One conf tried on one trace."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event
+
+import pyarrow.compute as pc
 
 from headgate.conf import Conf
 from headgate.engines.batches import BatchResult
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables, LocalTables, SummedTables
 from headgate.quota.usage.share_courses import QuotaCourse
-from headgate.report.blame import Throttling, throttling
+from headgate.report.blame import USAGE, Throttling, throttling
+from headgate.report.held_back import READS
 from headgate.report.modes import mode_line
 from headgate.report.throttle_screen import SHOWN_SUMS
 from headgate.report.try_screen import other_measures
+from headgate.report.unused import has_publish_limits, unused
 from headgate.tables.sums import Summed
 from headgate.throttle.tables import SCHEMAS
 from headgate.tryout.batches import Batch
@@ -26,7 +30,8 @@ FIRST_PROGRESS_S, PROGRESS_S = 2.0, 5.0
 class Trial:
     """What came of it. rows: good ones that were taken in. is_whole: False where a stop came before the end.
 
-    mode: of its traffic, in words. others: what limits did beside throttling publishes, by name
+    mode: of its traffic, in words. has_limits: any publish could have been held. unused: limits that no row came under,
+    in words. others: what limits did beside throttling publishes, by name
     (try_screen.other_measures).
     """
 
@@ -34,6 +39,8 @@ class Trial:
     tables: Summed
     throttling: Throttling
     mode: str
+    has_limits: bool
+    unused: Sequence[str]
     others: Mapping[str, int]
     share_courses: Callable[[], list[QuotaCourse]]
     rows: int
@@ -71,6 +78,8 @@ def run_trial(  # noqa: PLR0917  what a trial has
         tables,
         throttling(tables, conf.resource_groups.group_of),
         mode_line(operator.traffic, operator.send_timeout_ms),
+        has_publish_limits(conf),
+        unused(conf, _topics(tables)),
         other_measures(tables),
         local.quota_courses,
         taken.rows,
@@ -78,6 +87,11 @@ def run_trial(  # noqa: PLR0917  what a trial has
         time.monotonic() - taken.began_s,
         is_whole,
     )
+
+
+def _topics(tables: Summed) -> set[str]:
+    """All that publish, or that dispatches are read from."""
+    return {topic for sums in (USAGE, READS) for topic in pc.unique(tables.totals(sums)["topic"]).to_pylist()}
 
 
 class _Taken:

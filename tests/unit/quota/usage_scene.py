@@ -17,7 +17,7 @@ from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.usage_rows import Sender, SentCut
-from headgate.throttle.schemas import TOPIC_USAGE
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 from unit.quota.places import EPOCH, tables
 
@@ -44,7 +44,9 @@ def write_scene(folder: Path) -> None:
     cuts = [_cut(broker, epoch) for epoch in range(FIRST, EPOCH + 1) for broker in _alive(epoch)]
     quota.usage.append(cuts, {GOLD: 3, SILVER: 5})
     quota.limits.append(list(_limits()))
-    throttle_tables(folder).append("topic_usage", topic_usage(), "scene", 0)
+    topics = throttle_tables(folder)
+    topics.append("topic_usage", topic_usage(), "scene", 0)
+    topics.append("marks", _marks(), "scene", 0)
 
 
 def _write_config(store):
@@ -137,3 +139,14 @@ def topic_usage():
         for topic, broker, messages, throttled in each_second
     ]
     return pa.Table.from_pylist(rows, TOPIC_USAGE)
+
+
+def _marks():
+    """Of gold, which runs out of messages, and before the last thirty seconds of bytes."""
+    of_gold = {"broker": "b-0", "scope": "group", "limiter": "gold", "action": "mark"}
+    rows = [
+        of_gold | {"event_time": (EPOCH - second) * 1_000_000, "messages_balance": left, "bytes_balance": 1 - left}
+        for second in range(EPOCHS)
+        for left in ((0,) if second < 30 else (1, 1))
+    ]
+    return pa.Table.from_pylist(rows, MARKS)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from headgate.arrow.topic_names import named_rows, tenant_of
-from headgate.report.blame import Throttled, throttling
+from headgate.report.blame import HELD, Throttled, throttling
 from headgate.report.limiters import MARKS as SUMS
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
@@ -173,15 +173,15 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             BYTES,
             {A: (60, 1), B: (20, 1), C: (20, 2)},
             {
-                "acme": "shared fault, of all bytes: acme 50%, else 50%",
-                "else": "shared fault, of all bytes: acme 50%, else 50%",
+                "acme": "shared fault of acme 50% and else 50% of all bytes",
+                "else": "shared fault of acme 50% and else 50% of all bytes",
             },
         ),
         (
             ("group", "gold"),
             BOTH,
             {A: (60, 1), C: (40, 99)},
-            {"else": "shared fault, of all messages: acme 60%, else 40%"},
+            {"else": "shared fault of acme 60% and else 40% of all messages"},
         ),
         (
             ("group", "gold"),
@@ -200,9 +200,15 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             BYTES,
             {A: (1, 24), C: (1, 25), D: (1, 26), E: (1, 25)},
             {
-                "acme": "shared fault, of all bytes: third 26%, else 25%, last 25% and 1 more tenants; acme 24%",
-                "third": "shared fault, of all bytes: third 26%, else 25%, last 25% and 1 more tenants; third 26%",
+                "acme": "shared fault of third 26%, else 25%, last 25% and 1 more tenants of all bytes; acme 24%",
+                "third": "shared fault of third 26%, else 25%, last 25% and 1 more tenants of all bytes; third 26%",
             },
+        ),
+        (
+            ("broker", "b1"),
+            BYTES,
+            {A: (1, 47), C: (1, 46), D: (1, 7)},
+            {"third": "fault of acme 47% and else 46% of all bytes; third is a victim with 7%"},
         ),
         (("topic", A), MESSAGES, {A: (80, 90), C: (20, 10)}, {"acme": ""}),
         (("group", "unknown"), MESSAGES, {A: (1, 1)}, {"acme": ""}),
@@ -294,3 +300,39 @@ def test_times_that_are_ten_silent_seconds_apart_are_several(tables, held, spans
     tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
 
     assert [[(second(first), second(last)) for first, last in spans]] == [list(row.spans) for row in by_tenant(tables)]
+
+
+def test_each_phase_is_told_where_the_fault_changes_hands(tables):
+    sent = {1: {A: 76, C: 20, D: 4}, 2: {A: 46, C: 48, D: 6}, 3: {A: 45, C: 50, D: 5}, 5: {A: 19, C: 77, D: 4}}
+    sent[8] = {C: 1, E: 99}  # a minute in which nothing of acme is held
+    usage = [
+        {"event_time": NINE.replace(minute=minute), "topic": topic, "broker": "b1", "messages": count}
+        | {"bytes": count, "throttled_publishes": 1}
+        for minute, by_topic in sent.items()
+        for topic, count in by_topic.items()
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    marks = [{"topic": t, "scope": "group", "limiter": "gold", "action": "mark"} for t in (A, C, D)]
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    told = {row.name: row.fault for row in throttling(tables, dict.fromkeys((A, C, D, E), "gold").get).tenants}
+
+    assert told["acme"].words == (
+        "by minute, of all messages: 09:01 its own fault (76%); 09:02 to 09:03 shared fault of else 49% and acme 46%; "
+        "09:05 victim of else 77% (it has 19%)"
+    )
+    assert told["else"].words.endswith("09:05 its own fault (77%); and 1 more changes")
+    assert told["third"].words.startswith("by minute, of all messages: 09:01 victim of acme 76% (it has 4%); 09:02 to")
+    assert {"third": True, "acme": False} == {name: told[name].is_victim for name in ("third", "acme")}
+
+
+def test_the_minute_of_a_row_is_the_same_in_sql_and_arrow(tables):
+    times = [NINE.replace(minute=minute, second=s, microsecond=s) for minute in (0, 1, 59) for s in (0, 59)]
+    rows = [{"event_time": at, "topic": A, "broker": "b", "messages": 1, "throttled_publishes": 1} for at in times]
+    usage = pa.Table.from_pylist(rows, TOPIC_USAGE)
+    tables.append("topic_usage", usage, "query", 0)
+    of_sql, of_arrow = (
+        sorted((row["minute"], row["messages"]) for row in found.to_pylist())
+        for found in (tables.totals(HELD), HELD.of(named_rows(usage)))
+    )
+
+    assert of_sql == of_arrow == [("2026-03-01T09:00", 2), ("2026-03-01T09:01", 2), ("2026-03-01T09:59", 2)]

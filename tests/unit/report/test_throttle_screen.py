@@ -181,11 +181,15 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             "acme: from 12:00:09 to 12:00:10, worst 12:00:10, by group gold (messages); its own fault: "
             f"100% of the messages, most of them by {TOPIC} (100%)"
         ),
-        "Parts of messages or bytes are of all that was sent under that limiter in the whole run.",
+        (
+            "Parts are of what was sent under that limiter by all whom a limit held, in the minutes in which the "
+            "tenant was held; headgate usage OUTPUT --by tenant --at TIME has those of all, at one time"
+        ),
         "",
         "Throttled tenants",
         "tenant  publishes  throttled  share  held for  limiter to blame",
         "acme        2,000        500  25.0%     1.2 s  group gold (messages)",
+        "Only the producer of a publish waits here; brokers stop its whole connection: jobs/connections.py",
         "held for: a sum over topics and brokers, which can exceed the 1 s of traffic",
         "",
         "Most throttled topics",
@@ -340,13 +344,14 @@ def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
         "throttled_publishes": 5,
         "throttled_ns": 0,
         "delayed_publishes": 4,
+        "delay_ns": 2_000_000_000,
         "failed_publishes": 1,
     }
     tables.append("topic_usage", pa.Table.from_pylist([usage_row(**counts)], TOPIC_USAGE), "query", 0)
     screen, file = screen_of(1, terminal=False)
     screen.end(ended(tables))
 
-    assert "acme           20       1        4  25.0%          5     0.0 s  none" in file.getvalue()
+    assert "acme           20       1        4       0.5 s  25.0%          5     0.0 s  none" in file.getvalue()
 
 
 @pytest.mark.parametrize(("rows", "is_said"), [(2000, False), (1999, True)])

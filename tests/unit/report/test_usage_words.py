@@ -26,7 +26,7 @@ def cell(*parts):
         ([part("a", 600, None), part("b", 0, None)], "how much more is wanted does not show"),
         (
             [part("a", 600, 700), part("b", 0, 0, throttled=False)],
-            "the quota would do: limits of brokers are behind, or bursts",
+            "no more is wanted than the quota just then: a burst, a backlog, or limits of brokers that lag",
         ),
         ([part("a", 600, 700, throttled=False)], ""),
     ],

@@ -227,3 +227,24 @@ def test_tables_of_several_confs_are_kept_below_the_output(trace, tmp_path):
     for name in ("one", "other"):
         tables = {log.parent.name for log in (tmp_path / "out" / name).glob("*/_delta_log")}
         assert {"marks", "topic_usage", "batches", "control", "rg_usage", "rg_groups", "rg_limits"} <= tables
+
+
+def test_a_trace_that_is_mostly_bad_is_no_answer(tmp_path):
+    rows = publishes()[:20]
+    path = write_trace(tmp_path / "trace.json", [*rows, *({"kind": "publish", "seq": n} for n in range(21))])
+    folder = write_conf(tmp_path / "conf")
+    lines, status = shown(Source(str(path), "json"), [folder], lambda session: session.run(confs_of(folder)))
+    assert status == 2
+    assert "NO ANSWER: 51.2% of the rows could not be used. What follows is of the others alone." in lines
+
+
+def test_limits_that_nothing_came_under_are_named_and_no_limit_is_called_so(trace, tmp_path):
+    groups = {"resourcegroups": {"gold": {"publishRateInMsgs": 40}}, "tenants": {"amce": "gold"}}
+    misspelt, empty = write_conf(tmp_path / "misspelt", groups=groups), write_conf(tmp_path / "empty", groups={})
+    lines, _ = shown(trace, [misspelt, empty], lambda session: session.run(confs_of(misspelt, empty)))
+    came_under = "no publish or dispatch of this trace came under"
+    assert [f"misspelt: {came_under} tenant amce (resource-groups.json)"] == [
+        line for line in lines if came_under in line
+    ]
+    lines, _ = shown(trace, [empty], lambda session: session.run(confs_of(empty)))
+    assert "No publish was throttled: the conf files set no limit of publishes." in lines

@@ -21,10 +21,10 @@ def output_of(shared: str, broker: str) -> str:
     return f"{shared}/{BROKERS}/{'~2E' + name[1:] if name.startswith('.') else name}"
 
 
-def topic_tables(output: str | PurePath) -> list[str]:
-    """The tables topic_usage of an output, of all its jobs that have one. Raises TableError where it cannot be read."""
+def topic_tables(output: str | PurePath, name: str = _NAME) -> list[str]:
+    """The tables of that name of an output, of all its jobs that have one. Raises TableError where none can be read."""
     outputs = [str(output), *_of_brokers(str(output))]
-    return [table for table in (f"{one}/{_NAME}" for one in outputs) if DeltaTable.is_deltatable(table)]
+    return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table)]
 
 
 def _of_brokers(output: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""Sums of topic_usage over the last seconds up to a second, by topic and broker."""
+"""Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,15 +11,17 @@ from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.quota.usage.topic_view import TopicSum
-from headgate.throttle.schemas import TOPIC_USAGE
+from headgate.quota.usage.topic_view import BYTES, MESSAGES, Limiter, TopicSum
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
 _BY_SECOND = (
     "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
     "sum(throttled_publishes + coalesce(failed_publishes, 0)) AS held FROM t GROUP BY event_time"
 )
-_SPEC = TableSpec("topic_usage", named_schema(TOPIC_USAGE))
+RAN_OUT = f"CASE WHEN bytes_balance <= 0 AND coalesce(messages_balance > 0, true) THEN '{BYTES}' ELSE '{MESSAGES}' END"
+"""SQL: the unit of which a mark's limiter has none left. Both can run out together: that counts for messages."""
+_SPEC, _MARKS = TableSpec("topic_usage", named_schema(TOPIC_USAGE)), TableSpec("marks", named_schema(MARKS))
 _SUMMED = {
     "publishes": "publishes",
     "messages": "messages",
@@ -41,6 +43,7 @@ class TopicUsage:
     def __init__(self, output: str) -> None:
         own = f"{output}/{_SPEC.name}"
         self._tables = [opened(location, _SPEC, None) for location in topic_tables(output) or [own]]
+        self._marks = [opened(location, _MARKS, None) for location in topic_tables(output, _MARKS.name)]
         self._name = own if len(self._tables) == 1 else f"{own} of {len(self._tables)} jobs"
 
     def newest_s(self) -> int:
@@ -74,8 +77,7 @@ class TopicUsage:
 
     def sums(self, last_s: int, seconds: int) -> list[TopicSum]:
         """The sums over as many seconds, of which `last_s` is the last one; one of each job that has any."""
-        first_us, end_us = (last_s - seconds + 1) * SECOND_US, (last_s + 1) * SECOND_US
-        where = f"event_time >= {_literal(first_us)} AND event_time < {_literal(end_us)}"
+        where = _within(last_s, seconds)
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _SUMMED.items())
         sql = f"SELECT topic, broker, {summed} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
         sums = [TopicSum(**row) for row in self._rows(sql)]
@@ -88,10 +90,26 @@ class TopicUsage:
             )
         return sums
 
+    def units(self, last_s: int, seconds: int) -> dict[Limiter, str]:
+        """The unit that ran out most often of each limiter that marked anybody in these seconds."""
+        where = f"action = 'mark' AND {_within(last_s, seconds)}"
+        columns = f"scope, limiter, {RAN_OUT} AS unit"
+        sql = f"SELECT {columns}, count(*) AS marks FROM t WHERE {where} GROUP BY scope, limiter, unit"  # noqa: S608  our own names
+        marks: Counter[tuple[Limiter, str]] = Counter()
+        for table in self._marks:
+            for row in rows_of(table, sql):
+                marks[(row["scope"], row["limiter"]), row["unit"]] += row["marks"]
+        return {limiter: unit for (limiter, unit), _ in reversed(marks.most_common())}
+
     def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
-        """What the query gives on each table."""
+        """What the query gives on each table of topic_usage."""
         for table in self._tables:
             yield from rows_of(table, sql)
+
+
+def _within(last_s: int, seconds: int) -> str:
+    first_us, end_us = (last_s - seconds + 1) * SECOND_US, (last_s + 1) * SECOND_US
+    return f"event_time >= {_literal(first_us)} AND event_time < {_literal(end_us)}"
 
 
 def _literal(time_us: int) -> str:

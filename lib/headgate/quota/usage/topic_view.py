@@ -11,6 +11,7 @@ NO_TENANT = "(no tenant)"
 Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
 OWN: Limiter = ("topic", "")
+UNITS = MESSAGES, BYTES = "messages", "bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,9 @@ class Consumer:
     """A tenant or topic with what it did and the group that this is charged to, None for none.
 
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
-    None where nothing was throttled. share: its part of all traffic of that limiter, in messages or bytes, whichever is
-    more. rivals: how many others share the limiter. taker: the one of all that has most of it, and its part.
+    None where nothing was throttled. share: its part of all that came to that limiter, in `unit`, that ran out; without
+    marks that say which, in messages or bytes, whichever is more. rivals: how many others share the limiter. taker: the
+    one of all that has most of it, and its part.
     """
 
     name: str
@@ -69,10 +71,11 @@ class Consumer:
     share: float = 1.0
     rivals: int = 0
     taker: tuple[str, float] | None = None
+    unit: str | None = None
 
     @property
     def is_victim(self) -> bool:
-        """Throttled by a limiter of which another has more than twice its part, both of messages and of bytes."""
+        """Throttled by a limiter of which another has more than twice its part."""
         return self.limiter is not None and self.taker is not None and is_small(self.share, self.taker[1])
 
 
@@ -88,11 +91,16 @@ def tenant_name(topic: str) -> str:
 
 
 def consumers_of(
-    sums: Iterable[TopicSum], config: ConfigTables, name_of: Callable[[str], str], group: str | None = None
+    sums: Iterable[TopicSum],
+    config: ConfigTables,
+    name_of: Callable[[str], str],
+    units: Mapping[Limiter, str],
+    group: str | None = None,
 ) -> list[Consumer]:
     """One for each name and group that it is charged to: most throttled time first, then most messages.
 
-    name_of: what a topic counts for. group: only those charged to it; what they share is reckoned over all.
+    name_of: what a topic counts for. units: what ran out of a limiter. group: only those charged to it; what they share
+    is reckoned over all.
     """
     by_key: dict[tuple[str, str | None], _Sums] = defaultdict(_Sums)
     traffic: dict[Limiter, dict[str, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
@@ -106,7 +114,7 @@ def consumers_of(
                 used[0] += one.messages
                 used[1] += one.bytes
     consumers = [
-        _consumer(name, charged, added, traffic)
+        _consumer(name, charged, added, traffic, units)
         for (name, charged), added in by_key.items()
         if group in {None, charged}
     ]
@@ -130,25 +138,38 @@ def _add(sums: _Sums, one: TopicSum, group: str | None) -> None:
     sums.by_limiter["group", group or ""] += one.by_group
 
 
-def _consumer(name: str, group: str | None, sums: _Sums, traffic: dict[Limiter, dict[str, list[int]]]) -> Consumer:
+def _consumer(
+    name: str,
+    group: str | None,
+    sums: _Sums,
+    traffic: dict[Limiter, dict[str, list[int]]],
+    units: Mapping[Limiter, str],
+) -> Consumer:
     counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes
     known = (name, group, *counts, sums.throttled, sums.throttled_ns)
     limiter, marked = max(sums.by_limiter.items(), key=lambda item: (item[1], item[0]))
     if not marked:
         return Consumer(*known)
     blame = marked / sum(sums.by_limiter.values())
-    shares = shares_of(traffic.get(limiter, {}))
+    unit = units.get(limiter)
+    shares = shares_of(traffic.get(limiter, {}), unit)
     if name not in shares:
         return Consumer(*known, limiter, blame)
     taker = max(shares.items(), key=lambda item: (item[1], item[0]))
-    return Consumer(*known, limiter, blame, shares[name], len(shares) - 1, taker)
+    return Consumer(*known, limiter, blame, shares[name], len(shares) - 1, taker, unit)
 
 
-def shares_of(traffic: Mapping[str, Sequence[int]]) -> dict[str, float]:
-    """The larger of the part of messages and the part of bytes, by name, of those that sent anything."""
+def shares_of(traffic: Mapping[str, Sequence[int]], unit: str | None) -> dict[str, float]:
+    """Parts by name of those that sent anything: of this unit or, if it is None, of the one that gives the larger part.
+
+    traffic: messages and bytes.
+    """
     totals = [sum(used) for used in zip(*traffic.values(), strict=True)]
+    counted = slice(None) if unit is None else slice(UNITS.index(unit), UNITS.index(unit) + 1)
     return {
-        name: max(amount / total if total else 0.0 for amount, total in zip(used, totals, strict=True))
+        name: max(
+            amount / total if total else 0.0 for amount, total in zip(used[counted], totals[counted], strict=True)
+        )
         for name, used in traffic.items()
-        if any(used)
+        if any(used[counted])
     }

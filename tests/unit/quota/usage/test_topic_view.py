@@ -1,5 +1,7 @@
 """Tenants and topics: charged to one group each, and held by one limiter most, which others may have filled."""
 
+from types import MappingProxyType
+
 import pytest
 
 from headgate.core.quota.attachments import Scope
@@ -23,8 +25,8 @@ def topic(name, messages=100, *, bytes_=None, broker="b-0", by=(0, 0, 0), ns=0):
     return TopicSum(name, broker, 10, messages, size, messages, size, max(by), *by, ns)
 
 
-def found(*sums, **options):
-    return consumers_of(sums, CONFIG, tenant_name, **options)
+def found(*sums, units=MappingProxyType({}), **options):
+    return consumers_of(sums, CONFIG, tenant_name, units, **options)
 
 
 def test_a_tenant_has_a_line_for_each_group_that_it_is_charged_to():
@@ -61,6 +63,15 @@ def test_a_victim_has_less_than_half_of_the_largest_part_in_messages_and_in_byte
     one, _ = found(throttled, topic("persistent://b/n/y", other[0], bytes_=other[1]))
 
     assert ("a", ("group", "gold"), victim) == (one.name, one.limiter, one.is_victim)
+
+
+@pytest.mark.parametrize(("unit", "victim", "share"), [("messages", True, 0.1), ("bytes", False, 0.6)])
+def test_parts_are_of_the_unit_that_ran_out(unit, victim, share):
+    throttled = topic("persistent://a/n/y", 10, bytes_=60, by=(0, 0, 1), ns=1)
+    units = {("group", "gold"): unit, ("broker", "b-0"): "bytes"}
+    one, _ = found(throttled, topic("persistent://b/n/y", 90, bytes_=40), units=units)
+
+    assert (unit, victim, share) == (one.unit, one.is_victim, one.share)
 
 
 @pytest.mark.parametrize(
