@@ -23,7 +23,7 @@ from headgate.cache.state import (
     encode_broker,
     encode_state,
 )
-from headgate.cache.step import CacheRules, Told, advance
+from headgate.cache.step import CacheRules, StepOutput, advance
 from headgate.cache.watermark import Time
 from headgate.core.cache.broker import Cache
 from headgate.errors import InvalidArgument, StateError
@@ -85,7 +85,9 @@ def _waits(stored: StoredBroker) -> bool:
     return stored.waiting > 0 or stored.untold_us != NEVER
 
 
-def _advanced(state: SlotState, broker: str, rows: pa.Table, time: Time, rules: CacheRules) -> tuple[BrokerState, Told]:
+def _advanced(
+    state: SlotState, broker: str, rows: pa.Table, time: Time, rules: CacheRules
+) -> tuple[BrokerState, StepOutput]:
     """The broker's state after its rows. What the array form cannot calculate with is left to the readable one, from
     the beginning of the batch on; later batches take the array form again where that is possible.
     """
@@ -110,7 +112,7 @@ def _opened(state: SlotState, broker: str, kernel: str) -> BrokerState:
     return BrokerState(broker, new_cache(state.changes[0].values, kernel))
 
 
-def _blocks(told: Told) -> Iterator[Block]:
+def _blocks(told: StepOutput) -> Iterator[Block]:
     for kind, table in told._asdict().items():
         if len(table):
             yield Block(kind, len(table), encode(table))

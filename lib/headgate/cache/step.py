@@ -27,7 +27,7 @@ class CacheRules:
     kernel: str = "numba"
 
 
-class Told(NamedTuple):
+class StepOutput(NamedTuple):
     """Rows for the tables."""
 
     metrics: pa.Table
@@ -35,7 +35,9 @@ class Told(NamedTuple):
     dead_letters: pa.Table
 
 
-def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence[Change], rules: CacheRules) -> Told:
+def advance(
+    state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence[Change], rules: CacheRules
+) -> StepOutput:
     """Feed what the watermark has reached in the order (event_time, seq), whatever came in which batch.
 
     A row that comes behind the watermark is late only where the rules say so: if a row after it was accepted. The open
@@ -50,7 +52,7 @@ def advance(state: BrokerState, arrived: pa.Table, time: Time, changes: Sequence
     second = state.second
     if finish or (second is not None and time.passed_us >= end_of(second.number)):
         run.tell()
-    return Told(
+    return StepOutput(
         pa.Table.from_pylist(run.metrics, METRICS),
         pa.concat_tables([EVICTIONS.empty_table(), *run.evictions]),
         pa.Table.from_pylist(letters + run.letters, DEAD_LETTERS),

@@ -91,7 +91,7 @@ class Outbox:
     def _carry_all(self) -> None:
         while self._has_work():
             if self._is_resumed:
-                self._take_back()
+                self._from_arrays()
             elif self._receipts:
                 self._carry(self._receipts.popleft())
             else:
@@ -108,7 +108,7 @@ class Outbox:
         elif not self._carry(write):
             self._kept[write.producer_id] = deque((write,))
 
-    def _take_back(self) -> None:
+    def _from_arrays(self) -> None:
         """Kept writes come before those that were put since."""
         self._is_resumed = False
         for kept in self._kept.values():

@@ -29,7 +29,7 @@ _READ = ("at_ns", "action", "type", "topic", "scope", "limiter")
 _NOTHING_HELD = (None,) * len(TYPES)
 
 
-class Told(NamedTuple):
+class StepOutput(NamedTuple):
     """Rows for the tables. topics: of one second, connection and topic, rows of several steps add up."""
 
     connections: pa.Table
@@ -42,7 +42,7 @@ OF_QUOTAS = frozenset(
 """Types of marks that limits of publishes make; all others are for the sake of memory."""
 
 
-def follow(brokers: Brokers, marks: pa.Table) -> Told:
+def follow(brokers: Brokers, marks: pa.Table) -> StepOutput:
     """Bring the connections of a key forward by MARKS; `brokers` is changed in place.
 
     Rows act in the order of their time, those of one instant in that of `seq`, after those that time alone did; a row
@@ -50,7 +50,7 @@ def follow(brokers: Brokers, marks: pa.Table) -> Told:
     """
     counts = TopicCounts()
     told = [_of_broker(brokers, broker, rows, counts) for broker, rows in by_broker(marks)]
-    return Told(pa.concat_tables([CONNECTIONS.empty_table(), *told]), counts.table())
+    return StepOutput(pa.concat_tables([CONNECTIONS.empty_table(), *told]), counts.table())
 
 
 def _of_broker(brokers: Brokers, broker: str, rows: pa.Table, counts: TopicCounts) -> pa.Table:

@@ -53,7 +53,7 @@ from headgate.core.protocol.settings import BrokerSettings, PauseMode, Violation
 from headgate.protocol.operations import Operations, operations_of
 from headgate.protocol.schemas import ROWS
 from headgate.protocol.state import SlotState
-from headgate.protocol.step import ProtocolRules, Result, Told
+from headgate.protocol.step import ProtocolRules, Result, StepOutput
 from headgate.protocol.stored import LIMITER_FIELDS, Columns
 from headgate.protocol.telling import told_of
 
@@ -62,7 +62,7 @@ _SPARE = 1024
 _LINKS = ("first_producer", "last_producer", "first_id", "last_id", "first_queued", "last_queued", "condition")
 
 
-def run_arrays(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> Told:
+def run_arrays(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:
     """See `step.Engine`."""
     fed_rows = operations_of(rows, fed, state.connection, state.names, obedient=rules.obedient)
     state.connection, state.names = fed_rows.connection, fed_rows.names
@@ -74,11 +74,11 @@ def run_machines(
     state: SlotState, fed: Operations, settings: BrokerSettings, until_ms: int, *, obedient: bool
 ) -> Machines:
     """Take the operations, then let time come to `until_ms` (negative: nowhere); the arrays as they are then."""
-    machines = _laid_out(state, fed, settings, until_ms, obedient=obedient)
+    machines = _to_arrays(state, fed, settings, until_ms, obedient=obedient)
     link(machines)
     while not run(machines, until_ms):
         machines = _larger(machines)
-    _take_back(state, machines)
+    _from_arrays(state, machines)
     return machines
 
 
@@ -93,7 +93,7 @@ def result_of(machines: Machines) -> Result:
     )
 
 
-def _laid_out(
+def _to_arrays(
     state: SlotState, fed: Operations, settings: BrokerSettings, until_ms: int, *, obedient: bool
 ) -> Machines:
     """An operation makes a producer, a name, a letter, two breaches and a condition at most; time makes the rest."""
@@ -215,7 +215,7 @@ def _doubled(pool: Records) -> Records:
     return doubled
 
 
-def _take_back(state: SlotState, machines: Machines) -> None:
+def _from_arrays(state: SlotState, machines: Machines) -> None:
     """The columns of what is left: no lives that are over, no producers that closed."""
     connections = machines.connections
     stay = (connections["is_open"] != 0) | (connections["seq"] > 0)

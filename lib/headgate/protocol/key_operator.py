@@ -13,7 +13,7 @@ from headgate.core.numbers import MAX
 from headgate.keyed.operator import Block, StateCodec
 from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
 from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
-from headgate.protocol.step import Arrived, Engine, ProtocolRules, Told, advance
+from headgate.protocol.step import Arrived, Engine, ProtocolRules, StepOutput, advance
 from headgate.throttle.schemas import MARKS
 
 
@@ -74,7 +74,7 @@ def _highest(time: pa.Table) -> int:
     return NEVER if highest is None else highest
 
 
-def _blocks(key: str, state: SlotState, told: Told, rows: int, late: int) -> Iterator[Block]:
+def _blocks(key: str, state: SlotState, told: StepOutput, rows: int, late: int) -> Iterator[Block]:
     for kind in ("decisions", "counts", "dead_letters"):
         table = getattr(told, kind)
         if len(table):

@@ -15,12 +15,12 @@ from headgate.protocol.feeding import Row, in_order, input_of, together
 from headgate.protocol.machines import Machine, Machines, answers, opening
 from headgate.protocol.schemas import COUNTS, DECISIONS
 from headgate.protocol.state import SlotState
-from headgate.protocol.step import ProtocolRules, Told
+from headgate.protocol.step import ProtocolRules, StepOutput
 from headgate.protocol.telling import dead_letter, unknown_kind
 from headgate.throttle.schemas import DEAD_LETTERS
 
 
-def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> Told:
+def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:
     """See `step.Engine`."""
     step = _Step(state, rules)
     step.run(rows.take(pa.array(fed)).to_pylist())
@@ -51,9 +51,9 @@ class _Step:
             self._wait(name, machine)
         self._machines.store()
 
-    def told(self) -> Told:
+    def told(self) -> StepOutput:
         letters = pa.Table.from_pylist(self._letters, DEAD_LETTERS)
-        return Told(pa.Table.from_pylist(self._decisions, DECISIONS), table_of(self._counts, COUNTS), letters)
+        return StepOutput(pa.Table.from_pylist(self._decisions, DECISIONS), table_of(self._counts, COUNTS), letters)
 
     def _feed(self, name: str, machine: Machine, rows: list[Row]) -> None:
         row = rows[0]

@@ -48,7 +48,7 @@ class Arrived(NamedTuple):
     finish: bool = False
 
 
-class Told(NamedTuple):
+class StepOutput(NamedTuple):
     """Rows for the tables."""
 
     decisions: pa.Table
@@ -65,11 +65,11 @@ class Result(NamedTuple):
     breaches: Records
 
 
-Engine = Callable[[SlotState, pa.Table, Ints, ProtocolRules], Told]
+Engine = Callable[[SlotState, pa.Table, Ints, ProtocolRules], StepOutput]
 """Feeds every connection the ROWS at these places, in order, and lets its time come to the state's `done_ms`."""
 
 
-def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: Engine) -> tuple[Told, int]:
+def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: Engine) -> tuple[StepOutput, int]:
     """Feed every connection what the watermark has reached, in order, and let its time come there.
 
     The watermark is `delay_ms` below the highest time of the source that is least far, or with a finish at it, and

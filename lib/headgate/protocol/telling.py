@@ -14,7 +14,7 @@ from headgate.protocol.feeding import KINDS, Row
 from headgate.protocol.operations import Operations
 from headgate.protocol.parse import written
 from headgate.protocol.schemas import COUNTS, DECISIONS
-from headgate.protocol.step import Result, Told
+from headgate.protocol.step import Result, StepOutput
 from headgate.throttle.schemas import DEAD_LETTERS
 
 _KINDS = pa.array(["command", "pause", "resume"])
@@ -42,9 +42,9 @@ _BREACH_KEYS = pa.array(["pulsar.publish.rate_limiter", "pulsar.topic"])
 _LIMITERS = pa.array([metrics.LIMITERS.get(reason) for reason in Reason])
 
 
-def told_of(rows: pa.Table, fed: Operations, result: Result) -> Told:
+def told_of(rows: pa.Table, fed: Operations, result: Result) -> StepOutput:
     """Rows for the tables. `rows`: those that were fed, for dead letters."""
-    return Told(decisions_of(result.decisions, fed), _counts(result, fed), _letters(rows, fed, result.letters))
+    return StepOutput(decisions_of(result.decisions, fed), _counts(result, fed), _letters(rows, fed, result.letters))
 
 
 def decisions_of(told: Records, fed: Operations) -> pa.Table:

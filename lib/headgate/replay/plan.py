@@ -18,7 +18,7 @@ from headgate.throttle.engine import Rules
 from headgate.throttle.keys import group_key
 from headgate.throttle.layout import layout_of, rules_of
 from headgate.throttle.limits.changes import ATTACHMENT, Change
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 
 EVERYTHING = "everything"
 _OF_GROUP, _OF_BROKER = "group ", "broker "
@@ -55,9 +55,9 @@ class Plan:
         """Publish quotas of the groups in use, messages and bytes a second; None is not limited."""
         return {group.name: group.quotas(0) for group in self.tables.attached_groups().values()}
 
-    def book(self) -> Book:
+    def in_force(self) -> EffectiveLimits:
         """What is in force from the start."""
-        return Book.from_changes(self.changes)
+        return EffectiveLimits.from_changes(self.changes)
 
     def tables_for(self, key: str) -> ConfigTables:
         """Groups as far as `key` is concerned: those of other keys would be evaluated there for nothing."""
@@ -134,7 +134,7 @@ class Keys:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._book = plan.book()
+        self._book = plan.in_force()
         self._everything = plan.ties and plan.has_groups
 
     def of(self, events: pa.Table) -> pa.Array:
@@ -151,6 +151,6 @@ class Keys:
         return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names, pa.string()))
 
 
-def groups_of(book: Book, topics: pa.StringArray) -> pa.StringArray:
+def groups_of(in_force: EffectiveLimits, topics: pa.StringArray) -> pa.StringArray:
     """The name of each topic's group, null without one."""
-    return pc.utf8_slice_codeunits(book.groups_of(topics), len(group_key("")))
+    return pc.utf8_slice_codeunits(in_force.groups_of(topics), len(group_key("")))

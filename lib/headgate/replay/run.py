@@ -19,7 +19,7 @@ from headgate.replay.schemas import REPLAY_LIMITS
 from headgate.replay.tally import SECOND_US, Tally
 from headgate.throttle.engine import Engine
 from headgate.throttle.limits.changes import Change
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import by_broker, order
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState
@@ -232,7 +232,9 @@ class KeyRun:
     def _begin(self, broker: str) -> DomainState:
         """A broker's limiters, at its first traffic."""
         limits = [changes[-1][1] for (of, _), changes in self._limits.items() if of == broker and changes]
-        self._domains[broker] = DomainState(broker, book=Book.from_changes([*self._plan.changes, *limits]))
+        self._domains[broker] = DomainState(
+            broker, in_force=EffectiveLimits.from_changes([*self._plan.changes, *limits])
+        )
         return self._domains[broker]
 
     def _in_order(self, events: pa.Table) -> pa.Table:

@@ -55,7 +55,7 @@ class Tally:
     """
 
     def __init__(self, plan: Plan, limit_of: LimitOf) -> None:
-        self._book = plan.book()
+        self._book = plan.in_force()
         self._offered = plan.rules.offered
         self._limit_of = limit_of
         self._shares = FairShares(plan.quotas())

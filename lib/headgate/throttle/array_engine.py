@@ -47,10 +47,10 @@ from headgate.throttle.step import advance
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     """See `step.Engine`."""
-    arrays = _laid_out(domain, step, rules)
+    arrays = _to_arrays(domain, step, rules)
     plan_all(arrays)
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
-    _take_back(domain, arrays)
+    _from_arrays(domain, arrays)
     marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     result = Result(
         mark_at_ns=marks["at_ns"].copy(),
@@ -76,7 +76,7 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     return result._replace(dispatch=run_dispatch(domain.dispatch, followed, step.until_ns, rules))
 
 
-def _laid_out(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
+def _to_arrays(domain: DomainState, step: Step, rules: Rules) -> DomainArrays:
     """Pools are as large as the step can need.
 
     A publish is charged at most once, and a charge queues its producer at three limiters at most. An arrival of a
@@ -152,7 +152,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
         counts[topic, column] = domain.usage[name]
 
 
-def _take_back(domain: DomainState, arrays: DomainArrays) -> None:
+def _from_arrays(domain: DomainState, arrays: DomainArrays) -> None:
     domain.limiters = columns_of(arrays, domain.limiters)
     rows, domain.entry_limiter = positions(arrays.entries, arrays.limiters)
     domain.entry_producer = arrays.entries["producer"][rows]
@@ -171,6 +171,6 @@ def warm_up() -> None:
     domain = DomainState("warm-up")
     for at_us in (1, 2):
         events = pa.table([[at_us], [at_us], ["b"], ["persistent://t/n/t"], ["p"], ["c"], [1], [1]], schema=EVENTS)
-        domain.book.default = (1, 1)
+        domain.in_force.default = (1, 1)
         advance(domain, {"events": events}, at_us, Rules(), run_arrays)
         domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

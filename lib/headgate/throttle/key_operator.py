@@ -18,10 +18,10 @@ from headgate.throttle.limits.changes import (
     changes_of,
     changes_table,
     in_order,
-    said_again,
+    reissued_late,
     without_superseded,
 )
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import Gathered, by_broker
 from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
@@ -167,7 +167,7 @@ def _take_changes(state: KeyState, changes: list[Change]) -> None:
     if not changes:
         return
     reached_us = {broker: clock.done_ns // 1000 for broker, clock in state.heard.items()}
-    kept = [*changes, *said_again(state.changes, changes, reached_us)]
+    kept = [*changes, *reissued_late(state.changes, changes, reached_us)]
     state.changes = pa.concat_tables([state.changes, changes_table(kept)]).combine_chunks()
     for broker, domain in state.domains.items():
         domain.pending += [change for change in changes if change.holds_on(broker)]
@@ -182,7 +182,7 @@ def _begin(state: KeyState, broker: str) -> DomainState:
     settled = in_order(change for change in changes if change.effective_us <= state.forgotten_us)
     pending = [change for change in changes if change.effective_us > state.forgotten_us]
     clock = state.clocks.pop(broker, Clock())
-    state.domains[broker] = DomainState(broker, clock, pending=pending, book=Book.from_changes(settled))
+    state.domains[broker] = DomainState(broker, clock, pending=pending, in_force=EffectiveLimits.from_changes(settled))
     return state.domains[broker]
 
 

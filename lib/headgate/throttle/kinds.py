@@ -67,7 +67,7 @@ class KindApart(Kind):
         if len(due.rows) or part.is_due(due.until_ns) or (due.changes and part.is_begun):
             return self.act(domain, due)
         for change in due.changes:
-            domain.book.apply(change)
+            domain.in_force.apply(change)
         return {}
 
 

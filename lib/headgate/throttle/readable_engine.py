@@ -30,7 +30,7 @@ def run_readable(domain: DomainState, step: Step, rules: Rules) -> Result:
         else:
             objects.set_limit(topic, messages, bytes_, at_ns)
     objects.advance(step.until_ns, finish=step.finish)
-    _take_back(domain, objects)
+    _from_arrays(domain, objects)
     result = _result(objects)
     if step.dispatch is None:
         return result
@@ -88,7 +88,7 @@ def _fill(limiter: PublishLimiter, domain: DomainState, position: int) -> None:
     limiter.next_drain_ns = None if next_drain_ns == NONE else next_drain_ns
 
 
-def _take_back(domain: DomainState, objects: PublishDomain) -> None:
+def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
     arrays = {name: values.copy() for name, values in domain.limiters.items()}
     entries: list[tuple[int, int]] = []
     for position, limiter in enumerate(objects.limiters):

@@ -55,7 +55,7 @@ def reattach(domain: DomainState, attachments: Sequence[Change]) -> Ints:
     if not attachments:
         return no_ints()
     for change in attachments:
-        domain.book.apply(change)
+        domain.in_force.apply(change)
     group = domain.limiters["group"]
     under = topics_under(attachments, domain.keys).to_numpy().astype(np.int64)
     waiting = np.intersect1d(under, domain.producer_topic[domain.entry_producer])
@@ -70,7 +70,7 @@ def reattach(domain: DomainState, attachments: Sequence[Change]) -> Ints:
 
 def _groups(domain: DomainState, topics: pa.StringArray) -> tuple[pa.StringArray, Ints]:
     """Distinct keys of the topics' groups, in the order of the topics, and each topic's index among them, -1: none."""
-    return encoded(domain.book.groups_of(topics))
+    return encoded(domain.in_force.groups_of(topics))
 
 
 def _group_positions(keys: pa.StringArray, groups: pa.StringArray) -> Ints:
@@ -98,7 +98,7 @@ def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
     if not len(keys):
         return
     domain.keys = pa.concat_arrays([domain.keys, keys])
-    rates = np.array([domain.book.rates_of(key) for key in keys.to_pylist()], np.int64)
+    rates = np.array([domain.in_force.rates_of(key) for key in keys.to_pylist()], np.int64)
     start = {"rate": rates, "next_drain_ns": np.full(len(keys), NONE), "group": np.full(len(keys), NO_GROUP)}
     for name, values in domain.limiters.items():
         added = start.get(name, np.zeros((len(keys), *values.shape[1:]), np.int64))

@@ -23,7 +23,7 @@ from headgate.throttle.apart.unload_state import UnloadState
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.groups.seen import Seen
 from headgate.throttle.limits.changes import CHANGES, Change, changes_of, changes_table
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
 
 VERSION = 6
@@ -76,7 +76,7 @@ class DomainState:
     # Rows that wait (hold-back), by kind (schemas.TRAFFIC); kinds without any are left out.
     held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
-    book: Book = field(default_factory=Book)
+    in_force: EffectiveLimits = field(default_factory=EffectiveLimits)
 
     @property
     def is_open(self) -> bool:
@@ -135,7 +135,7 @@ def _domain_tables(domain: DomainState) -> Iterator[tuple[str, pa.Table]]:
     )
     if len(domain.seen.topic):
         yield "seen", domain.seen.table
-    for name, changes in (("pending", domain.pending), ("book", domain.book.changes())):
+    for name, changes in (("pending", domain.pending), ("book", domain.in_force.changes())):
         if changes:
             yield name, changes_table(changes)
     for name in PARTS:
@@ -211,8 +211,8 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.held[metadata["of"]] = table.replace_schema_metadata(None)
         case "pending":
             domain.pending = changes_of(table)
-        case "book":
-            domain.book = Book.from_changes(changes_of(table))
+        case "book":  # its name in checkpoints
+            domain.in_force = EffectiveLimits.from_changes(changes_of(table))
         case kind if kind in _PART_OF:
             getattr(domain, _PART_OF[kind]).take(kind, table)
         case kind:

@@ -219,7 +219,7 @@ def _due_changes(domain: DomainState, bound_us: int) -> list[Change]:
 
 
 def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, changes: list[Change]) -> list[Change]:
-    """Write what holds before a domain's first event into its book: no limiter is there to hear of it.
+    """Write what holds before a domain's first event into its in_force: no limiter is there to hear of it.
 
     A job's first batch brings all limits of its conf files, and each would be looked for among all topics.
     """
@@ -229,7 +229,7 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
     first_us = min(times)
     early = [change for change in changes if change.effective_us <= first_us]
     for change in early:
-        domain.book.apply(change)
+        domain.in_force.apply(change)
     if any(change.follows_publishes for change in early):
         domain.dispatch.published.since_ns = first_us * 1000
     return changes[len(early) :]
@@ -258,8 +258,8 @@ def _updates(domain: DomainState, changes: list[Change]) -> Operations:
     """One operation for each limiter that a change moves, with its time still in microseconds."""
     rows: list[tuple[int, ...]] = []
     for change in changes:
-        domain.book.apply(change)
-        for position in domain.book.limiters_under(change, domain.keys):
-            messages_per_s, bytes_per_s = domain.book.rates_of(domain.keys[position].as_py())
+        domain.in_force.apply(change)
+        for position in domain.in_force.limiters_under(change, domain.keys):
+            messages_per_s, bytes_per_s = domain.in_force.rates_of(domain.keys[position].as_py())
             rows.append((change.effective_us, SET_LIMIT, position, -1, messages_per_s, bytes_per_s, NONE))
     return Operations(*columns(rows, len(Operations._fields)))

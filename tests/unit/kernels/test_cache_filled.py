@@ -10,7 +10,7 @@ from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
 from headgate.core.cache.workload import generate
-from headgate.core.kernels.cache.filled import array_cache_of
+from headgate.core.kernels.cache.from_readable import array_cache_of
 from unit.kernels.test_cache import EVENT, MIB_BYTES, OPTIONS, STREAMED, assert_equal, rows_of, settings_of
 
 MAX_BYTES = f"{PREFIX}maxBytes"

@@ -8,7 +8,7 @@ from headgate.replay.delays import TimedEngine
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.engine import Rules
 from headgate.throttle.limits.changes import ATTACHMENT, Change
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state import DomainState
 from headgate.throttle.step import advance
 from unit.replay.scenes import SECOND_US, START_US, events, publish
@@ -38,7 +38,7 @@ def numbered(rows):
 def test_delays_add_up_to_what_the_engine_counts(found, topic_rate, group_rate, timeout_ms, cuts):
     table = numbered(publish(at / 1000, name=name, messages=n, producer=who) for at, name, n, who in found)
     rules = Rules(offered=True, send_timeout_ms=timeout_ms, slot_ms=50)
-    domain = DomainState("a", book=Book.from_changes(changes(topic_rate, group_rate)))
+    domain = DomainState("a", in_force=EffectiveLimits.from_changes(changes(topic_rate, group_rate)))
     told = []
     engine = TimedEngine(run_arrays, lambda _domain, delays: told.append(delays))
     usage = []

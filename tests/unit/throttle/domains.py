@@ -204,7 +204,7 @@ def _picture_of_domain(domain):
         "seen": _picture_of_seen(domain.seen),
         "held": {kind: held.to_pylist() for kind, held in domain.held.items()},
         "pending": domain.pending,
-        "book": domain.book.changes(),
+        "in_force": domain.in_force.changes(),
     }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.engine import Rules
 from headgate.throttle.keys import BROKER_KEY, group_key
-from headgate.throttle.limits.effective_limits import Book, topics_under
+from headgate.throttle.limits.effective_limits import EffectiveLimits, topics_under
 from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, step_through, tick_block, whole
 from unit.throttle.drawn import quick
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
@@ -44,10 +44,12 @@ suffixes = st.sampled_from(["", "-partition-0", "-partition-17"])
 def test_groups_are_those_of_the_conf_files(tenants, namespaces, topics, used):
     conf = ResourceGroups({name: ResourceGroup() for name in "gh"}, tenants, namespaces, topics)
     attached = {"tenant": tenants, "namespace": namespaces, "topic": topics}
-    book = Book.from_changes(attach(name, group, scope) for scope, of in attached.items() for name, group in of.items())
+    in_force = EffectiveLimits.from_changes(
+        attach(name, group, scope) for scope, of in attached.items() for name, group in of.items()
+    )
     expected = [None if (group := conf.group_of(topic)) is None else group_key(group) for topic in used]
 
-    assert expected == book.groups_of(pa.array(used)).to_pylist()
+    assert expected == in_force.groups_of(pa.array(used)).to_pylist()
 
 
 ATTACHED = [
@@ -74,15 +76,15 @@ ATTACHED = [
     ],
 )
 def test_a_topics_group_is_its_own_else_its_namespaces_else_its_tenants(topic, group):
-    found = Book.from_changes(ATTACHED).groups_of(pa.array([topic])).to_pylist()
+    found = EffectiveLimits.from_changes(ATTACHED).groups_of(pa.array([topic])).to_pylist()
 
     assert [group and group_key(group)] == found
 
 
 @pytest.mark.parametrize(("detached", "group"), [([2], "of-namespace"), ([2, 1], "of-tenant"), ([0, 1, 2], None)])
 def test_what_is_detached_falls_back_to_the_next_wider(detached, group):
-    book = Book.from_changes([*ATTACHED, *(ATTACHED[i]._replace(group_name=None) for i in detached)])
-    found = book.groups_of(pa.array(["persistent://acme/ns1/own"])).to_pylist()
+    in_force = EffectiveLimits.from_changes([*ATTACHED, *(ATTACHED[i]._replace(group_name=None) for i in detached)])
+    found = in_force.groups_of(pa.array(["persistent://acme/ns1/own"])).to_pylist()
 
     assert [group and group_key(group)] == found
 

@@ -43,7 +43,7 @@ def test_where_nothing_of_a_kind_is_there_its_step_does_not_run_and_limits_are_w
 
     assert 0 == steps_of(kind, domain, LIMIT_OF[kind.rows.name])
     assert [LIMIT_OF[kind.rows.name].says] == [
-        change.says for change in domain.book.changes() if change.kind in kind.limits
+        change.says for change in domain.in_force.changes() if change.kind in kind.limits
     ]
 
 

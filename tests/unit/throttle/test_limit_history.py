@@ -11,7 +11,7 @@ from headgate.throttle import key_operator
 from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import HISTORY_US, SPARE_CHANGES
 from headgate.throttle.limits.changes import in_order, without_superseded
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from unit.throttle.domains import changes_block, events_block, limit, step_through, tick_block
 from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, event
@@ -39,7 +39,7 @@ def test_what_is_left_makes_the_same_limits_from_the_horizon_on(changes, horizon
     left = without_superseded(changes, START_US + horizon_us)
     at_us = START_US + horizon_us + later_us
     books = [
-        Book.from_changes(in_order(change for change in some if change.effective_us <= at_us))
+        EffectiveLimits.from_changes(in_order(change for change in some if change.effective_us <= at_us))
         for some in (changes, left)
     ]
 

@@ -28,7 +28,7 @@ from headgate.throttle.limits.changes import (
     changes_of,
     changes_table,
 )
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.schemas import DISPATCH_COUNTS, EVENTS, TRAFFIC
 from headgate.throttle.state import (
     COUNT_FIELDS,
@@ -61,7 +61,7 @@ def plain(value):
     """Arrays, tables and books as lists."""
     if isinstance(value, dict):
         return {name: plain(inner) for name, inner in value.items()}
-    if isinstance(value, Book):
+    if isinstance(value, EffectiveLimits):
         return value.changes()
     if isinstance(
         value, DispatchState | SubscribeState | UnloadState | ConnectionState | ConnectionTopics | Seen | Averages
@@ -124,7 +124,7 @@ def full_connections():
 def full_domain():
     """A domain in which no field has its default value."""
     count = iter(range(1, 1000))
-    book = Book.from_changes(
+    in_force = EffectiveLimits.from_changes(
         [
             *(CHANGES[0], *CHANGES[3:6], dispatch_limit("gold", 3)),
             *(limit("topic", "persistent://t/n/a", 7, 8), limit("group", "gold", 1, 2)),
@@ -156,7 +156,7 @@ def full_domain():
             "subscribes": pa.Table.from_pylist([subscribe(3, seq=4)], TRAFFIC["subscribes"]),
         },
         pending=CHANGES[1:],
-        book=book,
+        in_force=in_force,
     )
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.throttle.engine import Rules
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from unit.throttle.domains import (
     KeyState,
     changes_block,
@@ -127,8 +127,12 @@ def test_a_limit_that_goes_and_comes_back_between_two_attempts_leaves_no_bucket(
 
 def test_a_change_looks_at_the_topics_under_it_alone(monkeypatch):
     asked = []
-    rate_of = Book.subscribe_rate_of
-    monkeypatch.setattr(Book, "subscribe_rate_of", lambda book, topic: asked.append(topic) or rate_of(book, topic))
+    rate_of = EffectiveLimits.subscribe_rate_of
+    monkeypatch.setattr(
+        EffectiveLimits,
+        "subscribe_rate_of",
+        lambda in_force, topic: asked.append(topic) or rate_of(in_force, topic),
+    )
     partition = f"{T0}-partition-1"
     state, rows = KeyState(), [subscribe(0, topic) for topic in (*TOPICS, partition)]
     step_key("key", state, [changes_block([TWO_IN_TEN]), subscribes_block(rows)], Rules(), run_arrays)

@@ -23,8 +23,8 @@ CHANGES = [Change(AT_US, 0, None, "group", "g", rate, 0) for rate in (5, 7)]
 
 def step(rows, changes, engine):
     domain = DomainState("b", pending=list(changes))
-    domain.book.groups["g"] = (10, 0)
-    domain.book.apply(Change(0, 0, None, "tenant", "t", kind=ATTACHMENT, group_name="g"))
+    domain.in_force.groups["g"] = (10, 0)
+    domain.in_force.apply(Change(0, 0, None, "tenant", "t", kind=ATTACHMENT, group_name="g"))
     events = pa.table([list(column) for column in zip(*rows, strict=True)], schema=EVENTS)
     output = advance(domain, {"events": events}, AT_US + 5_000_000, Rules(), engine, finish=True)
     return output.of("marks").to_pylist(), output.of("topic_usage").to_pylist()

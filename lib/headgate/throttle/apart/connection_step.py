@@ -90,7 +90,7 @@ class _Step:
         self._seq: int | None = None
         self._told: list[dict[str, object]] = []
         self._connections = Connections(domain.connections, names)
-        self._rules = ConnectionRules(domain.book.condition_limits, self._heard, self._connections.on_thread)
+        self._rules = ConnectionRules(domain.in_force.condition_limits, self._heard, self._connections.on_thread)
         for connection in self._connections.cooling():
             self._rules.watch(connection)
 
@@ -98,10 +98,10 @@ class _Step:
         """Other limits hold from `at_ns` on."""
         self.come_to(at_ns)
         before = self._rules.limits
-        self._domain.book.apply(change)
-        if self._domain.book.condition_limits != before:
+        self._domain.in_force.apply(change)
+        if self._domain.in_force.condition_limits != before:
             held, threads = self._connections.all(), self._connections.threads
-            self._rules.update(self._domain.book.condition_limits, held, threads, at_ns)
+            self._rules.update(self._domain.in_force.condition_limits, held, threads, at_ns)
 
     def come_to(self, at_ns: int) -> None:
         """Let the holds end that are due."""

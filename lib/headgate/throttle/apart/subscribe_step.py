@@ -16,7 +16,7 @@ from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 from headgate.throttle.limits.changes import OFF, Change, Rates
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.limits.topic_index import TopicIndex
 from headgate.throttle.ordering import Due, order
 from headgate.throttle.schemas import SUBSCRIBE_DECISIONS
@@ -57,9 +57,9 @@ def _topics(state: SubscribeState, rows: pa.Table, changes: Sequence[Change]) ->
 
 def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
     """Attempts in their order, between two changes."""
-    state, book = domain.subscribes, domain.book
+    state, in_force = domain.subscribes, domain.in_force
     consumer = _register(state, rows)
-    rate_of = {topic: book.subscribe_rate_of(topic) for topic in rows["topic"].unique().to_pylist()}
+    rate_of = {topic: in_force.subscribe_rate_of(topic) for topic in rows["topic"].unique().to_pylist()}
     rates = [rate_of[topic] for topic in rows["topic"].to_pylist()]
     buckets: dict[int, TokenBucket] = {}
     allowed, left = [], []
@@ -111,14 +111,14 @@ def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -
 
     A bucket that one of them took away does not come back with a later one.
     """
-    state, book = domain.subscribes, domain.book
+    state, in_force = domain.subscribes, domain.in_force
     topic = places(index.names, state.topic) if changes else no_ints()
     has_bucket = np.ones(len(topic), np.bool_)
     for change in changes:
-        book.apply(change)
+        in_force.apply(change)
         concerned = index.concerned(change) if len(topic) else no_ints()
         rates = np.full((len(index.names), len(OFF)), NONE)
-        rates[concerned] = _rates(book, index.names_at(concerned))
+        rates[concerned] = _rates(in_force, index.names_at(concerned))
         new = rates[topic]
         differ = (new[:, 0] != state.buckets["rate"]) | (new[:, 1] != state.buckets["period_s"])
         moved = np.flatnonzero(has_bucket & differ & (new[:, 0] != NONE))
@@ -129,8 +129,8 @@ def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -
     _forget(state, has_bucket)
 
 
-def _rates(book: Book, topics: Sequence[str]) -> Ints:
-    return np.array([book.subscribe_rate_of(topic) for topic in topics], np.int64).reshape(-1, len(OFF))
+def _rates(in_force: EffectiveLimits, topics: Sequence[str]) -> Ints:
+    return np.array([in_force.subscribe_rate_of(topic) for topic in topics], np.int64).reshape(-1, len(OFF))
 
 
 def _forget(state: SubscribeState, stay: Flags) -> None:

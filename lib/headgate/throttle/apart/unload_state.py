@@ -12,7 +12,7 @@ from headgate.throttle.state_tables import StatePart
 
 @dataclass
 class UnloadState(StatePart):
-    """The limiter of a broker's unloads, from the first one on (rate-limiters 9). Its limits are in the book.
+    """The limiter of a broker's unloads, from the first one on (rate-limiters 9). Its limits are in those in force.
 
     busy_until_ns: the running unload, or the last, ends. next_free_ns: the next permit is due. credit: billionths of a
     permit. NONE: there was no unload yet.

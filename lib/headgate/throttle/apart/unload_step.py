@@ -15,7 +15,7 @@ from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.numbers import MAX, MILLISECOND_NS
 from headgate.core.unload_limiter import UnloadLimiter
 from headgate.throttle.apart.unload_state import UnloadState
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import Due, order
 from headgate.throttle.schemas import UNLOAD_OUTCOMES
 from headgate.throttle.state import DomainState
@@ -37,7 +37,7 @@ def run_unloads(domain: DomainState, due: Due) -> dict[str, pa.Table]:
     A row is decided as it comes, also where it starts later: no later change moves it, and nothing is left open.
     A broker's first unload finds no credit.
     """
-    book, done_ns, changes = domain.book, domain.clock.done_ns, due.changes
+    in_force, done_ns, changes = domain.in_force, domain.clock.done_ns, due.changes
     rows = due.rows.take(pa.array(order(due.rows)))
     at_ns = np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns)
     asked = list(zip(at_ns.tolist(), rows["duration_ms"].to_pylist(), strict=True))
@@ -45,21 +45,21 @@ def run_unloads(domain: DomainState, due: Due) -> dict[str, pa.Table]:
     limiter, runs, begin = _kept(domain), [], 0
     for number, end in enumerate([*np.searchsorted(at_ns, changed_ns).tolist(), len(rows)]):
         for now_ns, duration_ms in asked[begin:end]:
-            limiter = limiter or _limiter(book, now_ns)
+            limiter = limiter or _limiter(in_force, now_ns)
             duration_ns = min(duration_ms * MILLISECOND_NS, MAX)
-            runs.append(Run(*limiter.unload(duration_ns, now_ns), *book.unload))
+            runs.append(Run(*limiter.unload(duration_ns, now_ns), *in_force.unload))
         begin = end
         for change in changes[number : number + 1]:
-            book.apply(change)
+            in_force.apply(change)
             if limiter is not None:
-                limiter.update(*book.unload, changed_ns[number])
+                limiter.update(*in_force.unload, changed_ns[number])
     if limiter is not None:
         domain.unloads = UnloadState(*(getattr(limiter, field.name) for field in fields(UnloadState)))
     return {"unloads": _outcomes(rows, domain.broker, runs)}
 
 
-def _limiter(book: Book, created_ns: int) -> UnloadLimiter:
-    starts_per_s, timeout_ms = book.unload
+def _limiter(in_force: EffectiveLimits, created_ns: int) -> UnloadLimiter:
+    starts_per_s, timeout_ms = in_force.unload
     return UnloadLimiter(starts_per_s, created_ns=created_ns, timeout_ms=timeout_ms)
 
 
@@ -67,7 +67,7 @@ def _kept(domain: DomainState) -> UnloadLimiter | None:
     """The limiter as it was left, None before the broker's first unload."""
     if not domain.unloads.is_begun:
         return None
-    limiter = _limiter(domain.book, domain.clock.done_ns)
+    limiter = _limiter(domain.in_force, domain.clock.done_ns)
     for name, value in asdict(domain.unloads).items():
         setattr(limiter, name, value)
     return limiter

@@ -31,18 +31,18 @@ from headgate.throttle.step import advance
 
 
 def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules: Rules) -> DispatchResult:
-    arrays, place = _laid_out(state, step, rules), 0
+    arrays, place = _to_arrays(state, step, rules), 0
     begin(arrays, step.begin_ns)
     while (place := run(arrays, step.operations, place, until_ns)) != DONE:
         arrays = _with_room(arrays)
     line = line_of(arrays)
-    _take_back(state, arrays, line)
+    _from_arrays(state, arrays, line)
     started = arrays.starts[: arrays.used[ADMISSION_ROWS]]
     starts = Starts._make(started[name].copy() for name in Starts._fields)
     return DispatchResult(line, waits_of(arrays), arrays.held_by[step.operations.kind == READ], starts)
 
 
-def _laid_out(state: DispatchState, step: DispatchStep, rules: Rules) -> DispatchArrays:
+def _to_arrays(state: DispatchState, step: DispatchStep, rules: Rules) -> DispatchArrays:
     """Pools but for waits are as large as the step can need: a read starts once.
 
     A wait is told as it ends or as its causes grow, at each retry anew, of which a step over a long gap has many: there
@@ -117,7 +117,7 @@ def _levels(state: DispatchState, step: DispatchStep) -> Records:
     return levels
 
 
-def _take_back(state: DispatchState, arrays: DispatchArrays, line: Ints) -> None:
+def _from_arrays(state: DispatchState, arrays: DispatchArrays, line: Ints) -> None:
     kept = {"configured": arrays.configured, "averages": arrays.averages}
     levels = columns_of(arrays, {name: column for name, column in state.levels.items() if name not in kept})
     levels["floor"] = np.where(state.are_groups[:, None], 0, levels["floor"])
@@ -148,6 +148,6 @@ def warm_up() -> None:
     for at_us in (1, 2):
         row = [at_us, at_us, "b", "persistent://t/n/t", "s", 1, 1, 1, False, False]
         dispatches = pa.table([[value] for value in row], schema=TRAFFIC["dispatches"])
-        domain.book.default = (1, 1)
+        domain.in_force.default = (1, 1)
         advance(domain, {"dispatches": dispatches}, at_us, Rules(), engine)
         domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

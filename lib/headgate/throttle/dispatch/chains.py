@@ -55,7 +55,7 @@ def register_topics(domain: DomainState, subscriptions: Subscriptions) -> Ints:
     state = domain.dispatch
     topic = np.full(len(subscriptions.names), -1)
     of_groups = np.flatnonzero(~subscriptions.are_replicators)
-    if not domain.book.has_attachments or not len(of_groups):
+    if not domain.in_force.has_attachments or not len(of_groups):
         return topic
     topics, codes = encoded(subscriptions.topics.take(pa.array(of_groups)))
     found = places(state.topics, topics)
@@ -74,7 +74,7 @@ def resolve(domain: DomainState, topics: Ints) -> None:
     if not len(topics):
         return
     state = domain.dispatch
-    groups, codes = encoded(domain.book.groups_of(state.topics.take(pa.array(topics))))
+    groups, codes = encoded(domain.in_force.groups_of(state.topics.take(pa.array(topics))))
     _add_levels(domain, groups.filter(pa.array(places(state.keys, groups) < 0)))
     state.level_of[topics] = np.append(places(state.keys, groups), NO_GROUP)[codes]
 
@@ -95,7 +95,7 @@ def chains(domain: DomainState, subscriptions: Subscriptions, topic: Ints, limit
 
 
 def _of_broker(domain: DomainState, limits: Sequence[Change]) -> int:
-    is_limited = max(domain.book.broker_dispatch_rates[:2]) > 0
+    is_limited = max(domain.in_force.broker_dispatch_rates[:2]) > 0
     is_wanted = np.array([is_limited or _comes(limits, KIND_OF["topic"], "broker")])
     return int(_positions(domain, pa.array([BROKER_KEY]), is_wanted)[0])
 
@@ -122,7 +122,7 @@ def _of_subscriptions(
 
 def _may_limit(domain: DomainState, kind: str, limits: Sequence[Change]) -> bool:
     """Whether there can be levels of that kind."""
-    return domain.book.has_dispatch_rates(kind) or _comes(limits, kind, *OF_TOPICS)
+    return domain.in_force.has_dispatch_rates(kind) or _comes(limits, kind, *OF_TOPICS)
 
 
 def _comes(limits: Sequence[Change], kind: str, *scopes: str) -> bool:
@@ -130,7 +130,7 @@ def _comes(limits: Sequence[Change], kind: str, *scopes: str) -> bool:
 
 
 def _are_limited(domain: DomainState, kind: str, topics: pa.StringArray) -> Flags:
-    are: Flags = domain.book.dispatch_rates(kind, topics)[:, :2].max(axis=1) > 0
+    are: Flags = domain.in_force.dispatch_rates(kind, topics)[:, :2].max(axis=1) > 0
     return are
 
 
@@ -150,7 +150,7 @@ def _add_levels(domain: DomainState, keys: pa.StringArray) -> None:
         return
     state = domain.dispatch
     state.keys = pa.concat_arrays([state.keys, keys])
-    rates = rates_of(domain.book, keys.to_pylist())
+    rates = rates_of(domain.in_force, keys.to_pylist())
     is_group = are_groups(keys).to_numpy(zero_copy_only=False).astype(np.bool_)
     added = {name: np.zeros((len(keys), *values.shape[1:]), np.int64) for name, values in state.levels.items()}
     added["rate"][is_group] = rates[is_group, :2]

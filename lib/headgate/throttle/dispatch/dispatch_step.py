@@ -35,12 +35,12 @@ def dispatch_step(
 ) -> DispatchStep | None:
     """The step, or None where dispatch has nothing to do.
 
-    The book has the attachments already; `limits` of dispatch are written into it here.
+    The limits in force have the attachments already; `limits` of dispatch are written into it here.
     """
     state = domain.dispatch
     if not (len(rows) or state.is_begun or any(change.follows_publishes for change in limits)):
         for change in limits:
-            domain.book.apply(change)
+            domain.in_force.apply(change)
         return None
     counted = _reattach(domain, attachments)
     rows = _counted_rows(rows, rules)
@@ -203,13 +203,13 @@ def _groups_of(state: DispatchState) -> Ints:
 
 def _updates(domain: DomainState, limits: Sequence[Change]) -> DispatchOperations:
     """An operation for each level that a limit moves, with its time still in microseconds."""
-    state, book = domain.dispatch, domain.book
+    state, in_force = domain.dispatch, domain.in_force
     rows: list[tuple[int, ...]] = []
     levels = LevelIndex(state.keys if limits else no_strings())
     for change in limits:
-        book.apply(change)
+        in_force.apply(change)
         positions = levels.concerned(change)
-        rates = rates_of(book, levels.keys_at(positions)).tolist()
+        rates = rates_of(in_force, levels.keys_at(positions)).tolist()
         rows += [(change.effective_us, SET_RATE, position, *of) for position, of in zip(positions, rates, strict=True)]
         if change.follows_publishes and state.published.since_ns == NONE:
             state.published.since_ns = max(change.effective_us * 1000, domain.clock.done_ns)

@@ -12,7 +12,7 @@ from headgate.arrow.topic_names import namespace_of, without_partition
 from headgate.core.kernels.columns import Ints
 from headgate.throttle.keys import BROKER_KEY, are_groups, group_key, place_of_level
 from headgate.throttle.limits.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT, UNLIMITED, Change
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 
 KIND_OF = {"topic": DISPATCH_LIMIT, "subscription": SUBSCRIPTION_LIMIT, "replicator": REPLICATOR_LIMIT}
 """The kind of change that limits levels of each scope."""
@@ -53,7 +53,7 @@ class LevelIndex:
         return keys
 
 
-def rates_of(book: Book, keys: Sequence[str]) -> Ints:
+def rates_of(in_force: EffectiveLimits, keys: Sequence[str]) -> Ints:
     """Messages and bytes, the period in seconds and whether they are relative, a row for each level."""
     places = [place_of_level(key) for key in keys]
     rates = np.empty((len(keys), len(UNLIMITED)), np.int64)
@@ -61,9 +61,9 @@ def rates_of(book: Book, keys: Sequence[str]) -> Ints:
         here = [position for position, place in enumerate(places) if place.scope == scope]
         if scope in KIND_OF:
             topics = pa.array([places[position].topic for position in here])
-            rates[here] = book.dispatch_rates(KIND_OF[scope], topics)
+            rates[here] = in_force.dispatch_rates(KIND_OF[scope], topics)
         elif scope == "broker":
-            rates[here] = book.broker_dispatch_rates
+            rates[here] = in_force.broker_dispatch_rates
         else:
-            rates[here] = [(*book.dispatch_rates_of(places[position].name), *UNLIMITED[2:]) for position in here]
+            rates[here] = [(*in_force.dispatch_rates_of(places[position].name), *UNLIMITED[2:]) for position in here]
     return rates

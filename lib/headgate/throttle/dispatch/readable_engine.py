@@ -27,7 +27,7 @@ def run_dispatch(state: DispatchState, step: DispatchStep, until_ns: int, rules:
         else:
             objects.set_limit(target, (messages, bytes_), at_ns, period_s=charged, relative=exempt != 0)
     objects.advance(until_ns)
-    _take_back(state, objects)
+    _from_arrays(state, objects)
     waits = Waits._make(columns(objects.group_waits.told, 4))
     starts = Starts._make(columns(objects.starts, 6))
     return DispatchResult(np.array(list(objects.lines), np.int64), waits, np.array(held_by, np.int64), starts)
@@ -118,7 +118,7 @@ def _write_meter(meter: Meter | None, levels: dict[str, Ints], place: tuple[int,
         levels["floor"][place] = MIN if bucket.max_debt is None else -bucket.max_debt
 
 
-def _take_back(state: DispatchState, objects: DispatchDomain) -> None:
+def _from_arrays(state: DispatchState, objects: DispatchDomain) -> None:
     levels = {name: np.zeros_like(values) for name, values in state.levels.items()}
     for position, level in enumerate(objects.levels):
         is_group = isinstance(level, GroupLevel)

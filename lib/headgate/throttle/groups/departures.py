@@ -17,24 +17,26 @@ from headgate.core.kernels.domain_types import UNRESOLVED
 from headgate.core.quota.groups import TrafficClass
 from headgate.throttle.groups.group_usage import leave_rows
 from headgate.throttle.limits.changes import Change
-from headgate.throttle.limits.effective_limits import Book, topics_under
+from headgate.throttle.limits.effective_limits import EffectiveLimits, topics_under
 from headgate.throttle.state import DomainState
 
 
 class _Topics(NamedTuple):
-    """Topics of a traffic class, each with the position of its group among `keys`, or open: then the book says it."""
+    """Topics of a traffic class, each with the position of its group among `keys`, or open:
+    then the limits in force say it.
+    """
 
     names: pa.StringArray
     keys: pa.StringArray
     group_of: Ints
-    book: Book
+    in_force: EffectiveLimits
 
     @classmethod
     def by_class(cls, domain: DomainState) -> dict[TrafficClass, Self]:
         state = domain.dispatch
         return {
-            TrafficClass.PUBLISH: cls(domain.keys, domain.keys, domain.limiters["group"], domain.book),
-            TrafficClass.DISPATCH: cls(state.topics, state.keys, state.level_of, domain.book),
+            TrafficClass.PUBLISH: cls(domain.keys, domain.keys, domain.limiters["group"], domain.in_force),
+            TrafficClass.DISPATCH: cls(state.topics, state.keys, state.level_of, domain.in_force),
         }
 
     def groups(self, positions: Ints | None = None) -> pa.StringArray:
@@ -42,7 +44,7 @@ class _Topics(NamedTuple):
         group_of = self.group_of if positions is None else self.group_of[positions]
         names = self.names if positions is None else self.names.take(pa.array(positions))
         known = self.keys.take(pa.array(np.unique(group_of[group_of >= 0])))
-        looked_up = self.book.groups_of(names.take(pa.array(np.flatnonzero(group_of == UNRESOLVED))))
+        looked_up = self.in_force.groups_of(names.take(pa.array(np.flatnonzero(group_of == UNRESOLVED))))
         return pc.unique(pa.concat_arrays([known, looked_up]))
 
 
@@ -53,7 +55,7 @@ class Departures:
         self._had: dict[TrafficClass, list[pa.StringArray]] = {one: [] for one in TrafficClass}
 
     def watch(self, domain: DomainState, attachments: Sequence[Change]) -> None:
-        """Note whose topics these are about to move; the book does not have them yet."""
+        """Note whose topics these are about to move; those in force do not have them yet."""
         if not attachments:
             return
         for traffic_class, topics in _Topics.by_class(domain).items():

@@ -233,7 +233,7 @@ def without_superseded(changes: Sequence[Change], horizon_us: int) -> list[Chang
     return [*last.values(), *(change for change in changes if change.effective_us > horizon_us)]
 
 
-def said_again(held: pa.Table, new: Sequence[Change], reached_us: Mapping[str, int]) -> Iterator[Change]:
+def reissued_late(held: pa.Table, new: Sequence[Change], reached_us: Mapping[str, int]) -> Iterator[Change]:
     """Changes for each broker of `reached_us`, with which the last of `new` that came late hold there by time, too.
 
     A late change holds on a broker from the time that the broker has reached. By its own time it may stand before one

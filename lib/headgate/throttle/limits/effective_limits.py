@@ -1,4 +1,4 @@
-"""The book of what is in force in one domain: limits, and the groups that topics are charged to."""
+"""What is in force in one domain: limits, and the groups that topics are charged to."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ UNLOAD_DEFAULT: Rates = (0, 60_000)
 """Starts of unloads a second, and their time-out in ms, where nothing was said (rate-limiters 11)."""
 
 
-class Book:
+class EffectiveLimits:
     """The limits in force: a topic's own policy, else its namespace's, else the default (rate-limiters 11).
 
     A topic's group is what is attached to itself, else to its namespace, else to its tenant (resource-groups 3).
@@ -189,7 +189,7 @@ class Book:
         return positions
 
     def changes(self) -> list[Change]:
-        """The book as changes that build it again."""
+        """As changes that build it again."""
         scopes: Iterable[tuple[str, dict[str, Rates]]] = (
             ("default", {"": self.default}),
             ("broker", {"": self.broker}),
@@ -233,10 +233,10 @@ class Book:
 
     @classmethod
     def from_changes(cls, changes: Iterable[Change]) -> Self:
-        book = cls()
+        in_force = cls()
         for change in changes:
-            book.apply(change)
-        return book
+            in_force.apply(change)
+        return in_force
 
 
 def _put(policies: dict[str, Said], name: str, said: Said | None) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headgate.arrow.topic_names import namespace_of, without_partition
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits.changes import OFF, Change, changes_of, changes_table
-from headgate.throttle.limits.effective_limits import Book
+from headgate.throttle.limits.effective_limits import EffectiveLimits
 from unit.throttle.domains import limit
 from unit.throttle.drawn import quick
 
@@ -16,7 +16,7 @@ TOPIC = "persistent://acme/ns0/a"
 
 
 def book_of(*changes):
-    return Book.from_changes(changes)
+    return EffectiveLimits.from_changes(changes)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,11 @@ def test_a_partition_has_the_limit_of_its_topic(key):
 
 
 def test_the_broker_and_groups_have_limits_of_their_own():
-    book = book_of(limit("default", "", 1, 2), limit("broker", "", 3, 4), limit("group", "gold", 5, 6))
+    in_force = book_of(limit("default", "", 1, 2), limit("broker", "", 3, 4), limit("group", "gold", 5, 6))
 
-    assert [(3, 4), (5, 6), OFF] == [book.rates_of(key) for key in (BROKER_KEY, group_key("gold"), group_key("iron"))]
+    assert [(3, 4), (5, 6), OFF] == [
+        in_force.rates_of(key) for key in (BROKER_KEY, group_key("gold"), group_key("iron"))
+    ]
 
 
 KEYS = [
@@ -89,7 +91,7 @@ KEYS = [
     ],
 )
 def test_a_change_concerns_the_limiters_under_its_name_and_no_others(scope, name, positions):
-    assert list(positions) == Book().limiters_under(limit(scope, name, 1, 1), pa.array(KEYS))
+    assert list(positions) == EffectiveLimits().limiters_under(limit(scope, name, 1, 1), pa.array(KEYS))
 
 
 letters = st.text(
@@ -111,11 +113,11 @@ def test_the_limiters_under_a_change_are_those_whose_rates_it_moves_whatever_the
         "group": groups,
     }
     change = limit(scope, data.draw(st.sampled_from(names.get(scope) or [""])), 1, 2)
-    book = Book()
-    book.apply(change)
-    moved = [position for position, key in enumerate(keys) if book.rates_of(key) != OFF]
+    in_force = EffectiveLimits()
+    in_force.apply(change)
+    moved = [position for position, key in enumerate(keys) if in_force.rates_of(key) != OFF]
 
-    assert moved == book.limiters_under(change, pa.array(keys))
+    assert moved == in_force.limiters_under(change, pa.array(keys))
 
 
 def test_a_book_is_built_again_from_its_changes():
@@ -126,10 +128,10 @@ def test_a_book_is_built_again_from_its_changes():
         limit("topic", TOPIC, 0, 0),
         limit("group", "gold", 7, 0),
     ]
-    book = book_of(*changes, limit("group", "iron", 1, 1), limit("group", "iron"))
+    in_force = book_of(*changes, limit("group", "iron", 1, 1), limit("group", "iron"))
 
-    assert changes == book.changes()
-    assert changes == Book.from_changes(book.changes()).changes()
+    assert changes == in_force.changes()
+    assert changes == EffectiveLimits.from_changes(in_force.changes()).changes()
 
 
 @pytest.mark.parametrize("changes", [[], [Change(1, 2, "b", "topic", TOPIC, None, 2**63 - 1), limit("default")]])

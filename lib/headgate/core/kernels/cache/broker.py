@@ -16,8 +16,8 @@ from headgate.core.kernels.cache.cursors import link_space
 from headgate.core.kernels.cache.future import Hearing, future_of, link
 from headgate.core.kernels.cache.gauges import finished_bytes
 from headgate.core.kernels.cache.limits import fits, limits_of, refusal_of
-from headgate.core.kernels.cache.plain import plain_of
 from headgate.core.kernels.cache.run import advance, run, settle_limits
+from headgate.core.kernels.cache.to_readable import plain_of
 from headgate.core.kernels.cache.types import (
     AT_CONF,
     BELADY,

@@ -12,10 +12,10 @@ from headgate.core.cache.settings import PolicyName
 from headgate.core.cache.state import dump
 from headgate.core.kernels.cache.arrays import rehash_table, with_room
 from headgate.core.kernels.cache.broker import ArrayCache
-from headgate.core.kernels.cache.filled_pages import FilledPages
 from headgate.core.kernels.cache.limits import NUMBER_LIMIT, TIME_LIMIT_US, refusal_of
-from headgate.core.kernels.cache.plain import REASONS
+from headgate.core.kernels.cache.pages_from_readable import FilledPages
 from headgate.core.kernels.cache.run import settle_limits
+from headgate.core.kernels.cache.to_readable import REASONS
 from headgate.core.kernels.cache.types import CHUNK, ENTRY, LETTERS, MARK, MISSES, NEVER, NONE, NOTE, REMOVALS
 from headgate.core.numbers import MIN
 from headgate.core.state import PlainData
