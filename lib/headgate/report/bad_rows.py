@@ -13,7 +13,7 @@ PROBLEMS = Sums(
     "dead_letters",
     ("problem",),
     lowest=("raw", "source"),
-    made=replaced("problem", "reason", _GOT, "allowed"),
+    made=(replaced("problem", "reason", _GOT, "allowed"),),
 )
 
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.quota.usage.topic_view import UNITS
-from headgate.report.fault import MINUTE, NOBODY, Fault, Loads
+from headgate.report.fault import NOBODY, Fault, Loads
 from headgate.report.limiters import MARKS, blamed
-from headgate.report.spans import SECONDS, when_held
+from headgate.report.spans import MINUTE, SECONDS, when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
 _TIME = "event_time"
@@ -24,11 +24,11 @@ USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *UNITS), (_TIM
 HELD = Sums(
     "topic_usage",
     (TENANT, TOPIC, "broker", MINUTE.name),
-    UNITS,
+    (*UNITS, *(f"admitted_{unit}" for unit in UNITS)),
     highest=(_TIME,),
     lowest=(_TIME,),
     nonzero=_HELD,
-    made=MINUTE,
+    made=(MINUTE,),
 )
 
 
@@ -145,7 +145,7 @@ def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Lo
                 first=first,
                 last=last,
                 details="" if worst is None else worst.details,
-                fault=NOBODY if worst is None or of == TOPIC else loads.fault(name, worst.limiter, worst.unit),
+                fault=NOBODY if worst is None or of == TOPIC else loads.fault(name, worst.limiter, worst.units),
             )
         )
     return sorted(rows, key=lambda row: (-(row.failed or 0), -row.throttled_publishes, -row.throttled_ns, row.name))

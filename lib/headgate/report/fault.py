@@ -1,27 +1,23 @@
-"""Whose fault it is that a limiter holds somebody: who has how much of what came to it, minute by minute."""
+"""Whose fault it is that a limiter holds somebody: who took how much of what it let in, minute by minute."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC, tenant_of
-from headgate.quota.usage.topic_view import OWN, Limiter, is_small
+from headgate.quota.usage.topic_view import OWN, UNITS, Limiter, is_small
 from headgate.report.screen import plain
-from headgate.tables.sums import Made
 
 _Parts = Mapping[str, float]
-"""Of what came to a limiter, in one unit; by name."""
+"""Of what a limiter let in, in one unit; by name."""
 _SHOWN_SHARERS = 3
 _SHOWN_PHASES = 3
-_FORMAT = "%Y-%m-%dT%H:%M"
-MINUTE = Made("minute", f"to_char(event_time, '{_FORMAT}')", lambda rows: pc.strftime(rows["event_time"], _FORMAT))
-"""In which minute a row of topic_usage is."""
 
 
 @dataclass(frozen=True)
@@ -42,52 +38,78 @@ class _Verdict(NamedTuple):
     is_victim: bool
 
 
-class Loads:
-    """What came to limiters, by tenant and topic.
+class _Minute(NamedTuple):
+    """unit: that ran out. took: how much of it each tenant did."""
 
-    held: sums of `topic_usage` by tenant, topic, broker and MINUTE, of the rows in which a limit held the topic.
-    group_of: the resource group that a topic is charged to.
+    unit: str
+    took: Mapping[str, int]
+
+
+class _Phase(NamedTuple):
+    """span: its time, in words."""
+
+    span: str
+    unit: str
+    parts: _Parts
+
+
+class Loads:
+    """What limiters let in, by tenant and topic.
+
+    held: sums HELD of `topic_usage`. group_of: the resource group that a topic is charged to.
     """
 
     def __init__(self, held: pa.Table, group_of: Callable[[str], str | None]) -> None:
         self._held, self._group_of = held, group_of
         self._minutes = cache(self._minutes_of)
 
-    def fault(self, tenant: str, limiter: Limiter, unit: str) -> Fault:
-        """Who fills the limiter that holds a tenant, in the minutes in which it is held. unit: that ran out.
+    def fault(self, tenant: str, limiter: Limiter, units: Mapping[str, str]) -> Fault:
+        """Who takes most of the limiter that holds a tenant, in the minutes in which it is held.
 
-        Who sent less than half of what the largest sent is a victim; the others share the fault. Where the sharers
-        change from minute to minute, each phase is told by itself.
+        Who takes less than half of what the largest takes is a victim; the others share the fault. Where that or the
+        unit changes from minute to minute, each phase is told by itself. units: that ran out, by minute with marks; in
+        others it is as before.
         """
-        if limiter == OWN:
+        if limiter == OWN or not units:
             return NOBODY
-        minutes = {minute: sent for minute, sent in self._minutes(limiter, unit).items() if tenant in sent}
+        minutes: dict[str, _Minute] = {}
+        unit = units[min(units)]
+        for minute in sorted(
+            {minute for one in UNITS for minute, took in self._minutes(limiter, one).items() if tenant in took}
+        ):
+            unit = units.get(minute, unit)
+            took = self._minutes(limiter, unit).get(minute, Counter())
+            if tenant in took:
+                minutes[minute] = _Minute(unit, took)
         if not minutes:
             return NOBODY
-        parts = _parts(*minutes.values())
         phases = list(_phases(tenant, minutes))
-        is_victim = _verdict(tenant, parts).is_victim
+        is_victim = all(_verdict(tenant, phase.parts).is_victim for phase in phases)
         if len(phases) == 1:
-            return Fault(_at_length(tenant, parts, self._topics(limiter, unit, minutes), unit), is_victim)
+            topics = self._topics(limiter, unit, minutes)
+            return Fault(_at_length(tenant, phases[0].parts, topics, phases[0].unit), is_victim)
         more = len(phases) - _SHOWN_PHASES
-        shown = "; ".join(f"{span} {_briefly(tenant, of_phase)}" for span, of_phase in phases[:_SHOWN_PHASES])
-        changes = f"; and {more:,} more changes" if more > 0 else ""
-        return Fault(f"by minute, of all {unit}: {shown}{changes}", is_victim)
+        shown = "; ".join(f"{phase.span} {_briefly(tenant, phase)}" for phase in phases[:_SHOWN_PHASES])
+        return Fault(f"by minute: {shown}{f'; and {more:,} more changes' if more > 0 else ''}", is_victim)
 
     def _minutes_of(self, limiter: Limiter, unit: str) -> dict[str, Counter[str]]:
-        """What each tenant sent under a limiter, by minute in order."""
-        sums = self._under(limiter).group_by(["minute", TENANT], use_threads=False).aggregate([(unit, "sum")])
+        """What each tenant took of a limiter, by minute."""
         minutes: dict[str, Counter[str]] = defaultdict(Counter)
-        for minute, tenant, amount in zip(*sums.sort_by("minute").to_pydict().values(), strict=True):
-            if amount:
-                minutes[minute][tenant] = amount
+        for minute, tenant, amount in self._sums(self._under(limiter), ["minute", TENANT], unit):
+            minutes[minute][tenant] = amount
         return minutes
 
     def _topics(self, limiter: Limiter, unit: str, minutes: Iterable[str]) -> _Parts:
         rows = self._under(limiter)
         rows = rows.filter(pc.is_in(rows["minute"], pa.array(minutes, pa.string())))
-        names, amounts = rows.group_by(TOPIC, use_threads=False).aggregate([(unit, "sum")]).to_pydict().values()
-        return _parts({name: amount or 0 for name, amount in zip(names, amounts, strict=True)})
+        return _parts(dict(self._sums(rows, [TOPIC], unit)))
+
+    @staticmethod
+    def _sums(rows: pa.Table, by: list[str], unit: str) -> Iterator[tuple[Any, ...]]:
+        """What was let in: in offered traffic the admitted part, else all. Groups without any are left out."""
+        took = pc.coalesce(rows[f"admitted_{unit}"], rows[unit])
+        sums = rows.append_column("took", took).group_by(by, use_threads=False).aggregate([("took", "sum")])
+        return (row for row in zip(*sums.to_pydict().values(), strict=True) if row[-1])
 
     def _under(self, limiter: Limiter) -> pa.Table:
         """The rows of topics that a limiter limits."""
@@ -109,20 +131,26 @@ def _verdict(tenant: str, parts: _Parts) -> _Verdict:
     return _Verdict(sharers, tenant not in sharers)
 
 
-def _phases(tenant: str, minutes: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, _Parts]]:
-    """Times in words, and the parts then, of each run of minutes in which the same tenants share the fault."""
-    for _, run in groupby(minutes.items(), key=lambda one: frozenset(_verdict(tenant, _parts(one[1])).sharers)):
+def _phases(tenant: str, minutes: Mapping[str, _Minute]) -> Iterator[_Phase]:
+    """A phase for each run of minutes in which the same tenants share the fault, in the same unit."""
+
+    def key(one: tuple[str, _Minute]) -> tuple[str, frozenset[str]]:
+        return one[1].unit, frozenset(_verdict(tenant, _parts(one[1].took)).sharers)
+
+    for (unit, _), run in groupby(minutes.items(), key=key):
         of_run = dict(run)
-        first, *_, last = [minute[-len("HH:MM") :] for minute in (*of_run, *of_run)]
-        yield first if first == last else f"{first} to {last}", _parts(*of_run.values())
+        first, last = (minute(of_run)[-len("HH:MM") :] for minute in (min, max))
+        span = first if first == last else f"{first} to {last}"
+        yield _Phase(span, unit, _parts(*(one.took for one in of_run.values())))
 
 
-def _briefly(tenant: str, parts: _Parts) -> str:
+def _briefly(tenant: str, phase: _Phase) -> str:
+    parts, of_all = phase.parts, f" of the {phase.unit}"
     sharers, is_victim = _verdict(tenant, parts)
     listed = _listed([(name, parts[name]) for name in sharers])
     if is_victim:
-        return f"victim of {listed} (it has {parts[tenant]:.0%})"
-    return f"its own fault ({parts[tenant]:.0%})" if len(sharers) == 1 else f"shared fault of {listed}"
+        return f"victim of {listed}{of_all} (it has {parts[tenant]:.0%})"
+    return f"its own fault ({parts[tenant]:.0%}{of_all})" if len(sharers) == 1 else f"shared fault of {listed}{of_all}"
 
 
 def _at_length(tenant: str, parts: _Parts, topics: _Parts, unit: str) -> str:

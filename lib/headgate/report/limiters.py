@@ -1,6 +1,7 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.quota.usage.topic_view import BYTES, MESSAGES, OWN, UNITS, Limiter
 from headgate.report.screen import plain
+from headgate.report.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
 _RATES = tuple(f"{unit}_per_s" for unit in UNITS)
@@ -24,11 +26,11 @@ def _unit(marks: pa.Table) -> pa.ChunkedArray:
 
 MARKS = Sums(
     "marks",
-    (TENANT, TOPIC, "broker", "scope", "limiter", "unit"),
+    (TENANT, TOPIC, "broker", "scope", "limiter", "unit", MINUTE.name),
     highest=_RATES,
     lowest=_RATES,
     where=(("action", ("mark",)),),
-    made=Made("unit", RAN_OUT, _unit),
+    made=(Made("unit", RAN_OUT, _unit), MINUTE),
 )
 
 
@@ -40,9 +42,11 @@ class _Marks:
     least: int | None = None
     most: int | None = None
     brokers: set[str] = field(default_factory=set)
+    minutes: Counter[str] = field(default_factory=Counter)
 
-    def add(self, count: int, least: int | None, most: int | None, broker: str | None) -> None:
+    def add(self, count: int, minute: str, least: int | None, most: int | None, broker: str | None) -> None:
         self.count += count
+        self.minutes[minute] += count
         if least is not None and most is not None:
             self.least = least if self.least is None else min(self.least, least)
             self.most = most if self.most is None else max(self.most, most)
@@ -55,13 +59,14 @@ class Blamed:
     """The limiter with most marks of a tenant or topic, and the unit that ran out most often where that held it.
 
     words: both, and their share of the marks if there are others. details: with the rates then, the brokers, and the
-    limiter that comes next.
+    limiter that comes next. units: that ran out most often of the limiter, by minute in which it marked anybody.
     """
 
     limiter: Limiter
     unit: str
     words: str
     details: str
+    units: Mapping[str, str]
 
 
 def blamed(of: str, marks: pa.Table) -> dict[str, Blamed]:
@@ -70,7 +75,9 @@ def blamed(of: str, marks: pa.Table) -> dict[str, Blamed]:
     for row in marks.to_pylist():
         limiter = OWN if row["scope"] == "topic" else (row["scope"], row["limiter"])
         rate = f"{row['unit']}_per_s"
-        by_name[row[of]][limiter, row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
+        by_name[row[of]][limiter, row["unit"]].add(
+            row[ROWS], row["minute"], row[LOWEST + rate], row[rate], row["broker"]
+        )
     return {name: _worst(found) for name, found in by_name.items()}
 
 
@@ -83,7 +90,11 @@ def _worst(found: dict[tuple[Limiter, str], _Marks]) -> Blamed:
     if others:
         (other, its_unit), its = others[0]
         details += f", then {limiter_name(other)} ({its_unit}, {_part(its.count, whole)})"
-    return Blamed(limiter, unit, f"{name} ({unit}{f', {share}' if others else ''})", details)
+    words = f"{name} ({unit}{f', {share}' if others else ''})"
+    of_limiter = {unit: marks.minutes for (one, unit), marks in ranked if one == limiter}
+    minutes = {minute for counts in of_limiter.values() for minute in counts}
+    units = {minute: max(of_limiter, key=lambda unit: of_limiter[unit][minute]) for minute in minutes}
+    return Blamed(limiter, unit, words, details, units)
 
 
 def _part(count: int, whole: int) -> str:

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT
-from headgate.tables.sums import Sums
+from headgate.tables.sums import Made, Sums
 
 QUIET = timedelta(seconds=10)
 """A shorter pause does not end a span."""
@@ -16,6 +17,11 @@ _TIME, _HELD_NS = "event_time", "throttled_ns"
 _WORST = ("failed_publishes", "throttled_publishes")
 
 SECONDS = Sums("topic_usage", (TENANT, _TIME), _WORST, highest=(_HELD_NS,), nonzero=(*_WORST, _HELD_NS))
+
+
+_FORMAT = "%Y-%m-%dT%H:%M"
+MINUTE = Made("minute", f"to_char(event_time, '{_FORMAT}')", lambda rows: pc.strftime(rows["event_time"], _FORMAT))
+"""In which minute a row of topic_usage or marks is."""
 
 
 @dataclass(frozen=True)

@@ -222,8 +222,9 @@ class ThrottleScreen(Screen):
             self.say(f"Never throttled: {', '.join(map(plain, free[:SHOWN_FREE]))}{more}")
         if any(row.fault.words for row in held[:SHOWN_TENANTS]):
             self.say(
-                "Parts are of what was sent under that limiter by all whom a limit held, in the minutes in which the "
-                f"tenant was held; {command()} usage OUTPUT --by tenant --at TIME has those of all, at one time"
+                "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
+                "tenant; "
+                f"{command()} usage OUTPUT --by tenant --at TIME has those of one time"
             )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:

@@ -35,7 +35,7 @@ class Sums(NamedTuple):
     The result has the columns `by`, `totals` (summed up), `highest` (the largest value), `lowest` (the smallest one, as
     LOWEST and the name) and `rows`, how many there are. A null adds nothing; where all are null the sum is null.
     where: columns, and the values that rows must have there. nonzero: columns, of which one at least is not 0.
-    made: a column that the table does not have, and `by` names.
+    made: columns that the table does not have, and `by` names.
     """
 
     table: str
@@ -45,7 +45,7 @@ class Sums(NamedTuple):
     lowest: tuple[str, ...] = ()
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
     nonzero: tuple[str, ...] = ()
-    made: Made | None = None
+    made: tuple[Made, ...] = ()
 
     @property
     def sql(self) -> str:
@@ -62,8 +62,9 @@ class Sums(NamedTuple):
             conditions.append("(" + " OR ".join(f'"{name}" <> 0' for name in self.nonzero) + ")")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         by, source = ", ".join(f'"{name}"' for name in self.by), self.table
-        if self.made is not None:
-            source = f'(SELECT *, {self.made.sql} AS "{self.made.name}" FROM {source})'  # noqa: S608  names of our own
+        if self.made:
+            made = ", ".join(f'{one.sql} AS "{one.name}"' for one in self.made)
+            source = f"(SELECT *, {made} FROM {source})"  # noqa: S608  names of our own
         return f"SELECT {', '.join(columns)} FROM {source}{where} GROUP BY {by}"  # noqa: S608  names of our own
 
     def of(self, rows: pa.Table) -> pa.Table:
@@ -73,8 +74,8 @@ class Sums(NamedTuple):
         if self.nonzero:
             counts = [pc.fill_null(pc.not_equal(rows[name], 0), False) for name in self.nonzero]
             rows = rows.filter(reduce(pc.or_, counts))
-        if self.made is not None:
-            rows = rows.append_column(self.made.name, self.made.of(rows))
+        for one in self.made:
+            rows = rows.append_column(one.name, one.of(rows))
         return self._grouped(rows, "", [([], "count_all")])
 
     def together(self, parts: Iterable[pa.Table]) -> pa.Table:
@@ -83,7 +84,7 @@ class Sums(NamedTuple):
 
     def type_of(self, name: str, table: pa.Schema) -> pa.DataType:
         """Of a column of the result, for the schema of the table."""
-        if self.made is not None and name == self.made.name:
+        if any(name == one.name for one in self.made):
             return pa.string()
         return pa.int64() if name == ROWS else table.field(name.removeprefix(LOWEST)).type
 

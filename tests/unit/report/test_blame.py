@@ -317,11 +317,11 @@ def test_each_phase_is_told_where_the_fault_changes_hands(tables):
     told = {row.name: row.fault for row in throttling(tables, dict.fromkeys((A, C, D, E), "gold").get).tenants}
 
     assert told["acme"].words == (
-        "by minute, of all messages: 09:01 its own fault (76%); 09:02 to 09:03 shared fault of else 49% and acme 46%; "
-        "09:05 victim of else 77% (it has 19%)"
+        "by minute: 09:01 its own fault (76% of the messages); 09:02 to 09:03 shared fault of else 49% and acme 46% of "
+        "the messages; 09:05 victim of else 77% of the messages (it has 19%)"
     )
-    assert told["else"].words.endswith("09:05 its own fault (77%); and 1 more changes")
-    assert told["third"].words.startswith("by minute, of all messages: 09:01 victim of acme 76% (it has 4%); 09:02 to")
+    assert told["else"].words.endswith("09:05 its own fault (77% of the messages); and 1 more changes")
+    assert told["third"].words.startswith("by minute: 09:01 victim of acme 76% of the messages (it has 4%); 09:02 to")
     assert {"third": True, "acme": False} == {name: told[name].is_victim for name in ("third", "acme")}
 
 
@@ -336,3 +336,26 @@ def test_the_minute_of_a_row_is_the_same_in_sql_and_arrow(tables):
     )
 
     assert of_sql == of_arrow == [("2026-03-01T09:00", 2), ("2026-03-01T09:01", 2), ("2026-03-01T09:59", 2)]
+
+
+def test_each_minute_has_the_unit_that_ran_out_then_and_parts_are_of_what_was_let_in(tables):
+    minutes = [NINE.replace(minute=minute) for minute in (1, 2, 3)]
+    usage = [
+        {"event_time": at, "topic": topic, "broker": "b1", "messages": 999, "bytes": 999, "throttled_ns": 1}
+        | {"admitted_messages": messages, "admitted_bytes": size}
+        for at in minutes
+        for topic, messages, size in ((A, 90, 10), (C, 10, 90))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    mark = {"topic": A, "scope": "group", "limiter": "gold", "action": "mark"}
+    marks = [
+        *[mark | {"event_time": minutes[0], "messages_balance": 0, "bytes_balance": 1}] * 3,
+        *[mark | {"event_time": minutes[1], "messages_balance": 1, "bytes_balance": 0}] * 2,
+    ]
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    (acme,) = (row for row in throttling(tables, {A: "gold", C: "gold"}.get).tenants if row.name == "acme")
+
+    assert acme.fault.words == (
+        "by minute: 09:01 its own fault (90% of the messages); "
+        "09:02 to 09:03 victim of else 90% of the bytes (it has 10%)"
+    )

@@ -182,8 +182,8 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             f"100% of the messages, most of them by {TOPIC} (100%)"
         ),
         (
-            "Parts are of what was sent under that limiter by all whom a limit held, in the minutes in which the "
-            "tenant was held; headgate usage OUTPUT --by tenant --at TIME has those of all, at one time"
+            "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
+            "tenant; headgate usage OUTPUT --by tenant --at TIME has those of one time"
         ),
         "",
         "Throttled tenants",

@@ -52,7 +52,7 @@ class Consumer:
     """A tenant or topic with what it did and the group that this is charged to, None for none.
 
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
-    None where nothing was throttled. share: its part of all that came to that limiter, in `unit`, that ran out; without
+    None where nothing was throttled. share: its part of all that that limiter let in, in `unit`, that ran out; without
     marks that say which, in messages or bytes, whichever is more. rivals: how many others share the limiter. taker: the
     one of all that has most of it, and its part.
     """
@@ -111,8 +111,8 @@ def consumers_of(
         for limiter in (("broker", one.broker), ("group", charged)):
             if limiter[1] is not None:
                 used = traffic[limiter[0], limiter[1]][name]
-                used[0] += one.messages
-                used[1] += one.bytes
+                used[0] += one.admitted_messages
+                used[1] += one.admitted_bytes
     consumers = [
         _consumer(name, charged, added, traffic, units)
         for (name, charged), added in by_key.items()
