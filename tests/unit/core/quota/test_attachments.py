@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.quota.attachments import Attachments, Resolution, in_force, resolve
+from headgate.core.quota.attachments import Attachments, Resolution, effective_limits, resolve
 from headgate.core.quota.config_tables import Attachment, ConfigTables, Move, moves
 from headgate.core.quota.groups import ResourceGroup, TrafficClass
 from headgate.core.quota.topics import Topic, topic_of
@@ -82,7 +82,7 @@ def test_replication_is_exempt_whatever_is_attached():
     exempt = resolve(X, ATTACHED, GROUPS, replication=True)
 
     assert Resolution(None, "exempt") == exempt
-    assert {PUBLISH: (None, None), DISPATCH: (None, None)} == in_force(
+    assert {PUBLISH: (None, None), DISPATCH: (None, None)} == effective_limits(
         exempt, {PUBLISH: (1, 1)}, {"gx": {DISPATCH: (2, 2)}}
     )
 
@@ -100,11 +100,11 @@ def test_replication_is_exempt_whatever_is_attached():
     ],
 )
 def test_the_stricter_of_the_topics_and_its_groups_limit_binds(of_topic, of_groups, expected):
-    assert expected == in_force(Resolution("gx", "topic"), of_topic, of_groups)
+    assert expected == effective_limits(Resolution("gx", "topic"), of_topic, of_groups)
 
 
 def test_a_topic_without_a_group_has_its_own_limits():
-    assert (5, None) == in_force(Resolution(None, None), {PUBLISH: (5, None)}, {"gx": {}})[PUBLISH]
+    assert (5, None) == effective_limits(Resolution(None, None), {PUBLISH: (5, None)}, {"gx": {}})[PUBLISH]
 
 
 def group(group_id, name, version, *, deleted=False):
