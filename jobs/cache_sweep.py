@@ -6,10 +6,10 @@ Options, tables and report are the same: docs/sizing.md.
 import argparse
 import sys
 from collections.abc import Sequence
-from functools import partial
 
 from headgate.report.sweep_command import SweepRunner, sweep
 from headgate.sizing.arguments import DESCRIPTION, add_sweep_arguments
+from headgate.sizing.asked import asked
 from headgate.spark.cache_sweep import SparkSweep
 from headgate.spark.job import status_of_whole
 from headgate.spark.session import spark_session
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
     parser = argparse.ArgumentParser(prog="cache_sweep", description=DESCRIPTION, allow_abbrev=False)
     add_sweep_arguments(parser)
-    return status_of_whole("cache_sweep", partial(sweep, parser.parse_args(arguments), SPARK))
+    return status_of_whole("cache_sweep", lambda: sweep(asked(parser.parse_args(arguments)), SPARK))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from headgate.replay.arguments import DESCRIPTION, add_replay_arguments
+from headgate.replay.asked import asked
 from headgate.report.replay_command import ReplayEngine, replay
 from headgate.spark.job import status_of_whole
 from headgate.spark.replay import run_replay
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
     parser = argparse.ArgumentParser(prog="replay", description=DESCRIPTION, allow_abbrev=False)
     add_replay_arguments(parser)
-    return status_of_whole("replay", partial(replay, parser.parse_args(arguments), SPARK))
+    return status_of_whole("replay", lambda: replay(asked(parser.parse_args(arguments)), SPARK))
 
 
 if __name__ == "__main__":

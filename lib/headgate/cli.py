@@ -56,6 +56,9 @@ class Parser(argparse.ArgumentParser):
             near = next((name for name in choices if wrong[1].casefold() in GUESSES.get(name, "").split()), None)
             near = near or next(iter(difflib.get_close_matches(wrong[1].casefold(), choices, 1)), None)
             message += f"; did you mean {near}?" if near else ""
+        given = re.match("unrecognized arguments: (.*)", message)
+        if given and Path(given[1]).exists():
+            message += "; give what is to be read with --input"
         super().error(message)
 
 
@@ -115,9 +118,12 @@ def add_replay(subcommands: "Subcommands") -> None:
 
 def run_replay(arguments: argparse.Namespace) -> int:
     """Write tables and a report."""
-    from headgate.report.replay_command import run  # noqa: PLC0415  other subcommands do not need the rules
+    from headgate.replay.asked import asked  # noqa: PLC0415  other subcommands do not need the rules
 
-    return run(arguments)
+    checked = asked(arguments)
+    from headgate.report.replay_command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
+
+    return run(checked)
 
 
 def add_sweep(subcommands: "Subcommands") -> None:
@@ -129,9 +135,12 @@ def add_sweep(subcommands: "Subcommands") -> None:
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Write tables and a report."""
-    from headgate.report.sweep_command import run  # noqa: PLC0415  other subcommands do not need the rules
+    from headgate.sizing.asked import asked  # noqa: PLC0415  other subcommands do not need the rules
 
-    return run(arguments)
+    checked = asked(arguments)
+    from headgate.report.sweep_command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
+
+    return run(checked)
 
 
 def add_conformance(subcommands: "Subcommands") -> None:

@@ -11,7 +11,8 @@ from headgate.arrow.blocks import decode, encode
 from headgate.conf import InputSettings
 from headgate.engines.processes import outcomes
 from headgate.engines.sizes import check_memory
-from headgate.replay.job import BrokerRows, Heard, Replayed, ReplayJob, write_replay
+from headgate.replay.asked import ReplayJob
+from headgate.replay.job import BrokerRows, Heard, Replayed, write_replay
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
 from headgate.replay.stream import KEYED, ROUTED, replay, route

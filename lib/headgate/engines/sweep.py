@@ -20,9 +20,10 @@ from headgate.engines.sizes import check_memory
 from headgate.rows.files import input_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
+from headgate.sizing.asked import SweepJob
 from headgate.sizing.assumed import events_of
 from headgate.sizing.runs import Outcome, Run, outcomes_of
-from headgate.sizing.sweep import ANY_TIME, Ended, EventCount, StagedTrace, SweepJob, append, trace_of
+from headgate.sizing.sweep import ANY_TIME, Ended, EventCount, StagedTrace, append, trace_of
 from headgate.sizing.trace import EVENTS, READ, ROWS_AT_ONCE, cut, generated, read
 
 _ORDER = [(name, "ascending") for name in ("t_us", "seq", "source", "offset")]

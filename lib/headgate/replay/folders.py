@@ -1,6 +1,6 @@
 """The conf folders of a replay: read together, all that is wrong told at once, each with a name."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headgate.conf import Conf, check_streaming, load_conf
@@ -42,7 +42,7 @@ def load_folders(folders: Sequence[str], *, strict: bool = False) -> dict[str, C
     return confs
 
 
-def folder_warnings(confs: dict[str, Conf]) -> list[str]:
+def folder_warnings(confs: Mapping[str, Conf]) -> list[str]:
     """What the folders say that a replay does not follow."""
     (first, leading), *others = confs.items()
     warnings = [f"{name}: {warning}" for name, conf in confs.items() for warning in conf.warnings]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
+from headgate.replay.asked import ReplayJob
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
 from headgate.replay.summary import Summary
@@ -18,15 +19,6 @@ from headgate.replay.tables import ReplayTables
 
 MOST_ROUNDS = 31 * 86_400
 _LETTERS_AT_ONCE = 10_000
-
-
-@dataclass(frozen=True)
-class ReplayJob:
-    """What the command line says: where the trace is, and where the tables go."""
-
-    input: str
-    format: str
-    output: str
 
 
 @dataclass(frozen=True)

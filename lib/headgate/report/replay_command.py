@@ -1,34 +1,26 @@
-"""A replay from its options to its report, under any engine: what `headgate replay` and jobs/replay.py do."""
+"""A replay from what was asked for to its report, under any engine: what `headgate replay` and jobs/replay.py do."""
 
-import argparse
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from headgate.conf import Conf, InputSettings
+from headgate.conf import InputSettings
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
 from headgate.engines.processes import prepare
 from headgate.engines.replay import run_replay
 from headgate.engines.stops import broken_off_by_signals
-from headgate.errors import InputError, Mistakes
-from headgate.options import input_format
-from headgate.places import check_new, check_places
-from headgate.replay.arguments import DEFAULT_OUTPUT
-from headgate.replay.folders import folder_warnings, load_folders
-from headgate.replay.job import Heard, Replayed, ReplayJob
-from headgate.replay.plan import Plan, checked_plans
+from headgate.replay.asked import Asked, ReplayJob
+from headgate.replay.folders import folder_warnings
+from headgate.replay.job import Heard, Replayed
+from headgate.replay.plan import Plan
 from headgate.report.modes import mode_line
 from headgate.report.replay_html import write_report
 from headgate.report.replay_screen import ReplayScreen
 from headgate.report.screen import terminal_console
 from headgate.trace import write_trace
 from headgate.trace.demo import PUBLISHES
-
-DEMO = Path("output/replay-demo")
-
 
 Run = Callable[[ReplayJob, Sequence[Plan], InputSettings, Heard], Replayed]
 
@@ -49,33 +41,22 @@ def _in_processes() -> Run:
 LOCAL = ReplayEngine(_in_processes, "reading", "")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Asked) -> int:
     """`headgate replay`: exit status 0 when the report is written, 3 if stopped. Raises HeadgateError."""
     return broken_off_by_signals("replay", lambda: replay(options, LOCAL))
 
 
-def replay(options: argparse.Namespace, engine: ReplayEngine) -> int:
-    """Exit status 0 when the report is written. Raises HeadgateError for wrong options, conf or input."""
-    if options.input is None and (options.format or options.output != DEFAULT_OUTPUT):
-        raise InputError("--format and --output need --input: without it the bundled trace is replayed")
+def replay(options: Asked, engine: ReplayEngine) -> int:
+    """Exit status 0 when the report is written. Raises HeadgateError for wrong input."""
+    job, confs, plans = options.job, options.confs, options.plans
+    first = next(iter(confs.values()))
     screen = ReplayScreen(terminal_console())
-    confs: dict[str, Conf] = {}
-    folders = options.conf_dir or ["conf"]
-    mistakes = Mistakes()
-    with mistakes.collected():
-        confs = load_folders(folders, strict=options.strict)
-        plans = checked_plans(confs, traffic=options.traffic, delay_ms=options.delay_ms)
-    first = next(iter(confs.values()), Conf())
-    with mistakes.collected():
-        job = _given(options, first)
-        check_new(job.output)
-    mistakes.raise_all()
     screen.warnings(folder_warnings(confs))
-    if options.input is None:
-        screen.demo(write_trace(PUBLISHES, DEMO / "trace", "json"), job.input)
+    if options.demo:
+        screen.demo(write_trace(PUBLISHES, Path(job.input), "json"), job.input)
     mode = mode_line(options.traffic, first.settings.operator.send_timeout_ms)
     screen.say(f"replay: {mode}")
-    screen.begin(plans, job.input, engine.start, folders[0])
+    screen.begin(plans, job.input, engine.start, options.first)
     rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
     run_on_engine = engine.begin()
     rules.wait()
@@ -94,12 +75,3 @@ def _units(plans: Sequence[Plan]) -> Iterator[str]:
             yield PUBLISH
         if plan.shares:
             yield QUOTAS
-
-
-def _given(options: argparse.Namespace, first: Conf) -> ReplayJob:
-    """The bundled trace and what came of it are made anew with every run."""
-    if options.input is None:
-        shutil.rmtree(DEMO, ignore_errors=True)
-        return ReplayJob(f"{DEMO}/trace", "json", f"{DEMO}/tables")
-    check_places(options.input, options.output, options.output, files=True)
-    return ReplayJob(options.input, input_format(options, first.settings.input.format), options.output)

@@ -16,49 +16,18 @@ from headgate.cache.forms import warm_up
 from headgate.conf import InputSettings
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.errors import InputError, TableError
+from headgate.sizing.asked import SweepJob
 from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
-from headgate.sizing.lags import Lag
 from headgate.sizing.runs import RESULT, Outcome, Run, with_totals
 from headgate.sizing.schemas import CACHE_SWEEP, TABLES
 
-TRACE = "trace"
-"""The folder of the trace below the output, while the sweep runs."""
 _LETTERS_AT_ONCE = 10_000
 
 ANY_TIME = InputSettings(
     event_time_from=datetime(1970, 1, 1, tzinfo=UTC), event_time_until=datetime(2262, 1, 1, tzinfo=UTC)
 )
 """Public traces count from 0; nothing here waits for a time, so none is too early or too late."""
-
-
-@dataclass(frozen=True)
-class Generated:
-    """Traffic that is made up, one broker a seed (entry-cache 15)."""
-
-    family: str
-    seeds: tuple[int, ...]
-    sizes: str
-    scale: int
-
-
-@dataclass(frozen=True)
-class SweepJob:
-    """What the command line says. input: a path, or traffic that is made up. every: one entry in so many is kept.
-
-    lags: the input are publishes, which cursors read so far behind; none: it are cache events.
-    """
-
-    input: str | Generated
-    format: str
-    output: str
-    every: int
-    lags: tuple[Lag, ...] = ()
-
-    @property
-    def trace(self) -> str:
-        """The folder of the trace."""
-        return f"{self.output}/{TRACE}"
 
 
 @dataclass(frozen=True)

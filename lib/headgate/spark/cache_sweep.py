@@ -12,8 +12,9 @@ from pyspark import InheritableThread, StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from headgate.places import local_path
+from headgate.sizing.asked import SweepJob
 from headgate.sizing.runs import Outcome, Run, outcomes_of
-from headgate.sizing.sweep import Ended, StagedTrace, SweepJob
+from headgate.sizing.sweep import Ended, StagedTrace
 from headgate.spark.cache_trace import stage
 from headgate.spark.failures import SPARK_ERRORS
 

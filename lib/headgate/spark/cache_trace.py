@@ -10,7 +10,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.core.cache.sampling import Cut
-from headgate.sizing.sweep import ANY_TIME, EventCount, Generated, StagedTrace, SweepJob, trace_of
+from headgate.sizing.asked import Generated, SweepJob
+from headgate.sizing.sweep import ANY_TIME, EventCount, StagedTrace, trace_of
 from headgate.sizing.trace import EVENTS, PLACE, READ, cut, generated, read_input
 from headgate.spark.batch_files import readable_rows
 from headgate.spark.sources import read_raw

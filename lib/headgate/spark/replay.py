@@ -11,7 +11,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from headgate.arrow.blocks import decode
 from headgate.conf import InputSettings
-from headgate.replay.job import BrokerRows, Heard, Replayed, ReplayJob, write_replay
+from headgate.replay.asked import ReplayJob
+from headgate.replay.job import BrokerRows, Heard, Replayed, write_replay
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
 from headgate.replay.stream import REPLAYED, ROUTED, replay, route_input
