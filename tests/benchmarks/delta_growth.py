@@ -19,17 +19,17 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.loop_state import LoopStateStore
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.schemas import QUOTA_STATE
-from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentReport
 from headgate.throttle.limits.control import tick_row
 from headgate.throttle.tables import SCHEMAS, throttle_tables
 
@@ -64,8 +64,8 @@ class Job:
         self.tables.append_control([tick_row(datetime.fromtimestamp(number, UTC))], (QUERY, number))
         self.state.save({"counts": list(range(200))}, QUERY, number)
         rows = tuple(ReportRow(group, 0, USAGE, ReportReason.CHANGE) for group in (1, 2))
-        cut = Cut(number, epoch, CutKind.PERIODIC, True, (epoch + 1) * SETTINGS.epoch_ms, 1, rows)
-        sent = SentCut(Sender(0, 1, 100), cut, (epoch + 1) * SETTINGS.epoch_ms)
+        cut = UsageReport(number, epoch, ReportKind.PERIODIC, True, (epoch + 1) * SETTINGS.epoch_ms, 1, rows)
+        sent = SentReport(Sender(0, 1, 100), cut, (epoch + 1) * SETTINGS.epoch_ms)
         self.quota.usage.append([sent], {1: 1, 2: 2})
         self.reader.read((epoch + 1) * SETTINGS.epoch_ms)
         limit = LimitRow(epoch, 0, 1, 0, 0, Outcome(100, 100, 100, 100, 0, 0, 0, next(iter(Reason))))

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 from _bench import Results, parser
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.groups import HEARTBEAT_GROUP
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations, QuotaTables
-from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentReport
 
 SETTINGS = QuotaSettings()
 EPOCH = 480_000 * 3600
@@ -87,7 +87,7 @@ def write(load: Load, broker: int, start: Barrier, out: Any) -> None:
     appends = []
     start.wait()
     for seq in load.seqs():
-        sent = SentCut(sender, Cut(seq, EPOCH, CutKind.PERIODIC, True, NOW_MS, 1, rows), NOW_MS)
+        sent = SentReport(sender, UsageReport(seq, EPOCH, ReportKind.PERIODIC, True, NOW_MS, 1, rows), NOW_MS)
         began_s, refused = time.time(), 0
         while True:
             try:

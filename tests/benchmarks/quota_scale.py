@@ -24,17 +24,17 @@ from time import perf_counter
 from _bench import Results, parser
 from _quota_evaluation import ACTIVE, BROKERS, GROUPS
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.groups import TrafficClass, initial_shard
 from headgate.core.quota.placement import moves, rows_read
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.core.quota.usage_row import UsageRow
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.schemas import RG_USAGE
-from headgate.quota.tables.usage_rows import HEARTBEAT_SHARD, Sender, SentCut
+from headgate.quota.tables.usage_rows import HEARTBEAT_SHARD, Sender, SentReport
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from random_usage import usage
@@ -132,7 +132,7 @@ class Measured:
         return self.read_rows + self.read_heartbeats + self.read_log
 
 
-def cut_of(case: Case, broker: int, groups: list[int], chance: random.Random) -> SentCut:
+def cut_of(case: Case, broker: int, groups: list[int], chance: random.Random) -> SentReport:
     """What a broker appends at the close of an epoch."""
     chosen = sorted(chance.sample(groups, int(len(groups) * case.changed)))
     rows = tuple(
@@ -141,8 +141,8 @@ def cut_of(case: Case, broker: int, groups: list[int], chance: random.Random) ->
         for traffic_class in CLASSES[case.classes]
     )
     topics = {(row.group_id, row.traffic_class): chance.randrange(1, 20) for row in rows}
-    cut = Cut(9, EPOCH, CutKind.PERIODIC, True, NOW_MS, 3, rows)
-    return SentCut(Sender(broker, 1_700_000_000_000 + broker), cut, NOW_MS, topics)
+    cut = UsageReport(9, EPOCH, ReportKind.PERIODIC, True, NOW_MS, 3, rows)
+    return SentReport(Sender(broker, 1_700_000_000_000 + broker), cut, NOW_MS, topics)
 
 
 def groups_of(holders: Holders) -> list[list[int]]:

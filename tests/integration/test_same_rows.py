@@ -21,7 +21,7 @@ FIFTY = 50
 Traces = Callable[..., Path]
 
 
-class Cut(NamedTuple):
+class SampledRows(NamedTuple):
     """How one run goes about a trace."""
 
     batches: int = 1
@@ -31,33 +31,33 @@ class Cut(NamedTuple):
     traffic: str = "admitted"
 
     @property
-    def reference(self) -> "Cut":
+    def reference(self) -> "SampledRows":
         """The plain run that has to give the same rows."""
-        return Cut(traffic=self.traffic)
+        return SampledRows(traffic=self.traffic)
 
 
 GRID = (
-    Cut(1, 1, "numba", "auto", "admitted"),
-    Cut(1, 2, "python", "topic", "admitted"),
-    Cut(1, 8, "numba", "auto", "offered"),
-    Cut(7, 1, "python", "auto", "offered"),
-    Cut(7, 2, "numba", "auto", "admitted"),
-    Cut(7, 8, "python", "topic", "offered"),
-    Cut(50, 1, "numba", "topic", "admitted"),
-    Cut(50, 2, "python", "auto", "offered"),
-    Cut(50, 8, "numba", "auto", "admitted"),
+    SampledRows(1, 1, "numba", "auto", "admitted"),
+    SampledRows(1, 2, "python", "topic", "admitted"),
+    SampledRows(1, 8, "numba", "auto", "offered"),
+    SampledRows(7, 1, "python", "auto", "offered"),
+    SampledRows(7, 2, "numba", "auto", "admitted"),
+    SampledRows(7, 8, "python", "topic", "offered"),
+    SampledRows(50, 1, "numba", "topic", "admitted"),
+    SampledRows(50, 2, "python", "auto", "offered"),
+    SampledRows(50, 8, "numba", "auto", "admitted"),
 )
 """Every value of each axis together with every value of each other axis; the full product would take hours."""
 
 HELD_BACK = (
-    Cut(1, 2, "numba", "auto", "offered"),
-    Cut(7, 8, "python", "auto", "admitted"),
-    Cut(7, 2, "numba", "topic", "offered"),
-    Cut(50, 2, "numba", "topic", "admitted"),
+    SampledRows(1, 2, "numba", "auto", "offered"),
+    SampledRows(7, 8, "python", "auto", "admitted"),
+    SampledRows(7, 2, "numba", "topic", "offered"),
+    SampledRows(50, 2, "numba", "topic", "admitted"),
 )
 
 
-def toml(cut: Cut, files: int, hold_back_ms: int) -> str:
+def toml(cut: SampledRows, files: int, hold_back_ms: int) -> str:
     return (
         f"[input]\nmax_files_per_trigger = {-(-files // cut.batches)}\nhold_back_ms = {hold_back_ms}\n"
         f'[operator]\nkernel = "{cut.kernel}"\ntraffic = "{cut.traffic}"\nstate_key = "{cut.key}"\nslots = 4\n'
@@ -88,7 +88,7 @@ class Scene(NamedTuple):
     limits: Mapping[str, Any] = SHARED
     files: int = MIXED.files
 
-    def rows(self, cut: Cut, *, disorder_ms: int = 0) -> dict[str, list[dict[str, Any]]]:
+    def rows(self, cut: SampledRows, *, disorder_ms: int = 0) -> dict[str, list[dict[str, Any]]]:
         """The tables of one run, which took as many batches as `cut` says, and one more to close what was open.
 
         A disordered trace is held back for as long as its rows are late.
@@ -103,19 +103,19 @@ class Scene(NamedTuple):
 
 @pytest.mark.parametrize("traffic", ["admitted", "offered"])
 def test_batches_partitions_and_the_form_of_the_rules_change_no_row(engine, traces, tmp_path, traffic) -> None:
-    compare(Scene(engine, tmp_path, traces), [Cut(7, 8, "python", traffic=traffic)])
+    compare(Scene(engine, tmp_path, traces), [SampledRows(7, 8, "python", traffic=traffic)])
 
 
 def test_a_hold_back_puts_disordered_files_in_order_again(engine, traces, tmp_path) -> None:
-    compare(Scene(engine, tmp_path, traces), [Cut(7)], disorder_ms=DISORDER_MS)
+    compare(Scene(engine, tmp_path, traces), [SampledRows(7)], disorder_ms=DISORDER_MS)
 
 
 def test_a_key_for_each_topic_gives_the_rows_of_the_domains(engine, traces, tmp_path) -> None:
-    compare(Scene(engine, tmp_path, traces, ALONE), [Cut(7, key="topic")])
+    compare(Scene(engine, tmp_path, traces, ALONE), [SampledRows(7, key="topic")])
 
 
 def test_the_grid_has_every_pair_of_values() -> None:
-    for one, other in itertools.combinations(Cut._fields, 2):
+    for one, other in itertools.combinations(SampledRows._fields, 2):
         values = {(getattr(cut, one), getattr(cut, other)) for cut in GRID}
         expected = set(itertools.product(*({getattr(cut, axis) for cut in GRID} for axis in (one, other))))
         assert expected == values
@@ -128,7 +128,7 @@ def test_the_grid_gives_one_result(on_spark, traces, tmp_path, limits, cuts, dis
     compare(Scene(on_spark, tmp_path, traces, limits, files=FIFTY), cuts, disorder_ms=disorder_ms)
 
 
-def compare(scene: Scene, cuts: Iterable[Cut], *, disorder_ms: int = 0) -> None:
+def compare(scene: Scene, cuts: Iterable[SampledRows], *, disorder_ms: int = 0) -> None:
     """Each cut of the trace gives the rows of its reference, which had the trace in order and in one batch."""
     reference = functools.cache(scene.rows)
     for cut in dict.fromkeys(cut if scene.limits is ALONE else cut._replace(key="auto") for cut in cuts):

@@ -72,8 +72,8 @@ class ArrayLimiters(PublishLimiters):
         for bucket in buckets.reshape(-1):
             fill(bucket, self.high_ns)
         limiters["next_drain_ns"] = limiters["second"] = limiters["head"] = NONE
-        limiters["born"] = 1
-        limiters["reprice"] = [limiter.on_rate_change is OnRateChange.REPRICE for limiter in self._limiters.values()]
+        limiters["initialised"] = 1
+        limiters["keeps_debt"] = [limiter.on_rate_change is OnRateChange.REPRICE for limiter in self._limiters.values()]
         waits = np.zeros(len(self._producer_names), np.int64)
         self._domain = self._with_room(buckets, limiters, np.empty(0, ENTRY), waits)
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache import schemas
 from headgate.cache.parse import parse_cache_events
-from headgate.core.cache.sampling import Cut
+from headgate.core.cache.sampling import SampledRows
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.engines.processes import outcomes, prepare
 from headgate.engines.sizes import check_memory
@@ -98,7 +98,7 @@ def _counts(rows: pa.Table, is_bad: pa.ChunkedArray, is_event: pa.ChunkedArray) 
 
 def _write(rows: pa.Table, folder: str, every: int) -> None:
     Path(folder).mkdir(parents=True)
-    sample = Cut(every)
+    sample = SampledRows(every)
     with pq.ParquetWriter(f"{folder}/part-0.parquet", EVENTS) as file:
         for batch in rows.combine_chunks().to_batches(ROWS_AT_ONCE):
             file.write_batch(cut(sample, batch) if every > 1 else batch)

@@ -260,7 +260,7 @@ def _field(name: str) -> str:
 
 
 def _limiters(limiters: Records) -> Columns:
-    """Those that are not as they were born."""
+    """Those that are not as they began."""
     is_changed = np.zeros(limiters.shape, np.bool_)
     for name in ("marked", "released", "marks", "unmarks"):
         is_changed |= limiters[name] != 0

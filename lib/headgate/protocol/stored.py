@@ -28,7 +28,7 @@ def no_machines() -> dict[str, Columns]:
     """The columns of STORED by table, without rows. `core.kernels.protocol_types` says what is in them.
 
     connection, producer: rows of those tables. topic, name: places in the state's names. settings: in its settings.
-    limiters: those that are not as they were born; code: the reason. Rows are in the order of connections; producers
+    limiters: those that are not as they began; code: the reason. Rows are in the order of connections; producers
     by id, ids by due time, producer and number, queued by arrival. A producer that is not open is there for its name.
     """
     return {table: {name: np.empty(0, type_of(table, name)) for name in names} for table, names in _NAMES.items()}

@@ -64,8 +64,8 @@ def effective_attachments(tables: ConfigTables) -> Attached:
     }
 
 
-class Told:
-    """What the job was told and goes by. `attached` and `limits` are the state."""
+class AppliedLimits:
+    """Attachments and limits that the rows so far leave in force. `attached` and `limits` are the state."""
 
     def __init__(self) -> None:
         self.attached: Attached = {}

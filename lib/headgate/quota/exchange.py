@@ -9,7 +9,7 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.errors import TableError
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberTable
-from headgate.quota.tables.usage_rows import SentCut
+from headgate.quota.tables.usage_rows import SentReport
 
 
 class ConfigSource(Protocol):
@@ -22,7 +22,7 @@ class ConfigSource(Protocol):
 class UsageSink(Protocol):
     """Takes cuts in, each once."""
 
-    def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool: ...
+    def append(self, sent: Sequence[SentReport], shards: Mapping[int, int]) -> bool: ...
 
 
 class ReadUsage(Protocol):

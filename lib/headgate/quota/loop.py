@@ -18,7 +18,7 @@ from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import ConfError
-from headgate.quota.control_rows import ControlRows, LimitKey, Told, effective_attachments
+from headgate.quota.control_rows import AppliedLimits, ControlRows, LimitKey, effective_attachments
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.evaluation import Evaluation
 from headgate.quota.exchange import Exchange
@@ -79,11 +79,11 @@ class QuotaLoop:
             raise ConfError(mistakes)
         self._tables, self._settings, self._broker = tables, settings, broker
         self._transport = has_transport(settings, broker)
-        self._degraded, self._book, self._told = Degraded(), LimitBook(), Told()
+        self._degraded, self._book, self._applied = Degraded(), LimitBook(), AppliedLimits()
         self._config = Configuration(tables.config, self._degraded)
         self._outbox = Outbox(tables.usage)
         self._meter_parameters = settings.meter_parameters(demand_visible=demand_visible)
-        self._metering = Metering(self._meter_parameters, self._outbox, self._told.limits)
+        self._metering = Metering(self._meter_parameters, self._outbox, self._applied.limits)
         self._lives = Lives(tables.members, settings, self._degraded, transport=self._transport)
         self._evaluation = Evaluation(settings, self._book, one_job=broker is None)
         self._readback = Readback(tables, settings, self._degraded, self._evaluation.news)
@@ -166,8 +166,8 @@ class QuotaLoop:
             "seen": sorted(self._seen),
             "brokers": [broker.state() for broker in self._metering.brokers.values()],
             "pending": [one.plain() for one in self._outbox.waiting],
-            "attached": [[str(scope), resource, name] for (scope, resource), name in self._told.attached.items()],
-            "limits": [[*key, *rates] for key, rates in self._told.limits.items()],
+            "attached": [[str(scope), resource, name] for (scope, resource), name in self._applied.attached.items()],
+            "limits": [[*key, *rates] for key, rates in self._applied.limits.items()],
         }
 
     @property
@@ -183,7 +183,7 @@ class QuotaLoop:
     @property
     def told(self) -> Mapping[LimitKey, RatePair]:
         """The limits that the job goes by, by broker, group and class."""
-        return self._told.limits
+        return self._applied.limits
 
     @property
     def listed(self) -> Mapping[int, MemberRow] | None:
@@ -307,10 +307,10 @@ class QuotaLoop:
         epoch = self._clock_ms // self._settings.epoch_ms
         rows = [LimitRow(epoch, broker_id, *cell, outcome) for broker_id, cell, outcome in decided]
         self._limit_log.write(rows, epoch, transaction)
-        attached = effective_attachments(self._config.tables) if self._config.known else self._told.attached
+        attached = effective_attachments(self._config.tables) if self._config.known else self._applied.attached
         return ControlRows(
-            self._told.limit(self._wanted(decided), self._clock_ms),
-            self._told.attach(attached, self._clock_ms),
+            self._applied.limit(self._wanted(decided), self._clock_ms),
+            self._applied.attach(attached, self._clock_ms),
             transaction,
         )
 
@@ -319,10 +319,10 @@ class QuotaLoop:
         wanted: dict[LimitKey, RatePair] = {}
         own = self._own_ids()
         if self._config.known:
-            wanted |= {key: UNLIMITED for key in self._told.limits if key[1] not in self._config.ids}
+            wanted |= {key: UNLIMITED for key in self._applied.limits if key[1] not in self._config.ids}
         if self._resumed and self._is_evaluated:
             self._resumed = False
-            told = ((key, own.get(key[0]), self._config.ids.get(key[1])) for key in self._told.limits)
+            told = ((key, own.get(key[0]), self._config.ids.get(key[1])) for key in self._applied.limits)
             wanted |= {
                 key: self._book.limits((group_id, key[2]), broker_id)
                 for key, broker_id, group_id in told
@@ -361,8 +361,8 @@ class QuotaLoop:
             if one["name"] in self._seen:
                 self._metering.brokers[one["name"]] = OwnBroker.from_state(one, self._meter_parameters)
         self._outbox.waiting += [Pending.of_plain(one) for one in state["pending"]]
-        self._told.attached = {(Scope(scope), resource): name for scope, resource, name in state["attached"]}
-        self._told.limits.update(
+        self._applied.attached = {(Scope(scope), resource): name for scope, resource, name in state["attached"]}
+        self._applied.limits.update(
             {(broker, group, traffic_class): tuple(rates) for broker, group, traffic_class, *rates in state["limits"]}
         )
 

@@ -13,7 +13,7 @@ from headgate.quota.tables.delta import nullable
 from headgate.quota.tables.rg_limits import LimitRow, limit_table
 from headgate.quota.tables.rg_members import MemberTable
 from headgate.quota.tables.schemas import MEMBERS, RG_LIMITS, RG_MEMBERS, RG_USAGE, USAGE
-from headgate.quota.tables.usage_rows import SentCut, usage_table
+from headgate.quota.tables.usage_rows import SentReport, usage_table
 
 Record = Callable[[str, pa.Table], None]
 """Hears of the rows of every append: the name of the table that they would be in, and the rows."""
@@ -80,7 +80,7 @@ class MemoryUsage:
         self._delay_ms = at_least(0, delay_ms, "delay_ms")
         self._waiting: list[tuple[int, pa.Table]] = []
 
-    def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool:
+    def append(self, sent: Sequence[SentReport], shards: Mapping[int, int]) -> bool:
         """Take the cuts of one instant in, from which on they count."""
         if sent:
             rows = usage_table(sent, shards, self._epoch_ms)

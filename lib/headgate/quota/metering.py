@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
-from headgate.core.quota.cuts import MeterParameters
 from headgate.core.quota.groups import UNLIMITED, FlagPair, RatePair, TrafficClass, UsageKey
+from headgate.core.quota.usage_report import MeterParameters
 from headgate.quota.control_rows import GroupLimit, LimitKey
 from headgate.quota.outbox import Outbox
-from headgate.quota.own_broker import MeasuredCut, OwnBroker
+from headgate.quota.own_broker import MeasuredReport, OwnBroker
 
 Row = tuple[Any, ...]
 
@@ -94,7 +94,7 @@ class Metering:
                     broker.know(key, self._limits.get((name, group, traffic_class), UNLIMITED))
                 yield broker, key, tuple(values)
 
-    def _put(self, broker: OwnBroker, cuts: list[MeasuredCut]) -> None:
+    def _put(self, broker: OwnBroker, cuts: list[MeasuredReport]) -> None:
         if broker.sender is not None and cuts:
             self._outbox.put(broker.sender, cuts)
             self.reports.update(str(row.reason) for cut, _ in cuts for row in cut.rows)

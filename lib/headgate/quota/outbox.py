@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.exchange import UsageSink
-from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Pending:
     """A cut of a broker's life, and the topics of its rows."""
 
     sender: Sender
-    cut: Cut
+    cut: UsageReport
     topics: Mapping[UsageKey, int] = field(default_factory=dict)
 
     def plain(self) -> list[Any]:
@@ -38,7 +38,7 @@ class Pending:
             ReportRow(group_id, traffic_class, Usage.of_plain(usage), ReportReason(reason))
             for group_id, traffic_class, usage, reason in rows
         )
-        cut = Cut(seq, epoch, CutKind(kind), closes_epoch, at_ms, version, made)
+        cut = UsageReport(seq, epoch, ReportKind(kind), closes_epoch, at_ms, version, made)
         by_key = {(group_id, traffic_class): count for group_id, traffic_class, count in topics}
         return cls(Sender(*sender), cut, by_key)
 
@@ -50,7 +50,7 @@ class Outbox:
         self._writer = writer
         self.waiting = list(waiting)
 
-    def put(self, sender: Sender, cuts: Iterable[tuple[Cut, Mapping[UsageKey, int]]]) -> None:
+    def put(self, sender: Sender, cuts: Iterable[tuple[UsageReport, Mapping[UsageKey, int]]]) -> None:
         """Cuts that became due, with their topics, in the order of their seqs."""
         self.waiting += [Pending(sender, cut, topics) for cut, topics in cuts]
 
@@ -64,7 +64,7 @@ class Outbox:
         if not self.waiting:
             return
         groups = {row.group_id for one in self.waiting for row in one.cut.rows}
-        sent = [SentCut(one.sender, one.cut, publish_time_ms, one.topics) for one in self.waiting]
+        sent = [SentReport(one.sender, one.cut, publish_time_ms, one.topics) for one in self.waiting]
         self._writer.append(sent, {group_id: shards.get(group_id, 0) for group_id in groups})
         self.waiting = []
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from headgate.core.quota.cuts import Cut, MeterParameters
 from headgate.core.quota.groups import FlagPair, IntPair, RatePair, UsageKey
 from headgate.core.quota.meter import UsageMeter
+from headgate.core.quota.usage_report import MeterParameters, UsageReport
 from headgate.core.state import PlainData, check_fields
 from headgate.quota.tables.usage_rows import Sender
 from headgate.quota.topic_counts import TopicCounts
 
-MeasuredCut = tuple[Cut, dict[UsageKey, int]]
+MeasuredReport = tuple[UsageReport, dict[UsageKey, int]]
 
 
 class OwnBroker:
@@ -62,7 +62,7 @@ class OwnBroker:
         if key in self._keys:
             self.meter.set_limit(key, at_ms, limit)
 
-    def advance(self, now_ms: int, config_version: int) -> list[MeasuredCut]:
+    def advance(self, now_ms: int, config_version: int) -> list[MeasuredReport]:
         """The cuts that became due, none without a life."""
         if self.sender is None:
             return []
@@ -70,14 +70,14 @@ class OwnBroker:
         self._topics.forget(self.meter.next_epoch * self.meter.parameters.epoch_ms)
         return cuts
 
-    def leave(self, keys: Iterable[UsageKey], config_version: int) -> list[MeasuredCut]:
+    def leave(self, keys: Iterable[UsageKey], config_version: int) -> list[MeasuredReport]:
         """These are no longer measured here."""
         keys = self._keys.intersection(keys)
         self._keys -= keys
         self._topics.drop(keys)
         return [(cut, {}) for cut in self.meter.leave(keys, config_version=config_version)]
 
-    def leave_all(self, config_version: int) -> list[MeasuredCut]:
+    def leave_all(self, config_version: int) -> list[MeasuredReport]:
         """The broker shuts down."""
         return [(cut, {}) for cut in self.meter.leave_all(config_version=config_version)]
 

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
 from headgate.core.quota.usage_map import UsageMap
+from headgate.core.quota.usage_report import ReportKind
 from headgate.core.quota.usage_row import UsageRow, is_count
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
@@ -165,7 +165,7 @@ class Readback:
                 for key in left:
                     self._news.expect(key, row.epoch)
                 if not (is_leave_all or row.is_heartbeat):
-                    self._note(row, early=row.kind == CutKind.EVENT and row.epoch >= current_epoch - 1)
+                    self._note(row, early=row.kind == ReportKind.EVENT and row.epoch >= current_epoch - 1)
         self.usage_map.expire(clock_ms)
 
     def _keys_of(self, broker_id: int) -> tuple[UsageKey, ...]:

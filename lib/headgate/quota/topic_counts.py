@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Self
 
-from headgate.core.quota.cuts import Cut, CutKind
 from headgate.core.quota.groups import INT32_MAX, UsageKey
+from headgate.core.quota.usage_report import ReportKind, UsageReport
 
 
 class TopicCounts:
@@ -20,13 +20,13 @@ class TopicCounts:
             slots = self._slots.setdefault(key, {})
             slots[at_ms] = slots.get(at_ms, 0) + topics
 
-    def of(self, cut: Cut) -> dict[UsageKey, int]:
+    def of(self, cut: UsageReport) -> dict[UsageKey, int]:
         """The topics of a cut's rows: of its epoch, up to the cut where it is made inside."""
         first_ms = cut.epoch * self._epoch_ms
         end_ms = first_ms + self._epoch_ms
-        if cut.kind is CutKind.EVENT:
+        if cut.kind is ReportKind.EVENT:
             end_ms = min(end_ms, cut.at_ms)
-        if cut.kind is CutKind.LEAVE or not self._slots:
+        if cut.kind is ReportKind.LEAVE or not self._slots:
             return {}
         keys = [(row.group_id, row.traffic_class) for row in cut.rows]
         counted = {key: self._between(key, first_ms, end_ms) for key in keys if key in self._slots}

@@ -15,7 +15,7 @@ from headgate.cache.sifting import letters_by_place
 from headgate.conf import InputSettings
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
-from headgate.core.cache.sampling import Cut
+from headgate.core.cache.sampling import SampledRows
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.rows.batches import parsed
@@ -100,7 +100,7 @@ def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
         yield _batch(some, {})
 
 
-def cut(sample: Cut, batch: pa.RecordBatch) -> pa.RecordBatch:
+def cut(sample: SampledRows, batch: pa.RecordBatch) -> pa.RecordBatch:
     """What the sample has of one broker's EVENTS, which come in their order."""
     rows = [sample.of(row) for row in rows_in(batch)]
     kept = pa.array([place for place, row in enumerate(rows) if row is not None], pa.int64())

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.core.cache.sampling import Cut
+from headgate.core.cache.sampling import SampledRows
 from headgate.sizing.asked import Generated, SweepJob
 from headgate.sizing.sweep import ANY_TIME, EventCount, StagedTrace, trace_of
 from headgate.sizing.trace import EVENTS, PLACE, READ, cut, generated, read_input
@@ -78,11 +78,11 @@ def _write(events: DataFrame, brokers: list[str], folder: str, every: int) -> No
 
 def _sampled(every: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The sample of each broker's rows; a partition may hold several brokers, one after the other."""
-    of, sample = None, Cut(every)
+    of, sample = None, SampledRows(every)
     for batch in batches:
         for number, rows in groupby(range(len(batch)), batch["number"].to_pylist().__getitem__):
             if number != of:
-                of, sample = number, Cut(every)
+                of, sample = number, SampledRows(every)
             places = list(rows)
             kept = cut(sample, batch.slice(places[0], len(places)))
             yield kept.add_column(0, "number", pa.repeat(pa.scalar(number, pa.int32()), len(kept)))

@@ -133,18 +133,21 @@ def _may_hold(domain: DomainState, step: Step, rules: Rules) -> bool:
     return any(bool((of_some < 0).any()) for of_some in rates)
 
 
-def _reprice(domain: DomainState) -> Ints:
-    """Limits of groups are repriced, all others replaced (rate-limiters 4.4, 11)."""
+def _keeps_debt(domain: DomainState) -> Ints:
+    """Limits of groups keep their debt on a rate change, all others are replaced (rate-limiters 4.4, 11)."""
     is_group: Ints = are_groups(domain.keys).to_numpy(zero_copy_only=False).astype(np.int64)
     return is_group
 
 
 def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: Step, *, tells: bool) -> None:
-    limiters["next_drain_ns"], limiters["born"] = domain.limiters["next_drain_ns"], domain.limiters["born"]
+    limiters["next_drain_ns"], limiters["initialised"] = (
+        domain.limiters["next_drain_ns"],
+        domain.limiters["initialised"],
+    )
     limiters["group"] = domain.limiters["group"]
     if tells:
         limiters["cause"], limiters["held_ns"] = domain.limiters["cause"], domain.limiters["held_ns"]
-    limiters["reprice"], limiters["second"] = _reprice(domain), NONE
+    limiters["keeps_debt"], limiters["second"] = _keeps_debt(domain), NONE
     limiters["waiting"] = np.bincount(step.producer_topic[domain.entry_producer], minlength=len(limiters))
     topic = domain.usage["topic"]
     limiters["second"][topic], limiters["since_ns"][topic] = domain.usage["second"], domain.usage["since_ns"]

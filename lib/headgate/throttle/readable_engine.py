@@ -55,7 +55,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         scope = Scope.BROKER if key == BROKER_KEY else Scope.GROUP if key.startswith(group_key("")) else Scope.TOPIC
         messages, bytes_ = domain.limiters["rate"][position].tolist()
         limiter = DomainLimiter(scope, (messages, bytes_))
-        if domain.limiters["born"][position]:
+        if domain.limiters["initialised"][position]:
             limiter.made = objects._made(limiter, 0)
             _fill(limiter.made, domain, position)
         objects.limiters.append(limiter)
@@ -93,7 +93,7 @@ def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
     entries: list[tuple[int, int]] = []
     for position, limiter in enumerate(objects.limiters):
         arrays["rate"][position] = limiter.rates
-        arrays["born"][position] = limiter.made is not None
+        arrays["initialised"][position] = limiter.made is not None
         if limiter.made is None:
             continue
         for kind, bucket in enumerate(limiter.made.buckets):

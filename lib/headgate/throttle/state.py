@@ -26,10 +26,10 @@ from headgate.throttle.limits.changes import CHANGES, Change, changes_of, change
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
 
-VERSION = 6
+VERSION = 7
 
 LIMITER_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(
-    ("next_drain_ns", "born", "group", "cause", "held_ns"), 1
+    ("next_drain_ns", "initialised", "group", "cause", "held_ns"), 1
 )
 """Columns stored for each limiter, and how many dimensions they have. Queues are apart."""
 WITHHELD_FIELDS = ("producer", "at_ns", "topic", "messages", "bytes", "seq")
@@ -135,7 +135,7 @@ def _domain_tables(domain: DomainState) -> Iterator[tuple[str, pa.Table]]:
     )
     if len(domain.seen.topic):
         yield "seen", domain.seen.table
-    for name, changes in (("pending", domain.pending), ("book", domain.in_force.changes())):
+    for name, changes in (("pending", domain.pending), ("limits", domain.in_force.changes())):
         if changes:
             yield name, changes_table(changes)
     for name in PARTS:
@@ -211,7 +211,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.held[metadata["of"]] = table.replace_schema_metadata(None)
         case "pending":
             domain.pending = changes_of(table)
-        case "book":  # its name in checkpoints
+        case "limits":
             domain.in_force = EffectiveLimits.from_changes(changes_of(table))
         case kind if kind in _PART_OF:
             getattr(domain, _PART_OF[kind]).take(kind, table)

@@ -102,8 +102,8 @@ def _of_subscribes(domain: DomainState) -> pa.Table:
         "next_drain": pa.nulls(count, _INSTANT),
         "open_second": pa.nulls(count, _INSTANT),
     }
-    born = {"born": np.ones(count, np.int64)}
-    return _rows(domain, "subscribe", (pa.repeat("consumer", count), names), limiters | born, columns)
+    initialised = {"initialised": np.ones(count, np.int64)}
+    return _rows(domain, "subscribe", (pa.repeat("consumer", count), names), limiters | initialised, columns)
 
 
 def _held_at(state: DispatchState) -> Ints:
@@ -163,7 +163,7 @@ def _buckets(limiters: dict[str, Ints]) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for kind, name in enumerate(("messages", "bytes")):
         balance = limiters["balance"][:, kind]
-        has_bucket = (limiters["rate"][:, kind] != 0) & (limiters["born"] != 0)
+        has_bucket = (limiters["rate"][:, kind] != 0) & (limiters["initialised"] != 0)
         columns |= {
             f"{name}_per_s": pa.array(limiters["rate"][:, kind]),
             f"{name}_balance": pa.array(balance, mask=~has_bucket),

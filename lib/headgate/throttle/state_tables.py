@@ -9,7 +9,7 @@ import pyarrow as pa
 from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import Ints
 
-STORED_AS = {"born": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
+STORED_AS = {"initialised": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
 """Columns stored with fewer bits than they have in memory."""
 
 

@@ -1,11 +1,11 @@
 """Tables of one test in its folder, and cuts to put into them."""
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.tables.opened import Locations, QuotaTables
-from headgate.quota.tables.usage_rows import Sender, SentCut, usage_rows
+from headgate.quota.tables.usage_rows import Sender, SentReport, usage_rows
 
 SETTINGS = QuotaSettings()
 HOUR = 480_000
@@ -20,10 +20,10 @@ def tables(folder, **settings):
     return QuotaTables(Locations.of(folder, chosen), chosen)
 
 
-def cut(seq, *groups, epoch=EPOCH, broker=7, kind=CutKind.PERIODIC, closes=True, incarnation=1_700_000_000_000):
+def cut(seq, *groups, epoch=EPOCH, broker=7, kind=ReportKind.PERIODIC, closes=True, incarnation=1_700_000_000_000):
     rows = tuple(ReportRow(group, 0, USAGE, ReportReason.FIRST) for group in groups)
-    sent = Cut(seq, epoch, kind, closes, epoch * 1000, 3, rows)
-    return SentCut(Sender(broker, incarnation, 2), sent, NOW_MS, {(group, 0): group for group in groups})
+    sent = UsageReport(seq, epoch, kind, closes, epoch * 1000, 3, rows)
+    return SentReport(Sender(broker, incarnation, 2), sent, NOW_MS, {(group, 0): group for group in groups})
 
 
 def said(read):

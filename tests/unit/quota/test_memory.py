@@ -1,11 +1,11 @@
 """The exchange without tables: rows come back once, in order, and after the delay."""
 
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.quota.cuts import Cut, CutKind
 from headgate.core.quota.settings import QuotaSettings
+from headgate.core.quota.usage_report import ReportKind, UsageReport
 from headgate.errors import TableError
 from headgate.quota.memory import MemoryExchange
-from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentReport
 
 
 def exchange(delay_ms=0):
@@ -13,7 +13,7 @@ def exchange(delay_ms=0):
 
 
 def sent(seq, at_ms):
-    return SentCut(Sender(7, 1), Cut(seq, seq, CutKind.PERIODIC, True, at_ms, 0, ()), at_ms)
+    return SentReport(Sender(7, 1), UsageReport(seq, seq, ReportKind.PERIODIC, True, at_ms, 0, ()), at_ms)
 
 
 def seqs(usage, now_ms):

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.tables.rg_limits import LimitRow
-from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentReport
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 from unit.quota.places import EPOCH, tables
@@ -81,8 +81,8 @@ def _cut(broker, epoch):
         if due or usage != before[group, traffic_class] or epoch == RAISED
     )
     version = 6 if epoch >= RAISED else 5
-    cut = Cut(epoch - FIRST + 1, epoch, CutKind.PERIODIC, True, (epoch + 1) * 1000, version, rows)
-    return SentCut(Sender(broker, LIFE), cut, (epoch + 1) * 1000, dict.fromkeys(now, 3))
+    cut = UsageReport(epoch - FIRST + 1, epoch, ReportKind.PERIODIC, True, (epoch + 1) * 1000, version, rows)
+    return SentReport(Sender(broker, LIFE), cut, (epoch + 1) * 1000, dict.fromkeys(now, 3))
 
 
 def _used(broker, epoch):

@@ -6,10 +6,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from headgate.core.quota.assessment import assess
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.step import decide
 from headgate.core.quota.usage_map import Member, UsageMap
+from headgate.core.quota.usage_report import ReportKind
 from headgate.core.quota.usage_row import UsageRow
 from headgate.core.quota.view import choose_epoch
 from headgate.quota.circle import Circle
@@ -117,7 +117,7 @@ class World:
                 self.epoch + early - one["late"],
                 (self.epoch + 1) * 1000,
                 *one["key"],
-                CutKind.LEAVE if leaves else CutKind.EVENT if early else CutKind.PERIODIC,
+                ReportKind.LEAVE if leaves else ReportKind.EVENT if early else ReportKind.PERIODIC,
                 (0, 0) if idle else (one["admitted"], one["admitted"] // 2),
                 (None, None) if idle else (one["offered"], None),
                 (one["limit"], one["limit"]),
@@ -204,7 +204,7 @@ def test_more_brokers_than_the_arrays_can_sum_are_evaluated_all_the_same():
     usage_map.set_members(dict.fromkeys(brokers, Member(1)), 10_000)
     for broker in brokers:
         wanted = ((7, 0), (7, None), (None, None), (False, False))
-        usage_map.receive(UsageRow(broker, 1, 1, 10, 11_000, 1, 0, CutKind.PERIODIC, *wanted), 11_000)
+        usage_map.receive(UsageRow(broker, 1, 1, 10, 11_000, 1, 0, ReportKind.PERIODIC, *wanted), 11_000)
         usage_map.receive(UsageRow(broker, 1, 1, 10, 11_000, 0), 11_000)
     book = LimitBook()
     evaluation = Evaluation(settings, book, one_job=True)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from headgate.core.quota.cuts import CutKind
+from headgate.core.quota.usage_report import ReportKind
 from headgate.errors import ConfError, TableError
 from headgate.quota.loop import QuotaLoop
 from headgate.quota.watch import lost_after_ms
@@ -77,7 +77,7 @@ def test_what_could_not_be_sent_for_long_is_sent_once_with_its_seqs(tmp_path):
         quota.run(12, a=900, b=100)
     quota.run(1, a=900, b=100)
 
-    rows = rows_of(tmp_path, "rg_usage", f"WHERE group_id = 1 AND broker_id = 0 AND kind = {int(CutKind.PERIODIC)}")
+    rows = rows_of(tmp_path, "rg_usage", f"WHERE group_id = 1 AND broker_id = 0 AND kind = {int(ReportKind.PERIODIC)}")
     assert list(range(START, START + 16)) == sorted(row["epoch"] for row in rows)
     beats = rows_of(tmp_path, "rg_usage", "WHERE broker_id = 0")
     seqs = sorted({row["seq"] for row in beats})

@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import NOTHING
-from headgate.quota.control_rows import Told
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.quota.control_rows import AppliedLimits
 from headgate.quota.limit_book import LimitBook
 from headgate.quota.news import News
 from headgate.quota.topic_counts import TopicCounts
@@ -54,8 +54,10 @@ def test_a_life_that_has_not_said_anything_yet_has_longer_to_begin():
     assert [{}, {}, {7: 1}] == [watch.overdue(members, at_ms, at_ms) for at_ms, members in steps]
 
 
-def cut(epoch, kind=CutKind.PERIODIC, at_ms=0):
-    return Cut(1, epoch, kind, kind is CutKind.PERIODIC, at_ms, 0, (ReportRow(*KEY, NOTHING, ReportReason.FIRST),))
+def cut(epoch, kind=ReportKind.PERIODIC, at_ms=0):
+    return UsageReport(
+        1, epoch, kind, kind is ReportKind.PERIODIC, at_ms, 0, (ReportRow(*KEY, NOTHING, ReportReason.FIRST),)
+    )
 
 
 def test_topics_are_those_of_the_epoch_and_inside_it_those_so_far():
@@ -63,11 +65,11 @@ def test_topics_are_those_of_the_epoch_and_inside_it_those_so_far():
     for at_ms, count in ((9_950, 1), (10_000, 2), (10_500, 4), (10_700, 8), (11_000, 16)):
         topics.add(KEY, at_ms, count)
     again = TopicCounts.from_state(topics.state(), 1000)
-    early = again.of(cut(10, CutKind.EVENT, 10_600))
+    early = again.of(cut(10, ReportKind.EVENT, 10_600))
     whole = again.of(cut(10))
     again.forget(11_000)
 
-    assert ({KEY: 6}, {KEY: 14}, {}, {}) == (early, whole, again.of(cut(10)), again.of(cut(11, CutKind.LEAVE)))
+    assert ({KEY: 6}, {KEY: 14}, {}, {}) == (early, whole, again.of(cut(10)), again.of(cut(11, ReportKind.LEAVE)))
 
 
 def outcome(limit, reason=Reason.TARGET):
@@ -86,7 +88,7 @@ def test_a_limit_that_changed_and_changed_back_between_two_looks_did_not_change(
 
 
 def test_only_limits_that_differ_are_told_and_none_is_kept_of_what_is_not_limited():
-    told = Told()
+    told = AppliedLimits()
     first = told.limit({("a", "g", 0): (5, None), ("a", "h", 0): (None, None)}, 1000)
     same = told.limit({("a", "g", 0): (5, None)}, 2000)
     gone = told.limit({("a", "g", 0): (None, None)}, 3000)

@@ -6,7 +6,7 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.schemas import ROWS
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
-from headgate.core.cache.sampling import Cut, sampled
+from headgate.core.cache.sampling import SampledRows, sampled
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.workload import generate
 from headgate.rows.traffic import Parsed
@@ -35,7 +35,7 @@ def test_rows_come_with_their_places_and_dead_letters_with_nothing_else() -> Non
 
 def test_a_sample_of_batches_is_that_of_rows_each_with_its_place() -> None:
     rows = list(generate("mixed", 1))[:20_000]
-    sample, lines, found = Cut(10), iter(range(len(rows))), []
+    sample, lines, found = SampledRows(10), iter(range(len(rows))), []
     for batch in batches_of(rows):
         offsets = pa.array([next(lines) for _ in range(len(batch))], pa.int64())
         kept = cut(sample, batch.set_column(EVENTS.names.index("offset"), "offset", offsets))
@@ -46,7 +46,7 @@ def test_a_sample_of_batches_is_that_of_rows_each_with_its_place() -> None:
 
 def test_a_batch_of_which_a_sample_keeps_nothing_is_empty() -> None:
     (batch,) = batches_of([Row(5, 0, "read", "t", "c", 0, 0, 1, [1])])
-    assert sum(len(cut(Cut(1000), batch)) for _ in range(1)) == 0
+    assert sum(len(cut(SampledRows(1000), batch)) for _ in range(1)) == 0
 
 
 def one_row(kind: str, ledger: int, **columns: list) -> pa.RecordBatch:

@@ -132,7 +132,7 @@ def test_debt_is_bounded_as_configured(engine):
 
 @both_engines
 def test_a_read_without_permits_starts_at_a_retry_a_second_later(engine):
-    """The level is born full at 0. Its first step is after 1 s: the retry at 1.1 s finds it, charged with 15 - 10."""
+    """The level is full at 0. Its first step is after 1 s: the retry at 1.1 s finds it, charged with 15 - 10."""
     rows = [dispatch(0, T0, messages=15), dispatch(100 * MS_US, T1, seq=1, messages=3)]
     outcome = run(rows, [TEN], OFFERED, engine, 3 * SECOND_US)
 

@@ -309,6 +309,6 @@ def test_a_limiter_is_born_at_its_first_publish_whenever_its_limit_came():
     ]
     limiters = step_through(batches, Rules(whole_brokers=True)).state.domains[BROKER].limiters
 
-    assert [1, 1, 1, 1] == limiters["born"].tolist()
+    assert [1, 1, 1, 1] == limiters["initialised"].tolist()
     assert [[10, 0], [0, 0], [10, 0], [3, 0]] == limiters["rate"].tolist()
     assert [START_US * 1000, 0, (START_US + 8 * SECOND_US) * 1000] == limiters["last_ns"][[0, 1, 3], 0].tolist()

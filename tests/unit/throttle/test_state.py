@@ -221,7 +221,7 @@ def test_what_is_empty_is_not_written():
     state = step_through([[events_block(rows), tick_block(SECOND_US)]], Rules()).state
     kinds = [table.schema.metadata[b"kind"] for table in decode_all(encode_state(state))]
 
-    assert [b"changes", b"limiters", b"book"] == kinds
+    assert [b"changes", b"limiters", b"limits"] == kinds
 
 
 def test_a_topic_takes_less_than_200_bytes():

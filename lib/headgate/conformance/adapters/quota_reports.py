@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headgate.core.quota.cell_view import CellMember
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import HEARTBEAT_GROUP, Dimension, TrafficClass, UsageKey
 from headgate.core.quota.reports import (
     Measured,
@@ -19,6 +18,7 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage import Usage
 from headgate.core.quota.usage_history import AcceptedRow
 from headgate.core.quota.usage_map import Member, UsageMap
+from headgate.core.quota.usage_report import ReportKind
 from headgate.core.quota.usage_row import UsageRow
 from headgate.core.quota.view import active_members, cell_view, missing_members
 from headgate.errors import ConformanceError
@@ -40,7 +40,7 @@ REPORT_PARAMETERS = {
     "eventMinIntervalMillis": "event_min_interval_ms",
 }
 CLASSES = {"publish": TrafficClass.PUBLISH, "dispatch": TrafficClass.DISPATCH}
-KINDS = {"periodic": CutKind.PERIODIC, "event": CutKind.EVENT, "leave": CutKind.LEAVE}
+KINDS = {"periodic": ReportKind.PERIODIC, "event": ReportKind.EVENT, "leave": ReportKind.LEAVE}
 
 
 def map_of(config: Mapping[str, Any]) -> UsageMap:

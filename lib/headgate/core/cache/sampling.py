@@ -59,11 +59,11 @@ def sampled(rows: Iterable[Row], every: int) -> Iterator[Row]:
     A cursor stands where the next entry is that it will read, of those that are kept: a read without any such entry
     changes nothing and is left out. Rows that are no rows stay as they are; rows of kind conf are not changed.
     """
-    cut = Cut(every)
+    cut = SampledRows(every)
     return (kept for kept in map(cut.of, rows) if kept is not None)
 
 
-class Cut:
+class SampledRows:
     """What the sample has of each row of one broker, which come in their order."""
 
     def __init__(self, every: int) -> None:

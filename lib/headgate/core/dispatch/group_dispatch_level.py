@@ -1,4 +1,4 @@
-"""The dispatch level of a resource group: repriced always, and a dimension that blocks (resource-groups 1, 2)."""
+"""The dispatch level of a resource group, which keeps its debt on a rate change (resource-groups 1, 2)."""
 
 from headgate.core.dispatch.dispatch_meter import BucketMeter
 from headgate.core.numbers import MAX, SECOND_NS, sat

@@ -1,7 +1,8 @@
 """Array form of one level of dispatch: what it lacks, what it is charged, how its rate changes.
 
-A group's level has repriced buckets; others have buckets, or classic windows, that begin anew as they change. The
-readable forms are `headgate.core.dispatch.group_dispatch_level` and `headgate.core.dispatch.dispatch_limiter_level`.
+Buckets of a group's level keep their debt on a rate change; others have buckets, or classic windows, that begin anew as
+they change. The readable forms are `headgate.core.dispatch.group_dispatch_level` and
+`headgate.core.dispatch.dispatch_limiter_level`.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.dispatch_types import DispatchArrays
 from headgate.core.kernels.domain_types import PERIOD_NS
 from headgate.core.kernels.int128 import MAX, MIN, distance, earn, sat_add, wait_ns
-from headgate.core.kernels.limiter import bear, blocking, set_rate_of
+from headgate.core.kernels.limiter import blocking, initialise, set_rate_of
 from headgate.core.kernels.token_bucket import draw, set_gate, spend
 
 
@@ -89,8 +90,8 @@ def new_meter(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) -> N
 @inlined
 def bear_level(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
     """Make a level, that is no group's, as it limits for the first time."""
-    if domain.limiters[i].born == 0:
-        domain.limiters[i].born = 1
+    if domain.limiters[i].initialised == 0:
+        domain.limiters[i].initialised = 1
         for kind in range(2):
             new_meter(domain, i, int64(kind), now_ns)
 
@@ -135,8 +136,8 @@ def missing_of_rate(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
 @inlined
 def missing_of_group(domain: DispatchArrays, i: int64, now_ns: int64) -> int:
     """The same of a group's level; of a blocked one nothing is read."""
-    if domain.limiters[i].born == 0:
-        bear(domain.limiters[i], domain.buckets, i, now_ns)
+    if domain.limiters[i].initialised == 0:
+        initialise(domain.limiters[i], domain.buckets, i, now_ns)
     causes = blocking(domain.buckets, i)
     if causes == 0:
         for kind in range(2):
@@ -183,8 +184,8 @@ def refilled_ns(bucket: Any) -> int64:
 @inlined
 def charge_group(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64, now_ns: int64) -> int:
     """Take the amounts without a read; the dimensions in which a read at this instant would find no permit as bits."""
-    if domain.limiters[i].born == 0:
-        bear(domain.limiters[i], domain.buckets, i, now_ns)
+    if domain.limiters[i].initialised == 0:
+        initialise(domain.limiters[i], domain.buckets, i, now_ns)
     causes = blocking(domain.buckets, i)
     for kind in range(2):
         bucket = domain.buckets[i, kind]
@@ -201,12 +202,12 @@ def charge_group(domain: DispatchArrays, i: int64, charged: int64, bytes_: int64
 @inner
 def set_group_rates(domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s: int64, now_ns: int64) -> None:
     """Reprice; before its first dispatch that only sets the rates (resource-groups 2)."""
-    born = domain.limiters[i].born != 0
+    initialised = domain.limiters[i].initialised != 0
     for kind in range(2):
         bucket = domain.buckets[i, kind]
         rate = messages_per_s if kind == 0 else bytes_per_s
         if bucket.rate != rate:
-            set_rate_of(bucket, rate, floor_of(rate, int64(1), int64(domain.max_debt_ms)), now_ns, born, True)
+            set_rate_of(bucket, rate, floor_of(rate, int64(1), int64(domain.max_debt_ms)), now_ns, initialised, True)
             in_steps(bucket, int64(1))
 
 
@@ -224,7 +225,7 @@ def set_rates(
             continue
         had = domain.configured[i, kind] > 0
         domain.configured[i, kind] = rate
-        if level.born == 0:
+        if level.initialised == 0:
             continue
         if domain.classic and had and rate > 0:
             change_window(domain, i, int64(kind), now_ns)
@@ -232,7 +233,7 @@ def set_rates(
             new_meter(domain, i, int64(kind), now_ns)
     level.limits = (domain.configured[i, 0] > 0) + 2 * (domain.configured[i, 1] > 0)
     if level.limits == 0:
-        level.born = 0
+        level.initialised = 0
 
 
 @inner
@@ -253,7 +254,7 @@ def follow(domain: DispatchArrays, i: int64, messages_per_s: int64, bytes_per_s:
     """
     domain.averages[i, 0], domain.averages[i, 1] = messages_per_s, bytes_per_s
     level = domain.limiters[i]
-    if level.born == 0 or level.relative == 0:
+    if level.initialised == 0 or level.relative == 0:
         return
     for kind in range(2):
         bucket, rate = domain.buckets[i, kind], effective(domain, i, int64(kind))

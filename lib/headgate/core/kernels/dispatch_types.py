@@ -13,15 +13,15 @@ from headgate.core.kernels.columns import Ints, Records
 READ, SET_RATE, FOLLOW = range(3)
 
 LEVEL = np.dtype(
-    [(name, np.int8) for name in ("born", "cause", "group", "relative", "limits")]
+    [(name, np.int8) for name in ("initialised", "cause", "group", "relative", "limits")]
     + [(name, np.int64) for name in ("held_ns", "waiting", "period_s")]
 )
 """A level but for its buckets.
 
-group: a group's, which is repriced. born: examined before; of others than groups: examined while it limited anything.
-relative, period_s, limits (the dimensions that are limited, as bits): of others than groups. waiting: subscriptions
-whose reads a group has skipped. cause: the dimensions for want of which a group's reads do not start, as bits, 0
-without a wait; with TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
+group: a group's, which keeps its debt on a rate change. initialised: examined before; of others than groups: examined
+while it limited anything. relative, period_s, limits (the dimensions that are limited, as bits): of others than groups.
+waiting: subscriptions whose reads a group has skipped. cause: the dimensions for want of which a group's reads do not
+start, as bits, 0 without a wait; with TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
 """
 SUBSCRIPTION = np.dtype([(name, np.int64) for name in ("next", "due_ns", "head", "tail", "counted", "held_by")])
 """A subscription: the next in the line of those that wait, when its first read is retried, its withheld reads, whether

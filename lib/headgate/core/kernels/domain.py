@@ -28,9 +28,9 @@ from headgate.core.kernels.domain_types import (
 )
 from headgate.core.kernels.int128 import MAX, sat_add
 from headgate.core.kernels.limiter import (
-    bear,
     blocking,
     charge_limiter,
+    initialise,
     limiter_pause_ns,
     set_rate_of,
     wake_time_ns,
@@ -95,7 +95,7 @@ def hold_blocked(domain: DomainArrays, producer: int64, topic: int64, seq: int64
     causes = blocking(domain.buckets, i) if i >= 0 else 0
     if causes == 0:
         return False
-    bear(domain.limiters[i], domain.buckets, i, now_ns)
+    initialise(domain.limiters[i], domain.buckets, i, now_ns)
     domain.counts[topic, BY_GROUP] += 1
     domain.counts[topic, THROTTLED] += 1
     enqueue(domain, i, producer, topic, seq, causes, now_ns)
@@ -289,14 +289,14 @@ def set_limit(
 ) -> None:
     """Change a limiter's rates; before its first publish that only sets them (rate-limiters 4.4)."""
     limiter = domain.limiters[i]
-    born, changed = limiter.born != 0, False
+    initialised, changed = limiter.initialised != 0, False
     for kind in range(2):
         bucket = domain.buckets[i, kind]
         rate = messages_per_s if kind == 0 else bytes_per_s
         if bucket.rate != rate:
             changed = True
-            set_rate_of(bucket, rate, floor[kind], now_ns, born, limiter.reprice != 0)
-    if changed and born:
+            set_rate_of(bucket, rate, floor[kind], now_ns, initialised, limiter.keeps_debt != 0)
+    if changed and initialised:
         drain(domain, i, now_ns)
 
 

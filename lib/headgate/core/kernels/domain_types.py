@@ -29,17 +29,17 @@ def _of_ints(*names: str) -> np.dtype[np.void]:
 
 LIMITER = np.dtype(
     [("second", np.int64), ("group", np.int32)]
-    + [(name, np.int8) for name in ("born", "reprice", "cause", "spare")]
+    + [(name, np.int8) for name in ("initialised", "keeps_debt", "cause", "spare")]
     + [(name, np.int64) for name in ("next_drain_ns", "head", "tail", "waiting", "since_ns", "held_ns")]
 )
 """A limiter but for its buckets, and what a topic has besides its counts; as large as a cache line.
 
 What every publish reads stands first: an array need not begin with a cache line.
 
-head, tail: its queue. born: charged before. second: the open one's number (NONE: nothing yet). waiting: the topic's
-queue entries; since_ns: from when on the time that they wait is not counted yet. group: the topic's group limiter,
-NO_GROUP or UNRESOLVED. cause: the dimensions for which a group makes producers wait, as bits, 0 if none waits; with
-TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
+head, tail: its queue. initialised: charged before. second: the open one's number (NONE: nothing yet). waiting: the
+topic's queue entries; since_ns: from when on the time that they wait is not counted yet. group: the topic's group
+limiter, NO_GROUP or UNRESOLVED. cause: the dimensions for which a group makes producers wait, as bits, 0 if none waits;
+with TOLD, the wait was told up to `held_ns`, from when on it is not told yet.
 """
 ENTRY = _of_ints("next", "producer", "topic")
 """A queue entry: the next in the same queue, who waits, its topic's limiter."""

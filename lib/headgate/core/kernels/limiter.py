@@ -45,18 +45,18 @@ def fill(bucket: Any, now_ns: int64) -> None:
 
 
 @inner
-def set_rate_of(bucket: Any, rate: int64, floor: int64, now_ns: int64, born: bool, reprice: bool) -> None:
+def set_rate_of(bucket: Any, rate: int64, floor: int64, now_ns: int64, initialised: bool, keeps_debt: bool) -> None:
     """Give a bucket another rate (rate-limiters 4.4); before its limiter's first publish that only sets it.
 
     A group's balance, debt and remainder stay, also through a time in which it is blocked and earns nothing.
     """
-    keeps = reprice and bucket.rate != 0 and rate != 0
-    if keeps and born and bucket.rate > 0:
+    keeps = keeps_debt and bucket.rate != 0 and rate != 0
+    if keeps and initialised and bucket.rate > 0:
         draw(bucket, int64(0), now_ns)
-    elif keeps and born:
+    elif keeps and initialised:
         bucket.last_ns = now_ns
     change_rate(bucket, rate, floor)
-    if not keeps and born:
+    if not keeps and initialised:
         fill(bucket, now_ns)
 
 
@@ -104,14 +104,14 @@ def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, by
 
     Returns the dimensions for which it throttles as bits: 1 messages, 2 bytes. From a blocked one nothing is drawn.
     """
-    born = limiter.born != 0
-    limiter.born = 1
+    initialised = limiter.initialised != 0
+    limiter.initialised = 1
     causes = 0
     for kind in range(2):
         bucket = buckets[i, kind]
         if bucket.rate == 0:
             continue
-        if not born:
+        if not initialised:
             fill(bucket, now_ns)
         if bucket.rate < 0 or draw(bucket, messages if kind == 0 else bytes_, now_ns) <= 0:
             causes |= 1 << kind
@@ -119,11 +119,11 @@ def charge_limiter(limiter: Any, buckets: Records, i: int64, messages: int64, by
 
 
 @inner
-def bear(limiter: Any, buckets: Records, i: int64, now_ns: int64) -> None:
+def initialise(limiter: Any, buckets: Records, i: int64, now_ns: int64) -> None:
     """Make a limiter that nothing was charged to yet."""
-    if limiter.born != 0:
+    if limiter.initialised != 0:
         return
-    limiter.born = 1
+    limiter.initialised = 1
     for kind in range(2):
         fill(buckets[i, kind], now_ns)
 

@@ -111,7 +111,7 @@ def enqueue(
 ) -> None:
     """Mark the producer's connection and append it to the queue of limiter `i` (rate-limiters 4.2)."""
     limiter, of_topic = domain.limiters[i], domain.limiters[topic]
-    if domain.tells and limiter.reprice != 0:
+    if domain.tells and limiter.keeps_debt != 0:
         note_cause(domain, i, causes, now_ns)
     emit(domain, now_ns, i, producer, topic, seq, MARK)
     n = domain.used[ENTRIES]

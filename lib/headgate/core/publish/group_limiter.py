@@ -1,4 +1,4 @@
-"""The publish limiter of a resource group: repriced always, and a dimension that blocks (resource-groups 1, 2)."""
+"""The publish limiter of a resource group, which keeps its debt on a rate change (resource-groups 1, 2)."""
 
 from headgate.core.numbers import MAX
 from headgate.core.publish.publish_limiter import OnRateChange, PublishLimiter, Scope, check_amounts

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from headgate.core.numbers import MAX, at_least
 from headgate.core.quota.counts import Counts, Sent, Wait
-from headgate.core.quota.cuts import Cut, CutKind, MeterParameters, ReportRow
 from headgate.core.quota.epochs import check_epoch
 from headgate.core.quota.groups import FlagPair, IntPair, RatePair, TrafficClass, UsageKey, clamped
 from headgate.core.quota.reports import (
@@ -24,6 +23,7 @@ from headgate.core.quota.reports import (
     offered_rate,
 )
 from headgate.core.quota.usage import NOTHING, PAIR_OF_NONE, Usage
+from headgate.core.quota.usage_report import MeterParameters, ReportKind, ReportRow, UsageReport
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import InvalidArgument
 
@@ -79,12 +79,12 @@ class UsageMeter:
         at_least(0, at_ms, "at_ms")
         self._of(key).set_limit(at_ms, clamped(limit))
 
-    def advance(self, now_ms: int, *, config_version: int = 0) -> list[Cut]:
+    def advance(self, now_ms: int, *, config_version: int = 0) -> list[UsageReport]:
         """Move time to `now_ms` and return the cuts that became due, in order. An earlier `now_ms` changes nothing.
 
         Epochs without anything to say, one after the other, close in one cut.
         """
-        cuts: list[Cut] = []
+        cuts: list[UsageReport] = []
         now_ms = max(at_least(0, now_ms, "now_ms"), self.clock_ms)
         while (at_ms := min(self._close_due_ms(), self._check_due_ms())) <= now_ms:
             quiet_until_ms = self._quiet_until_ms(now_ms)
@@ -97,19 +97,19 @@ class UsageMeter:
         self.clock_ms = now_ms
         return cuts
 
-    def leave(self, keys: Iterable[UsageKey], *, config_version: int = 0) -> list[Cut]:
+    def leave(self, keys: Iterable[UsageKey], *, config_version: int = 0) -> list[UsageReport]:
         """These are no longer measured here (detached); readers that know of them are told, in at most one cut.
 
         Counts of epochs that have not closed are dropped. resource-groups 6.2
         """
         left = [(key, self._counts.pop(key)) for key in sorted(set(keys)) if key in self._counts]
         rows = [ReportRow(*key, NOTHING, ReportReason.LEAVE) for key, counts in left if counts.last is not None]
-        return [self._cut(CutKind.LEAVE, self.clock_ms, config_version, rows)] if rows else []
+        return [self._cut(ReportKind.LEAVE, self.clock_ms, config_version, rows)] if rows else []
 
-    def leave_all(self, *, config_version: int = 0) -> list[Cut]:
+    def leave_all(self, *, config_version: int = 0) -> list[UsageReport]:
         """The broker shuts down: one cut without rows, if it ever made one before. resource-groups 6.2"""
         self._counts.clear()
-        return [self._cut(CutKind.LEAVE, self.clock_ms, config_version, ())] if self.seq else []
+        return [self._cut(ReportKind.LEAVE, self.clock_ms, config_version, ())] if self.seq else []
 
     def restart(self) -> None:
         """A new incarnation begins: readers drop what they knew, so nothing counts as sent. resource-groups 7.1"""
@@ -175,7 +175,7 @@ class UsageMeter:
         first = [counts.first_ms() for counts in self._counts.values()]
         return min((now_ms, *(at_ms for at_ms in first if at_ms is not None)))
 
-    def _pass_over(self, until_ms: int, config_version: int) -> Iterator[Cut]:
+    def _pass_over(self, until_ms: int, config_version: int) -> Iterator[UsageReport]:
         """Close the epochs up to `until_ms` in which nothing happened: one heartbeat covers them all.
 
         The released rule repeats idle rows; of those, that of the last round is made.
@@ -188,7 +188,7 @@ class UsageMeter:
             yield self._close(self._close_due_ms(), config_version)
         self.checked_ms = until_ms
 
-    def _close(self, at_ms: int, config_version: int) -> Cut:
+    def _close(self, at_ms: int, config_version: int) -> UsageReport:
         epoch, epoch_ms = self.next_epoch, self.parameters.epoch_ms
         rows = []
         for key in sorted(self._counts):
@@ -203,9 +203,9 @@ class UsageMeter:
             counts.forget(min(self.next_epoch * epoch_ms, at_ms - epoch_ms))
             if counts.empty:
                 del self._counts[key]
-        return self._cut(CutKind.PERIODIC, at_ms, config_version, rows, epoch=epoch)
+        return self._cut(ReportKind.PERIODIC, at_ms, config_version, rows, epoch=epoch)
 
-    def _check(self, at_ms: int, config_version: int) -> list[Cut]:
+    def _check(self, at_ms: int, config_version: int) -> list[UsageReport]:
         """Rows that cannot wait for the close: rates over the last T, in the epoch now running."""
         self.checked_ms = at_ms
         rows = []
@@ -216,7 +216,7 @@ class UsageMeter:
             reason = decide_early(self.parameters.report, sent.measured, before, since_ms)
             if reason is not None:
                 rows.append(self._row(key, sent, reason))
-        return [self._cut(CutKind.EVENT, at_ms, config_version, rows)] if rows else []
+        return [self._cut(ReportKind.EVENT, at_ms, config_version, rows)] if rows else []
 
     def _reason_at_close(self, last: Sent | None, sent: Sent) -> ReportReason | None:
         report, epoch_ms = self.parameters.report, self.parameters.epoch_ms
@@ -244,8 +244,14 @@ class UsageMeter:
         return ReportRow(*key, sent.measured.usage, reason)
 
     def _cut(
-        self, kind: CutKind, at_ms: int, config_version: int, rows: Iterable[ReportRow], *, epoch: int | None = None
-    ) -> Cut:
+        self,
+        kind: ReportKind,
+        at_ms: int,
+        config_version: int,
+        rows: Iterable[ReportRow],
+        *,
+        epoch: int | None = None,
+    ) -> UsageReport:
         self.seq += 1
         described = at_ms // self.parameters.epoch_ms if epoch is None else epoch
-        return Cut(self.seq, described, kind, kind is CutKind.PERIODIC, at_ms, config_version, tuple(rows))
+        return UsageReport(self.seq, described, kind, kind is ReportKind.PERIODIC, at_ms, config_version, tuple(rows))

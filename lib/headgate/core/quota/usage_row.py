@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import HEARTBEAT_GROUP, FlagPair, TrafficClass, UsageKey, clamped
 from headgate.core.quota.rates import WEIGHT_MAX, capped
 from headgate.core.quota.usage import NO_FLAGS, Usage
+from headgate.core.quota.usage_report import ReportKind
 
 _MISSING_PAIR = (None, None)
-_KINDS = frozenset(map(int, CutKind))
+_KINDS = frozenset(map(int, ReportKind))
 _CLASSES = frozenset(map(int, TrafficClass))
 
 
@@ -29,7 +29,7 @@ class UsageRow:
     publish_time_ms: Any
     group_id: Any
     traffic_class: Any = TrafficClass.PUBLISH
-    kind: Any = CutKind.PERIODIC
+    kind: Any = ReportKind.PERIODIC
     admitted: Any = _MISSING_PAIR
     offered: Any = _MISSING_PAIR
     limit: Any = _MISSING_PAIR
@@ -39,7 +39,7 @@ class UsageRow:
     @property
     def is_leave(self) -> bool:
         """Whether the sender leaves: one group and class, or all."""
-        return _is(self.kind, CutKind.LEAVE)
+        return _is(self.kind, ReportKind.LEAVE)
 
     @property
     def is_leave_all(self) -> bool:

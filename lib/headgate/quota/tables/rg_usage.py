@@ -13,7 +13,7 @@ from headgate.errors import TableError
 from headgate.quota.tables.delta import COMMIT_RETRIES, AddedFile, Table, nullable
 from headgate.quota.tables.hourly_files import read_file, write_files
 from headgate.quota.tables.schemas import USAGE
-from headgate.quota.tables.usage_rows import HEARTBEAT_SHARD, SentCut, hour_of, usage_table
+from headgate.quota.tables.usage_rows import HEARTBEAT_SHARD, SentReport, hour_of, usage_table
 
 _ORDER = ("broker_id", "incarnation", "seq", "group_id", "class")
 
@@ -28,7 +28,7 @@ class UsageWriter:
         self._table = table
         self._epoch_ms = epoch_ms
 
-    def append(self, sent: Sequence[SentCut], shards: Mapping[int, int]) -> bool:
+    def append(self, sent: Sequence[SentReport], shards: Mapping[int, int]) -> bool:
         """Append cuts, those of a broker in the order of their seq; False if all of them were there already.
 
         shards: of every group in the cuts. After a TableError the same cuts are to be appended again, with the same
@@ -55,7 +55,7 @@ class UsageWriter:
                 )
         return True
 
-    def _missing(self, sent: Sequence[SentCut]) -> list[SentCut]:
+    def _missing(self, sent: Sequence[SentReport]) -> list[SentReport]:
         """Those that are not in the table as of its last `refresh`; each sender is looked up once."""
         done = {one: self._table.transaction_version(one) for one in {one.sender.application for one in sent}}
         newest = {application: -1 if version is None else version for application, version in done.items()}

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.schemas import table_of
-from headgate.core.quota.cuts import Cut, CutKind
 from headgate.core.quota.groups import HEARTBEAT_GROUP, TrafficClass, UsageKey
 from headgate.core.quota.usage import NOTHING, Usage
+from headgate.core.quota.usage_report import ReportKind, UsageReport
 from headgate.core.quota.usage_row import UsageRow
 from headgate.quota.tables.schemas import USAGE
 
@@ -35,7 +35,7 @@ class Sender:
 
 
 @dataclass(frozen=True, slots=True)
-class SentCut:
+class SentReport:
     """A cut on its way to the table.
 
     publish_time_ms: clock of the sender at the append: the largest event time of its input.
@@ -43,7 +43,7 @@ class SentCut:
     """
 
     sender: Sender
-    cut: Cut
+    cut: UsageReport
     publish_time_ms: int
     topics: Mapping[UsageKey, int] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ def hour_of(epoch: int, epoch_ms: int) -> int:
     return epoch * epoch_ms // HOUR_MS
 
 
-def usage_table(sent: Iterable[SentCut], shards: Mapping[int, int], epoch_ms: int) -> pa.Table:
+def usage_table(sent: Iterable[SentReport], shards: Mapping[int, int], epoch_ms: int) -> pa.Table:
     """The rows of cuts, each with its heartbeat where it closes an epoch, cut by cut and sorted by group within.
 
     shards: of every group in the cuts, by id.
@@ -83,7 +83,7 @@ def usage_rows(table: pa.Table) -> Iterator[UsageRow]:
     return (UsageRow(*values) for values in fields)
 
 
-def _rows(sent: SentCut, shards: Mapping[int, int], epoch_ms: int) -> Iterator[tuple[Any, ...]]:
+def _rows(sent: SentReport, shards: Mapping[int, int], epoch_ms: int) -> Iterator[tuple[Any, ...]]:
     cut, sender = sent.cut, sent.sender
     hour, time_us = hour_of(cut.epoch, epoch_ms), sent.publish_time_ms * _MICROSECONDS
 
@@ -93,7 +93,7 @@ def _rows(sent: SentCut, shards: Mapping[int, int], epoch_ms: int) -> Iterator[t
         return *head, time_us, *pairs, sender.weight, topics, cut.config_version
 
     if cut.closes_epoch or not cut.rows:
-        kind = cut.kind if cut.kind is CutKind.LEAVE else CutKind.PERIODIC
+        kind = cut.kind if cut.kind is ReportKind.LEAVE else ReportKind.PERIODIC
         yield row(HEARTBEAT_SHARD, (HEARTBEAT_GROUP, TrafficClass.PUBLISH), kind, NOTHING, 0)
     for one in cut.rows:
         key = (one.group_id, one.traffic_class)

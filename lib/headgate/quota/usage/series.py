@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import HEARTBEAT_GROUP, RatePair
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind
 from headgate.quota.usage.view import Report
 
 Series = list[int | None]
@@ -47,7 +47,7 @@ def total_of(series: Sequence[Series]) -> Series:
 
 
 def _after(value: int | None, row: Report, dimension: int, rates: Rates) -> int | None:
-    if row.kind == CutKind.LEAVE:
+    if row.kind == ReportKind.LEAVE:
         return None
     if row.group_id == HEARTBEAT_GROUP:
         return value

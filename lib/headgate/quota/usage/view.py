@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.groups import HEARTBEAT_GROUP, UNLIMITED, Dimension, TrafficClass
 from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage_report import ReportKind
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberRow, MemberState
 
@@ -36,7 +36,7 @@ class Report:
 
     @property
     def is_leave(self) -> bool:
-        return self.kind == CutKind.LEAVE
+        return self.kind == ReportKind.LEAVE
 
 
 @dataclass(frozen=True, slots=True)

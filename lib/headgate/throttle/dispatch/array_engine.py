@@ -110,7 +110,7 @@ def _levels(state: DispatchState, step: DispatchStep) -> Records:
     levels = np.zeros(len(state.keys), LEVEL)
     levels["group"] = state.are_groups
     levels["limits"] = (state.levels["configured"] > 0) @ np.array([1, 2])
-    for name in ("born", "cause", "held_ns", "period_s", "relative"):
+    for name in ("initialised", "cause", "held_ns", "period_s", "relative"):
         levels[name] = state.levels[name]
     waiting = step.chains[: len(step.counted)][step.counted, GROUP]
     levels["waiting"] = np.bincount(waiting, minlength=len(levels))

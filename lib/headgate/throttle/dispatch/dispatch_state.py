@@ -23,7 +23,7 @@ from headgate.throttle.state_tables import (
 )
 
 LEVEL_FIELDS = dict.fromkeys((*BUCKET_FIELDS, "floor", "configured", "averages"), 2) | dict.fromkeys(
-    ("born", "cause", "held_ns", "period_s", "relative"), 1
+    ("initialised", "cause", "held_ns", "period_s", "relative"), 1
 )
 """Columns stored for each level, and how many dimensions they have.
 

@@ -20,7 +20,7 @@ from headgate.core.kernels.domain_types import UNRESOLVED
 from headgate.throttle.dispatch.chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.dispatch.limits import LevelIndex, rates_of
-from headgate.throttle.dispatch.publish_averages import Told, told_averages
+from headgate.throttle.dispatch.publish_averages import ChangedAverages, changed_averages
 from headgate.throttle.engine import DispatchStep, Result, Rules
 from headgate.throttle.limits.changes import Change
 from headgate.throttle.limits.effective_limits import topics_under
@@ -74,7 +74,7 @@ def follow_publishes(
         (usage.ADMITTED_MESSAGES, usage.ADMITTED_BYTES) if rules.offered else (usage.MESSAGES, usage.BYTES)
     )
     closed = (result.closed_topic, result.closed_second, result.closed_counts[:, [messages, bytes_]])
-    told = told_averages(published, *closed, len(domain.keys), until_ns, rules.stats_interval_s)
+    told = changed_averages(published, *closed, len(domain.keys), until_ns, rules.stats_interval_s)
     if not len(told.at_us):
         return step
     follows = _follows(domain, told)
@@ -82,7 +82,7 @@ def follow_publishes(
     return step._replace(operations=interleaved(follows, step.operations))
 
 
-def _follows(domain: DomainState, told: Told) -> DispatchOperations:
+def _follows(domain: DomainState, told: ChangedAverages) -> DispatchOperations:
     """What is told, for each level of each topic, with its time still in microseconds."""
     levels, topic = levels_by_topic(domain)
     first, last = (np.searchsorted(topic, told.topic, side=side) for side in ("left", "right"))
@@ -113,7 +113,7 @@ def keep_subscriptions(state: DispatchState, step: DispatchStep, line: Ints) -> 
 
 
 def _prune(state: DispatchState) -> None:
-    stays = state.are_groups | (state.levels["born"] != 0)
+    stays = state.are_groups | (state.levels["initialised"] != 0)
     if stays.all():
         return
     position = np.cumsum(stays) - 1

@@ -14,7 +14,7 @@ from headgate.core.numbers import MAX, MIN, SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import Averages
 
 
-class Told(NamedTuple):
+class ChangedAverages(NamedTuple):
     """Averages that changed, in the order of time: when, whose (positions of topics), messages and bytes a second."""
 
     at_us: Ints
@@ -22,9 +22,9 @@ class Told(NamedTuple):
     averages: Ints
 
 
-def told_averages(  # noqa: PLR0917  what was published, by column
+def changed_averages(  # noqa: PLR0917  what was published, by column
     state: Averages, topic: Ints, second: Ints, amounts: Ints, topics: int, until_ns: int, interval_s: int
-) -> Told:
+) -> ChangedAverages:
     """Take in seconds of publishes that have ended, and tell what averages follow up to `until_ns`.
 
     topic, second, amounts: a row a topic and second, with its messages and bytes. topics: how many there are. Later
@@ -55,7 +55,7 @@ def told_averages(  # noqa: PLR0917  what was published, by column
     state.interval, state.topic, state.sums, state.averages = open_interval, kept, sums[kept], averages[kept]
     at_s = np.repeat(np.array([at for at, _, _ in told], np.int64), [len(whose) for _, whose, _ in told])
     none = np.empty(0, np.int64), np.empty((0, 2), np.int64)
-    return Told(
+    return ChangedAverages(
         at_s * 1_000_000,
         np.concatenate([none[0], *(whose for _, whose, _ in told)]),
         np.concatenate([none[1], *(new for _, _, new in told)]),

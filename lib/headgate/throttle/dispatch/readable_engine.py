@@ -64,11 +64,11 @@ def _levels(state: DispatchState, rules: Rules) -> list[Level]:
     for position, is_group in enumerate(state.are_groups):
         messages, bytes_ = state.levels["rate" if is_group else "configured"][position].tolist()
         average_messages, average_bytes = state.levels["averages"][position].tolist()
-        born = bool(state.levels["born"][position])
+        initialised = bool(state.levels["initialised"][position])
         level: Level
         if is_group:
             level = GroupLevel((messages, bytes_), max_debt_ms)
-            if born:
+            if initialised:
                 level.made = GroupDispatchLevel(messages, bytes_, created_ns=0, max_debt_ms=max_debt_ms)
         else:
             level = RateLevel(
@@ -79,7 +79,7 @@ def _levels(state: DispatchState, rules: Rules) -> list[Level]:
                 implementation=implementation,
                 max_debt_ms=max_debt_ms,
             )
-            if born:
+            if initialised:
                 level.missing(0)
         for kind, meter in enumerate(level.made.meters if level.made else ()):
             _read_meter(meter, state.levels, (position, kind), is_group=bool(is_group))
@@ -122,7 +122,7 @@ def _from_arrays(state: DispatchState, objects: DispatchDomain) -> None:
     levels = {name: np.zeros_like(values) for name, values in state.levels.items()}
     for position, level in enumerate(objects.levels):
         is_group = isinstance(level, GroupLevel)
-        levels["born"][position] = level.made is not None
+        levels["initialised"][position] = level.made is not None
         levels["period_s"][position] = 1
         if isinstance(level, GroupLevel):
             levels["rate"][position] = level.rates

@@ -1,7 +1,7 @@
 """Rows of the usage table for tests, by broker 1 of incarnation 1 in epoch 9 unless said otherwise."""
 
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage_report import ReportKind
 from headgate.core.quota.usage_row import UsageRow
 
 AT_MS = 10_100
@@ -18,7 +18,7 @@ def idle(seq=1, epoch=9, **values):
 
 
 def leave(seq=1, epoch=9, **values):
-    return row(seq, epoch, **{"kind": CutKind.LEAVE, "admitted": (0, 0)} | values)
+    return row(seq, epoch, **{"kind": ReportKind.LEAVE, "admitted": (0, 0)} | values)
 
 
 def leave_all(seq=1, epoch=9, **values):

@@ -5,8 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage_report import ReportKind
 from headgate.core.quota.usage_row import UsageRow
 from headgate.core.quota.view import cell_view, choose_epoch
 from unit.core.quota.rows import AT_MS
@@ -36,10 +36,10 @@ def cuts(draw, broker_id, incarnation, seq):
     head = {"publish_time_ms": AT_MS, "broker_id": broker_id, "incarnation": incarnation, "seq": seq, "epoch": epoch}
     form = draw(st.sampled_from(["rows", "rows", "rows", "leaves", "leave all", "heartbeat"]))
     if form == "leave all":
-        return [UsageRow(**head, group_id=0, kind=CutKind.LEAVE)]
+        return [UsageRow(**head, group_id=0, kind=ReportKind.LEAVE)]
     keys = sorted(draw(subjects))
     if form == "leaves":
-        return [UsageRow(**head, group_id=group, traffic_class=class_, kind=CutKind.LEAVE) for group, class_ in keys]
+        return [UsageRow(**head, group_id=group, traffic_class=class_, kind=ReportKind.LEAVE) for group, class_ in keys]
     rows = [UsageRow(**head, group_id=group, traffic_class=class_, **draw(values)) for group, class_ in keys]
     return [UsageRow(**head, group_id=0), *(rows if form == "rows" else [])]
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from headgate.core.quota.cuts import Cut, CutKind, MeterParameters, ReportRow
 from headgate.core.quota.meter import UsageMeter
 from headgate.core.quota.reports import ReportParameters
 from headgate.core.quota.usage import NOTHING, Usage
+from headgate.core.quota.usage_report import MeterParameters, ReportKind, ReportRow, UsageReport
 from headgate.errors import InvalidArgument, StateError
 
 KEY = (7, 0)
@@ -42,10 +42,10 @@ def test_an_epoch_closes_when_the_clock_reaches_its_end_with_a_row_and_a_heartbe
 
     assert [] == broker.advance(10_999)
     assert [
-        Cut(
+        UsageReport(
             seq=1,
             epoch=10,
-            kind=CutKind.PERIODIC,
+            kind=ReportKind.PERIODIC,
             closes_epoch=True,
             at_ms=11_000,
             config_version=5,
@@ -195,7 +195,7 @@ def test_who_leaves_is_forgotten_and_begins_anew():
 
     (cut,) = broker.leave([KEY, (9, 0)], config_version=3)
 
-    assert (2, CutKind.LEAVE, False, 3, (ReportRow(7, 0, NOTHING, "leave"),)) == (
+    assert (2, ReportKind.LEAVE, False, 3, (ReportRow(7, 0, NOTHING, "leave"),)) == (
         cut.seq,
         cut.kind,
         cut.closes_epoch,

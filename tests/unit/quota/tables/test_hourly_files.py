@@ -5,13 +5,13 @@ import random
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.core.quota.cuts import Cut, CutKind, ReportRow
 from headgate.core.quota.reports import ReportReason
+from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.hourly_files import read_file
 from headgate.quota.tables.schemas import RG_USAGE
-from headgate.quota.tables.usage_rows import Sender, SentCut
+from headgate.quota.tables.usage_rows import Sender, SentReport
 from random_usage import usage
 from unit.quota.places import EPOCH, NOW_MS, tables
 
@@ -25,7 +25,9 @@ def large_cut():
     groups = sorted(chance.sample(range(1, ALL_GROUPS + 1), GROUPS))
     rows = tuple(ReportRow(group, 0, usage(chance), ReportReason.CHANGE) for group in groups)
     topics = {(group, 0): chance.randrange(1, 20) for group in groups}
-    return SentCut(Sender(7, 1_700_000_000_000), Cut(9, EPOCH, CutKind.PERIODIC, True, 0, 3, rows), NOW_MS, topics)
+    return SentReport(
+        Sender(7, 1_700_000_000_000), UsageReport(9, EPOCH, ReportKind.PERIODIC, True, 0, 3, rows), NOW_MS, topics
+    )
 
 
 def test_a_row_of_a_large_cut_costs_at_most_15_bytes(tmp_path):

@@ -9,8 +9,8 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.quota.cuts import CutKind
 from headgate.core.quota.usage_map import Member, UsageMap
+from headgate.core.quota.usage_report import ReportKind
 from headgate.core.quota.usage_row import UsageRow
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import RG_USAGE
@@ -65,9 +65,9 @@ def test_the_partition_is_the_hour_of_the_epoch_and_the_shard_of_the_group():
     [
         (cut(1), [(0, 0)]),
         (cut(1, 4), [(0, 0), (4, 0)]),
-        (cut(1, 4, kind=CutKind.EVENT, closes=False), [(4, 1)]),
-        (cut(1, 4, kind=CutKind.LEAVE, closes=False), [(4, 2)]),
-        (cut(1, kind=CutKind.LEAVE, closes=False), [(0, 2)]),
+        (cut(1, 4, kind=ReportKind.EVENT, closes=False), [(4, 1)]),
+        (cut(1, 4, kind=ReportKind.LEAVE, closes=False), [(4, 2)]),
+        (cut(1, kind=ReportKind.LEAVE, closes=False), [(0, 2)]),
     ],
     ids=["heartbeat", "periodic", "event", "leave", "leave-all"],
 )

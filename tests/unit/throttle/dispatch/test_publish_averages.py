@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headgate.core.numbers import MAX, MIN, SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import Averages
-from headgate.throttle.dispatch.publish_averages import told_averages
+from headgate.throttle.dispatch.publish_averages import changed_averages
 from unit.throttle.drawn import quick
 
 INTERVAL_S = 10
@@ -19,7 +19,7 @@ FROM_THE_START = MIN + 1
 def tell(state, rows, until_ns, topics=3):
     """What follows from rows of (topic, second, messages, bytes): (second, topic, averages) in their order."""
     topic, second, *amounts = np.array(rows, np.int64).reshape(-1, 4).T
-    told = told_averages(state, topic, second, np.stack(amounts, axis=1), topics, until_ns, INTERVAL_S)
+    told = changed_averages(state, topic, second, np.stack(amounts, axis=1), topics, until_ns, INTERVAL_S)
     at_s, rest = np.divmod(told.at_us, 1_000_000)
     assert not rest.any()
     return [(at, *of) for at, *of in zip(at_s.tolist(), told.topic.tolist(), told.averages.tolist(), strict=True)]

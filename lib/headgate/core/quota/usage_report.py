@@ -1,4 +1,4 @@
-"""What a broker appends: cuts of rows, and what its measuring goes by (resource-groups 5.2, 6)."""
+"""What a broker appends at a time, a usage report or cut, and what its measuring goes by (resource-groups 5.2, 6)."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -9,8 +9,8 @@ from headgate.core.quota.reports import QUARTERS, ReportParameters, ReportReason
 from headgate.core.quota.usage import Usage
 
 
-class CutKind(IntEnum):
-    """Why a cut is made, by its number in the table."""
+class ReportKind(IntEnum):
+    """Why a report is made, by its number in the table."""
 
     PERIODIC = 0
     EVENT = 1
@@ -19,7 +19,7 @@ class CutKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A row of a cut: usage of one group in one class."""
+    """A row of a report: usage of one group in one class."""
 
     group_id: int
     traffic_class: int
@@ -28,8 +28,8 @@ class ReportRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """One append of the broker. Rows are in the order of group and class.
+class UsageReport:
+    """One append of the broker, a cut in the specification's words. Rows are in the order of group and class.
 
     seq: 1 for the first, one more for each.
     epoch: the one that the values describe.
@@ -39,7 +39,7 @@ class Cut:
 
     seq: int
     epoch: int
-    kind: CutKind
+    kind: ReportKind
     closes_epoch: bool
     at_ms: int
     config_version: int
