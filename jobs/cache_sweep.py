@@ -7,7 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from headgate.report.sweep_command import SweepRunner, sweep
+from headgate.report.sweep.command import SweepRunner, sweep
 from headgate.sizing.arguments import DESCRIPTION, add_sweep_arguments
 from headgate.sizing.asked import asked
 from headgate.spark.cache_sweep import SparkSweep

@@ -10,7 +10,7 @@ from functools import partial
 
 from headgate.replay.arguments import DESCRIPTION, add_replay_arguments
 from headgate.replay.asked import asked
-from headgate.report.replay_command import ReplayEngine, replay
+from headgate.report.replay.command import ReplayEngine, replay
 from headgate.spark.job import status_of_whole
 from headgate.spark.replay import run_replay
 from headgate.spark.session import spark_session

@@ -18,10 +18,10 @@ from headgate.metrics import check_port, serving, url_of
 from headgate.options import add_strict, input_format, is_topic
 from headgate.places import check_places, check_writable, sole_use
 from headgate.quota.tables.topic_tables import output_of
-from headgate.report.blame import throttling
 from headgate.report.modes import mode_line
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import Ended, ThrottleScreen
+from headgate.report.throttling.blame import throttling
 from headgate.rows.listing import FORMATS
 from headgate.spark.job import WRONG, ended, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session

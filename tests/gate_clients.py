@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
-from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.inputs import ConditionClear, ConditionSet, Trip
 from headgate.core.protocol.counters import Counters
-from headgate.core.protocol.inputs import ConditionClear, ConditionSet, Trip
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.clock import LoopClock
 from headgate.gate.feed import Clock, Feed

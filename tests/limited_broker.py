@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from headgate.core.numbers import SECOND_NS
-from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.inputs import Trip
+from headgate.core.protocol.broker.outputs import Output, ReadsPaused, ReadsResumed
 from headgate.core.protocol.counters import Counters
-from headgate.core.protocol.inputs import Trip
-from headgate.core.protocol.outputs import Output, ReadsPaused, ReadsResumed
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.protocol.wire_format import WireType, last_values

@@ -2,7 +2,7 @@
 
 import random
 
-from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage.usage import Usage
 
 
 def usage(chance: random.Random) -> Usage:

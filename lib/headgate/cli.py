@@ -121,7 +121,7 @@ def run_replay(arguments: argparse.Namespace) -> int:
     from headgate.replay.asked import asked  # noqa: PLC0415  other subcommands do not need the rules
 
     checked = asked(arguments)
-    from headgate.report.replay_command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
+    from headgate.report.replay.command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
 
     return run(checked)
 
@@ -138,7 +138,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     from headgate.sizing.asked import asked  # noqa: PLC0415  other subcommands do not need the rules
 
     checked = asked(arguments)
-    from headgate.report.sweep_command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
+    from headgate.report.sweep.command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
 
     return run(checked)
 
@@ -218,7 +218,7 @@ def add_usage(subcommands: "Subcommands") -> None:
 
 def run_usage(arguments: argparse.Namespace) -> int:
     """Print what was asked for."""
-    from headgate.report.usage_command import run  # noqa: PLC0415  other subcommands do not need the tables
+    from headgate.report.usage.command import run  # noqa: PLC0415  other subcommands do not need the tables
 
     for line in run(arguments):
         print(line)

@@ -8,8 +8,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from headgate.report.replay_pictures import SVG_STYLE, svg_of
-from headgate.report.sweep_pictures import COLOURS
+from headgate.report.replay.pictures import SVG_STYLE, svg_of
+from headgate.report.sweep.pictures import COLOURS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "cache-belady.svg"
 

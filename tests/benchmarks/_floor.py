@@ -11,8 +11,8 @@ from typing import Any
 from _noop import NoOperator, no_operator_session
 
 from headgate.conf import load_conf
+from headgate.spark.input.sources import read_raw
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.sources import read_raw
 from headgate.spark.state import close_stores
 from headgate.throttle.routing import Routing, pack_input
 from headgate.trace.demo import DEMO_TRACE, demo_conf

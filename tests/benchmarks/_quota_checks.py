@@ -7,19 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from _quota_rounds import play
 
-from headgate.core.quota.allocation import Profile
-from headgate.core.quota.cell_view import CellMember, CellRow, CellView
+from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView
+from headgate.core.quota.evaluation.step import first_limit, step
+from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, Reason, StepParameters
 from headgate.core.quota.groups import ResourceGroup
-from headgate.core.quota.measures import measure
-from headgate.core.quota.meter import UsageMeter
-from headgate.core.quota.scenarios import EVENT_ROUND, QUOTA, ROUNDS, SCENARIOS, Losses, losses, scenario
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step import first_limit, step
-from headgate.core.quota.step_parameters import Mode, Outcome, Reason, StepParameters
+from headgate.core.quota.simulation.measures import measure
+from headgate.core.quota.simulation.scenarios import EVENT_ROUND, QUOTA, ROUNDS, SCENARIOS, Losses, losses, scenario
+from headgate.core.quota.simulation.trace import RoundParameters
 from headgate.core.quota.topics import topic_of
-from headgate.core.quota.trace import RoundParameters
-from headgate.core.quota.usage_report import MeterParameters
+from headgate.core.quota.usage.meter import UsageMeter
+from headgate.core.quota.usage.usage_report import MeterParameters
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.rg_limits import LimitRow

@@ -14,7 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from headgate.core.kernels.quota_allocation import Cells, Cluster, Reports, max_min_many, step_many
-from headgate.core.quota.step_parameters import Mode, StepParameters
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 
 GROUPS, BROKERS, ACTIVE = 100_000, 100, 5
 WARMUPS = 2

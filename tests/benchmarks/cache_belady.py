@@ -17,7 +17,7 @@ from _bench import Results, parser
 from _cache_pictures import draw_shares
 
 from headgate.core.cache.settings import MIB_BYTES, CacheSettings, PolicyName
-from headgate.core.cache.workload import Family, generate
+from headgate.core.cache.traces.workload import Family, generate
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import measure
 from headgate.sizing.trace import batches_of

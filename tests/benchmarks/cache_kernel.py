@@ -18,7 +18,7 @@ from _bench import Results, interleave, parser, ratios
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.core.kernels.cache.broker import ArrayCache
 
 POLICIES = ("pip430", "lru", "sieve", "cursor_distance")

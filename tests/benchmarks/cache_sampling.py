@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from _bench import Results, parser
 
 from headgate.core.cache.rows import Row
-from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import MIB_BYTES, CacheSettings, PolicyName, RangeHits
-from headgate.core.cache.workload import Family, Sizes, generate
+from headgate.core.cache.traces.sampling import sampled
+from headgate.core.cache.traces.workload import Family, Sizes, generate
 from headgate.sizing.instants import Span
 from headgate.sizing.measure import measure
 from headgate.sizing.trace import batches_of

@@ -28,12 +28,12 @@ from headgate.cache.trace import CacheTrace, write_cache_trace
 from headgate.conf import load_conf
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.spark.entry_cache import CacheJob, CacheRun
+from headgate.spark.input.sources import read_raw
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.session import spark_session
-from headgate.spark.sources import read_raw
 from headgate.spark.state import close_stores
 
 FAMILY, BROKERS, BATCHES, SETTLED_AFTER = "fanout", 8, 6, 2

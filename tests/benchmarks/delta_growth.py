@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.core.quota.reports import ReportReason
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.loop_state import LoopStateStore
 from headgate.quota.tables.opened import Locations, QuotaTables

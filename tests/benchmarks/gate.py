@@ -21,10 +21,10 @@ from typing import Any
 
 from _bench import Results, parser
 
-from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.inputs import Trip
+from headgate.core.protocol.broker.outputs import Command, Output, ReadsPaused
 from headgate.core.protocol.counters import Counters
-from headgate.core.protocol.inputs import Trip
-from headgate.core.protocol.outputs import Command, Output, ReadsPaused
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.clock import LoopClock
 from headgate.gate.command import allow_descriptors, leave_start_to_itself

@@ -26,9 +26,9 @@ from deltalake import write_deltalake
 
 from headgate.conf import load_conf
 from headgate.core.numbers import MAX
-from headgate.core.protocol import inputs
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.connection import Connection
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.connection import Connection
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.routing import pack_input
 from headgate.protocol.schemas import INPUTS

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from _bench import Results, parser
 
 from headgate.core.quota.groups import HEARTBEAT_GROUP
-from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.errors import TableError
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.usage_rows import Sender, SentReport

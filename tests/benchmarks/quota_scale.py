@@ -26,11 +26,11 @@ from _quota_evaluation import ACTIVE, BROKERS, GROUPS
 
 from headgate.core.quota.groups import TrafficClass, initial_shard
 from headgate.core.quota.placement import moves, rows_read
-from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
-from headgate.core.quota.usage_row import UsageRow
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.usage_row import UsageRow
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.schemas import RG_USAGE

@@ -20,10 +20,11 @@ from _bench import Results, parser
 from _quota_checks import overshoot_of_seeds, rows_of_unattached, unexplained_limits
 from _quota_rounds import Played, play
 
-from headgate.core.quota import rounds
-from headgate.core.quota.allocation import Profile
-from headgate.core.quota.measures import Measures, measure
-from headgate.core.quota.scenarios import (
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
+from headgate.core.quota.simulation import rounds
+from headgate.core.quota.simulation.measures import Measures, measure
+from headgate.core.quota.simulation.scenarios import (
     BROKER_COUNTS,
     EVENT_ROUND,
     LOSS_PERCENTS,
@@ -36,8 +37,7 @@ from headgate.core.quota.scenarios import (
     scenario,
     seeds,
 )
-from headgate.core.quota.step_parameters import Mode, StepParameters
-from headgate.core.quota.trace import GONE, PlayedRound, RoundParameters
+from headgate.core.quota.simulation.trace import GONE, PlayedRound, RoundParameters
 
 OURS = ((Profile.MAX_MIN, Mode.FAST), (Profile.MAX_MIN, Mode.STRICT))
 THEIRS = tuple((profile, Mode.FAST) for profile in Profile if profile is not Profile.MAX_MIN)

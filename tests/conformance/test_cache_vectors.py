@@ -11,8 +11,8 @@ from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 from headgate.conformance.wanted import replay_wanted
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon_cache import HorizonCache
-from headgate.core.cache.horizon_state import dump_horizon, load_horizon
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_state import dump_horizon, load_horizon
 from headgate.core.cache.state import dump, load
 from headgate.errors import ConformanceError
 

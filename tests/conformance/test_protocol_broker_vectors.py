@@ -9,7 +9,7 @@ from headgate.conformance.adapters.protocol_broker import BrokerAdapter
 from headgate.conformance.emitted import replay_emitted
 from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
-from headgate.core.protocol.connection import Connection
+from headgate.core.protocol.broker.connection import Connection
 
 FILE = Path(__file__).parent / "vectors" / "throttle-protocol.json"
 VECTORS = [pytest.param(vector, id=vector["id"]) for vector in read_vectors(FILE) if vector["kind"] == "broker"]

@@ -8,7 +8,7 @@ import pytest
 from headgate.conformance.adapters import quota_reports
 from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
-from headgate.core.quota.usage_map import UsageMap
+from headgate.core.quota.usage.usage_map import UsageMap
 
 FILE = Path(__file__).parent / "vectors" / "resource-groups.json"
 KINDS = ("report_decision", "usage_map", "resolve_group", "admin")

@@ -13,10 +13,10 @@ from deltalake import write_deltalake
 from headgate.cache.schemas import EVENTS
 from headgate.cache.tables import OF_CACHE
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings, Mode
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.tables.delta import Tables
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

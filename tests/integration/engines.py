@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from headgate.cache.parse import parse_cache_events
+from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import INPUT as CACHE_INPUT
 from headgate.cache.tables import OF_CACHE, OF_HORIZON
 from headgate.conf import Conf

@@ -18,12 +18,12 @@ from pyspark.sql import SparkSession
 from headgate.cli import main
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
-from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.sampling import sampled
+from headgate.core.cache.traces.workload import generate
 from headgate.core.kernels.compiled import kernel
-from headgate.report import sweep_command
-from headgate.report.sweep_screen import SweepScreen
+from headgate.report.sweep import command as sweep_command
+from headgate.report.sweep.screen import SweepScreen
 from headgate.sizing.combinations import for_sample
 from headgate.spark import cache_sweep
 from headgate.spark.job import STOPPED, status_of_whole

@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headgate.conf import InputSettings
 from headgate.errors import InputError
-from headgate.spark.batch_files import planned_files, unreadable_files
-from headgate.spark.sources import read_raw
+from headgate.spark.input.batch_files import planned_files, unreadable_files
+from headgate.spark.input.sources import read_raw
 from headgate.trace import SCHEMA, TraceSummary, generate_file, write_trace
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS
 from integration.engines import Engine
@@ -280,7 +280,7 @@ class TestUnreadableFiles:
             file.write_bytes(packed)
             return unreadable_files(*arguments)
 
-        monkeypatch.setattr("headgate.spark.input_files.unreadable_files", search)
+        monkeypatch.setattr("headgate.spark.input.input_files.unreadable_files", search)
         output = run_once(spark, conf_in(tmp_path / "conf"), file.parent, tmp_path / "out")
         taken = total(output, "publishes")
         assert 0 < taken < len(lines)

@@ -13,7 +13,7 @@ import pytest
 
 from gate_clients import TIMEOUT_S, MachineGate, running
 from headgate.client import ClientSettings, GateConnection, RateLimitedProducer, gate_connection
-from headgate.core.protocol.inputs import Trip
+from headgate.core.protocol.broker.inputs import Trip
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import InvalidArgument
 from headgate.gate.settings import GateSettings

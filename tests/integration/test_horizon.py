@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from headgate.cache.tables import OF_HORIZON
 from headgate.conf import load_conf
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun
 from headgate.tables.delta import Tables
 from integration.cache_events import BROKERS, conf_event, events, fed, results_of, write_lines

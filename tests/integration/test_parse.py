@@ -20,8 +20,8 @@ from headgate.errors import InputError
 from headgate.rows.files import input_files, parsed_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
+from headgate.spark.input.sources import read_raw
 from headgate.spark.operator import PACKED
-from headgate.spark.sources import read_raw
 from headgate.throttle.routing import Routing, pack, pack_input
 from unit.rows.lines import COLUMN, TEXT, TYPED, TYPES
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from headgate.spark.sources import appended_rows
+from headgate.spark.input.sources import appended_rows
 from headgate.throttle.tables import SCHEMAS, throttle_tables
 from headgate.trace import write_trace
 from integration.runs import GROUPS, SMALL, conf_in

@@ -6,6 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from headgate.conf import LiveSettings
+from headgate.keyed.live import certain_us
+
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 @dataclass
@@ -24,19 +27,18 @@ class Clock:
             if row["is_open"]:
                 self.waiting[row["broker"]] = row["watermark"]
 
-    def due_tick(
-        self, live: LiveSettings, now: datetime, hold_back: timedelta = timedelta(0), *, is_idle: bool
-    ) -> datetime | None:
-        """The time that has certainly come in live input, for brokers that bring nothing: less the lag that rows may
-        have, or the longer time for which rows are held back, the wall clock if nothing more is there to be taken in,
-        else the highest time of the others. None where nothing waits for it, or the input is not live.
-        """
-        within, lag = (timedelta(milliseconds=ms) for ms in (live.live_within_ms, live.live_lag_ms))
-        lag = max(lag, hold_back)
-        if self.high is None or not now - within < self.high <= now + lag:
+    def due_tick(self, live: LiveSettings, now: datetime, hold_back_ms: int = 0, *, is_idle: bool) -> datetime | None:
+        """`keyed.live.certain_us` where something waits for it. None where nothing does, or the input is not live."""
+        if self.high is None:
             return None
-        at = (now if is_idle else self.high) - lag
-        return at if any(at > done for done in self.waiting.values()) else None
+        certain = certain_us(live, _us(self.high), _us(now), is_idle=is_idle, hold_back_ms=hold_back_ms)
+        if certain is None or not any(certain > _us(done) for done in self.waiting.values()):
+            return None
+        return _EPOCH + certain * _MICROSECOND
+
+
+def _us(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
 
 
 def now() -> datetime:

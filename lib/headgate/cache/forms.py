@@ -37,7 +37,7 @@ def in_form(cache: AnyCache, kernel: str) -> AnyCache:
 
     if refusal_of(cache.settings) is not None:
         return cache
-    from headgate.core.kernels.cache.from_readable import array_cache_of  # noqa: PLC0415  loads the compiler
+    from headgate.core.kernels.cache.convert.from_readable import array_cache_of  # noqa: PLC0415  loads the compiler
 
     return array_cache_of(cache, is_logged=True) or cache
 

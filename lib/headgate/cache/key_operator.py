@@ -12,7 +12,8 @@ from headgate.arrow.blocks import encode, gather
 from headgate.cache.forms import in_form, load_rules, new_cache
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
-from headgate.cache.state import (
+from headgate.cache.step import CacheRules, StepOutput, advance
+from headgate.cache.stored.state import (
     NEVER,
     VERSION,
     BrokerState,
@@ -23,7 +24,6 @@ from headgate.cache.state import (
     encode_broker,
     encode_state,
 )
-from headgate.cache.step import CacheRules, StepOutput, advance
 from headgate.cache.watermark import Time
 from headgate.core.cache.broker import Cache
 from headgate.errors import InvalidArgument, StateError

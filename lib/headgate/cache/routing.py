@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from headgate.arrow.blocks import encode
 from headgate.arrow.columns import encoded
-from headgate.cache.parse import parse_cache_events
+from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import INPUT
-from headgate.cache.state import NEVER, Change
+from headgate.cache.stored.state import NEVER, Change
 from headgate.cache.watermark import Time
 from headgate.conf import InputSettings
 from headgate.keyed.slots import FIXED_SLOTS, place_of, slot_keys

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.cache.feeding import Feeding, RowsOneByOne, eviction_row
-from headgate.cache.letters import letters_of
+from headgate.cache.apply_events import Feeding, RowsOneByOne, eviction_row
+from headgate.cache.events.dead_letters import letters_of
 from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, end_of, next_before, opened, told
-from headgate.cache.state import NEVER, BrokerState, Change
+from headgate.cache.stored.state import NEVER, BrokerState, Change
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Removed
 
@@ -60,7 +60,7 @@ class BrokerRun:
         cache, broker = self._cache, self._state.name
         if isinstance(cache, Cache):
             return RowsOneByOne(cache, broker, table, is_told=self._are_told)
-        from headgate.cache.array_feeding import RowsInColumns  # noqa: PLC0415  loads the compiler
+        from headgate.cache.apply_event_arrays import RowsInColumns  # noqa: PLC0415  loads the compiler
 
         return RowsInColumns(cache, broker, table, is_told=self._are_told)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.cache.forms import AnyCache, uses_by_topic
 from headgate.cache.schemas import RATES
-from headgate.cache.state import Change, OpenSecond
+from headgate.cache.stored.state import Change, OpenSecond
 from headgate.core.cache.metrics import rates
 
 SECOND_US = 1_000_000

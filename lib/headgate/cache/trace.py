@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from deltalake import write_deltalake
 
 from headgate.cache.schemas import EVENTS
-from headgate.core.cache.workload import Sizes, generate
+from headgate.core.cache.traces.workload import Sizes, generate
 from headgate.trace.spec import DEFAULT_START
 from headgate.trace.write import MTIME_STEP_NS, new_folder
 

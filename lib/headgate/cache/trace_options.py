@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from headgate.cache.trace import CacheTrace
-from headgate.core.cache.workload import Family, Sizes
+from headgate.core.cache.traces.workload import Family, Sizes
 from headgate.errors import ConfError
 from headgate.trace.spec import TraceSpec
 

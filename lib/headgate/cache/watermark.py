@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.state import NEVER
+from headgate.cache.stored.state import NEVER
 
 _ORDER = ("event_time_us", "seq", "kind", "topic", "cursor", "ledger", "entry", "count")
 """(t, seq) orders the rows of a broker; the rest, rows that have both in common, of which the first one is taken."""

@@ -1,7 +1,7 @@
 """What a future of a send fails with (throttle-protocol 10.2, 11). The rest of the tree is in `headgate.errors`."""
 
-from headgate.core.protocol.client_outputs import Failed
-from headgate.core.protocol.send_errors import SendError, ThrottleDetail
+from headgate.core.protocol.client.client_outputs import Failed
+from headgate.core.protocol.client.send_errors import SendError, ThrottleDetail
 from headgate.errors import HeadgateError
 
 

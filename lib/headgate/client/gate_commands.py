@@ -7,9 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from headgate.client.clock import Clock
 from headgate.client.early_commands import EarlyCommands
-from headgate.core.protocol.client_metrics import ClientMetrics
-from headgate.core.protocol.client_outputs import Rejection
-from headgate.core.protocol.commands import Outcome
+from headgate.core.protocol.client.client_metrics import ClientMetrics
+from headgate.core.protocol.client.client_outputs import Rejection
+from headgate.core.protocol.client.commands import Outcome
 from headgate.core.protocol.request_ids import RequestIds
 from headgate.errors import InvalidArgument
 from headgate.wire import ThrottleProducer

@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from headgate.client.library import Settings, topics
-from headgate.core.protocol.client import ClientMachine
-from headgate.core.protocol.client_outputs import MessageId, Output
-from headgate.core.protocol.partitioned import PartitionedProducer
+from headgate.core.protocol.client.client import ClientMachine
+from headgate.core.protocol.client.client_outputs import MessageId, Output
+from headgate.core.protocol.client.partitioned import PartitionedProducer
 from headgate.core.protocol.settings import PartitionedSettings
 
 

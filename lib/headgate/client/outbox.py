@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 
 from headgate.client.threads import join, started
-from headgate.core.protocol.client_outputs import Receipt, Write
+from headgate.core.protocol.client.client_outputs import Receipt, Write
 
 LOG = logging.getLogger(__name__)
 Outgoing = Write | Receipt

@@ -5,7 +5,7 @@ from threading import Condition, Lock
 from typing import cast
 
 from headgate.client.messages import Message
-from headgate.core.protocol.client_outputs import MessageId
+from headgate.core.protocol.client.client_outputs import MessageId
 
 
 class Pending:

@@ -19,11 +19,11 @@ from headgate.client.outbox import Outbox, Outgoing
 from headgate.client.pending import Pending
 from headgate.client.rows import command_of
 from headgate.client.timer import Timer
-from headgate.core.protocol.client import Operation
-from headgate.core.protocol.client_metrics import ClientMetrics
-from headgate.core.protocol.client_outputs import Done, Failed, MessageId, Receipt, Write
-from headgate.core.protocol.commands import ThrottleCommand
-from headgate.core.protocol.send_errors import SendError
+from headgate.core.protocol.client.client import Operation
+from headgate.core.protocol.client.client_metrics import ClientMetrics
+from headgate.core.protocol.client.client_outputs import Done, Failed, MessageId, Receipt, Write
+from headgate.core.protocol.client.commands import ThrottleCommand
+from headgate.core.protocol.client.send_errors import SendError
 from headgate.errors import InvalidArgument
 
 LOG = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.core.protocol.commands import ThrottleCommand
+from headgate.core.protocol.client.commands import ThrottleCommand
 
 _NO_TIME: Any = ""
 """In place of a time that is not there: None would say that the command came as a frame."""

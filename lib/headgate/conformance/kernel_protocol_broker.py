@@ -23,10 +23,10 @@ from headgate.core.kernels.protocol.types import (
     TURN,
 )
 from headgate.core.numbers import MAX, MIN
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.checks import is_time
-from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.outputs import BadInput, Cause, CommandKind
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.checks import is_time
+from headgate.core.protocol.broker.connection import Connection
+from headgate.core.protocol.broker.outputs import BadInput, Cause, CommandKind
 from headgate.protocol.array_engine import result_of, run_machines
 from headgate.protocol.operations import Operations
 from headgate.protocol.plain import read

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache import schemas
-from headgate.cache.parse import parse_cache_events
-from headgate.core.cache.sampling import SampledRows
+from headgate.cache.events.parse import parse_cache_events
+from headgate.core.cache.traces.sampling import SampledRows
 from headgate.core.kernels.cache.limits import refusal_of
 from headgate.engines.processes import outcomes, prepare
 from headgate.engines.sizes import check_memory

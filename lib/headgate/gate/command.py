@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from headgate.conf import load_conf, protocol_settings
-from headgate.core.protocol.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import ConfError

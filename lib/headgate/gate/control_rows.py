@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.inputs import Trip
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.inputs import Trip
 from headgate.errors import InvalidArgument
 from headgate.gate.machine_feed import Making
 from headgate.protocol import feeding

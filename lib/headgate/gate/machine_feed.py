@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import Input, Trip
-from headgate.core.protocol.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.connection import Connection
+from headgate.core.protocol.broker.inputs import Input, Trip
+from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.state import PlainData
 from headgate.gate.feed import Clock, Link, NameTaken, Seat, Timer

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.conf import LiveSettings
+from headgate.keyed.live import certain_us
 from headgate.protocol.state import NEVER
 
 
@@ -26,10 +27,6 @@ class Clock:
             self.is_open = bool(pc.any(waits).as_py())
 
     def due_tick(self, live: LiveSettings, now_ms: int, *, is_idle: bool) -> int | None:
-        """The time that has certainly come in live input, for sources that bring nothing: less the lag that rows may
-        have, the wall clock if nothing more is there to be taken in, else the highest time of the others. None where
-        nothing waits for it, or the input is not live.
-        """
-        is_live = now_ms - live.live_within_ms < self.high_ms <= now_ms + live.live_lag_ms
-        at_ms = (now_ms if is_idle else self.high_ms) - live.live_lag_ms
-        return at_ms if self.is_open and is_live and at_ms > self.done_ms else None
+        """`keyed.live.certain_us` where something waits for it. None where nothing does, or the input is not live."""
+        at_us = certain_us(live, self.high_ms * 1000, now_ms * 1000, is_idle=is_idle)
+        return at_us // 1000 if self.is_open and at_us is not None and at_us > self.done_ms * 1000 else None

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.numbers import MAX
-from headgate.core.protocol.checks import is_time
-from headgate.core.protocol.inputs import NULL, CloseProducer, Connect, Input, Mark, Open, Unmark
-from headgate.core.protocol.router import Routed, Router
+from headgate.core.protocol.broker.checks import is_time
+from headgate.core.protocol.broker.inputs import NULL, CloseProducer, Connect, Input, Mark, Open, Unmark
+from headgate.core.protocol.broker.router import Routed, Router
 from headgate.protocol.feeding import KINDS, Row, input_of, together
 from headgate.protocol.numbering import Numbering
 from headgate.protocol.schemas import ROWS

@@ -5,8 +5,8 @@ from itertools import groupby
 from typing import Any
 
 from headgate.core.numbers import MAX
-from headgate.core.protocol import inputs
-from headgate.core.protocol.inputs import NULL, Input, Trip
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.inputs import NULL, Input, Trip
 from headgate.core.protocol.reasons import COOPERATIVE, Reason
 from headgate.protocol.numbering import Numbering
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 from headgate.arrow.columns import places
 from headgate.core.kernels.protocol.types import NONE
 from headgate.core.numbers import MAX
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.broker_step import step
-from headgate.core.protocol.checks import is_time
-from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import Close, CloseProducer, Connect, Input, Open, Receipt
-from headgate.core.protocol.outputs import Command, CommandKind, Output, Rejected
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_step import step
+from headgate.core.protocol.broker.checks import is_time
+from headgate.core.protocol.broker.connection import Connection
+from headgate.core.protocol.broker.inputs import Close, CloseProducer, Connect, Input, Open, Receipt
+from headgate.core.protocol.broker.outputs import Command, CommandKind, Output, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.numbering import Numbering
 from headgate.protocol.plain import Writing, read

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.kernels.protocol.types import NONE, READS_ON
-from headgate.core.protocol.gate import condition_hold, producer_hold
-from headgate.core.protocol.producer import Phase
+from headgate.core.protocol.broker.gate import condition_hold, producer_hold
+from headgate.core.protocol.broker.producer import Phase
 from headgate.core.protocol.reasons import Reason
 from headgate.protocol.state import SlotState
 from headgate.protocol.stored import no_machines, type_of

@@ -9,8 +9,8 @@ import pyarrow as pa
 from headgate.arrow.schemas import table_of
 from headgate.core.kernels.columns import Ints
 from headgate.core.numbers import MAX
-from headgate.core.protocol.inputs import Connect, Input
-from headgate.core.protocol.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
+from headgate.core.protocol.broker.inputs import Connect, Input
+from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.protocol.feeding import Row, in_order, input_of, together
 from headgate.protocol.machines import Machine, Machines, answers, opening
 from headgate.protocol.schemas import COUNTS, DECISIONS

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from headgate.arrow.blocks import encode
 from headgate.arrow.columns import encoded
 from headgate.core.kernels.columns import Ints
-from headgate.core.protocol.router import broker_of
+from headgate.core.protocol.broker.router import broker_of
 from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks, slots_of_names
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.parse import parse_inputs

@@ -6,9 +6,9 @@ import pyarrow as pa
 from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.protocol.types import COMMAND, NONE
 from headgate.core.numbers import MAX
-from headgate.core.protocol import broker_metrics as metrics
+from headgate.core.protocol.broker import broker_metrics as metrics
+from headgate.core.protocol.broker.outputs import BadInput, Cause, CommandKind
 from headgate.core.protocol.counters import Labels
-from headgate.core.protocol.outputs import BadInput, Cause, CommandKind
 from headgate.core.protocol.reasons import Reason
 from headgate.protocol.feeding import KINDS, Row
 from headgate.protocol.operations import Operations

@@ -1,6 +1,6 @@
 """Many cells of a usage map as arrays, stepped at once: profile max_min, dimensions not coupled (resource-groups 13.5).
 
-The readable form is a view (`Circle.view`) and `step`; tests hold both equal, outcome by outcome.
+The readable form is a view (`MembersInView.view`) and `step`; tests hold both equal, outcome by outcome.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -10,15 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.core.kernels.quota_allocation import NONE, REASONS, Cells, Cluster, Reports, Steps, step_many
-from headgate.core.quota.broker_usage import BrokerUsage
-from headgate.core.quota.cell_view import demand_of
+from headgate.core.quota.evaluation.cell_view import demand_of
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason, StepParameters
+from headgate.core.quota.evaluation.view import active_row
 from headgate.core.quota.groups import Dimension, RatePair, UsageKey
 from headgate.core.quota.rates import capped
-from headgate.core.quota.step_parameters import Outcome, Reason, StepParameters
-from headgate.core.quota.usage_history import AcceptedRow
-from headgate.core.quota.view import active_row
-from headgate.quota.circle import Circle
+from headgate.core.quota.usage.broker_usage import BrokerUsage
+from headgate.core.quota.usage.usage_history import AcceptedRow
 from headgate.quota.limit_book import NEVER_LIMITED, Cell, Decided, LimitBook
+from headgate.quota.members_in_view import MembersInView
 
 _INDEX: Mapping[Reason, int] = {reason: index for index, reason in enumerate(REASONS)}
 _ANOTHER_REASON = -1
@@ -49,17 +49,17 @@ class ActiveRows(NamedTuple):
 NOBODY = ActiveRows([], frozenset(), 0, 0)
 
 
-def active_rows(circle: Circle, key: UsageKey, silent_rounds: int) -> ActiveRows:
-    """M as of the circle's epoch, and who is awaited. Source: resource-groups 7.3, 9.2."""
-    epoch, linger_rounds = circle.epoch, circle.usage_map.parameters.linger_rounds
-    ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in circle.members if id_ in circle.behind}
+def active_rows(in_view: MembersInView, key: UsageKey, silent_rounds: int) -> ActiveRows:
+    """M as of the in_view's epoch, and who is awaited. Source: resource-groups 7.3, 9.2."""
+    epoch, linger_rounds = in_view.epoch, in_view.usage_map.parameters.linger_rounds
+    ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in in_view.members if id_ in in_view.behind}
     silent = {id_ for id_, age in ages.items() if age >= silent_rounds}
     rows = []
-    for id_, broker in circle.members:
+    for id_, broker in in_view.members:
         entry = active_row(broker, key, epoch, linger_rounds)
         if entry is not None:
             rows.append(ActiveRow(id_, broker, entry.row, entry.row.usage.idle, id_ in silent))
-        elif id_ in circle.unheard and broker.as_of(key, epoch) is None:
+        elif id_ in in_view.unheard and broker.as_of(key, epoch) is None:
             rows.append(ActiveRow(id_, broker, None, idle=False, silent=False))
     members = frozenset(row.broker_id for row in rows if row.row is not None)
     return ActiveRows(rows, members, len(silent), max((0, *ages.values())))
@@ -71,12 +71,14 @@ class CellArrays:
     own: the brokers whose outcomes are wanted.
     """
 
-    def __init__(self, parameters: StepParameters, circle: Circle, own: Collection[int], book: LimitBook) -> None:
+    def __init__(
+        self, parameters: StepParameters, in_view: MembersInView, own: Collection[int], book: LimitBook
+    ) -> None:
         self._parameters = parameters
-        self._circle = circle
+        self._in_view = in_view
         self._own = own
         self._book = book
-        self._cluster_shares = cache(circle.cluster_shares)
+        self._cluster_shares = cache(in_view.cluster_shares)
         self._by_silent: dict[int, _Columns] = {}
 
     def put(self, key: UsageKey, quotas: RatePair, active: ActiveRows) -> None:
@@ -87,19 +89,19 @@ class CellArrays:
             if quota:
                 cell = (*key, int(dimension))
                 shares = self._cluster_shares(capped(quota)) if len(active.members) < len(active.rows) else {}
-                columns.put(cell, quota, active, self._circle.epoch, shares)
+                columns.put(cell, quota, active, self._in_view.epoch, shares)
 
     def decided(self) -> Iterable[Decided]:
         """The outcomes of own brokers that differ, in limit or reason, from what the book holds."""
         for silent, columns in self._by_silent.items():
             cluster = Cluster(
-                self._circle.size(),
-                self._circle.total_weight(),
+                self._in_view.size(),
+                self._in_view.total_weight(),
                 silent,
-                len(self._circle.missing),
-                self._circle.raises_gated,
+                len(self._in_view.missing),
+                self._in_view.raises_gated,
             )
-            steps = step_many(self._parameters, *columns.arrays(self._circle.missing), cluster)
+            steps = step_many(self._parameters, *columns.arrays(self._in_view.missing), cluster)
             yield from columns.changed(steps, cluster)
 
 

@@ -9,19 +9,19 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import product
 
-from headgate.core.quota.allocation import Profile
-from headgate.core.quota.assessment import Assessment, assess, assess_coupled
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.assessment import Assessment, assess, assess_coupled
+from headgate.core.quota.evaluation.step import decide, first_limit, limit_without_transport
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.view import choose_epoch
 from headgate.core.quota.groups import Dimension, RatePair, ResourceGroup, TrafficClass, UsageKey
 from headgate.core.quota.rates import BROKERS_MAX
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step import decide, first_limit, limit_without_transport
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage_map import UsageMap
-from headgate.core.quota.view import choose_epoch
+from headgate.core.quota.usage.usage_map import UsageMap
 from headgate.quota.cell_arrays import NOBODY, CellArrays, active_rows
-from headgate.quota.circle import Circle
+from headgate.quota.changed_groups import ChangedGroups
 from headgate.quota.limit_book import Decided, LimitBook
-from headgate.quota.news import News
+from headgate.quota.members_in_view import MembersInView
 
 _MAY_STILL_MOVE = (Reason.GATED, Reason.DEAD_BAND)
 """Limits that the same view may change once more, since the present one counts."""
@@ -42,7 +42,7 @@ class Evaluation:
         self._epoch: int | None = None
         self._as_of = -1
         self._signature: tuple[object, ...] = ()
-        self.news = News()
+        self.changed_groups = ChangedGroups()
 
     def set_groups(self, groups: Mapping[int, ResourceGroup]) -> None:
         """The groups in use, by id. Those that are gone limit nothing any more, those with other rates are news."""
@@ -51,7 +51,7 @@ class Evaluation:
         for group_id, group in groups.items():
             before = self._groups.get(group_id)
             if before is None or before.rates != group.rates:
-                self.news.changed((group_id, int(traffic_class)) for traffic_class in TrafficClass)
+                self.changed_groups.changed((group_id, int(traffic_class)) for traffic_class in TrafficClass)
         self._groups = groups
 
     def run(self, usage_map: UsageMap, own: Mapping[int, int], epoch: int) -> bool:
@@ -64,13 +64,13 @@ class Evaluation:
         """
         if not own:
             return False
-        if self._epoch is None or epoch > self._epoch or self.news.urgent:
+        if self._epoch is None or epoch > self._epoch or self.changed_groups.urgent:
             self._epoch = epoch
             self._by_epoch(usage_map, own, epoch)
-        early = self.news.take_early(self._as_of)
+        early = self.changed_groups.take_early(self._as_of)
         if early:
-            circle = Circle.of(usage_map, own, epoch, newest=True, one_job=self._one_job)
-            self._evaluate(circle, early, frozenset(own))
+            in_view = MembersInView.of(usage_map, own, epoch, newest=True, one_job=self._one_job)
+            self._evaluate(in_view, early, frozenset(own))
         return True
 
     def without_transport(self, own: Iterable[int], broker_count: int) -> None:
@@ -116,46 +116,50 @@ class Evaluation:
         by_view: dict[int, set[int]] = {}
         for broker_id in own:
             by_view.setdefault(choose_epoch(usage_map, broker_id, epoch), set()).add(broker_id)
-        circles = [Circle.of(usage_map, own, as_of, one_job=self._one_job) for as_of in sorted(by_view)]
-        signature = tuple((tuple(sorted(by_view[circle.epoch])), circle.signature()) for circle in circles)
-        every = signature != self._signature or any(circle.behind for circle in circles)
-        due = self.news.due(circles[-1].epoch)
-        for circle in circles:
-            self._evaluate(circle, self._keys() if every else due, by_view[circle.epoch])
-        self._as_of, self._signature = circles[0].epoch, signature
-        self.news.evaluated(self._as_of)
+        views = [MembersInView.of(usage_map, own, as_of, one_job=self._one_job) for as_of in sorted(by_view)]
+        signature = tuple((tuple(sorted(by_view[in_view.epoch])), in_view.signature()) for in_view in views)
+        every = signature != self._signature or any(in_view.behind for in_view in views)
+        due = self.changed_groups.due(views[-1].epoch)
+        for in_view in views:
+            self._evaluate(in_view, self._keys() if every else due, by_view[in_view.epoch])
+        self._as_of, self._signature = views[0].epoch, signature
+        self.changed_groups.evaluated(self._as_of)
 
     def _keys(self) -> Iterator[UsageKey]:
         return ((group_id, int(traffic_class)) for group_id in self._groups for traffic_class in TrafficClass)
 
-    def _evaluate(self, circle: Circle, keys: Iterable[UsageKey], own: AbstractSet[int]) -> None:
+    def _evaluate(self, in_view: MembersInView, keys: Iterable[UsageKey], own: AbstractSet[int]) -> None:
         in_use = (key for key in keys if key[0] in self._groups)
         by_key = ((key, self._groups[key[0]].quotas(key[1])) for key in in_use)
         if self._parameters.profile is Profile.MAX_MIN and not self._couple:
-            self._in_arrays(circle, by_key, own)
+            self._in_arrays(in_view, by_key, own)
         else:
-            self._one_by_one(circle, by_key, own)
+            self._one_by_one(in_view, by_key, own)
 
-    def _one_by_one(self, circle: Circle, by_key: Iterable[tuple[UsageKey, RatePair]], own: AbstractSet[int]) -> None:
+    def _one_by_one(
+        self, in_view: MembersInView, by_key: Iterable[tuple[UsageKey, RatePair]], own: AbstractSet[int]
+    ) -> None:
         for key, quotas in by_key:
-            assessments = self._assessed(circle, key, quotas)
+            assessments = self._assessed(in_view, key, quotas)
             for dimension, assessment in zip(Dimension, assessments, strict=True):
                 cell = (*key, int(dimension))
                 for broker_id in own:
                     present = self._book.present(cell, broker_id).limit
                     outcome = decide(self._parameters, assessment, broker_id, present)
-                    self._decide(Decided(broker_id, cell, outcome), circle.epoch)
+                    self._decide(Decided(broker_id, cell, outcome), in_view.epoch)
 
-    def _in_arrays(self, circle: Circle, by_key: Iterable[tuple[UsageKey, RatePair]], own: AbstractSet[int]) -> None:
+    def _in_arrays(
+        self, in_view: MembersInView, by_key: Iterable[tuple[UsageKey, RatePair]], own: AbstractSet[int]
+    ) -> None:
         """Rows of M in arrays; all others by one readable decision a quota, since nothing but that sets them apart."""
-        arrays = CellArrays(self._parameters, circle, own, self._book)
+        arrays = CellArrays(self._parameters, in_view, own, self._book)
         outside: dict[tuple[int | None, bool, bool, int], Outcome] = {}
         for key, quotas in by_key:
             active = NOBODY
             if any(quotas):
-                active = active_rows(circle, key, self._parameters.silent_rounds)
+                active = active_rows(in_view, key, self._parameters.silent_rounds)
             if len(active.rows) > BROKERS_MAX:  # sums of the arrays could leave 64 bits
-                self._one_by_one(circle, [(key, quotas)], own)
+                self._one_by_one(in_view, [(key, quotas)], own)
                 continue
             inside = active.members
             if inside:
@@ -168,19 +172,19 @@ class Evaluation:
                 for broker_id in own - inside if quota else own:
                     like = (quota, bool(inside), broker_id in awaited, broker_id)
                     if like not in outside:
-                        assessment = assess(self._parameters, quota, circle.view(key, dimension))
+                        assessment = assess(self._parameters, quota, in_view.view(key, dimension))
                         outside[like] = decide(self._parameters, assessment, broker_id, None)
                     outcome = outside[like]
                     if (outcome.limit, outcome.reason) == self._book.present(cell, broker_id):
                         continue
                     if active is not NOBODY:
                         outcome = replace(outcome, silent=active.silent, report_age=active.report_age)
-                    self._decide(Decided(broker_id, cell, outcome), circle.epoch)
+                    self._decide(Decided(broker_id, cell, outcome), in_view.epoch)
         for decided in arrays.decided():
-            self._decide(decided, circle.epoch)
+            self._decide(decided, in_view.epoch)
 
-    def _assessed(self, circle: Circle, key: UsageKey, quotas: RatePair) -> tuple[Assessment, Assessment]:
-        of_messages, of_bytes = (circle.view(key, dimension) for dimension in Dimension)
+    def _assessed(self, in_view: MembersInView, key: UsageKey, quotas: RatePair) -> tuple[Assessment, Assessment]:
+        of_messages, of_bytes = (in_view.view(key, dimension) for dimension in Dimension)
         if self._couple:
             return assess_coupled(self._parameters, quotas, (of_messages, of_bytes))
         return assess(self._parameters, quotas[0], of_messages), assess(self._parameters, quotas[1], of_bytes)
@@ -191,4 +195,4 @@ class Evaluation:
             return
         self._book.decide(cell, broker_id, outcome)
         if outcome.reason in _MAY_STILL_MOVE:
-            self.news.expect(cell[:2], as_of + 1)
+            self.changed_groups.expect(cell[:2], as_of + 1)

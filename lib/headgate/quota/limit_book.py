@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.groups import Dimension, RatePair, UsageKey
-from headgate.core.quota.step_parameters import Outcome, Reason
 
 Cell = tuple[int, int, int]
 """Group id, class, dimension."""

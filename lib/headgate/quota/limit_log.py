@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from headgate.core.quota.reports import moved
+from headgate.core.quota.evaluation.step_parameters import Reason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step_parameters import Reason
+from headgate.core.quota.usage.reports import moved
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.exchange import LimitSink
 from headgate.quota.tables.rg_limits import LimitRow

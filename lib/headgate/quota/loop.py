@@ -11,21 +11,22 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.core.numbers import at_least
-from headgate.core.quota.allocation import Profile
+from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.attachments import Scope
-from headgate.core.quota.broker_usage import BrokerUsage
 from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
+from headgate.core.quota.usage.broker_usage import BrokerUsage
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import ConfError
 from headgate.quota.control_rows import AppliedLimits, ControlRows, LimitKey, effective_attachments
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.evaluation import Evaluation
 from headgate.quota.exchange import Exchange
+from headgate.quota.failure_detection import FailureDetection, lost_after_ms
 from headgate.quota.groups.configuration import Configuration
+from headgate.quota.incarnations import Incarnations, id_of
 from headgate.quota.limit_book import Decided, LimitBook
 from headgate.quota.limit_log import LimitLog
-from headgate.quota.lives import Lives, id_of
 from headgate.quota.loop_layout import has_transport, layout_mistakes
 from headgate.quota.metering import Metering
 from headgate.quota.outbox import Outbox, Pending
@@ -35,7 +36,6 @@ from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberRow
 from headgate.quota.tables.upkeep import CLOSED_AFTER_MS
 from headgate.quota.tables.usage_rows import HOUR_MS
-from headgate.quota.watch import Watch, lost_after_ms
 
 KEPT_UP_EVERY = 100
 """Exchanges."""
@@ -84,10 +84,10 @@ class QuotaLoop:
         self._outbox = Outbox(tables.usage)
         self._meter_parameters = settings.meter_parameters(demand_visible=demand_visible)
         self._metering = Metering(self._meter_parameters, self._outbox, self._applied.limits)
-        self._lives = Lives(tables.members, settings, self._degraded, transport=self._transport)
+        self._lives = Incarnations(tables.members, settings, self._degraded, transport=self._transport)
         self._evaluation = Evaluation(settings, self._book, one_job=broker is None)
-        self._readback = Readback(tables, settings, self._degraded, self._evaluation.news)
-        self._watch = Watch(lost_after_ms(settings))
+        self._readback = Readback(tables, settings, self._degraded, self._evaluation.changed_groups)
+        self._watch = FailureDetection(lost_after_ms(settings))
         self._limit_log = LimitLog(tables.limits, self._degraded, settings)
         self._seen = set() if broker is None else {broker}
         self._clock_ms = 0

@@ -7,7 +7,7 @@ import difflib
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from headgate.core.quota.broker_usage import BrokerUsage
+from headgate.core.quota.usage.broker_usage import BrokerUsage
 from headgate.quota.tables.rg_members import MemberRow, MemberState
 
 LOG = logging.getLogger(__name__)

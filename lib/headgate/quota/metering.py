@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.groups import UNLIMITED, FlagPair, RatePair, TrafficClass, UsageKey
-from headgate.core.quota.usage_report import MeterParameters
+from headgate.core.quota.usage.usage_report import MeterParameters
 from headgate.quota.control_rows import GroupLimit, LimitKey
 from headgate.quota.outbox import Outbox
 from headgate.quota.own_broker import MeasuredReport, OwnBroker

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from headgate.core.quota.groups import UsageKey
-from headgate.core.quota.reports import ReportReason
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.exchange import UsageSink
 from headgate.quota.tables.usage_rows import Sender, SentReport
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from headgate.core.quota.groups import FlagPair, IntPair, RatePair, UsageKey
-from headgate.core.quota.meter import UsageMeter
-from headgate.core.quota.usage_report import MeterParameters, UsageReport
+from headgate.core.quota.usage.meter import UsageMeter
+from headgate.core.quota.usage.usage_report import MeterParameters, UsageReport
 from headgate.core.state import PlainData, check_fields
 from headgate.quota.tables.usage_rows import Sender
 from headgate.quota.topic_counts import TopicCounts

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
-from headgate.core.quota.usage_map import UsageMap
-from headgate.core.quota.usage_report import ReportKind
-from headgate.core.quota.usage_row import UsageRow, is_count
+from headgate.core.quota.usage.usage_map import UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind
+from headgate.core.quota.usage.usage_row import UsageRow, is_count
 from headgate.errors import TableError
+from headgate.quota.changed_groups import ChangedGroups
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.exchange import Exchange, UsageSource
-from headgate.quota.news import News
 from headgate.quota.tables.delta import nullable
 from headgate.quota.tables.rg_members import MemberRow, members_up
 from headgate.quota.tables.schemas import USAGE
@@ -49,11 +49,13 @@ class Readback:
 
     listed: Mapping[int, MemberRow] | None
 
-    def __init__(self, tables: Exchange, settings: QuotaSettings, degraded: Degraded, news: News) -> None:
+    def __init__(
+        self, tables: Exchange, settings: QuotaSettings, degraded: Degraded, changed_groups: ChangedGroups
+    ) -> None:
         self._tables = tables
         self._settings = settings
         self._degraded = degraded
-        self._news = news
+        self._changed_groups = changed_groups
         self._reader: UsageSource | None = None
         self._read_ms = 0
         self._ahead = _ROWS.empty_table()
@@ -138,7 +140,7 @@ class Readback:
         return rows
 
     def _quiet(self, rows: Iterable[UsageRow]) -> dict[int, int]:
-        """Lives of the members of whom these rows do not say all: who is not heard, or all if rows are said once."""
+        """Incarnations of members of whom these rows do not say all: who is not heard; all if rows are said once."""
         says_again = self._settings.suppress_rounds >= 0
         heard = {row.broker_id for row in rows if row.is_heartbeat and says_again}
         up = {} if self.listed is None else members_up(self.listed)
@@ -163,7 +165,7 @@ class Readback:
             left = self._keys_of(row.broker_id) if is_leave_all else ()
             if self.usage_map.receive(row, at_ms) is None:
                 for key in left:
-                    self._news.expect(key, row.epoch)
+                    self._changed_groups.expect(key, row.epoch)
                 if not (is_leave_all or row.is_heartbeat):
                     self._note(row, early=row.kind == ReportKind.EVENT and row.epoch >= current_epoch - 1)
         self.usage_map.expire(clock_ms)
@@ -175,7 +177,7 @@ class Readback:
     def _note(self, row: UsageRow, *, early: bool) -> None:
         """What the row makes due."""
         idle = not row.is_leave and row.is_idle
-        self._news.accepted(row, idle=idle, early=early)
+        self._changed_groups.accepted(row, idle=idle, early=early)
         entry = self.usage_map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
         if entry is not None and entry.idle_since is not None:
-            self._news.expect_later(row.key, entry.idle_since + self._settings.linger_rounds)
+            self._changed_groups.expect_later(row.key, entry.idle_since + self._settings.linger_rounds)

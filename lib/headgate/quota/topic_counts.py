@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from headgate.core.quota.groups import INT32_MAX, UsageKey
-from headgate.core.quota.usage_report import ReportKind, UsageReport
+from headgate.core.quota.usage.usage_report import ReportKind, UsageReport
 
 
 class TopicCounts:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import GROUP_USAGE, table_of
 from headgate.core.quota.groups import Dimension, IntPair, RatePair
-from headgate.core.quota.measures import exact_split
+from headgate.core.quota.simulation.measures import exact_split
 from headgate.replay.schemas import GROUP_SHARES
 from headgate.replay.sums import summed
 

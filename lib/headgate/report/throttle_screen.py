@@ -10,14 +10,14 @@ from rich.console import Console
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
-from headgate.report.blame import HELD, USAGE, Throttled, Throttling
-from headgate.report.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
-from headgate.report.held_back import READS, HeldBack, held_back
-from headgate.report.limiters import MARKS
-from headgate.report.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
-from headgate.report.spans import SECONDS
-from headgate.report.unloading import OUTCOMES, Unloading, unloading
+from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
+from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
+from headgate.report.throttling.dispatch_throttling import READS, HeldBack, held_back
+from headgate.report.throttling.limiters import MARKS
+from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
+from headgate.report.throttling.spans import SECONDS
+from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
 from headgate.tables.sums import Summed
 from headgate.throttle.tables import SCHEMAS
 

@@ -7,13 +7,13 @@ from rich.console import Console
 
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import problems
-from headgate.report.blame import Throttled, Throttling
-from headgate.report.conditions import held_connections
-from headgate.report.held_back import READS
-from headgate.report.refusals import refused_consumers
 from headgate.report.screen import Screen, command, empty_table, plain, zulu
 from headgate.report.throttle_screen import Ended, ThrottleScreen
-from headgate.report.unloading import unloading
+from headgate.report.throttling.blame import Throttled, Throttling
+from headgate.report.throttling.conditions import held_connections
+from headgate.report.throttling.dispatch_throttling import READS
+from headgate.report.throttling.refusals import refused_consumers
+from headgate.report.throttling.unloading import unloading
 from headgate.tables.sums import Summed
 from headgate.throttle.schemas import DISPATCH_LEVELS
 

@@ -2,7 +2,7 @@
 
 import argparse
 
-from headgate.core.cache.workload import Family, Sizes
+from headgate.core.cache.traces.workload import Family, Sizes
 from headgate.rows.listing import FORMATS
 from headgate.sizing.lags import Lag, lags_of
 

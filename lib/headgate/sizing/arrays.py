@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.cache.columns import packed
+from headgate.cache.events.columns import packed
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.types import NONE

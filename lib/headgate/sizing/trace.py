@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from headgate.cache import schemas
-from headgate.cache.letters import letter_of
-from headgate.cache.parse import parse_cache_events
-from headgate.cache.sifting import letters_by_place
+from headgate.cache.events.dead_letters import letter_of
+from headgate.cache.events.parse import parse_cache_events
+from headgate.cache.events.validation import letters_by_place
 from headgate.conf import InputSettings
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Row
-from headgate.core.cache.sampling import SampledRows
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.sampling import SampledRows
+from headgate.core.cache.traces.workload import generate
 from headgate.rows.batches import parsed
 from headgate.rows.traffic import Parsed
 

@@ -9,12 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headgate.core.cache.sampling import SampledRows
+from headgate.core.cache.traces.sampling import SampledRows
 from headgate.sizing.asked import Generated, SweepJob
 from headgate.sizing.sweep import ANY_TIME, EventCount, StagedTrace, trace_of
 from headgate.sizing.trace import EVENTS, PLACE, READ, cut, generated, read_input
-from headgate.spark.batch_files import readable_rows
-from headgate.spark.sources import read_raw
+from headgate.spark.input.batch_files import readable_rows
+from headgate.spark.input.sources import read_raw
 
 
 def read_events(spark: SparkSession, path: str, format_: str, files: Sequence[str]) -> DataFrame:

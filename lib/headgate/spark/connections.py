@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -12,10 +11,10 @@ from headgate.connections.key_operator import ConnectionsOperator
 from headgate.connections.routing import pack_marks
 from headgate.errors import InputError
 from headgate.metrics import Metrics
-from headgate.spark.life import QueryLife, refuse_another_checkpoint
+from headgate.spark.input.sources import appended_rows, path_exists
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import collected, query_id_of
-from headgate.spark.sources import appended_rows, path_exists
+from headgate.spark.streaming_job import Schedule, StreamingJob, refuse_another_checkpoint
 from headgate.tables.delta import Tables
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import OF_CONNECTIONS
@@ -42,13 +41,12 @@ class ConnectionsResult:
     resumed: int
 
 
-class ConnectionsRun:
+class ConnectionsRun(StreamingJob):
     """One start of the connections job. on_batch hears of each batch once it is in its tables. metrics: counts each
     batch, None: nobody asks.
-
-    `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
-    start.
     """
+
+    name = "connections"
 
     def __init__(
         self,
@@ -59,34 +57,21 @@ class ConnectionsRun:
         *,
         metrics: Metrics | None = None,
     ) -> None:
+        super().__init__(spark, job.checkpoint, stop, Schedule(job.once, job.interval_ms))
         self._metrics = metrics
-        self._spark = spark
         self._job = job
         self._on_batch = on_batch
-        self._life = QueryLife(stop)
         if not path_exists(spark, f"{job.output}/marks/_delta_log"):
             raise InputError(f"--output: no table marks is under {job.output}; give the --output of a throttle job")
         self.tables = Tables(job.output, OF_CONNECTIONS)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *OF_CONNECTIONS)
-
-    @property
-    def broken_off(self) -> bool:
-        """Whether a batch took too long to wait for its end."""
-        return self._life.broken_off
-
-    def run(self) -> bool:
-        """Return True when the marks are used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
-        interval = {"processingTime": f"{self._job.interval_ms} milliseconds"}
-        trigger: dict[str, Any] = {"availableNow": True} if self._job.once else interval
-        self._life.write("connections", self._job.checkpoint, self.dataframe, self._take, **trigger)
-        return not self._life.stop.is_set()
 
     def dataframe(self) -> DataFrame:
         """A row's way: marks -> packed by slot -> operator."""
         marks = appended_rows(self._spark, f"{self._job.output}/marks").select(*MARKS.names)
         return marks.mapInArrow(pack_marks, PACKED).transform(apply_operator, ConnectionsOperator())
 
-    def _take(self, output: DataFrame, batch_id: int) -> None:
+    def _take(self, output: DataFrame, batch_id: int) -> int:
         """Exactly once: each table takes a batch in one transaction (query id, batch id)."""
         query_id = query_id_of(output)
         rows = collected(output, OF_CONNECTIONS)
@@ -97,4 +82,4 @@ class ConnectionsRun:
         auto_read = rows["connections"]["auto_read"]
         paused, resumed = (pc.sum(switch).as_py() or 0 for switch in (pc.invert(auto_read), auto_read))
         self._on_batch(ConnectionsResult(batch_id, paused, resumed))
-        self._life.heard(batch_id, paused + resumed)
+        return int(paused + resumed)

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -22,16 +21,13 @@ from headgate.conf import Conf
 from headgate.core.cache.settings import CacheSettings
 from headgate.engines.cache_batches import CacheResult, CacheWriter, is_horizon, kernel_of, kinds_of, operator_of
 from headgate.errors import StateError
-from headgate.spark.ending import POLL_S
 from headgate.spark.feed import Feed, fed_rows
-from headgate.spark.input_files import InputFiles
-from headgate.spark.life import QueryLife, refuse_another_checkpoint
+from headgate.spark.input.input_files import InputFiles
+from headgate.spark.input.sources import appended_rows, fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import collected, query_id_of
-from headgate.spark.sources import appended_rows, fed_lines, path_exists, read_raw
-from headgate.tables.delta import PatientAppend, Tables
-
-CLOSING_BATCHES = 5
+from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks, refuse_another_checkpoint
+from headgate.tables.delta import Tables
 
 
 @dataclass(frozen=True)
@@ -46,12 +42,13 @@ class CacheJob:
     once: bool = False
 
 
-class CacheRun:
+class CacheRun(StreamingJob):
     """One start of the entry cache's job. on_batch hears of each batch once it is in its tables.
 
-    `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
-    start. Raises InputError and ConfError for what cannot be run.
+    Raises InputError and ConfError for what cannot be run.
     """
+
+    name = "entry_cache"
 
     def __init__(
         self,
@@ -61,12 +58,11 @@ class CacheRun:
         on_batch: Callable[[CacheResult], None],
         stop: threading.Event,
     ) -> None:
-        self._spark = spark
+        super().__init__(spark, job.checkpoint, stop, Schedule(job.once, conf.settings.trigger.interval_ms))
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._files = InputFiles(spark)
-        self._taken = 0
+        self._files: InputFiles = InputFiles(spark)
         check_streaming(conf.cache)
         self._is_horizon = is_horizon(conf)
         self._events()  # what is refused leaves no trace
@@ -76,33 +72,20 @@ class CacheRun:
                 f"the checkpoint {job.checkpoint} has begun, but not with the tables under {job.output}: give the "
                 "--output that it was begun with, or a new --checkpoint and --output"
             )
-        self._feed = Feed(f"{job.output}/cache_control", CONTROL, job.checkpoint)
-        self._life = QueryLife(stop, self._feed)
+        self._feed: Feed = Feed(f"{job.output}/cache_control", CONTROL, job.checkpoint)
+        self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, lambda rows: self._control(rows[0]))
         self.tables = Tables(job.output, OF_HORIZON if self._is_horizon else OF_CACHE)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
         self._writer = CacheWriter(self.tables, conf)
-
-    @property
-    def broken_off(self) -> bool:
-        """Whether a batch took too long to wait for its end."""
-        return self._life.broken_off
 
     @property
     def kernel(self) -> str:
         """The form of the rules that this run uses."""
         return kernel_of(self._conf)
 
-    def run(self) -> bool:
-        """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
+    def _begin(self) -> None:
         self._say_conf()
         self._control(tick_row(None))  # every key tells how far it is
-        if not self._job.once:
-            self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
-        else:
-            self._to_the_end(None, availableNow=True)
-            self._meet()
-            self._close()
-        return not self._life.stop.is_set()
 
     def dataframe(self) -> DataFrame:
         """A row's way: events and control -> packed by slot -> operator.
@@ -134,49 +117,32 @@ class CacheRun:
         if row := conf_row(confs, self._conf.cache, high):
             self._control(row)
 
-    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        start = partial(self._life.start, "entry_cache", self._job.checkpoint, self.dataframe, self._take, **trigger)
-        self._files.to_the_end(self._life, start, wait)
+    def _finish(self) -> bool:
+        """Feed what waits and tell of open seconds."""
+        high = self._writer.clock.high
+        if high is not None:
+            self._control(tick_row(high, finish=True))
+        return high is not None
 
-    def _close(self) -> None:
-        """Feed what waits and tell of open seconds, again as long as rows come in with the batch that does it."""
-        for _ in range(CLOSING_BATCHES):
-            taken = self._taken
-            if self._life.stop.is_set() or self._writer.clock.high is None:
-                return
-            self._control(tick_row(self._writer.clock.high, finish=True))
-            self._to_the_end(None, once=True)
-            self._meet()
-            if self._taken == taken:
-                return
-
-    def _meet(self) -> None:
+    def _settle(self) -> None:
         """Go on until all rounds that have ended are through: each takes a batch of its own."""
         if self._writer.goes_on:
             self._to_the_end(self._until_met, processingTime="0 seconds")
 
     def _until_met(self, query: StreamingQuery) -> None:
-        while self._writer.goes_on and query.isActive and not self._life.stop.wait(POLL_S):
-            pass
+        self._until(query, lambda: not self._writer.goes_on)
 
-    def _take(self, output: DataFrame, batch_id: int) -> None:
+    def _take(self, output: DataFrame, batch_id: int) -> int:
         rows = collected(output, kinds_of(self._conf))
         rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
         result = self._writer.write(rows, query_id_of(output), batch_id)
-        self._taken += result.rows
         self._on_batch(result)
-        self._life.heard(batch_id, result.rows)
+        return result.rows
 
-    def _follow(self, query: StreamingQuery) -> None:
-        """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it."""
-        live, hold_back = self._conf.settings.live, timedelta(milliseconds=self._conf.settings.input.hold_back_ms)
-        append = PatientAppend(lambda rows: self._control(rows[0]))
-
-        def tick(is_idle: bool) -> None:
-            at = self._writer.clock.due_tick(live, now(), hold_back, is_idle=is_idle)
-            append([] if at is None else [tick_row(at)])
-
-        self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
+    def _due_ticks(self, is_idle: bool) -> list[dict[str, Any]]:
+        settings = self._conf.settings
+        at = self._writer.clock.due_tick(settings.live, now(), settings.input.hold_back_ms, is_idle=is_idle)
+        return [] if at is None else [tick_row(at)]
 
     def _control(self, row: dict[str, Any]) -> None:
         self.tables.extend("cache_control", pa.Table.from_pylist([row], CONTROL))

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.conf import Conf
 from headgate.engines.protocol_batches import (
@@ -30,14 +29,12 @@ from headgate.protocol.schemas import DECISIONS, TICKS
 from headgate.protocol.state import NEVER
 from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.feed import Feed, fed_rows
-from headgate.spark.life import QueryLife, refuse_another_checkpoint
+from headgate.spark.input.sources import appended_rows, fed_lines, path_exists
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import collected, query_id_of
-from headgate.spark.sources import appended_rows, fed_lines, path_exists
-from headgate.tables.delta import PatientAppend, Tables
-
-CLOSING_BATCHES = 5
+from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks, refuse_another_checkpoint
+from headgate.tables.delta import Tables
 
 
 @dataclass(frozen=True)
@@ -56,12 +53,10 @@ class ProtocolJob:
     once: bool = False
 
 
-class ProtocolRun:
-    """One start of the protocol's job. on_batch hears of each batch once it is in its tables.
+class ProtocolRun(StreamingJob):
+    """One start of the protocol's job. on_batch hears of each batch once it is in its tables."""
 
-    `stop` ends the run after the batch under way; one that takes too long is broken off, and run again by the next
-    start.
-    """
+    name = "protocol"
 
     def __init__(
         self,
@@ -71,13 +66,12 @@ class ProtocolRun:
         on_batch: Callable[[ProtocolResult], None],
         stop: threading.Event,
     ) -> None:
-        self._spark = spark
+        super().__init__(spark, job.checkpoint, stop, Schedule(job.once, conf.settings.trigger.interval_ms))
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._feed = Feed(f"{job.output}/protocol_ticks", TICKS, job.checkpoint)
-        self._life = QueryLife(stop, self._feed)
-        self._taken = 0
+        self._feed: Feed = Feed(f"{job.output}/protocol_ticks", TICKS, job.checkpoint)
+        self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, lambda rows: self._tick(**rows[0]))
         self._follows_marks = path_exists(spark, f"{job.output}/marks/_delta_log")
         if job.input is None and not self._follows_marks:
             raise InputError(
@@ -89,21 +83,9 @@ class ProtocolRun:
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
         self._writer = ProtocolWriter(self.tables)
 
-    @property
-    def broken_off(self) -> bool:
-        """Whether a batch took too long to wait for its end."""
-        return self._life.broken_off
-
-    def run(self) -> bool:
-        """Return True when the input is used up (`once`), False once `stop` is set. Raises what fails of Spark's."""
+    def _begin(self) -> None:
         engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         self._tick(NEVER)  # every key tells how far it is
-        if not self._job.once:
-            self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
-        else:
-            self._to_the_end(None, availableNow=True)
-            self._close()
-        return not self._life.stop.is_set()
 
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
@@ -124,21 +106,14 @@ class ProtocolRun:
     def _appended(self, name: str, *columns: str) -> DataFrame:
         return appended_rows(self._spark, f"{self._job.output}/{name}").select(*columns)
 
-    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        self._life.write("protocol", self._job.checkpoint, self.dataframe, self._take, wait, **trigger)
+    def _finish(self) -> bool:
+        """Let the last millisecond end."""
+        high_ms = self._writer.clock.high_ms
+        if high_ms != NEVER:
+            self._tick(high_ms, finish=True)
+        return high_ms != NEVER
 
-    def _close(self) -> None:
-        """Let the last millisecond end, again as long as rows come in with the batch that does it."""
-        for _ in range(CLOSING_BATCHES):
-            taken = self._taken
-            if self._life.stop.is_set() or self._writer.clock.high_ms == NEVER:
-                return
-            self._tick(self._writer.clock.high_ms, finish=True)
-            self._to_the_end(None, once=True)
-            if self._taken == taken:
-                return
-
-    def _take(self, output: DataFrame, batch_id: int) -> None:
+    def _take(self, output: DataFrame, batch_id: int) -> int:
         """See ProtocolWriter. At least once in Kafka, where a batch that is run again sends the same rows, told apart
         by (connection, seq).
         """
@@ -146,9 +121,8 @@ class ProtocolRun:
         result = self._writer.write(rows, query_id_of(output), batch_id)
         if self._job.commands_topic is not None and len(rows["decisions"]):
             self._send(output.sparkSession, rows["decisions"], self._job.commands_topic)
-        self._taken += result.rows
         self._on_batch(result)
-        self._life.heard(batch_id, result.rows)
+        return result.rows
 
     def _send(self, spark: SparkSession, decisions: pa.Table, topic: str) -> None:
         """One JSON object a decision, nulls left out, in the order of a connection's `seq`. throttle-protocol 6"""
@@ -158,15 +132,9 @@ class ProtocolRun:
         servers = {"kafka.bootstrap.servers": kafka.bootstrap_servers}
         values.write.format("kafka").options(**kafka.spark_options(), **servers, topic=topic).save()
 
-    def _follow(self, query: StreamingQuery) -> None:
-        """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it."""
-        live, append = self._conf.settings.live, PatientAppend(lambda rows: self._tick(**rows[0]))
-
-        def tick(is_idle: bool) -> None:
-            at_ms = self._writer.clock.due_tick(live, time.time_ns() // 1_000_000, is_idle=is_idle)
-            append([] if at_ms is None else [{"at_ms": at_ms}])
-
-        self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
+    def _due_ticks(self, is_idle: bool) -> list[dict[str, Any]]:
+        at_ms = self._writer.clock.due_tick(self._conf.settings.live, time.time_ns() // 1_000_000, is_idle=is_idle)
+        return [] if at_ms is None else [{"at_ms": at_ms}]
 
     def _tick(self, at_ms: int, *, finish: bool = False) -> None:
         self.tables.extend("protocol_ticks", ticks(at_ms, finish=finish))

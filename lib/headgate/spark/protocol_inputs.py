@@ -6,7 +6,7 @@ from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from headgate.conf import InputSettings
 from headgate.errors import InputError
 from headgate.protocol.parse import other_types
-from headgate.spark.sources import path_exists, read_raw
+from headgate.spark.input.sources import path_exists, read_raw
 
 FORMATS = ("delta", "kafka")
 

@@ -16,9 +16,9 @@ from headgate.replay.job import BrokerRows, Heard, Replayed, write_replay
 from headgate.replay.plan import Plan
 from headgate.replay.run import Trace
 from headgate.replay.stream import REPLAYED, ROUTED, replay, route_input
-from headgate.spark.batch_files import readable_rows
+from headgate.spark.input.batch_files import readable_rows
+from headgate.spark.input.sources import read_raw
 from headgate.spark.session import PARTITIONS
-from headgate.spark.sources import read_raw
 from headgate.throttle.forms import engine_of
 from headgate.throttle.schemas import EVENTS
 

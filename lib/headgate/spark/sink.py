@@ -1,31 +1,14 @@
-"""The foreachBatch stage: one pass over the operator's output, its rows to the Delta tables."""
+"""What the foreachBatch stage of every job does: one pass over the operator's output, and the name of its query."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from headgate.engines.batches import BatchWriter, rows_by_kind
+from headgate.engines.batches import rows_by_kind
 from headgate.errors import StateError
-from headgate.throttle.kinds import OUTPUT_BLOCKS
 
 QUERY_ID = "sql.streaming.queryId"
-
-
-class TableSink:
-    """Gives each batch to `writer`.
-
-    lost: dead letters of the batch under way that did not come through the operator.
-    """
-
-    def __init__(self, writer: BatchWriter, lost: Callable[[], pa.Table]) -> None:
-        self._writer = writer
-        self._lost = lost
-
-    def __call__(self, output: DataFrame, batch_id: int) -> None:
-        rows = collected(output, OUTPUT_BLOCKS)
-        rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._lost()])
-        self._writer.write(rows, query_id_of(output), batch_id)
 
 
 def collected(output: DataFrame, kinds: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:

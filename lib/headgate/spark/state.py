@@ -3,7 +3,7 @@
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.cache.state_report import are_of_caches, cache_report
+from headgate.cache.stored.state_report import are_of_caches, cache_report
 from headgate.errors import StateError
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.throttle.state_report import state_report

@@ -21,20 +21,18 @@ from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota.pace import Pace
 from headgate.quota.usage.share_courses import QuotaCourse
-from headgate.spark.ending import POLL_S
 from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.idle import idle_of
-from headgate.spark.input_files import InputFiles
-from headgate.spark.life import QueryLife
+from headgate.spark.input.input_files import InputFiles
+from headgate.spark.input.sources import fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.sink import TableSink
-from headgate.spark.sources import fed_lines, path_exists, read_raw
+from headgate.spark.sink import collected, query_id_of
 from headgate.spark.state import stored
-from headgate.tables.delta import PatientAppend
+from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks
 from headgate.throttle.clocks import Clocks
 from headgate.throttle.forms import engine_of
 from headgate.throttle.key_operator import ThrottleOperator
-from headgate.throttle.kinds import OUTPUT_TABLES
+from headgate.throttle.kinds import OUTPUT_BLOCKS, OUTPUT_TABLES
 from headgate.throttle.layout import (
     Layout,
     check_layout,
@@ -50,8 +48,6 @@ from headgate.throttle.limits.control import FROM_THE_START, changes_in, conf_ro
 from headgate.throttle.routing import Routing, pack_input
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import throttle_tables
-
-CLOSING_BATCHES = 5
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,14 @@ class ThrottleJob:
     shared: str | None = None
 
 
-class ThrottleRun:
+class ThrottleRun(StreamingJob):
     """One start of the throttle job: prepares the control table, runs the query, ends it.
 
-    on_batch hears of each batch once it is in its tables, and how many producers wait in all. `stop` ends the run
-    after the batch under way; one that takes longer than STOP_WAIT_S is broken off, and run again by the next start.
-    metrics: counts each batch, None: nobody asks.
+    on_batch hears of each batch once it is in its tables, and how many producers wait in all. metrics: counts each
+    batch, None: nobody asks.
     """
+
+    name = "throttle"
 
     def __init__(
         self,
@@ -89,22 +86,21 @@ class ThrottleRun:
         *,
         metrics: Metrics | None = None,
     ) -> None:
+        super().__init__(spark, job.checkpoint, stop, Schedule(job.once, conf.settings.trigger.interval_ms))
         self._metrics = metrics
-        self._spark = spark
         self._job = job
         self._conf = conf
         self._on_batch = on_batch
-        self._files = InputFiles(spark)
-        self._taken = 0
+        self._files: InputFiles = InputFiles(spark)
         self._caught_up = False
         self.clocks = Clocks(job.broker)
         read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
         self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
         if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
             raise self._not_of_this_checkpoint()
-        self._feed = Feed(f"{job.output}/control", CONTROL, job.checkpoint)
-        self._life = QueryLife(stop, self._feed)
+        self._feed: Feed = Feed(f"{job.output}/control", CONTROL, job.checkpoint)
         self.tables = throttle_tables(job.output)
+        self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, self.tables.append_control)
         self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
         self._pace = None
         if self.sharing is not None and job.broker is not None:
@@ -115,31 +111,14 @@ class ThrottleRun:
             self.sharing.enforces = self._layout.whole_brokers
             self.sharing.begin(self._reached())
 
-    @property
-    def broken_off(self) -> bool:
-        """Whether a batch took too long to wait for its end."""
-        return self._life.broken_off
-
-    def run(self) -> bool:
-        """Return True when the input is used up (`once`), False once `stop` is set.
-
-        What comes in meanwhile is taken in as well. When the input was used up, a batch closes everything; where rows
-        came in with it, another one does, up to CLOSING_BATCHES, so that it ends on a source that keeps growing.
-
-        A file that cannot be read is no failure: dead letters tell of it.
-        Raises InputError for a file that cannot be taken as it is, StreamingQueryException for what fails otherwise.
-        """
+    def _begin(self) -> None:
         engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         if self.sharing is not None:
             self.sharing.begin(self._reached())  # jobs of other brokers may have come up meanwhile
-        if not self._job.once:
-            self._to_the_end(self._follow, processingTime=f"{self._conf.settings.trigger.interval_ms} milliseconds")
-        else:
-            self._drain()
-            self._close()
+
+    def _end(self) -> None:
         if self.sharing is not None:
             self.sharing.end()
-        return not self._life.stop.is_set()
 
     @property
     def has_rows(self) -> bool:
@@ -177,32 +156,19 @@ class ThrottleRun:
         else:
             self._to_the_end(None, availableNow=True)
 
-    def _close(self) -> None:
-        """Let all that is open end, again as long as rows come in with the batch that does it."""
-        for _ in range(CLOSING_BATCHES):
-            if self._life.stop.is_set():
-                return
-            taken, ended = self._taken, self._life.ended_batch
-            self.tables.append_control(self._finish_ticks())
-            self._to_the_end(None, once=True)
-            if self._taken == taken and self._life.ended_batch > ended:
-                return
-
-    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
-        self._files.to_the_end(self._life, partial(self._start, trigger), wait)
-
     def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
         self._caught_up = False
+        return super()._start(trigger)
+
+    def _take(self, output: DataFrame, batch_id: int) -> int:
+        began_s = time.monotonic()
+        rows = collected(output, OUTPUT_BLOCKS)
+        rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
         writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
-        sink = TableSink(writer, self._files.lost)
-
-        def take(output: DataFrame, batch_id: int) -> None:
-            began_s = time.monotonic()
-            sink(output, batch_id)
-            if self._pace is not None and self.sharing is not None and self.sharing.shares:
-                self._pace.took(time.monotonic() - began_s, time.monotonic())
-
-        return self._life.start("throttle", self._job.checkpoint, self.dataframe, take, **trigger)
+        result = writer.write(rows, query_id_of(output), batch_id)
+        if self._pace is not None and self.sharing is not None and self.sharing.shares:
+            self._pace.took(time.monotonic() - began_s, time.monotonic())
+        return result.rows
 
     def dataframe(self) -> DataFrame:
         """A row's way: raw -> parsed and packed by key -> operator. Control rows join where keys meet."""
@@ -275,18 +241,16 @@ class ThrottleRun:
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
-        is_new = result.batch_id > self._life.ended_batch
-        if is_new:  # else it was heard of, but Spark has not noted it, and runs it again
-            self._taken += result.rows
+        if result.batch_id > self._ended_batch:  # else it was heard of, but Spark has not noted it, and runs it again
             self._on_batch(result, self.clocks.throttled_producers)
         if result.rows:
             self._caught_up = 0 < self._files.planned < self._conf.settings.input.max_files_per_trigger
-        self._life.heard(result.batch_id, result.rows)
 
-    def _finish_ticks(self) -> list[dict[str, object]]:
-        """The input is used up: time comes to its largest event time everywhere, and what is open is closed."""
+    def _finish(self) -> bool:
+        """Time comes to the largest event time of the input everywhere, and what is open is closed."""
         keys = self._keys_in_state() if self._routing.by_topic else [None]
-        return [tick_row(self._reached(), finish=True, key=key) for key in keys]
+        self.tables.append_control([tick_row(self._reached(), finish=True, key=key) for key in keys])
+        return True
 
     def _keys_in_state(self) -> list[str | None]:
         """Every key of the checkpoint, whose query must not be running: a tick has to name topics that are keys.
@@ -301,23 +265,16 @@ class ThrottleRun:
     def _until_idle(self, query: StreamingQuery) -> None:
         """Go on until nothing is there to be taken in, or a batch took in all that was there: input may never pause."""
         with idle_of(self._spark, query) as idle:
-            while query.isActive and not self._life.stop.wait(POLL_S):
-                if idle.since(self._life.taken_at) or self._caught_up or _has_caught_up(query):
-                    return
+            self._until(query, lambda: idle.since(self._taken_at) or self._caught_up or _has_caught_up(query))
 
-    def _follow(self, query: StreamingQuery) -> None:
-        """Go on until a stop, and let time go on where nothing comes that would move it, and something waits for it.
-
-        Ticks that could not be written are due again after the next interval. Raises TableError if that goes on.
-        """
-        live, append = self._conf.settings.live, PatientAppend(self.tables.append_control)
-
-        def tick(is_idle: bool) -> None:
-            now_us = time.time_ns() // 1000
-            shares = self.sharing is not None and self.sharing.shares
-            append(self.clocks.due_ticks(live, now_us, is_idle=is_idle, by_topic=self._routing.by_topic, shares=shares))
-
-        self._life.follow(self._spark, query, live.live_lag_ms / 1000, tick)
+    def _due_ticks(self, is_idle: bool) -> list[dict[str, Any]]:
+        return self.clocks.due_ticks(
+            self._conf.settings.live,
+            time.time_ns() // 1000,
+            is_idle=is_idle,
+            by_topic=self._routing.by_topic,
+            shares=self.sharing is not None and self.sharing.shares,
+        )
 
 
 def _pack_fed(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from headgate.conf import LiveSettings
+from headgate.keyed.live import certain_us
 from headgate.throttle.limits.control import FROM_THE_START, tick_row
 
 
@@ -46,10 +47,8 @@ class Clocks:
         """Ticks for what is open and behind the time that has certainly come there.
 
         That is the highest event time of its broker, which traffic of other topics does not bring where topics are
-        keys; and in live traffic also, less the lag that rows may have, the wall clock if nothing more is there to be
-        taken in (`is_idle`), else the highest of all brokers, for those that bring nothing. Traffic is live if its
-        newest row is of these minutes (conf [live]): what is recorded, or waits to be taken in, is not moved by the
-        wall clock. A broker that is ahead of the wall clock moves no other.
+        keys; and in live traffic also `keyed.live.certain_us`, for brokers that bring nothing. A broker that is ahead
+        of the wall clock moves no other.
 
         shares: quotas are shared, and who says nothing would be taken for lost: so time goes on though nothing is open,
         the own broker's, also before its first row if those of others are live; else that of the one that is furthest.
@@ -58,10 +57,10 @@ class Clocks:
         if shares and self.own is not None:
             brokers.setdefault(self.own, (0, False))
         goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
-        lag_us = live.live_lag_ms * 1000
-        newest_us = max((high_us for high_us in goals_us.values() if high_us <= now_us + lag_us), default=0)
-        if newest_us > now_us - live.live_within_ms * 1000:
-            reached_us = (now_us if is_idle else newest_us) - lag_us
+        ahead_us = now_us + live.live_lag_ms * 1000
+        newest_us = max((high_us for high_us in goals_us.values() if high_us <= ahead_us), default=0)
+        reached_us = certain_us(live, newest_us, now_us, is_idle=is_idle)
+        if reached_us is not None:
             follow = goals_us.keys() if is_idle else goals_us.keys() - self.delivering
             goals_us |= {broker: max(goals_us[broker], reached_us) for broker in follow}
         if not by_topic:

@@ -21,7 +21,7 @@ from headgate.throttle.apart.connection_topics import ConnectionTopics
 from headgate.throttle.apart.subscribe_state import SubscribeState
 from headgate.throttle.apart.unload_state import UnloadState
 from headgate.throttle.dispatch.dispatch_state import DispatchState
-from headgate.throttle.groups.seen import Seen
+from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.limits.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
@@ -67,7 +67,7 @@ class DomainState:
     withheld: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(WITHHELD_FIELDS, 1)))
     # Usage of the open second of the topics that have one or that are throttled: columns of USAGE_FIELDS.
     usage: dict[str, Ints] = field(default_factory=lambda: empty_columns(dict.fromkeys(USAGE_FIELDS, 1)))
-    seen: Seen = field(default_factory=Seen)
+    known_topics: KnownTopics = field(default_factory=KnownTopics)
     dispatch: DispatchState = field(default_factory=DispatchState)
     subscribes: SubscribeState = field(default_factory=SubscribeState)
     unloads: UnloadState = field(default_factory=UnloadState)
@@ -133,8 +133,8 @@ def _domain_tables(domain: DomainState) -> Iterator[tuple[str, pa.Table]]:
         withheld=domain.withheld,
         usage=usage,
     )
-    if len(domain.seen.topic):
-        yield "seen", domain.seen.table
+    if len(domain.known_topics.topic):
+        yield "known_topics", domain.known_topics.table
     for name, changes in (("pending", domain.pending), ("limits", domain.in_force.changes())):
         if changes:
             yield name, changes_table(changes)
@@ -205,8 +205,8 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
             domain.usage = {
                 name: numbers(table[name]) if name in table.schema.names else zeros for name in USAGE_FIELDS
             }
-        case "seen":
-            domain.seen = Seen.of(table)
+        case "known_topics":
+            domain.known_topics = KnownTopics.of(table)
         case "held":
             domain.held[metadata["of"]] = table.replace_schema_metadata(None)
         case "pending":

@@ -13,12 +13,12 @@ from headgate.engines.batches import BatchResult
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables, LocalTables, SummedTables
 from headgate.quota.usage.share_courses import QuotaCourse
-from headgate.report.blame import USAGE, Throttling, throttling
-from headgate.report.held_back import READS
 from headgate.report.modes import mode_line
 from headgate.report.throttle_screen import SHOWN_SUMS
+from headgate.report.throttling.blame import USAGE, Throttling, throttling
+from headgate.report.throttling.dispatch_throttling import READS
+from headgate.report.throttling.unused import has_publish_limits, unused
 from headgate.report.try_screen import other_measures
-from headgate.report.unused import has_publish_limits, unused
 from headgate.tables.sums import Summed
 from headgate.throttle.tables import SCHEMAS
 from headgate.tryout.batches import Batch

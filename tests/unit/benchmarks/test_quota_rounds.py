@@ -5,11 +5,11 @@ from _quota_rounds import RATE_LIMIT, play
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.quota import rounds
-from headgate.core.quota.allocation import Profile
-from headgate.core.quota.scenarios import SCENARIOS, losses, scenario
-from headgate.core.quota.step_parameters import Mode, StepParameters
-from headgate.core.quota.trace import (
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
+from headgate.core.quota.simulation import rounds
+from headgate.core.quota.simulation.scenarios import SCENARIOS, losses, scenario
+from headgate.core.quota.simulation.trace import (
     Crash,
     Heal,
     MemberJoined,

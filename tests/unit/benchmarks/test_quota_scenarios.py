@@ -4,7 +4,7 @@ import json
 
 from quota_scenarios import OURS, THEIRS, run, tasks
 
-from headgate.core.quota.scenarios import LOSS_PERCENTS, SCENARIOS
+from headgate.core.quota.simulation.scenarios import LOSS_PERCENTS, SCENARIOS
 
 
 def test_the_quick_form_has_a_row_for_every_cell_and_every_target(capsys):

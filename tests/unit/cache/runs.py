@@ -11,8 +11,8 @@ from headgate.arrow.blocks import encode, gather
 from headgate.cache.key_operator import step_key
 from headgate.cache.routing import CONF, TIME
 from headgate.cache.schemas import EVICTIONS, METRICS, PROGRESS, ROWS
-from headgate.cache.state import NEVER, VERSION, SlotState, decode_broker, decode_state, encode_state
 from headgate.cache.step import CacheRules
+from headgate.cache.stored.state import NEVER, VERSION, SlotState, decode_broker, decode_state, encode_state
 from headgate.core.cache.rows import Row
 from headgate.keyed.operator import Block
 from headgate.throttle.schemas import DEAD_LETTERS

@@ -12,7 +12,7 @@ from headgate.cache.clock import Clock
 from headgate.cache.control import check_streaming, conf_row, tick_row
 from headgate.cache.routing import changes_in, pack_control, time_in
 from headgate.cache.schemas import CONTROL, PROGRESS
-from headgate.cache.state import NEVER, Change
+from headgate.cache.stored.state import NEVER, Change
 from headgate.conf import LiveSettings
 from headgate.errors import ConfError
 
@@ -113,7 +113,7 @@ def test_time_goes_on_for_a_quiet_broker_in_live_input(
 
 def test_time_goes_on_no_nearer_to_the_rows_than_they_are_held_back() -> None:
     """Else a tick would be due for ever, or rows would wait less than was asked for."""
-    clock, held = clock_at(NINE, NINE - 3 * LAG, is_open=True), 3 * LAG
+    clock, held = clock_at(NINE, NINE - 3 * LAG, is_open=True), 6000
     assert None is clock.due_tick(LIVE, NINE + LAG, held, is_idle=False)
     assert NINE + LAG == clock.due_tick(LIVE, NINE + 4 * LAG, held, is_idle=True)
 

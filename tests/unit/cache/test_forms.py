@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.cache.forms import kernel_for
-from headgate.cache.state import decode_broker
 from headgate.cache.step import CacheRules
+from headgate.cache.stored.state import decode_broker
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.core.kernels.cache.broker import ArrayCache
 from unit.cache.runs import BROKER, MAX_BYTES, SECOND, TTL_MS, SlotRun, begun, block, change, event, rows_from, tick
 from unit.cache.test_split import OPENED, event_rows, plain, unlike

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.cache.forms import AnyCache, readable
-from headgate.cache.state import decode_broker
 from headgate.cache.step import CacheRules
+from headgate.cache.stored.state import decode_broker
 from headgate.core.cache.settings import PolicyName
 from headgate.core.cache.state import dump
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from unit.cache.runs import MAX_BYTES, SECOND, TTL_MS, SlotRun, begun, block, change, event, rows_from, tick
 
 HOLD_BACK_US = 700_000

@@ -14,7 +14,7 @@ from headgate.cache.step import CacheRules
 from headgate.cache.watermark import in_order
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.errors import StateError
 from unit.cache.runs import (
     BROKER,

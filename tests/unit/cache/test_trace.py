@@ -15,7 +15,7 @@ from headgate.cache import trace as of_cache
 from headgate.cache.schemas import EVENTS
 from headgate.cache.trace import CacheTrace, events_of, write_cache_trace
 from headgate.cache.trace_options import add_cache_options, cache_trace_from
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.errors import ConfError, InvalidArgument
 from headgate.trace import add_options
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from headgate.client import early_commands
 from headgate.client.early_commands import NOTICE_TTL_MS, EarlyCommands
+from headgate.core.protocol.client.windows import Window, join
 from headgate.core.protocol.reasons import Reason
-from headgate.core.protocol.windows import Window, join
 from headgate.wire import ThrottleProducer
 
 TOPIC, GROUP = Reason.TopicProduceQuotaExceeded, Reason.ResourceGroupProduceQuotaExceeded

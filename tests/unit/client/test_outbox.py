@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from headgate.client.outbox import Outbox
-from headgate.core.protocol.client_outputs import Receipt, Write
+from headgate.core.protocol.client.client_outputs import Receipt, Write
 from unit.client.doubles import SOON_S, Gate, elsewhere
 
 A1, A2, B1 = Write(0, 1, 1), Write(0, 1, 2), Write(0, 2, 1)

@@ -7,10 +7,10 @@ from itertools import islice, zip_longest
 import pyarrow as pa
 import pytest
 
-from headgate.cache.parse import parse_cache_events
+from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.tables import OF_CACHE
 from headgate.conf import InputSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.engines.local_cache import LocalCache
 from headgate.engines.local_protocol import LocalProtocol
 from headgate.engines.tables import BufferedTables

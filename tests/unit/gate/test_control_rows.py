@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.inputs import Input, Trip
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.errors import InvalidArgument
 from headgate.gate.control_rows import row_of, told
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.inputs import ConditionClear, ConditionSet, Publish, Trip
-from headgate.core.protocol.outputs import BadInput, Output
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.inputs import ConditionClear, ConditionSet, Publish, Trip
+from headgate.core.protocol.broker.outputs import BadInput, Output
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.feed import NameTaken, Seat

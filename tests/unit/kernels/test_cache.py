@@ -13,7 +13,7 @@ from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
 from headgate.core.cache.state import dump
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.core.kernels.cache import broker
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.limits import refusal_of

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
-from headgate.core.cache.workload import generate
-from headgate.core.kernels.cache.from_readable import array_cache_of
+from headgate.core.cache.traces.workload import generate
+from headgate.core.kernels.cache.convert.from_readable import array_cache_of
 from unit.kernels.test_cache import EVENT, MIB_BYTES, OPTIONS, STREAMED, assert_equal, rows_of, settings_of
 
 MAX_BYTES = f"{PREFIX}maxBytes"

@@ -6,12 +6,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headgate.core.kernels.quota_allocation import REASONS, Cells, Cluster, Reports, max_min_many, step_many
-from headgate.core.quota.allocation import Profile
-from headgate.core.quota.cell_view import CellMember, CellRow, CellView
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.allocation.share_out import max_min
+from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView
+from headgate.core.quota.evaluation.step import step
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 from headgate.core.quota.rates import RATE_MAX
-from headgate.core.quota.share_out import max_min
-from headgate.core.quota.step import step
-from headgate.core.quota.step_parameters import Mode, StepParameters
 from headgate.errors import InvalidArgument
 
 AS_OF, SILENT_ROUNDS = 100, 8

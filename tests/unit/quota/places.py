@@ -1,9 +1,9 @@
 """Tables of one test in its folder, and cuts to put into them."""
 
-from headgate.core.quota.reports import ReportReason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.usage_rows import Sender, SentReport, usage_rows
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step_parameters import Outcome, Reason
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.limit_log import LimitLog

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.quota.broker_usage import BrokerUsage
+from headgate.core.quota.usage.broker_usage import BrokerUsage
 from headgate.quota.member_log import SHOWN_NAMES, UNUSED_AFTER_MS, MemberLog
 from headgate.quota.tables.rg_members import MemberRow
 

@@ -2,7 +2,7 @@
 
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage_report import ReportKind, UsageReport
+from headgate.core.quota.usage.usage_report import ReportKind, UsageReport
 from headgate.errors import TableError
 from headgate.quota.memory import MemoryExchange
 from headgate.quota.tables.usage_rows import Sender, SentReport

@@ -15,10 +15,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from headgate.cli import main
-from headgate.core.quota.step_parameters import Reason
+from headgate.core.quota.evaluation.step_parameters import Reason
 from headgate.quota.tables.topic_tables import output_of
 from headgate.quota.usage.parser import instant_ms
-from headgate.report.usage_words import REASONS, instant
+from headgate.report.usage.words import REASONS, instant
 from headgate.tables.delta import Tables
 from headgate.throttle.schemas import TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.groups import ResourceGroup
-from headgate.core.quota.reports import ReportReason
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.usage_rows import Sender, SentReport
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE

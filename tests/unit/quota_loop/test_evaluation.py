@@ -5,16 +5,16 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from headgate.core.quota.assessment import assess
+from headgate.core.quota.evaluation.assessment import assess
+from headgate.core.quota.evaluation.step import decide
+from headgate.core.quota.evaluation.view import choose_epoch
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step import decide
-from headgate.core.quota.usage_map import Member, UsageMap
-from headgate.core.quota.usage_report import ReportKind
-from headgate.core.quota.usage_row import UsageRow
-from headgate.core.quota.view import choose_epoch
-from headgate.quota.circle import Circle
+from headgate.core.quota.usage.usage_map import Member, UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind
+from headgate.core.quota.usage.usage_row import UsageRow
 from headgate.quota.evaluation import Evaluation
 from headgate.quota.limit_book import LimitBook
+from headgate.quota.members_in_view import MembersInView
 from unit.quota_loop.rig import group
 
 KEYS = [(1, 0), (2, 0), (2, 1)]
@@ -84,7 +84,7 @@ NEWCOMER = [
 
 
 class World:
-    """A usage map that hears a history epoch by epoch, and what is news of it.
+    """A usage map that hears a history epoch by epoch, and which groups change.
 
     Broker 2 joins in the epoch `joined`; its rows may describe epochs before.
     """
@@ -133,14 +133,14 @@ class World:
         return accepted
 
 
-def noted(news, world, accepted):
+def noted(changed_groups, world, accepted):
     """What the reader of the tables notes of accepted rows."""
     for row, early in accepted:
         idle = not row.is_leave and row.usage().idle
-        news.accepted(row, idle=idle, early=early)
+        changed_groups.accepted(row, idle=idle, early=early)
         entry = world.map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
         if entry is not None and entry.idle_since is not None:
-            news.expect_later(row.key, entry.idle_since + world.settings.linger_rounds)
+            changed_groups.expect_later(row.key, entry.idle_since + world.settings.linger_rounds)
 
 
 def everything(world, settings, book, own):
@@ -149,11 +149,11 @@ def everything(world, settings, book, own):
     presents = {}
     for broker in own:
         as_of = choose_epoch(world.map, broker, world.epoch)
-        circle = Circle.of(world.map, own, as_of, one_job=True)
+        in_view = MembersInView.of(world.map, own, as_of, one_job=True)
         for key in [(group_id, traffic_class) for group_id in GROUPS for traffic_class in (0, 1)]:
             for dimension in (0, 1):
                 quota, cell = GROUPS[key[0]].quotas(key[1])[dimension], (*key, dimension)
-                assessment = assess(parameters, quota, circle.view(key, dimension))
+                assessment = assess(parameters, quota, in_view.view(key, dimension))
                 presents[cell, broker] = decide(parameters, assessment, broker, book.present(cell, broker).limit)
     return presents
 
@@ -169,7 +169,7 @@ def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_giv
     evaluation = Evaluation(settings, book, one_job=True)
     evaluation.set_groups(GROUPS)
     for spoken, heartbeats in history:
-        noted(evaluation.news, world, world.hear([one | {"early": False} for one in spoken], heartbeats))
+        noted(evaluation.changed_groups, world, world.hear([one | {"early": False} for one in spoken], heartbeats))
         evaluation.run(world.map, own, world.epoch)
         for (cell, broker), outcome in everything(world, settings, plain, own).items():
             plain.decide(cell, broker, outcome)
@@ -190,7 +190,7 @@ def test_an_early_row_is_evaluated_at_once_as_a_coupled_job_does_it_readably(his
         evaluation.set_groups({1: GROUPS[1]})
         found = []
         for spoken, heartbeats in history:
-            noted(evaluation.news, world, world.hear(spoken, heartbeats))
+            noted(evaluation.changed_groups, world, world.hear(spoken, heartbeats))
             evaluation.run(world.map, {0: 1, 1: 2}, world.epoch)
             found.append(list(book.settle()))
         books.append(found)

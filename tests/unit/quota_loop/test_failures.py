@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from headgate.core.quota.usage_report import ReportKind
+from headgate.core.quota.usage.usage_report import ReportKind
 from headgate.errors import ConfError, TableError
+from headgate.quota.failure_detection import lost_after_ms
 from headgate.quota.loop import QuotaLoop
-from headgate.quota.watch import lost_after_ms
 from unit.quota_loop.rig import START, Cluster, attached, chosen, group, opened, rows_of, shared, write
 
 Q = 1000

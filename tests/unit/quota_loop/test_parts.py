@@ -2,15 +2,15 @@
 
 from types import SimpleNamespace
 
-from headgate.core.quota.reports import ReportReason
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage import NOTHING
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage import NOTHING
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.quota.changed_groups import ChangedGroups
 from headgate.quota.control_rows import AppliedLimits
+from headgate.quota.failure_detection import FailureDetection
 from headgate.quota.limit_book import LimitBook
-from headgate.quota.news import News
 from headgate.quota.topic_counts import TopicCounts
-from headgate.quota.watch import Watch
 
 KEY = (1, 0)
 
@@ -20,14 +20,14 @@ def heard(epoch, incarnation=1):
 
 
 def test_a_member_is_overdue_when_no_new_heartbeat_came_for_the_bound_while_the_table_was_read():
-    watch = Watch(3000)
+    watch = FailureDetection(3000)
     steps = [(0, heard(1)), (1000, heard(1)), (2000, heard(2)), (4000, heard(2)), (5000, heard(2))]
 
     assert [{}, {}, {}, {}, {7: 1}] == [watch.overdue(members, at_ms, at_ms) for at_ms, members in steps]
 
 
 def test_time_in_which_the_table_was_not_read_and_former_lives_do_not_count():
-    watch = Watch(3000)
+    watch = FailureDetection(3000)
     watch.overdue(heard(1), 0, 0)
     watch.overdue(heard(1), 2000, 2000)
     watch.interrupt()
@@ -39,7 +39,7 @@ def test_time_in_which_the_table_was_not_read_and_former_lives_do_not_count():
 
 def test_time_by_which_one_clock_alone_went_on_does_not_count():
     """A first batch takes event time to now at once; a batch that was long in coming brings what it brings."""
-    watch = Watch(3000)
+    watch = FailureDetection(3000)
     steps = [(0, 1000), (1_700_000_000_000, 3000), (1_700_000_000_500, 10_000), (1_700_000_001_000, 10_500)]
     found = [watch.overdue(heard(1), *at_ms) for at_ms in steps]
 
@@ -48,7 +48,7 @@ def test_time_by_which_one_clock_alone_went_on_does_not_count():
 
 def test_a_life_that_has_not_said_anything_yet_has_longer_to_begin():
     """Its first batch starts workers, and compiles what is new."""
-    watch = Watch(3000)
+    watch = FailureDetection(3000)
     steps = [(0, heard(None)), (14_000, heard(None)), (15_000, heard(None))]
 
     assert [{}, {}, {7: 1}] == [watch.overdue(members, at_ms, at_ms) for at_ms, members in steps]
@@ -98,12 +98,12 @@ def test_only_limits_that_differ_are_told_and_none_is_kept_of_what_is_not_limite
 
 
 def test_news_is_due_until_a_view_shows_it_and_what_comes_later_not_before():
-    news = News()
-    news.expect(KEY, 10)
-    news.expect_later((2, 0), 12)
+    changed_groups = ChangedGroups()
+    changed_groups.expect(KEY, 10)
+    changed_groups.expect_later((2, 0), 12)
     found = []
     for epoch in (9, 10, 11, 12, 13):
-        found.append(news.due(epoch))
-        news.evaluated(epoch)
+        found.append(changed_groups.due(epoch))
+        changed_groups.evaluated(epoch)
 
     assert [{KEY}, {KEY}, set(), {(2, 0)}, set()] == found

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from headgate.replay.run import Trace
-from headgate.report import replay_words as words
-from headgate.report.replay_html import NO_BREAK, html_page, most_affected, name_cell, sorted_by_conf
-from headgate.report.replay_pictures import group_over_time, outcome_bars
-from headgate.report.replay_series import MOST_STEPS, Course, Steps
+from headgate.report.replay import words
+from headgate.report.replay.html import NO_BREAK, html_page, most_affected, name_cell, sorted_by_conf
+from headgate.report.replay.pictures import group_over_time, outcome_bars
+from headgate.report.replay.series import MOST_STEPS, Course, Steps
 from unit.replay.scenes import conf_in
 
 ARROW = "\N{RIGHTWARDS ARROW}"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from headgate.report import sweep_words as words
-from headgate.report.replay_html import NO_BREAK
-from headgate.report.sweep_html import write_report
+from headgate.report.replay.html import NO_BREAK
+from headgate.report.sweep import words
+from headgate.report.sweep.html import write_report
 from headgate.sizing.advice import advise
 from headgate.sizing.measure import OF_ALL_ROWS, SCALED, WORK
 

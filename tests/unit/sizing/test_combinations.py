@@ -7,7 +7,7 @@ import pytest
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.settings import CacheSettings, PolicyName
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.errors import ConfError
 from headgate.sizing.combinations import _UNREAD, Grid, combinations, for_sample
 

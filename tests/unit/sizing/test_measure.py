@@ -8,9 +8,9 @@ from headgate.cache.forms import warm_up
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
-from headgate.core.cache.sampling import sampled
 from headgate.core.cache.settings import CacheSettings, PolicyName
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.sampling import sampled
+from headgate.core.cache.traces.workload import generate
 from headgate.core.kernels.cache.limits import POLICIES
 from headgate.sizing import measure as measuring
 from headgate.sizing.instants import Span

@@ -6,9 +6,9 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.schemas import ROWS
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Row
-from headgate.core.cache.sampling import SampledRows, sampled
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.sampling import SampledRows, sampled
+from headgate.core.cache.traces.workload import generate
 from headgate.rows.traffic import Parsed
 from headgate.sizing.trace import EVENTS, READ, batches_of, cut, event_at, letter_of_event, read, rows_in
 

@@ -201,7 +201,7 @@ def _picture_of_domain(domain):
             domain.connection_topics.pairs.tolist(),
         ),
         "io_threads": {name: column.tolist() for name, column in domain.connections.threads.items()},
-        "seen": _picture_of_seen(domain.seen),
+        "known_topics": _picture_of_seen(domain.known_topics),
         "held": {kind: held.to_pylist() for kind, held in domain.held.items()},
         "pending": domain.pending,
         "in_force": domain.in_force.changes(),
@@ -224,9 +224,9 @@ def _picture_of_dispatch(state):
         "reads": {name: column.tolist() for name, column in state.reads.items()},
         "open": dict(zip(counts, state.open_counts.tolist(), strict=True)),
         "published": (published.since_ns, published.interval, published.sums.tolist(), published.averages.tolist()),
-        "seen": (
-            state.seen.epoch,
-            [(topics[t], keys[g]) for t, g in zip(state.seen.topic, state.seen.group, strict=True)],
+        "known_topics": (
+            state.known_topics.epoch,
+            [(topics[t], keys[g]) for t, g in zip(state.known_topics.topic, state.known_topics.group, strict=True)],
         ),
     }
 

@@ -18,7 +18,7 @@ from headgate.throttle.apart.unload_state import UnloadState
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.dispatch.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
 from headgate.throttle.engine import Rules
-from headgate.throttle.groups.seen import Seen
+from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.limits.changes import (
     ATTACHMENT,
     CONNECTION_LIMIT,
@@ -64,7 +64,8 @@ def plain(value):
     if isinstance(value, EffectiveLimits):
         return value.changes()
     if isinstance(
-        value, DispatchState | SubscribeState | UnloadState | ConnectionState | ConnectionTopics | Seen | Averages
+        value,
+        DispatchState | SubscribeState | UnloadState | ConnectionState | ConnectionTopics | KnownTopics | Averages,
     ):
         return plain_fields(value)
     if isinstance(value, np.ndarray):
@@ -97,7 +98,7 @@ def full_dispatch():
         open_counts=np.array([[next(count) for _ in DISPATCH_COUNTS]]),
         published=Averages(1, 2, np.array([0]), np.array([[3, 4]]), np.array([[5, 6]])),
         reads={name: np.array([0, next(count)]) for name in READ_FIELDS},
-        seen=Seen(next(count), np.array([0]), np.array([0])),
+        known_topics=KnownTopics(next(count), np.array([0]), np.array([0])),
     )
 
 
@@ -145,7 +146,7 @@ def full_domain():
         producer_connection=pa.array(["c", "d"]),
         withheld={name: np.array([0, next(count)]) for name in WITHHELD_FIELDS},
         usage={name: np.array([next(count)]) for name in ("topic", "second", "since_ns", *COUNT_FIELDS)},
-        seen=Seen(next(count), np.array([0]), np.array([1])),
+        known_topics=KnownTopics(next(count), np.array([0]), np.array([1])),
         dispatch=full_dispatch(),
         subscribes=full_subscribes(),
         unloads=UnloadState(busy_until_ns=5, next_free_ns=6, credit=7),

@@ -28,11 +28,11 @@ from headgate.cache.horizon.state import (
 )
 from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
-from headgate.cache.state import NEVER
 from headgate.cache.step import CacheRules
+from headgate.cache.stored.state import NEVER
 from headgate.cache.watermark import Time
+from headgate.core.cache.horizon.shard import Shard
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.shard import Shard
 from headgate.errors import StateError
 from headgate.keyed.operator import Block, StateCodec
 from headgate.throttle.schemas import DEAD_LETTERS

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headgate.cache.feeding import rows_of
+from headgate.cache.apply_events import rows_of
+from headgate.cache.events.dead_letters import letter_of, place_of
+from headgate.cache.events.validation import sifted
 from headgate.cache.horizon.schemas import ITEMS, Mark
-from headgate.cache.letters import letter_of, place_of
 from headgate.cache.schemas import ROWS
 from headgate.cache.seconds import SECOND_US, end_of, next_before
-from headgate.cache.sifting import sifted
-from headgate.cache.state import NEVER, Change
+from headgate.cache.stored.state import NEVER, Change
 from headgate.cache.watermark import Time, due
 from headgate.core.cache.checks import refusal
+from headgate.core.cache.horizon.rounds import Round
+from headgate.core.cache.horizon.shard import shard_of
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rounds import Round
 from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.shard import shard_of
 from headgate.throttle.schemas import DEAD_LETTERS
 
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from headgate.cache.horizon.schemas import HORIZONS
 from headgate.cache.schemas import METRICS
-from headgate.core.cache.keyed_queue import Line
+from headgate.core.cache.horizon.keyed_queue import Line
+from headgate.core.cache.horizon.rounds import goal_bytes, horizon_of
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.policies.sharded import Report
-from headgate.core.cache.rounds import goal_bytes, horizon_of
 from headgate.errors import StateError
 
 _OF_ALL = (

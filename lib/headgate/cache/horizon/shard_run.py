@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.feeding import RowsOneByOne, eviction_row
+from headgate.cache.apply_events import RowsOneByOne, eviction_row
+from headgate.cache.events.dead_letters import letters_of
 from headgate.cache.horizon.schemas import ITEMS, Mark
-from headgate.cache.letters import letters_of
 from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, opened, told
-from headgate.cache.state import OpenSecond
-from headgate.core.cache.keyed_queue import Horizon
-from headgate.core.cache.rounds import BUSY_SHARE
+from headgate.cache.stored.state import OpenSecond
+from headgate.core.cache.horizon.keyed_queue import Horizon
+from headgate.core.cache.horizon.rounds import BUSY_SHARE
+from headgate.core.cache.horizon.shard import Shard
 from headgate.core.cache.rows import Removed
-from headgate.core.cache.shard import Shard
 from headgate.errors import StateError
 
 

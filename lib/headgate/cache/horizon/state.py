@@ -14,9 +14,9 @@ from headgate.arrow.blocks import decode_all, encode_all
 from headgate.cache.horizon.line import LineState
 from headgate.cache.horizon.schemas import ITEMS
 from headgate.cache.horizon.shard_run import Met, ShardState
-from headgate.cache.state import Change, OpenSecond
-from headgate.cache.stored import shard_from, tables_of
-from headgate.core.cache.rounds import Round
+from headgate.cache.stored.state import Change, OpenSecond
+from headgate.cache.stored.stored import shard_from, tables_of
+from headgate.core.cache.horizon.rounds import Round
 from headgate.core.cache.settings import CacheSettings
 from headgate.errors import StateError
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.conformance.wanted import Seen
-from headgate.core.cache.chance import Chance
-from headgate.core.cache.cursors import Cursors
 from headgate.core.cache.entries import Entry, Handler
 from headgate.core.cache.limit import ByteLimit
-from headgate.core.cache.range_cache import RangeCache
 from headgate.core.cache.removal_queue import Pass, RemovalQueue
 from headgate.core.cache.rows import Position
+from headgate.core.cache.topics.cursors import Cursors
+from headgate.core.cache.topics.range_cache import RangeCache
+from headgate.core.cache.traces.chance import Chance
 from headgate.core.names import known
 from headgate.errors import InvalidArgument
 

@@ -10,11 +10,11 @@ from headgate.conformance.timed import UnsupportedVectorError
 from headgate.conformance.vector_file import Vector, field_of
 from headgate.conformance.wanted import MISMATCHES_PER_VECTOR, Seen, crashed, observed
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.rows import Kind, Outcome, Row
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 from headgate.errors import ConformanceError
 
 CHECK, ADVANCE = "check", "advance"

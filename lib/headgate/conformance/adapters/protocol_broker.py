@@ -4,13 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.broker_step import step
-from headgate.core.protocol.checks import is_time
-from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import Input, Trip
-from headgate.core.protocol.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_step import step
+from headgate.core.protocol.broker.checks import is_time
+from headgate.core.protocol.broker.connection import Connection
+from headgate.core.protocol.broker.inputs import Input, Trip
+from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import InvalidArgument
 

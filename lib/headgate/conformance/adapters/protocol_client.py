@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.conformance.emitted import EmittingAdapter
-from headgate.core.protocol.client import ClientMachine
-from headgate.core.protocol.client_outputs import (
+from headgate.core.protocol.client.client import ClientMachine
+from headgate.core.protocol.client.client_outputs import (
     Done,
     Failed,
     Output,
@@ -15,8 +15,8 @@ from headgate.core.protocol.client_outputs import (
     Rejected,
     Write,
 )
-from headgate.core.protocol.commands import ThrottleCommand
-from headgate.core.protocol.partitioned import PartitionedProducer
+from headgate.core.protocol.client.commands import ThrottleCommand
+from headgate.core.protocol.client.partitioned import PartitionedProducer
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import ClientSettings, PartitionedSettings
 from headgate.errors import InvalidArgument

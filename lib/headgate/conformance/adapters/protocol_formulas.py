@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.conformance.adapters.protocol_wire import decode_of, encode_of
-from headgate.core.protocol.pause import Bucket, until_refilled, until_second
+from headgate.core.protocol.broker.pause import Bucket, until_refilled, until_second
+from headgate.core.protocol.client.send_errors import classify
+from headgate.core.protocol.client.windows import Window, join
 from headgate.core.protocol.reasons import Reason
-from headgate.core.protocol.send_errors import classify
 from headgate.core.protocol.settings import PauseMode
-from headgate.core.protocol.windows import Window, join
 from headgate.errors import InvalidArgument
 
 Arguments = Mapping[str, Any]

@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from headgate.core.quota.admin import AdminParameters, Presence, decide
-from headgate.core.quota.admin_request import ABSENT, Request, Response
+from headgate.core.quota.admin.api import AdminParameters, Presence, decide
+from headgate.core.quota.admin.request import ABSENT, Request, Response
 from headgate.core.quota.attachments import Attachments, effective_limits, resolve
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RatePair, TrafficClass

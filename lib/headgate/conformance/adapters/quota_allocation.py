@@ -6,12 +6,20 @@ from typing import Any
 from headgate.conformance.equality import json_equal
 from headgate.conformance.report import Mismatch
 from headgate.conformance.vector_file import Vector, field_of
-from headgate.core.quota.allocation import Division, Profile, allocate, allocate_coupled, divide, named, pulsar_limit
-from headgate.core.quota.allocation_tree import Node, allocate_tree
-from headgate.core.quota.measures import Measures, measure
-from headgate.core.quota.rounds import play
-from headgate.core.quota.step_parameters import Mode, StepParameters
-from headgate.core.quota.trace import (
+from headgate.core.quota.allocation.allocation import (
+    Division,
+    Profile,
+    allocate,
+    allocate_coupled,
+    divide,
+    named,
+    pulsar_limit,
+)
+from headgate.core.quota.allocation.allocation_tree import Node, allocate_tree
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
+from headgate.core.quota.simulation.measures import Measures, measure
+from headgate.core.quota.simulation.rounds import play
+from headgate.core.quota.simulation.trace import (
     Crash,
     Event,
     Heal,

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headgate.core.quota.cell_view import CellMember
+from headgate.core.quota.evaluation.cell_view import CellMember
+from headgate.core.quota.evaluation.view import active_members, cell_view, missing_members
 from headgate.core.quota.groups import HEARTBEAT_GROUP, Dimension, TrafficClass, UsageKey
-from headgate.core.quota.reports import (
+from headgate.core.quota.settings import QuotaSettings
+from headgate.core.quota.usage.reports import (
     Measured,
     ReportParameters,
     ReportReason,
@@ -14,13 +16,11 @@ from headgate.core.quota.reports import (
     decide_early,
     decide_released,
 )
-from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_history import AcceptedRow
-from headgate.core.quota.usage_map import Member, UsageMap
-from headgate.core.quota.usage_report import ReportKind
-from headgate.core.quota.usage_row import UsageRow
-from headgate.core.quota.view import active_members, cell_view, missing_members
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_history import AcceptedRow
+from headgate.core.quota.usage.usage_map import Member, UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind
+from headgate.core.quota.usage.usage_row import UsageRow
 from headgate.errors import ConformanceError
 
 PERIOD_S = 60

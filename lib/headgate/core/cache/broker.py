@@ -12,7 +12,7 @@ from headgate.core.cache.rows import NOTHING, Kind, Outcome, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.steps import Steps
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 from headgate.core.numbers import MIN
 from headgate.errors import InvalidArgument
 

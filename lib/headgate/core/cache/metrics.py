@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.reasons import Cause
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 SECOND_US = 1_000_000
 

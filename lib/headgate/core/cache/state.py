@@ -7,14 +7,14 @@ from collections import OrderedDict, deque
 from typing import Any, TypeVar
 
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.cursors import Cursor
 from headgate.core.cache.entries import Entry, Handler
 from headgate.core.cache.policies.policy import Work
 from headgate.core.cache.reasons import Cause, DeadReason
 from headgate.core.cache.receive_buffers import Chunk, ReceiveBuffer
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.cursors import Cursor
+from headgate.core.cache.topics.topic import Topic
 from headgate.core.state import PlainData, check_fields
 
 Stored = TypeVar("Stored", bound=Cache)

@@ -12,7 +12,7 @@ from headgate.core.cache.policies.policy import Policy, Read
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
 from headgate.core.cache.rows import NOTHING, Kind, Outcome, Position, Row
 from headgate.core.cache.settings import CacheSettings, PolicyName, RangeHits, Release
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 _DEAD = {reason: Outcome(dead=reason) for reason in DeadReason}
 _HIT = [Outcome(hits=hits) for hits in range(129)]

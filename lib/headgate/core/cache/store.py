@@ -4,7 +4,7 @@ from headgate.core.cache.entries import Entry, Handler
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Removed
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 
 class Source:

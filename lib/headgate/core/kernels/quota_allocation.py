@@ -1,9 +1,9 @@
 """Array form of quota allocation: max_min and the step of an epoch over many cells (resource-groups 8.2, 9.2, 13.5).
 
-The readable forms are `max_min` of `headgate.core.quota.share_out` and `step` of `headgate.core.quota.step`; tests hold
-them equal to the unit. One flat column a property in the order of cells, and the offsets of cells: cell c has the rows
-offsets[c] to offsets[c + 1]. Columns are int64 or bool; -1 stands for None (quota and limit: not limited, demand:
-unbounded), and nothing turns it into 0.
+The readable forms are `max_min` of `headgate.core.quota.allocation.share_out` and `step` of
+`headgate.core.quota.evaluation.step`; tests hold them equal to the unit. One flat column a property in the order of
+cells, and the offsets of cells: cell c has the rows offsets[c] to offsets[c + 1]. Columns are int64 or bool; -1 stands
+for None (quota and limit: not limited, demand: unbounded), and nothing turns it into 0.
 
 With at most 1000 rows a cell, weights to 1000 and rates to 2^53 - 1 every sum and every product of a rate and a weight
 fits 64 bits; a product of two rates is taken in 128.
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from headgate.core.kernels.compiled import kernel
 from headgate.core.kernels.int128 import multiply_divide
-from headgate.core.quota.allocation import Profile
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.step_parameters import Mode, Reason, StepParameters
 from headgate.core.quota.rates import BROKERS_MAX, RATE_MAX, WEIGHT_MAX
-from headgate.core.quota.step_parameters import Mode, Reason, StepParameters
 from headgate.errors import InvalidArgument
 
 Column = NDArray[np.int64]

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self
 
-from headgate.core.quota.allocation import Division, Profile
+from headgate.core.quota.allocation.allocation import Division, Profile
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 from headgate.core.quota.groups import INT32_MAX
 from headgate.core.quota.rates import WEIGHT_MAX
-from headgate.core.quota.reports import ReportParameters, ReportRule
-from headgate.core.quota.step_parameters import Mode, StepParameters
-from headgate.core.quota.usage_map import MapParameters
-from headgate.core.quota.usage_report import MeterParameters
+from headgate.core.quota.usage.reports import ReportParameters, ReportRule
+from headgate.core.quota.usage.usage_map import MapParameters
+from headgate.core.quota.usage.usage_report import MeterParameters
 from headgate.core.settings_keys import Mistake, Setting, choice, integer, secrets, switch, text
 from headgate.errors import ConfError
 

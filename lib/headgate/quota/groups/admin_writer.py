@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from headgate.core.quota.admin import AdminParameters, Change, Presence, after_conflict, decide
-from headgate.core.quota.admin_request import Request, Response
+from headgate.core.quota.admin.api import AdminParameters, Change, Presence, after_conflict, decide
+from headgate.core.quota.admin.request import Request, Response
 from headgate.quota.tables.config_store import ConfigStore
 
 

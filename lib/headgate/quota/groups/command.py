@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from headgate.core.quota.admin import Presence
-from headgate.core.quota.admin_request import Request
+from headgate.core.quota.admin.api import Presence
+from headgate.core.quota.admin.request import Request
 from headgate.core.quota.attachments import FIELDS, Scope
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS, ResourceGroup, is_group_name

@@ -20,8 +20,8 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
-from headgate.core.quota.admin import AdminParameters, decide
-from headgate.core.quota.admin_request import Request
+from headgate.core.quota.admin.api import AdminParameters, decide
+from headgate.core.quota.admin.request import Request
 from headgate.core.quota.attachments import FIELDS
 from headgate.core.quota.config_tables import ConfigRow, ConfigTables
 from headgate.core.quota.groups import RATE_FIELDS, rest_of_rate

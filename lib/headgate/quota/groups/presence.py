@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from deltalake import DeltaTable
 
-from headgate.core.quota.admin import Presence
+from headgate.core.quota.admin.api import Presence
 from headgate.core.quota.attachments import Attachments
 from headgate.core.quota.groups import is_path_name
 from headgate.core.quota.topics import SCHEMES, topic_of

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from headgate.core.quota.admin import AdminParameters
-from headgate.core.quota.admin_request import BASE, Request
+from headgate.core.quota.admin.api import AdminParameters
+from headgate.core.quota.admin.request import BASE, Request
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.topics import topic_of

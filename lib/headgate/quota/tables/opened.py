@@ -5,7 +5,7 @@ from pathlib import PurePath
 from typing import Self
 
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.usage_map import HISTORY_MARGIN_EPOCHS
+from headgate.core.quota.usage.usage_map import HISTORY_MARGIN_EPOCHS
 from headgate.quota.tables.config_store import ConfigStore
 from headgate.quota.tables.delta import Table, opened
 from headgate.quota.tables.rg_limits import LimitWriter

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from headgate.arrow.schemas import table_of
 from headgate.core.quota.rates import WEIGHT_MAX
-from headgate.core.quota.usage_map import Member
-from headgate.core.quota.usage_row import is_count
+from headgate.core.quota.usage.usage_map import Member
+from headgate.core.quota.usage.usage_row import is_count
 from headgate.errors import TableError
 from headgate.quota.tables.delta import COMMIT_RETRIES, wrong_row
 from headgate.quota.tables.schemas import MEMBERS

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import table_of
 from headgate.core.quota.groups import HEARTBEAT_GROUP, TrafficClass, UsageKey
-from headgate.core.quota.usage import NOTHING, Usage
-from headgate.core.quota.usage_report import ReportKind, UsageReport
-from headgate.core.quota.usage_row import UsageRow
+from headgate.core.quota.usage.usage import NOTHING, Usage
+from headgate.core.quota.usage.usage_report import ReportKind, UsageReport
+from headgate.core.quota.usage.usage_row import UsageRow
 from headgate.quota.tables.schemas import USAGE
 
 HOUR_MS = 3_600_000

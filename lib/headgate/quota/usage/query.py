@@ -14,10 +14,10 @@ from typing import Any
 from deltalake import DeltaTable
 
 from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.groups import HEARTBEAT_GROUP
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage import Usage
+from headgate.core.quota.usage.usage import Usage
 from headgate.errors import TableError
 from headgate.quota.tables.config_store import ConfigStore
 from headgate.quota.tables.delta import Table, opened, told

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
 from headgate.core.quota.groups import HEARTBEAT_GROUP, RatePair
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind
 from headgate.quota.usage.view import Report
 
 Series = list[int | None]

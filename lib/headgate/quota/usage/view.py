@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.groups import HEARTBEAT_GROUP, UNLIMITED, Dimension, TrafficClass
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage import Usage
-from headgate.core.quota.usage_report import ReportKind
+from headgate.core.quota.usage.usage import Usage
+from headgate.core.quota.usage.usage_report import ReportKind
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberRow, MemberState
 

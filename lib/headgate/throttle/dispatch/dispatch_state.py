@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
 from headgate.core.kernels.columns import NONE, Ints
-from headgate.throttle.groups.seen import Seen
+from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import are_groups
 from headgate.throttle.schemas import DISPATCH_COUNTS
 from headgate.throttle.state_tables import (
@@ -68,7 +68,7 @@ class DispatchState(StatePart):
 
     TABLES: ClassVar = (
         *("dispatch_topics", "dispatch_levels", "dispatch_subscriptions", "dispatch_reads", "dispatch_open"),
-        *("publish_averages", "dispatch_seen"),
+        *("publish_averages", "dispatch_known_topics"),
     )
 
     # Topics that dispatched while anything was attached, in that order, each with the position of its group's level.
@@ -90,7 +90,7 @@ class DispatchState(StatePart):
     open_name: pa.StringArray = field(default_factory=no_strings)
     open_counts: Ints = field(default_factory=lambda: np.empty((0, len(DISPATCH_COUNTS)), np.int64))
     published: Averages = field(default_factory=Averages)
-    seen: Seen = field(default_factory=Seen)
+    known_topics: KnownTopics = field(default_factory=KnownTopics)
 
     @property
     def is_begun(self) -> bool:
@@ -125,8 +125,8 @@ class DispatchState(StatePart):
         )
         if self.published.since_ns != NONE:
             yield "publish_averages", self.published.table
-        if len(self.seen.topic):
-            yield "dispatch_seen", self.seen.table
+        if len(self.known_topics.topic):
+            yield "dispatch_known_topics", self.known_topics.table
 
     def take(self, name: str, table: pa.Table) -> None:
         """See StatePart."""
@@ -148,5 +148,5 @@ class DispatchState(StatePart):
                 self.open_counts = np.stack([numbers(table[name]) for name in DISPATCH_COUNTS], axis=1)
             case "publish_averages":
                 self.published = Averages.of(table)
-            case "dispatch_seen":
-                self.seen = Seen.of(table)
+            case "dispatch_known_topics":
+                self.known_topics = KnownTopics.of(table)

@@ -121,7 +121,7 @@ def _prune(state: DispatchState) -> None:
     state.keys = state.keys.take(pa.array(kept))
     state.levels = {name: values[kept] for name, values in state.levels.items()}
     state.level_of = np.where(state.level_of >= 0, position[state.level_of], state.level_of)
-    state.seen.group = position[state.seen.group]
+    state.known_topics.group = position[state.known_topics.group]
 
 
 def _counted_rows(rows: pa.Table, rules: Rules) -> pa.Table:

@@ -15,7 +15,7 @@ from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.kernels.dispatch_types import READ
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Operations
 from headgate.throttle.engine import DispatchStep, Result, Rules, Starts, Waits
-from headgate.throttle.groups.seen import Seen
+from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.state import DomainState
 
@@ -34,7 +34,7 @@ def group_usage(domain: DomainState, operations: Operations, exempt: Flags, resu
     arrived = _rows(operations, of_group)
     let_in = np.stack(result.admissions) if rules.offered else None
     cells = _Cells(domain.broker, PUBLISH_CLASS, domain.keys, group_of, len(domain.keys))
-    return _usage(cells, domain.seen, arrived, let_in, rules)
+    return _usage(cells, domain.known_topics, arrived, let_in, rules)
 
 
 def dispatch_usage(domain: DomainState, step: DispatchStep, starts: Starts, rules: Rules) -> pa.Table:
@@ -50,7 +50,7 @@ def dispatch_usage(domain: DomainState, step: DispatchStep, starts: Starts, rule
     columns = (starts.at_ns, step.topic[starts.subscription], starts.messages, starts.bytes)
     let_in = np.stack([column[counted] for column in columns]) if rules.offered else None
     cells = _Cells(domain.broker, DISPATCH_CLASS, state.keys, state.level_of, max(len(state.topics), len(state.keys)))
-    return _usage(cells, state.seen, arrived, let_in, rules)
+    return _usage(cells, state.known_topics, arrived, let_in, rules)
 
 
 class _Cells(NamedTuple):
@@ -70,7 +70,7 @@ def _rows(operations: Operations, chosen: Ints) -> Ints:
     return np.stack([column[chosen] for column in columns])
 
 
-def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules: Rules) -> pa.Table:
+def _usage(cells: _Cells, known: KnownTopics, arrived: Ints, let_in: Ints | None, rules: Rules) -> pa.Table:
     """A row for each group and slot with traffic: time, topic, messages and bytes of what arrived and was let in.
 
     Offered is what arrived, admitted what was let in: the same in admitted traffic (let_in None). topics: those of the
@@ -82,7 +82,7 @@ def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules:
     at_ms = at_ns // _MS_NS
     slots, of_slot = _distinct(at_ms // rules.slot_ms)
     groups, of_group = _distinct(cells.group_of[topic] * len(slots) + of_slot)
-    is_first = _firsts(cells, seen, at_ms, topic, rules.epoch_ms)
+    is_first = _firsts(cells, known, at_ms, topic, rules.epoch_ms)
     came = slice(0, arrived.shape[1])
     admitted = came if let_in is None else slice(arrived.shape[1], None)
     sums = [
@@ -95,7 +95,7 @@ def _usage(cells: _Cells, seen: Seen, arrived: Ints, let_in: Ints | None, rules:
     return pa.table([*_group_columns(cells, groups // len(slots)), *columns], GROUP_USAGE)
 
 
-def _firsts(cells: _Cells, seen: Seen, at_ms: Ints, topic: Ints, epoch_ms: int) -> Ints:
+def _firsts(cells: _Cells, known: KnownTopics, at_ms: Ints, topic: Ints, epoch_ms: int) -> Ints:
     """1 where a topic has its first traffic in an epoch for the group that it has now, else 0; remembers the newest."""
     group_of, count = cells.group_of, cells.numbers
     order = np.argsort(at_ms, kind="stable")
@@ -104,12 +104,12 @@ def _firsts(cells: _Cells, seen: Seen, at_ms: Ints, topic: Ints, epoch_ms: int) 
     first = np.empty(len(pairs), np.int64)
     first[of_pair[order[::-1]]] = order[::-1]  # of several the last that is written stays
     places = topic[first] * count + group_of[topic[first]]
-    known = seen.topic * count + seen.group
-    is_new = (epochs[of_epoch[first]] != seen.epoch) | ~np.isin(places, known)
+    before = known.topic * count + known.group
+    is_new = (epochs[of_epoch[first]] != known.epoch) | ~np.isin(places, before)
     newest = int(epochs[-1])
-    kept = [known] if newest == seen.epoch else []
+    kept = [before] if newest == known.epoch else []
     newly = np.unique(np.concatenate([*kept, places[epochs[of_epoch[first]] == newest]]))
-    seen.epoch, seen.topic, seen.group = newest, newly // count, newly % count
+    known.epoch, known.topic, known.group = newest, newly // count, newly % count
     firsts = np.zeros(len(topic), np.int64)
     firsts[first[is_new]] = 1
     return firsts

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.cache.feeding import rows_of
+from headgate.cache.apply_events import rows_of
 from headgate.cache.horizon.meeting import horizons_of
 from headgate.cache.horizon.schemas import REPORTS
 from headgate.cache.schemas import ROWS
 from headgate.cache.step import CacheRules
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.errors import StateError
 from unit.cache.horizon.runs import Slots, run
 from unit.cache.runs import MAX_BYTES, SECOND, TTL_MS, change, event, rows_from, tick

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.shard import Shard, shard_of
 from headgate.core.cache.rows import Row
-from headgate.core.cache.shard import Shard, shard_of
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from headgate.errors import InvalidArgument
 from unit.core.cache.traces import TTL, Rows, settings_of
 

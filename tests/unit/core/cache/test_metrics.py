@@ -1,6 +1,6 @@
 """What a cache tells of itself: names of Pulsar for what Pulsar counts, by cause and reason (section 13)."""
 
-from headgate.core.cache.horizon_cache import HorizonCache
+from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.metrics import TopicUse, by_topic, rates, samples
 from unit.core.cache.traces import Rows, cache_of, settings_of
 

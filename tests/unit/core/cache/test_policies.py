@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.cache import topic as topic_module
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.state import dump, load
+from headgate.core.cache.topics import topic as topic_module
 from headgate.errors import InvalidArgument
 from unit.core.cache.traces import TTL, Rows, cache_of, cached
 

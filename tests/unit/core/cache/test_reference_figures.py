@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from headgate.core.cache.workload import generate
+from headgate.core.cache.traces.workload import generate
 from unit.core.cache.traces import cache_of
 
 MIB = 1 << 20

@@ -1,10 +1,10 @@
 """Connections in step tables: inputs in few words, outputs as tuples."""
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import Trip
-from headgate.core.protocol.outputs import Command, ReadsPaused, ReadsResumed
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.connection import Connection
+from headgate.core.protocol.broker.inputs import Trip
+from headgate.core.protocol.broker.outputs import Command, ReadsPaused, ReadsResumed
 from headgate.core.protocol.settings import BrokerSettings
 
 WAIT = "throttleProducerReceiptWaitTimeMillis"

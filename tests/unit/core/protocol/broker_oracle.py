@@ -6,7 +6,7 @@ looked for in every producer, and time goes by ones.
 
 from collections import Counter
 
-from headgate.core.protocol import inputs
+from headgate.core.protocol.broker import inputs
 
 NAMES = {
     0: "TopicProduceQuotaExceeded",

@@ -6,8 +6,8 @@ from random import Random
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.inputs import CloseProducer, Open, Publish, Receipt, Trip
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.inputs import CloseProducer, Open, Publish, Receipt, Trip
 from unit.core.protocol.broker import WAIT, refilled_in
 from unit.core.protocol.broker_oracle import Oracle
 

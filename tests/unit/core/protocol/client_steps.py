@@ -2,9 +2,9 @@
 
 import re
 
-from headgate.core.protocol.client import ClientMachine
-from headgate.core.protocol.client_outputs import Done, Failed, PartitionsProbe, Probe, Receipt, Rejected, Write
-from headgate.core.protocol.commands import ThrottleCommand
+from headgate.core.protocol.client.client import ClientMachine
+from headgate.core.protocol.client.client_outputs import Done, Failed, PartitionsProbe, Probe, Receipt, Rejected, Write
+from headgate.core.protocol.client.commands import ThrottleCommand
 from headgate.core.protocol.settings import ClientSettings
 
 COMMAND_COUNT = re.compile(r"throttle\.command\.count\{outcome=(.*),reason=(.*),topic=(.*)\}")

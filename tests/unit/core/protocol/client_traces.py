@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from headgate.core.protocol.commands import ThrottleCommand
+from headgate.core.protocol.client.commands import ThrottleCommand
 
 quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 thorough = settings(quick, max_examples=150)

@@ -1,8 +1,8 @@
 """A router in step tables: inputs in few words, what machines are fed as tuples."""
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.inputs import Mark, Trip, Unmark
-from headgate.core.protocol.router import Router
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.inputs import Mark, Trip, Unmark
+from headgate.core.protocol.broker.router import Router
 
 BUCKETS = [[-5, 100]]
 

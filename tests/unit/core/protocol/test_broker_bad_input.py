@@ -3,10 +3,10 @@
 import pytest
 
 from headgate.core.numbers import MAX, MIN
-from headgate.core.protocol import inputs
-from headgate.core.protocol.broker_metrics import BrokerMetrics
-from headgate.core.protocol.broker_step import step
-from headgate.core.protocol.inputs import Trip
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.broker.broker_step import step
+from headgate.core.protocol.broker.inputs import Trip
 from headgate.core.protocol.settings import BrokerSettings
 from unit.core.protocol.broker import brief, metrics, opened, perform, play, rejected, told
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.protocol.inputs import CloseProducer, Open, Receipt
+from headgate.core.protocol.broker.inputs import CloseProducer, Open, Receipt
 from unit.core.protocol.broker import (
     WAIT,
     clear,

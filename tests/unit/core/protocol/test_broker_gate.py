@@ -1,6 +1,6 @@
 """Reads off and on, deadlines that freeze, receipts that wait or close nothing (throttle-protocol 7.3, 7.5, 7.6)."""
 
-from headgate.core.protocol.inputs import Close, CloseProducer, Probe, Receipt
+from headgate.core.protocol.broker.inputs import Close, CloseProducer, Probe, Receipt
 from unit.core.protocol.broker import (
     FREE,
     clear,

@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.protocol import inputs
-from headgate.core.protocol.connection import Connection
-from headgate.core.protocol.inputs import CloseProducer, Open, Publish, Receipt
+from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.connection import Connection
+from headgate.core.protocol.broker.inputs import CloseProducer, Open, Publish, Receipt
 from unit.core.protocol.broker import WAIT, metrics, opened, perform
 from unit.core.protocol.broker_oracle import Oracle
 from unit.core.protocol.broker_traces import (

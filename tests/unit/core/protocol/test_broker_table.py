@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.protocol.inputs import Close, CloseProducer, Mark, Open, Publish, Receipt, Trip
+from headgate.core.protocol.broker.inputs import Close, CloseProducer, Mark, Open, Publish, Receipt, Trip
 from unit.core.protocol.broker import (
     FREE,
     WAIT,

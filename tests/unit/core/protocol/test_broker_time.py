@@ -3,8 +3,8 @@
 import pytest
 
 from headgate.core.numbers import MAX
-from headgate.core.protocol.inputs import Probe, Publish, Receipt
-from headgate.core.protocol.timers import SPARE
+from headgate.core.protocol.broker.inputs import Probe, Publish, Receipt
+from headgate.core.protocol.broker.timers import SPARE
 from headgate.errors import InvalidArgument
 from unit.core.protocol.broker import (
     WAIT,

@@ -7,7 +7,7 @@ import pytest
 
 import headgate.core
 from headgate.core.numbers import MAX
-from headgate.core.protocol.client import ClientMachine
+from headgate.core.protocol.client.client import ClientMachine
 from headgate.core.protocol.settings import ClientSettings
 from unit.core.protocol.client_steps import counted, frame, machine_of, play, said
 

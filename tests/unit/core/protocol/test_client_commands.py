@@ -3,7 +3,7 @@
 import pytest
 
 from headgate.core.numbers import MAX
-from headgate.core.protocol.commands import ThrottleCommand
+from headgate.core.protocol.client.commands import ThrottleCommand
 from headgate.core.protocol.reasons import Reason
 from unit.core.protocol.client_steps import counted, frame, machine_of, outcomes, play, row, said
 

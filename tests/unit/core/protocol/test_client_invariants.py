@@ -6,10 +6,10 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.protocol.client import ClientMachine
-from headgate.core.protocol.client_outputs import Done, Failed, Probe, Receipt, Rejected, Write
-from headgate.core.protocol.partitioned import PartitionedProducer
-from headgate.core.protocol.send_errors import SendError
+from headgate.core.protocol.client.client import ClientMachine
+from headgate.core.protocol.client.client_outputs import Done, Failed, Probe, Receipt, Rejected, Write
+from headgate.core.protocol.client.partitioned import PartitionedProducer
+from headgate.core.protocol.client.send_errors import SendError
 from headgate.core.protocol.settings import ClientSettings, PartitionedSettings
 from unit.core.protocol.client_steps import frame, machine_of, row, said
 from unit.core.protocol.client_traces import configs, quick, thorough, traces

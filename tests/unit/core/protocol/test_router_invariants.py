@@ -6,8 +6,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.protocol.inputs import Close, CloseProducer, Connect, Mark, Open, Trip, Unmark
-from headgate.core.protocol.router import Router
+from headgate.core.protocol.broker.inputs import Close, CloseProducer, Connect, Mark, Open, Trip, Unmark
+from headgate.core.protocol.broker.router import Router
 from unit.core.protocol.routes import BUCKETS
 
 thorough = settings(max_examples=150, deadline=None)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from headgate.core.protocol.client_outputs import Failed
+from headgate.core.protocol.client.client_outputs import Failed
+from headgate.core.protocol.client.send_errors import SendError, ThrottleDetail, classify
 from headgate.core.protocol.reasons import Reason
-from headgate.core.protocol.send_errors import SendError, ThrottleDetail, classify
 from unit.core.protocol.client_steps import counted, frame, machine_of, play
 
 

@@ -1,8 +1,8 @@
 """Rows of the usage table for tests, by broker 1 of incarnation 1 in epoch 9 unless said otherwise."""
 
-from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
-from headgate.core.quota.usage_report import ReportKind
-from headgate.core.quota.usage_row import UsageRow
+from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind
+from headgate.core.quota.usage.usage_row import UsageRow
 
 AT_MS = 10_100
 KEY = (7, 0)

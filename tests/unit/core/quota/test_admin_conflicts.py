@@ -1,7 +1,7 @@
 """What becomes of a write of the admin API that somebody else came before (resource-groups 4)."""
 
-from headgate.core.quota.admin import AdminParameters, Presence, after_conflict, decide
-from headgate.core.quota.admin_request import Request
+from headgate.core.quota.admin.api import AdminParameters, Presence, after_conflict, decide
+from headgate.core.quota.admin.request import Request
 from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import ResourceGroup
 

@@ -13,7 +13,7 @@ from headgate.core.quota.groups import (
     stricter,
 )
 from headgate.core.quota.rates import RATE_MAX
-from headgate.core.quota.usage import NOTHING, Usage
+from headgate.core.quota.usage.usage import NOTHING, Usage
 
 
 @pytest.mark.parametrize(("rest", "rate"), [(-1, None), (None, None), (0, 0), (1, 1), (2**63 - 1, 2**63 - 1)])

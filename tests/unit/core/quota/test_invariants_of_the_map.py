@@ -5,10 +5,10 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
-from headgate.core.quota.usage_report import ReportKind
-from headgate.core.quota.usage_row import UsageRow
-from headgate.core.quota.view import cell_view, choose_epoch
+from headgate.core.quota.evaluation.view import cell_view, choose_epoch
+from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind
+from headgate.core.quota.usage.usage_row import UsageRow
 from unit.core.quota.rows import AT_MS
 
 BROKERS = (1, 2)

@@ -5,11 +5,11 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.core.quota.meter import UsageMeter
-from headgate.core.quota.reports import ReportParameters
-from headgate.core.quota.usage_map import MapParameters, Member, UsageMap
-from headgate.core.quota.usage_report import MeterParameters
-from headgate.core.quota.usage_row import UsageRow
+from headgate.core.quota.usage.meter import UsageMeter
+from headgate.core.quota.usage.reports import ReportParameters
+from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap
+from headgate.core.quota.usage.usage_report import MeterParameters
+from headgate.core.quota.usage.usage_row import UsageRow
 
 KEYS = [(1, 0), (1, 1), (2, 0)]
 START_MS = 10_000

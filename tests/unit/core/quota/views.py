@@ -1,6 +1,6 @@
 """Views of a cell, written by hand: what the tests of evaluations give to `step`."""
 
-from headgate.core.quota.cell_view import CellMember, CellRow, CellView
+from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView
 
 E = 100
 

@@ -5,8 +5,8 @@ import random
 import pyarrow.parquet as pq
 import pytest
 
-from headgate.core.quota.reports import ReportReason
-from headgate.core.quota.usage_report import ReportKind, ReportRow, UsageReport
+from headgate.core.quota.usage.reports import ReportReason
+from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
 from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.hourly_files import read_file

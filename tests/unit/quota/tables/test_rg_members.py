@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from headgate.core.quota.usage_map import Member
+from headgate.core.quota.usage.usage_map import Member
 from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.rg_members import MemberRow, MemberTable, members_up

@@ -9,9 +9,9 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from headgate.core.quota.usage_map import Member, UsageMap
-from headgate.core.quota.usage_report import ReportKind
-from headgate.core.quota.usage_row import UsageRow
+from headgate.core.quota.usage.usage_map import Member, UsageMap
+from headgate.core.quota.usage.usage_report import ReportKind
+from headgate.core.quota.usage.usage_row import UsageRow
 from headgate.errors import TableError
 from headgate.quota.tables.schemas import RG_USAGE
 from headgate.quota.tables.usage_rows import usage_rows, usage_table

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from headgate.core.quota.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.schemas import RG_LIMITS, RG_USAGE

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.quota.usage import NOTHING, Usage
+from headgate.core.quota.usage.usage import NOTHING, Usage
 from headgate.quota.usage.series import series_of, total_of
 from headgate.quota.usage.view import Report
 

@@ -4,9 +4,9 @@ import pytest
 
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment, ConfigTables
+from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
 from headgate.core.quota.groups import ResourceGroup
-from headgate.core.quota.step_parameters import Outcome, Reason
-from headgate.core.quota.usage import NOTHING, Usage
+from headgate.core.quota.usage.usage import NOTHING, Usage
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberRow
 from headgate.quota.usage.view import Report, brokers_of, cells_of, in_force

@@ -164,7 +164,7 @@ def test_nothing_is_told_without_slots_or_attachments(rules, changes):
     outcome = step_through(whole(rows, [*changes, limit("group", "gold", 1)]), rules)
 
     assert ([], []) == (outcome.group_usage, outcome.group_waits)
-    assert 0 == len(outcome.state.domains[BROKER].seen.topic)
+    assert 0 == len(outcome.state.domains[BROKER].known_topics.topic)
 
 
 @both_engines

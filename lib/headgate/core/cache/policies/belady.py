@@ -12,7 +12,7 @@ from headgate.core.cache.reasons import Cause, MissReason
 from headgate.core.cache.rows import Kind, Position, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic, note_deleted
+from headgate.core.cache.topics.topic import Topic, note_deleted
 from headgate.core.numbers import MIN
 
 Place = tuple[str, int, int]

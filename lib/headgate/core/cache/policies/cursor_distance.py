@@ -12,7 +12,7 @@ from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 _Scored = tuple[int, int, Position, int, Entry]
 """A heap's item, the farthest entry first: next read, place of the topic, position reversed, lane, entry."""

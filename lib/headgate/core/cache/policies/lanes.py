@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from headgate.core.cache.cursors import Cursor
 from headgate.core.cache.entries import Entry
-from headgate.core.cache.positions import OrderedPositions
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.cursors import Cursor
+from headgate.core.cache.topics.positions import OrderedPositions
+from headgate.core.cache.topics.topic import Topic
 
 INFINITE = 1 << 127
 """After every time that can be foreseen."""

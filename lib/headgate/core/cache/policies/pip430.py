@@ -10,7 +10,7 @@ from headgate.core.cache.reasons import Cause, MissReason
 from headgate.core.cache.removal_queue import RemovalQueue
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore, Source
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 
 def _handler(count: int) -> Handler | None:

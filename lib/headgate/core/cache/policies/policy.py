@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from headgate.core.cache.copies import Handlers
-from headgate.core.cache.cursors import Cursor
 from headgate.core.cache.entries import Entry, Handler
 from headgate.core.cache.reasons import Cause, MissReason
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore, Source
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.cursors import Cursor
+from headgate.core.cache.topics.topic import Topic
 
 NEVER = 1 << 63
 """After every instant."""

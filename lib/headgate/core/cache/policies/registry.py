@@ -14,7 +14,7 @@ from headgate.core.cache.policies.sieve import Sieve
 from headgate.core.cache.policies.without_strategy import Pip430WithoutStrategy
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 POLICIES: dict[PolicyName, type[Policy]] = {
     PolicyName.PIP430: Pip430,

@@ -10,7 +10,7 @@ from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Position
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 _MOST_OFTEN = 3
 _OFTEN = 2

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headgate.core.cache.entries import Entry
-from headgate.core.cache.keyed_queue import Horizon, KeyedQueue, Line
+from headgate.core.cache.horizon.keyed_queue import Horizon, KeyedQueue, Line
 from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 
 class Report(NamedTuple):

@@ -8,7 +8,7 @@ from headgate.core.cache.policies.capped import Capped
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 
 class _Node:

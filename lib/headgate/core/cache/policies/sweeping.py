@@ -5,10 +5,10 @@ from typing import Any
 
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.policy import NEVER, Policy
-from headgate.core.cache.positions import OrderedPositions
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.rows import Position
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.positions import OrderedPositions
+from headgate.core.cache.topics.topic import Topic
 from headgate.core.numbers import MAX
 
 BEHIND_ALL: Position = (MAX + 1, 0)

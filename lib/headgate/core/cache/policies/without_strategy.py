@@ -8,7 +8,7 @@ from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.policies.sweeping import LowestFirst, Sweeps, drop_consumed
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
-from headgate.core.cache.topic import Topic
+from headgate.core.cache.topics.topic import Topic
 
 
 class Pip430WithoutStrategy(Pip430):

@@ -12,12 +12,12 @@ from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, WIT
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.state import load
 from headgate.core.kernels.cache.arrays import enough_for, new_arrays, put_back, rows_of, taken_down, with_room
+from headgate.core.kernels.cache.convert.to_readable import plain_of
 from headgate.core.kernels.cache.cursors import link_space
-from headgate.core.kernels.cache.future import Hearing, future_of, link
 from headgate.core.kernels.cache.gauges import finished_bytes
 from headgate.core.kernels.cache.limits import fits, limits_of, refusal_of
+from headgate.core.kernels.cache.policies.future import Hearing, future_of, link
 from headgate.core.kernels.cache.run import advance, run, settle_limits
-from headgate.core.kernels.cache.to_readable import plain_of
 from headgate.core.kernels.cache.types import (
     AT_CONF,
     BELADY,

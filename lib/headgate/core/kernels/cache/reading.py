@@ -2,13 +2,13 @@
 
 from numpy import int64
 
-from headgate.core.kernels.cache.capped import make_room
 from headgate.core.kernels.cache.cursors import is_at_most, move, note_end, rank, slowest, wake
-from headgate.core.kernels.cache.farthest import expect, hold, next_read
 from headgate.core.kernels.cache.marks import is_marked, mark_of, remove_mark
 from headgate.core.kernels.cache.notes import note_at, reason_of
 from headgate.core.kernels.cache.order import renew
 from headgate.core.kernels.cache.pages import look_up
+from headgate.core.kernels.cache.policies.capped import make_room
+from headgate.core.kernels.cache.policies.farthest import expect, hold, next_read
 from headgate.core.kernels.cache.store import insert, remove
 from headgate.core.kernels.cache.types import (
     BELADY,

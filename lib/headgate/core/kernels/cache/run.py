@@ -2,10 +2,10 @@
 
 from numpy import int64
 
-from headgate.core.kernels.cache import queue
-from headgate.core.kernels.cache.capped import make_room
-from headgate.core.kernels.cache.distance import evict_farthest, note_change, sweep
-from headgate.core.kernels.cache.farthest import pass_row
+from headgate.core.kernels.cache.policies import queue
+from headgate.core.kernels.cache.policies.capped import make_room
+from headgate.core.kernels.cache.policies.distance import evict_farthest, note_change, sweep
+from headgate.core.kernels.cache.policies.farthest import pass_row
 from headgate.core.kernels.cache.reading import read, replay_read
 from headgate.core.kernels.cache.steps import add, ledger_delete, replay_add, step_cursor, topic_clear
 from headgate.core.kernels.cache.types import (

@@ -2,10 +2,10 @@
 
 from numpy import int64
 
-from headgate.core.kernels.cache.farthest import let_go
 from headgate.core.kernels.cache.notes import forget, note
 from headgate.core.kernels.cache.order import append, unlink
 from headgate.core.kernels.cache.pages import LAST, bit, page_of, settle
+from headgate.core.kernels.cache.policies.farthest import let_go
 from headgate.core.kernels.cache.receiving import receive, release
 from headgate.core.kernels.cache.types import BELADY, NONE, PRODUCER, REMOVALS, STORAGE_COPY, CacheArrays
 from headgate.core.kernels.compiled import inner

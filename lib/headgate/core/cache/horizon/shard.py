@@ -1,0 +1,42 @@
+"""One shard of a broker's entry cache: it shares nothing with the others while a round goes on (entry-cache 14)."""
+
+from zlib import crc32
+
+from headgate.core.cache.broker import Cache
+from headgate.core.cache.horizon.keyed_queue import Horizon
+from headgate.core.cache.policies.sharded import Report, ShardedPip430
+from headgate.core.cache.rows import NOTHING, Outcome, Row
+from headgate.core.cache.settings import CacheSettings
+from headgate.errors import InvalidArgument
+
+
+class Shard(Cache):
+    """Rows, ticks and the pass by age are those of a cache; for size it waits for the horizon of all shards.
+
+    Raises InvalidArgument for settings that are not of mode horizon. Source: entry-cache 14
+    """
+
+    def __init__(self, settings: CacheSettings) -> None:
+        super().__init__(settings)
+        if not isinstance(self.policy, ShardedPip430):
+            raise InvalidArgument(f"mode: got {settings.mode}, a shard needs horizon")
+        self._sharded = self.policy
+
+    def feed(self, row: Row) -> Outcome:
+        """Take one row of the shard's topics, or a conf row, which all shards take."""
+        self._sharded.queue.begin_row(row.seq)
+        return super().feed(row)
+
+    def report(self) -> Report:
+        """What the shard says at the end of a round, after an `advance` to the time of the round's last row."""
+        return self._sharded.report()
+
+    def apply(self, horizon: Horizon, now_us: int) -> Outcome:
+        """Free what lies before the horizon; `now_us`, the time of the round's last row."""
+        self._sharded.apply(horizon, now_us)
+        return NOTHING._replace(removed=self.store.take_removed())
+
+
+def shard_of(topic: str, shards: int) -> int:
+    """The number of the shard that has a topic, from 0."""
+    return crc32(topic.encode()) % shards

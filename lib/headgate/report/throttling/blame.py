@@ -1,0 +1,157 @@
+"""Who was throttled, when, by which limiter and by whose fault: sums over the tables `topic_usage` and `marks`."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.topic_names import TENANT, TOPIC
+from headgate.quota.usage.topic_view import UNITS
+from headgate.report.throttling.fault import NOBODY, Fault, Loads
+from headgate.report.throttling.limiters import MARKS, blamed
+from headgate.report.throttling.spans import MINUTE, SECONDS, when_held
+from headgate.tables.sums import LOWEST, Summed, Sums
+
+_TIME = "event_time"
+_OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_publishes")
+_COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
+_HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
+
+USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
+HELD = Sums(
+    "topic_usage",
+    (TENANT, TOPIC, "broker", MINUTE.name),
+    (*UNITS, *(f"admitted_{unit}" for unit in UNITS)),
+    highest=(_TIME,),
+    lowest=(_TIME,),
+    nonzero=_HELD,
+    made=(MINUTE,),
+)
+
+
+@dataclass(frozen=True)
+class Throttled:
+    """A tenant or topic.
+
+    throttled_ns: of all its topics together. blame: the limiter with most of its marks and the unit that ran out, and
+    their share of the marks; details: the same with rates and brokers.
+    delayed, failed: publishes that were let in later, or given up; delay_ns: how much later, summed over the delayed;
+    admitted: publishes that were let in, at once or later. None in admitted traffic.
+    topics: how many of its topics were held, or failed. first, last: the seconds in which that began and ended.
+    Of a tenant alone: spans: the same of each time, worst: see spans.When; fault: who filled that limiter.
+    """
+
+    name: str
+    publishes: int
+    throttled_publishes: int
+    throttled_ns: int
+    blame: str
+    delayed: int | None = None
+    failed: int | None = None
+    delay_ns: int | None = None
+    admitted: int | None = None
+    topics: int = field(default=0, compare=False)
+    first: datetime | None = field(default=None, compare=False)
+    last: datetime | None = field(default=None, compare=False)
+    worst: datetime | None = field(default=None, compare=False)
+    spans: tuple[tuple[datetime, datetime], ...] = field(default=(), compare=False)
+    details: str = field(default="", compare=False)
+    fault: Fault = field(default=NOBODY, compare=False)
+
+    @property
+    def lost(self) -> int:
+        """Publishes of offered traffic that were not let in at once: later, never, or not by the end."""
+        return (self.failed or 0) + (self.delayed or 0) + self.waiting
+
+    @property
+    def waiting(self) -> int:
+        """Publishes of offered traffic that were neither let in nor given up by the end."""
+        return 0 if self.admitted is None else self.publishes - self.admitted - (self.failed or 0)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether any limit did anything to it."""
+        return bool(self.throttled_publishes or self.throttled_ns or self.delayed or self.failed or self.waiting)
+
+
+@dataclass(frozen=True)
+class Throttling:
+    """What came of the publishes of a run. tenants: all of them; topics: those that were held. Both: most failed
+    publishes first, then most throttled ones. first, last: seconds with publishes, None without any.
+    """
+
+    tenants: list[Throttled]
+    topics: list[Throttled]
+    first: datetime | None = None
+    last: datetime | None = None
+
+    @property
+    def publishes(self) -> int:
+        return sum(row.publishes for row in self.tenants)
+
+    @property
+    def seconds(self) -> int:
+        """From the first to the last, both included."""
+        if self.first is None or self.last is None:
+            return 0
+        return int((self.last - self.first).total_seconds()) + 1
+
+
+def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttling:
+    """Of all rows of the tables. group_of: the resource group that a topic is charged to."""
+    usage, held = tables.totals(USAGE), tables.totals(HELD)
+    marks = tables.totals(MARKS)
+    marks = marks.filter(pc.is_valid(marks[TOPIC]))
+    loads = Loads(held, group_of)
+    when = when_held(tables.totals(SECONDS))
+    tenants = _ranked(TENANT, usage, held, marks, loads)
+    topics = _ranked(TOPIC, usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks())), held, marks, loads)
+    return Throttling(
+        [
+            replace(row, spans=when[row.name].spans, worst=when[row.name].worst) if row.name in when else row
+            for row in tenants
+        ],
+        topics,
+        pc.min(usage[LOWEST + _TIME]).as_py(),
+        pc.max(usage[_TIME]).as_py(),
+    )
+
+
+def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Loads) -> list[Throttled]:
+    """A row for each tenant or topic of `usage`."""
+    counts = _grouped(usage, [of], [(name, "sum") for name in _COUNTS])
+    times = _grouped(held, [of], [(LOWEST + _TIME, "min"), (_TIME, "max"), (TOPIC, "count_distinct")])
+    when = {name: (topics, first, last) for name, first, last, topics in times}
+    to_blame = blamed(of, marks)
+    rows = []
+    for name, publishes, throttled, throttled_ns, delayed, failed, delay_ns, admitted in counts:
+        worst = to_blame.get(name)
+        topics, first, last = when.get(name, (0, None, None))
+        rows.append(
+            Throttled(
+                name,
+                publishes or 0,
+                throttled or 0,
+                throttled_ns or 0,
+                "none" if worst is None else worst.words,
+                delayed,
+                failed,
+                delay_ns,
+                admitted,
+                topics=topics,
+                first=first,
+                last=last,
+                details="" if worst is None else worst.details,
+                fault=NOBODY if worst is None or of == TOPIC else loads.fault(name, worst.limiter, worst.units),
+            )
+        )
+    return sorted(rows, key=lambda row: (-(row.failed or 0), -row.throttled_publishes, -row.throttled_ns, row.name))
+
+
+def _grouped(rows: pa.Table, by: list[str], aggregates: list[tuple[str, str]]) -> Iterator[tuple[Any, ...]]:
+    """A tuple for each combination of values in `by`: these, then the aggregates."""
+    columns = rows.group_by(by, use_threads=False).aggregate(aggregates).to_pydict().values()
+    return zip(*columns, strict=True)

@@ -1,0 +1,204 @@
+"""One start of a job around its streaming query: what may begin, how it goes on, and an end between two batches."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, ClassVar, NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from headgate.errors import StateError
+from headgate.spark.feed import Feed
+from headgate.spark.idle import idle_of
+from headgate.spark.input.input_files import InputFiles
+from headgate.spark.input.sources import literal, path_exists
+from headgate.spark.query_end import POLL_S, end_query, is_committed
+from headgate.tables.delta import PatientAppend, Tables
+
+CLOSING_BATCHES = 5
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """once: end when the input is used up. interval_ms: from the start of one batch to that of the next."""
+
+    once: bool
+    interval_ms: int
+
+
+class Ticks(NamedTuple):
+    """How a job lets time go on in live input, where nothing comes that would move it.
+
+    due: ticks for what waits for that; is told whether all that is there is taken in. append: writes them.
+    """
+
+    interval_ms: int
+    due: Callable[[bool], list[dict[str, Any]]]
+    append: Callable[[list[dict[str, Any]]], None]
+
+
+class StreamingJob:
+    """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the batch under way.
+
+    A batch that takes longer than STOP_WAIT_S to end is broken off, and run again by the next start. What comes in
+    while a run with `once` goes on is taken in as well. When the input is used up, a batch closes everything; where
+    rows came in with it, another one does, up to CLOSING_BATCHES, so that it ends on a source that keeps growing.
+
+    What a job has of its own stands in hooks: `dataframe`, `_take`, and as they are needed `_begin`, `_drain`,
+    `_settle`, `_finish` and `_end`. `_feed`: what the query reads beside its input; it is fed before the query starts,
+    after each batch, and while time goes on by ticks. `_files`: input files of which rows may be lost.
+    """
+
+    name: ClassVar[str]
+    _ticks: Ticks | None = None
+    _feed: Feed | None = None
+    _files: InputFiles | None = None
+
+    def __init__(self, spark: SparkSession, checkpoint: str, stop: threading.Event, schedule: Schedule) -> None:
+        self._spark = spark
+        self._checkpoint = checkpoint
+        self._stop = stop
+        self._schedule = schedule
+        self.broken_off = False
+        """Whether a batch took too long to wait for its end."""
+        self._ended_batch = -1
+        """The last one that is in its tables, -1: none."""
+        self._taken_at = datetime.now(UTC)
+        self._taken = 0
+        self._batch_ended = threading.Event()
+
+    def dataframe(self) -> DataFrame:
+        """A row's way from the source to the operator's output."""
+        raise NotImplementedError
+
+    def _take(self, output: DataFrame, batch_id: int) -> int:
+        """Bring a batch to its tables. Returns how many rows of input it had."""
+        raise NotImplementedError
+
+    def _begin(self) -> None:
+        """Before the query starts."""
+
+    def _drain(self) -> None:
+        """Use the input up."""
+        self._to_the_end(None, availableNow=True)
+
+    def _settle(self) -> None:
+        """After the input is used up: go on until what it led to is through, too."""
+
+    def _finish(self) -> bool:
+        """Write what makes a batch let all that is open end; False: nothing is to be closed."""
+        return False
+
+    def _end(self) -> None:
+        """After the query has ended."""
+
+    def run(self) -> bool:
+        """Return True when the input is used up (`once`), False once `stop` is set.
+
+        A file that cannot be read is no failure: dead letters tell of it. Raises InputError for a file that cannot be
+        taken as it is, StreamingQueryException for what fails otherwise, TableError for ticks that cannot be written.
+        """
+        self._begin()
+        if self._schedule.once:
+            self._drain()
+            self._settle()
+            self._close()
+        else:
+            self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
+        self._end()
+        return not self._stop.is_set()
+
+    def _close(self) -> None:
+        for _ in range(CLOSING_BATCHES):
+            taken, ended = self._taken, self._ended_batch
+            if self._stop.is_set() or not self._finish():
+                return
+            self._to_the_end(None, once=True)
+            self._settle()
+            if self._taken == taken and self._ended_batch > ended:
+                return
+
+    def _to_the_end(self, wait: Callable[[StreamingQuery], None] | None, **trigger: Any) -> None:
+        """Run the query. wait: returns when it is to end, None: it ends by itself."""
+        query = self._start(trigger)
+        try:
+            (wait or self._until_ended)(query)
+        finally:
+            self._batch_ended.clear()
+            if end_query(query, lambda: self._batch_ended.is_set() and is_committed(query, self._ended_batch)):
+                self.broken_off = True
+        failure = None if self._stop.is_set() else query.exception()
+        if failure is not None:
+            raise (self._files and self._files.refused) or failure
+
+    def _start(self, trigger: dict[str, Any]) -> StreamingQuery:
+        if self._feed is not None:
+            self._feed.begin()
+        stream = self.dataframe().writeStream.foreachBatch(self._take_and_feed)
+        stream = stream.option("checkpointLocation", self._checkpoint).queryName(self.name).trigger(**trigger)
+        return stream.start() if self._files is None else self._files.of_query(stream.start)
+
+    def _take_and_feed(self, output: DataFrame, batch_id: int) -> None:
+        rows = self._take(output, batch_id)
+        if batch_id > self._ended_batch:  # else Spark has not noted it, and ran it again
+            self._taken += rows
+            self._ended_batch = batch_id
+        if rows:
+            self._taken_at = datetime.now(UTC)
+        self._batch_ended.set()
+        if self._feed is not None:
+            self._feed.feed()
+
+    def _until_ended(self, query: StreamingQuery) -> None:
+        """Wait for the query's own end, or a stop."""
+        self._until(query, lambda: False)
+
+    def _until(self, query: StreamingQuery, is_done: Callable[[], bool]) -> None:
+        """Wait for the query's own end, a stop, or what `is_done` says."""
+        while query.isActive and not self._stop.wait(POLL_S) and not is_done():
+            pass
+
+    def _follow(self, query: StreamingQuery) -> None:
+        """Wait for the query's own end, or a stop; feed, and let time go on.
+
+        Ticks that could not be written are due again after the next interval, until that has failed too often.
+        """
+        ticks = self._ticks
+        if ticks is None:
+            self._until_ended(query)
+            return
+        append = PatientAppend(ticks.append)
+        interval_s = max(ticks.interval_ms / 1000, POLL_S)
+        due_s = time.monotonic() + interval_s
+        with idle_of(self._spark, query) as idle:
+            while query.isActive and not self._stop.wait(POLL_S):
+                if self._feed is not None:
+                    self._feed.feed_beside()
+                if time.monotonic() >= due_s:
+                    due_s = time.monotonic() + interval_s
+                    append(ticks.due(idle.since(self._taken_at)))
+
+
+def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:
+    """Raise StateError where tables have rows that a query with this checkpoint did not write.
+
+    A new one takes the input in from its start, and they would have it twice. names: tables that batches write.
+    """
+    held = [name for name in names if not tables.is_empty(name)]
+    is_new = not path_exists(spark, f"{checkpoint}/offsets")
+    if not held or not (is_new or tables.are_strange_to(_query_id(spark, checkpoint), *held)):
+        return
+    raise StateError(
+        f"the tables {', '.join(held)} under {output} are of another checkpoint than {checkpoint}, which "
+        f"{'is new' if is_new else 'has begun with others'}: give the --checkpoint that they were written with, or "
+        "move them away"
+    )
+
+
+def _query_id(spark: SparkSession, checkpoint: str) -> str:
+    """Of the query that began the checkpoint, and under which tables keep its transactions."""
+    (metadata,) = spark.read.json(literal(f"{checkpoint}/metadata")).select("id").collect()
+    return str(metadata["id"])

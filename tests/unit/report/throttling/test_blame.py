@@ -1,0 +1,361 @@
+"""Who was throttled, when, by which limiter and by whose fault: sums over the tables."""
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+from headgate.arrow.topic_names import named_rows, tenant_of
+from headgate.report.throttling.blame import HELD, Throttled, throttling
+from headgate.report.throttling.limiters import MARKS as SUMS
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
+from headgate.throttle.tables import throttle_tables
+
+A, B, C = "persistent://acme/n/a", "persistent://acme/n/b", "non-persistent://else/n/c"
+NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+@pytest.fixture
+def tables(tmp_path):
+    return throttle_tables(tmp_path)
+
+
+def fill(tables, usage, marks=()):
+    """usage: (topic, publishes, throttled, throttled_ns) by second. marks: (topic, scope, limiter, action)."""
+    columns = ("topic", "publishes", "throttled_publishes", "throttled_ns")
+    rows = [
+        dict(zip(columns, row, strict=True)) | {"messages": row[1], "bytes": row[1], "event_time": NINE}
+        for row in usage
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
+    rows = [dict(zip(("topic", "scope", "limiter", "action"), mark, strict=True)) for mark in marks]
+    tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
+
+
+def by_topic(tables):
+    return throttling(tables, {}.get).topics
+
+
+def by_tenant(tables):
+    return throttling(tables, {}.get).tenants
+
+
+def test_seconds_are_summed_by_topic_and_tenant_most_throttled_first(tables):
+    fill(tables, [(A, 5, 1, 10), (B, 7, 4, 300), (A, 5, 2, 20), (C, 9, 6, 1)])
+
+    assert [
+        Throttled(C, 9, 6, 1, "none"),
+        Throttled(B, 7, 4, 300, "none"),
+        Throttled(A, 10, 3, 30, "none"),
+    ] == by_topic(tables)
+    assert [Throttled("acme", 17, 7, 330, "none"), Throttled("else", 9, 6, 1, "none")] == by_tenant(tables)
+
+
+def test_offered_traffic_tells_what_was_delayed_and_given_up(tables):
+    columns = ("topic", "publishes", "throttled_publishes", "throttled_ns", "delayed_publishes", "failed_publishes")
+    rows = [(A, 5, 1, 10, 2, 3), (B, 7, 0, 0, 0, 0), (C, 1, 0, 0, None, None)]
+    usage = [dict(zip(columns, row, strict=True)) | {"event_time": NINE} for row in rows]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+
+    assert [("acme", 2, 3), ("else", None, None)] == [(row.name, row.delayed, row.failed) for row in by_tenant(tables)]
+
+
+def test_of_equally_throttled_topics_the_longer_held_come_first_and_then_names_decide(tables):
+    fill(tables, [(B, 1, 2, 5), (C, 1, 2, 9), (A, 1, 2, 5)])
+
+    assert [C, A, B] == [row.name for row in by_topic(tables)]
+
+
+@pytest.mark.parametrize(
+    ("marks", "blame"),
+    [
+        ([], "none"),
+        ([(A, "topic", A, "mark")], "topic limit (messages)"),
+        ([(A, "topic", A, "mark"), (None, "connection", "c", "mark")], "topic limit (messages)"),
+        ([(A, "group", "gold", "mark")] * 2, "group gold (messages)"),
+        ([(A, "broker", "b1", "mark")], "broker b1 (messages)"),
+        ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (messages, 67% of marks)"),
+        (
+            [(A, "group", "gold", "mark")] * 300 + [(A, "topic", A, "mark")],
+            "group gold (messages, over 99% of marks)",
+        ),
+        (
+            [(A, "group", "gold", "mark")] + [(A, "group", "gold", "unmark"), (A, "topic", A, "unmark")] * 3,
+            "group gold (messages)",
+        ),
+        ([(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")], "broker b1 (messages, 50% of marks)"),
+        ([(B, "broker", "b1", "mark")], "none"),
+    ],
+)
+def test_to_blame_is_the_limiter_with_most_marks(tables, marks, blame):
+    fill(tables, [(A, 5, 1, 10)], marks)
+
+    assert [blame] == [row.blame for row in by_topic(tables)]
+
+
+def test_a_tenant_blames_the_own_limits_of_its_topics_together(tables):
+    marks = [(A, "topic", A, "mark"), (B, "topic", B, "mark"), (A, "group", "gold", "mark")]
+    fill(tables, [(A, 5, 1, 10), (B, 5, 1, 10)], marks)
+
+    assert ["topic limit (messages, 67% of marks)"] == [row.blame for row in by_tenant(tables)]
+
+
+def test_empty_tables_have_nobody(tables):
+    assert [] == by_topic(tables) == by_tenant(tables)
+    assert throttling(tables, {}.get).seconds == 0
+
+
+@pytest.mark.parametrize(("topic", "tenant"), [(A, "acme"), (C, "else"), ("no topic", "")])
+def test_a_topic_begins_with_its_tenant(topic, tenant):
+    assert tenant == tenant_of(topic)
+
+
+def second(n):
+    return NINE.replace(second=n)
+
+
+def test_it_says_when_that_began_and_ended_and_the_worst_second_of_a_tenant(tables):
+    columns = ("event_time", "topic", "publishes", "throttled_publishes", "throttled_ns", "failed_publishes")
+    rows = [
+        (second(1), A, 9, 0, 0, 0),
+        (second(2), A, 9, 3, 5, 0),
+        (second(3), B, 9, 1, 5, 0),
+        (second(3), A, 9, 3, 5, 0),
+        (second(4), A, 9, 0, 5, 0),
+        (second(5), A, 9, 0, 0, 1),
+        (second(6), A, 9, 0, 0, 0),
+    ]
+    usage = [dict(zip(columns, row, strict=True)) for row in rows]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    found = throttling(tables, {}.get)
+    assert (found.first, found.last, found.seconds) == (second(1), second(6), 6)
+    (acme,) = found.tenants
+    assert (acme.topics, acme.first, acme.last, acme.worst) == (2, second(2), second(5), second(5))
+    assert [(row.name, row.first, row.last, row.worst) for row in found.topics] == [
+        (A, second(2), second(5), None),
+        (B, second(3), second(3), None),
+    ]
+
+
+def test_without_failures_the_worst_second_is_that_with_most_throttled_publishes_of_all_topics(tables):
+    columns = ("event_time", "topic", "publishes", "throttled_publishes")
+    rows = [(second(1), A, 9, 3), (second(2), A, 9, 2), (second(2), B, 9, 2), (second(3), B, 9, 4)]
+    usage = [dict(zip(columns, row, strict=True)) for row in rows]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    assert [second(2)] == [row.worst for row in by_tenant(tables)]
+
+
+def test_a_topic_that_nothing_held_is_left_out(tables):
+    fill(tables, [(A, 5, 0, 0), (B, 5, 0, 7)])
+    assert [B] == [row.name for row in by_topic(tables)]
+
+
+D, E = "persistent://third/n/d", "persistent://last/n/e"
+MOST = f"most of them by {A}"
+MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
+"""What a limiter has left of messages and of bytes."""
+
+
+@pytest.mark.parametrize(
+    ("limiter", "left", "sent", "faults"),
+    [
+        (
+            ("group", "gold"),
+            MESSAGES,
+            {A: (60, 1), B: (20, 1), C: (20, 2)},
+            {
+                "acme": f"its own fault: 80% of the messages, {MOST} (60%)",
+                "else": f"fault of acme: 80% of the messages, {MOST} (60%); else is a victim with 20%",
+            },
+        ),
+        (
+            ("group", "gold"),
+            BYTES,
+            {A: (60, 1), B: (20, 1), C: (20, 2)},
+            {
+                "acme": "shared fault of acme 50% and else 50% of all bytes",
+                "else": "shared fault of acme 50% and else 50% of all bytes",
+            },
+        ),
+        (
+            ("group", "gold"),
+            BOTH,
+            {A: (60, 1), C: (40, 99)},
+            {"else": "shared fault of acme 60% and else 40% of all messages"},
+        ),
+        (
+            ("group", "gold"),
+            BYTES,
+            {A: (10, 90), C: (90, 10), D: (900, 900)},
+            {"else": f"fault of acme: 90% of the bytes, {MOST} (90%); else is a victim with 10%"},
+        ),
+        (
+            ("broker", "b1"),
+            BYTES,
+            {A: (60, 90), C: (20, 5), D: (20, 5)},
+            {"third": f"fault of acme: 90% of the bytes, {MOST} (90%); third is a victim with 5%"},
+        ),
+        (
+            ("broker", "b1"),
+            BYTES,
+            {A: (1, 24), C: (1, 25), D: (1, 26), E: (1, 25)},
+            {
+                "acme": "shared fault of third 26%, else 25%, last 25% and 1 more tenants of all bytes; acme 24%",
+                "third": "shared fault of third 26%, else 25%, last 25% and 1 more tenants of all bytes; third 26%",
+            },
+        ),
+        (
+            ("broker", "b1"),
+            BYTES,
+            {A: (1, 47), C: (1, 46), D: (1, 7)},
+            {"third": "fault of acme 47% and else 46% of all bytes; third is a victim with 7%"},
+        ),
+        (("topic", A), MESSAGES, {A: (80, 90), C: (20, 10)}, {"acme": ""}),
+        (("group", "unknown"), MESSAGES, {A: (1, 1)}, {"acme": ""}),
+        (("group", "gold"), MESSAGES, {A: (0, 0), C: (1, 1)}, {"acme": ""}),
+    ],
+)
+def test_whose_fault_it_is_goes_by_the_unit_that_ran_out(tables, limiter, left, sent, faults):
+    usage = [
+        {
+            "event_time": NINE,
+            "topic": topic,
+            "broker": "b1",
+            "messages": messages,
+            "bytes": count,
+            "throttled_publishes": 1,
+        }
+        for topic, (messages, count) in sent.items()
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    scope, name = limiter
+    balances = dict(zip(("messages_balance", "bytes_balance"), left, strict=True))
+    marks = [
+        {"topic": topic, "scope": scope, "limiter": topic if scope == "topic" else name, "action": "mark"} | balances
+        for topic in sent
+    ]
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    found = throttling(tables, {A: "gold", B: "gold", C: "gold"}.get)
+    told = {row.name: row.fault for row in found.tenants}
+    assert faults == {name: told[name].words for name in faults}
+    assert {name: "is a victim" in words for name, words in faults.items()} == {
+        name: told[name].is_victim for name in faults
+    }
+
+
+def test_details_name_the_rates_the_brokers_and_the_next_limiter(tables):
+    fill(tables, [(A, 5, 1, 10)])
+    gold = {"topic": A, "scope": "group", "limiter": "gold", "action": "mark", "bytes_balance": -1}
+    rows = [gold | {"broker": f"b{i}", "bytes_per_s": 1000 * i} for i in (4, 1, 2, 3)]
+    rows += [{"topic": A, "scope": "topic", "limiter": A, "action": "mark", "broker": "b9", "messages_per_s": 7}]
+    tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
+
+    assert [
+        (
+            "group gold (bytes, 1,000 to 4,000/s, 80% of marks) on b1, b2, b3 and 1 more brokers, "
+            "then topic limit (messages, 20%)"
+        )
+    ] == [row.details for row in by_tenant(tables)]
+
+
+def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
+    balances = [-1, 0, 1, None]
+    rows = [
+        {
+            "topic": A,
+            "scope": "group",
+            "limiter": f"{m} {b}",
+            "action": "mark",
+            "messages_balance": m,
+            "bytes_balance": b,
+        }
+        for m in balances
+        for b in balances
+    ]
+    marks = pa.Table.from_pylist(rows, MARKS)
+    tables.append("marks", marks, "query", 0)
+    of_sql, of_arrow = (
+        {row["limiter"]: row["unit"] for row in found.to_pylist()}
+        for found in (tables.totals(SUMS), SUMS.of(named_rows(marks)))
+    )
+
+    assert of_sql == of_arrow
+    assert {name for name, unit in of_sql.items() if unit == "bytes"} == {"1 -1", "1 0", "None -1", "None 0"}
+
+
+@pytest.mark.parametrize(
+    ("held", "spans"),
+    [
+        ([(1, 5), (2, 5)], [(1, 2)]),
+        ([(1, 5), (12, 5)], [(1, 12)]),
+        ([(1, 5), (13, 5)], [(1, 1), (13, 13)]),
+        ([(1, 5), (30, 19_000_000_000)], [(1, 30)]),
+        ([(1, 5), (30, 18_000_000_000)], [(1, 1), (13, 30)]),
+        ([(20, 5), (21, 21_000_000_000)], [(1, 21)]),
+    ],
+)
+def test_times_that_are_ten_silent_seconds_apart_are_several(tables, held, spans):
+    columns = ("event_time", "topic", "publishes", "throttled_ns")
+    usage = [dict(zip(columns, (second(n), A, 9, ns), strict=True)) for n, ns in held]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+
+    assert [[(second(first), second(last)) for first, last in spans]] == [list(row.spans) for row in by_tenant(tables)]
+
+
+def test_each_phase_is_told_where_the_fault_changes_hands(tables):
+    sent = {1: {A: 76, C: 20, D: 4}, 2: {A: 46, C: 48, D: 6}, 3: {A: 45, C: 50, D: 5}, 5: {A: 19, C: 77, D: 4}}
+    sent[8] = {C: 1, E: 99}  # a minute in which nothing of acme is held
+    usage = [
+        {"event_time": NINE.replace(minute=minute), "topic": topic, "broker": "b1", "messages": count}
+        | {"bytes": count, "throttled_publishes": 1}
+        for minute, by_topic in sent.items()
+        for topic, count in by_topic.items()
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    marks = [{"topic": t, "scope": "group", "limiter": "gold", "action": "mark"} for t in (A, C, D)]
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    told = {row.name: row.fault for row in throttling(tables, dict.fromkeys((A, C, D, E), "gold").get).tenants}
+
+    assert told["acme"].words == (
+        "by minute: 09:01 its own fault (76% of the messages); 09:02 to 09:03 shared fault of else 49% and acme 46% of "
+        "the messages; 09:05 victim of else 77% of the messages (it has 19%)"
+    )
+    assert told["else"].words.endswith("09:05 its own fault (77% of the messages); and 1 more changes")
+    assert told["third"].words.startswith("by minute: 09:01 victim of acme 76% of the messages (it has 4%); 09:02 to")
+    assert {"third": True, "acme": False} == {name: told[name].is_victim for name in ("third", "acme")}
+
+
+def test_the_minute_of_a_row_is_the_same_in_sql_and_arrow(tables):
+    times = [NINE.replace(minute=minute, second=s, microsecond=s) for minute in (0, 1, 59) for s in (0, 59)]
+    rows = [{"event_time": at, "topic": A, "broker": "b", "messages": 1, "throttled_publishes": 1} for at in times]
+    usage = pa.Table.from_pylist(rows, TOPIC_USAGE)
+    tables.append("topic_usage", usage, "query", 0)
+    of_sql, of_arrow = (
+        sorted((row["minute"], row["messages"]) for row in found.to_pylist())
+        for found in (tables.totals(HELD), HELD.of(named_rows(usage)))
+    )
+
+    assert of_sql == of_arrow == [("2026-03-01T09:00", 2), ("2026-03-01T09:01", 2), ("2026-03-01T09:59", 2)]
+
+
+def test_each_minute_has_the_unit_that_ran_out_then_and_parts_are_of_what_was_let_in(tables):
+    minutes = [NINE.replace(minute=minute) for minute in (1, 2, 3)]
+    usage = [
+        {"event_time": at, "topic": topic, "broker": "b1", "messages": 999, "bytes": 999, "throttled_ns": 1}
+        | {"admitted_messages": messages, "admitted_bytes": size}
+        for at in minutes
+        for topic, messages, size in ((A, 90, 10), (C, 10, 90))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    mark = {"topic": A, "scope": "group", "limiter": "gold", "action": "mark"}
+    marks = [
+        *[mark | {"event_time": minutes[0], "messages_balance": 0, "bytes_balance": 1}] * 3,
+        *[mark | {"event_time": minutes[1], "messages_balance": 1, "bytes_balance": 0}] * 2,
+    ]
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    (acme,) = (row for row in throttling(tables, {A: "gold", C: "gold"}.get).tenants if row.name == "acme")
+
+    assert acme.fault.words == (
+        "by minute: 09:01 its own fault (90% of the messages); "
+        "09:02 to 09:03 victim of else 90% of the bytes (it has 10%)"
+    )
