@@ -173,7 +173,8 @@ class ThrottleScreen(Screen):
         throttling, tables = ended.throttling, ended.tables
         self.say(ended.mode)
         if any(row.is_held for row in throttling.tenants):
-            self._who_and_when(throttling)
+            self.who_and_when(throttling)
+            self.what_parts_are([throttling])
             self._throttled("Throttled tenants", "tenant", throttling, throttling.tenants, SHOWN_TENANTS)
             self._throttled("Most throttled topics", "topic", throttling, throttling.topics, SHOWN_TOPICS)
             self._waiting(throttling.tenants)
@@ -206,11 +207,12 @@ class ThrottleScreen(Screen):
             self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
             self.say(f"  {command()} usage {shared} --by tenant --at {zulu(victim.worst)}")
 
-    def _who_and_when(self, throttling: Throttling) -> None:
-        """A line for each tenant that was held: when, by which limiter, by whose fault."""
+    def who_and_when(self, throttling: Throttling, under: str = "") -> None:
+        """A line for each tenant that was held: when, by which limiter, by whose fault. under: which conf, in words."""
         held, tenants = [row for row in throttling.tenants if row.is_held], len(throttling.tenants)
         self.say(
-            f"\nWho was throttled ({len(held):,} of {tenants:,} tenants), when, by which limiter, and by whose fault"
+            f"\nWho was throttled{under} ({len(held):,} of {tenants:,} tenants), when, by which limiter, and by whose "
+            "fault"
         )
         for row in held[:SHOWN_TENANTS]:
             fault = f"; {row.fault.words}" if row.fault.words else ""
@@ -220,7 +222,11 @@ class ThrottleScreen(Screen):
         if free := sorted(row.name for row in throttling.tenants if not row.is_held):
             more = f" and {len(free) - SHOWN_FREE:,} more tenants" if len(free) > SHOWN_FREE else ""
             self.say(f"Never throttled: {', '.join(map(plain, free[:SHOWN_FREE]))}{more}")
-        if any(row.fault.words for row in held[:SHOWN_TENANTS]):
+
+    def what_parts_are(self, tried: Sequence[Throttling]) -> None:
+        """What the parts in lines of `who_and_when` mean, where there are any."""
+        held = (row for one in tried for row in [row for row in one.tenants if row.is_held][:SHOWN_TENANTS])
+        if any(row.fault.words for row in held):
             self.say(
                 "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
                 "tenant; "

@@ -112,9 +112,18 @@ class TryScreen(Screen):
         if len(tried) > 1:
             self.changes([one.name for one in tried], changed)
         self._mostly_bad(first)
+        self._who_and_when(tried)
         self.side_by_side(tried)
         self._unused(tried)
         self._kept(tried, output)
+
+    def _who_and_when(self, tried: Sequence[Tried]) -> None:
+        """Under each conf: who was held, when, by which limiter, by whose fault."""
+        screen = ThrottleScreen(self._console)
+        held = [one for one in tried if any(row.is_held for row in one.throttling.tenants)]
+        for one in held:
+            screen.who_and_when(one.throttling, f" under {plain(one.name)}")
+        screen.what_parts_are([one.throttling for one in held])
 
     def side_by_side(self, tried: Sequence[Tried]) -> None:
         """What each conf does to tenants and topics."""
@@ -123,6 +132,10 @@ class TryScreen(Screen):
         held = {name: rows for name, rows in tenants.items() if any(row is not None and row.is_held for row in rows)}
         if held:
             self._compared("Tenants", "tenant", names, held)
+            self.say(
+                "Percentages are of the publishes. throttled: let in, and left a limiter empty; their producer was held"
+                " after them. held for: summed over topics and brokers."
+            )
             self._more_throttled(names, held)
             differing = _most_different(topics)
             if differing:
@@ -231,8 +244,8 @@ class TryScreen(Screen):
                 more, fewer = _throttled(other) - _throttled(first), _lost(first) - _lost(other)
                 if more > 0 and fewer > 0:
                     self.say(
-                        f"{plain(name)}: {plain(conf)} throttles {more:,} more publishes than {plain(confs[0])}, as "
-                        f"{fewer:,} fewer fail or wait to the end: what is let in can be throttled."
+                        f"{plain(name)}: {plain(conf)} lets in {fewer:,} publishes that fail or still wait at the end "
+                        f"under {plain(confs[0])}. Of all that it lets in, {more:,} more are throttled."
                     )
 
     def _others(self, confs: Sequence[str], tried: Sequence[Tried], *, only_differences: bool) -> None:
