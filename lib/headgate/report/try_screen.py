@@ -120,10 +120,13 @@ class TryScreen(Screen):
     def _who_and_when(self, tried: Sequence[Tried]) -> None:
         """Under each conf: who was held, when, by which limiter, by whose fault."""
         screen = ThrottleScreen(self._console)
-        held = [one for one in tried if any(row.is_held for row in one.throttling.tenants)]
-        for one in held:
-            screen.who_and_when(one.throttling, f" under {plain(one.name)}")
-        screen.what_parts_are([one.throttling for one in held])
+        holds = [any(row.is_held for row in one.throttling.tenants) for one in tried]
+        for one, is_any in zip(tried, holds, strict=True):
+            if is_any:
+                screen.who_and_when(one.throttling, f" under {plain(one.name)}")
+            elif any(holds):
+                self.say(f"\nNo publish is throttled under {plain(one.name)}.")
+        screen.what_parts_are([one.throttling for one in tried])
 
     def side_by_side(self, tried: Sequence[Tried]) -> None:
         """What each conf does to tenants and topics."""
