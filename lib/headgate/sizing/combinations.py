@@ -24,14 +24,10 @@ _QUEUE = ("max_requeue", "extend_accessed", "adopt_handler")
 _BEFORE_PIP = (*_DISTANCE, *_QUEUE, "grace_ms", "strategy")
 _COUNTED = ("watermark", "ttl_ms", "cache_reads", "by_mark_deleted", *_QUEUE)
 _GENERIC = (*_DISTANCE, *_COUNTED)
-_UNREAD = {
+_UNREAD = dict.fromkeys(PolicyName, _GENERIC) | {
     PolicyName.PIP430: _DISTANCE,
     PolicyName.BY_MARK_DELETE: (*_BEFORE_PIP, "by_mark_deleted"),
     PolicyName.SIZE_PROPORTIONAL: _BEFORE_PIP,
-    PolicyName.LRU: _GENERIC,
-    PolicyName.FIFO: _GENERIC,
-    PolicyName.SIEVE: _GENERIC,
-    PolicyName.S3FIFO: _GENERIC,
     PolicyName.CURSOR_DISTANCE: _COUNTED,
     PolicyName.BELADY: (*_GENERIC, "range_hits", "grace_ms", "strategy"),
 }

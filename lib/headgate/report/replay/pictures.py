@@ -17,7 +17,7 @@ from headgate.report.replay.series import UNITS, Course, Steps
 
 MOST_BROKERS = 6
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Told apart with any sight (Okabe and Ito)."""
+"""Distinguishable with any kind of colour vision (Okabe and Ito)."""
 ADMITTED, DELAYED, FAILED, OFFERED, QUOTA = "#3B7EA1", "#E8B450", "#C1432E", "#C9CED6", "#333333"
 PARTS = {"admitted at once": ADMITTED, "delayed": DELAYED, "failed": FAILED}
 SVG_STYLE: Any = {

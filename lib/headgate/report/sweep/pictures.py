@@ -1,6 +1,7 @@
 """Pictures of a sweep, as SVG: miss ratios, bytes saved and memory over the size of the cache, a line a policy."""
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any
 
 import matplotlib as mpl
@@ -8,22 +9,17 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from headgate.core.cache.settings import PolicyName
 from headgate.report.replay.pictures import SVG_STYLE, svg_of
 from headgate.report.sweep.words import MIB_BYTES, changes, size
 from headgate.sizing.advice import RowOfSweep, miss_ratio, saved
 
-COLOURS = {
-    "pip430": "#0072B2",
-    "cursor_distance": "#009E73",
-    "lru": "#D55E00",
-    "fifo": "#CC79A7",
-    "sieve": "#E69F00",
-    "s3fifo": "#56B4E9",
-    "by_mark_delete": "#7A5C3E",
-    "size_proportional": "#8A8F98",
-    "belady": "#222222",
-}
-"""Told apart with any sight (Okabe and Ito)."""
+_PALETTE = (
+    *("#0072B2", "#D55E00", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#7A5C3E", "#8A8F98", "#009E73", "#222222", "#F0E442"),
+)
+COLOURS = dict(zip(map(str, PolicyName), cycle(_PALETTE), strict=False))
+"""Of each policy, in order. Distinguishable with any kind of colour vision (Okabe and Ito)."""
 Value = Callable[[RowOfSweep], float]
 
 
