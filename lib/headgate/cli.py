@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from headgate import __version__
+from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
 from headgate.quota.groups.parser import add_groups_actions
@@ -18,7 +19,7 @@ from headgate.quota.usage.parser import add_usage_arguments
 from headgate.replay.arguments import DESCRIPTION as REPLAY
 from headgate.replay.arguments import add_replay_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
-from headgate.sizing.arguments import add_sweep_arguments
+from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
 from headgate.tryout.arguments import add_try_arguments
 
 if TYPE_CHECKING:
@@ -56,9 +57,6 @@ class Parser(argparse.ArgumentParser):
             near = next((name for name in choices if wrong[1].casefold() in GUESSES.get(name, "").split()), None)
             near = near or next(iter(difflib.get_close_matches(wrong[1].casefold(), choices, 1)), None)
             message += f"; did you mean {near}?" if near else ""
-        given = re.match("unrecognized arguments: (.*)", message)
-        if given and Path(given[1]).exists():
-            message += "; give what is to be read with --input"
         super().error(message)
 
 
@@ -79,7 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     subcommands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add_to in SUBCOMMANDS:
         add_to(subcommands)
-    arguments = parser.parse_args(argv)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        is_traffic = hasattr(arguments, "input") and os.path.exists(unknown[0])  # noqa: PTH110  of any length
+        hint = "; give what is to be read with --input" if is_traffic else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     try:
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -120,16 +122,20 @@ def run_replay(arguments: argparse.Namespace) -> int:
     """Write tables and a report."""
     from headgate.replay.asked import asked  # noqa: PLC0415  other subcommands do not need the rules
 
-    checked = asked(arguments)
-    from headgate.report.replay.command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
+    def work() -> int:
+        checked = asked(arguments)
+        from headgate.report.replay.command import LOCAL, replay  # noqa: PLC0415  takes seconds: after the checks
 
-    return run(checked)
+        return replay(checked, LOCAL)
+
+    return broken_off_by_signals("replay", work)
 
 
 def add_sweep(subcommands: "Subcommands") -> None:
     """`headgate sweep ...`: many entry caches over one trace; jobs/cache_sweep.py without Spark."""
     parser = subcommands.add_parser("sweep", help="which entry cache traffic would have needed", description=SWEEP)
     add_sweep_arguments(parser)
+    add_assumed_lags(parser)
     parser.set_defaults(run=run_sweep)
 
 
@@ -137,10 +143,13 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     """Write tables and a report."""
     from headgate.sizing.asked import asked  # noqa: PLC0415  other subcommands do not need the rules
 
-    checked = asked(arguments)
-    from headgate.report.sweep.command import run  # noqa: PLC0415  seconds, in which what is wrong is not told
+    def work() -> int:
+        checked = asked(arguments)
+        from headgate.report.sweep.command import LOCAL, sweep  # noqa: PLC0415  takes seconds: after the checks
 
-    return run(checked)
+        return sweep(checked, LOCAL)
+
+    return broken_off_by_signals("sweep", work)
 
 
 def add_conformance(subcommands: "Subcommands") -> None:

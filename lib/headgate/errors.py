@@ -15,7 +15,7 @@ class Mistakes:
     """What several checks found wrong, to be told together."""
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._found: list[HeadgateError] = []
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -23,12 +23,12 @@ class Mistakes:
         try:
             yield
         except HeadgateError as error:
-            self._found.append(str(error))
+            self._found.append(error)
 
     def raise_all(self) -> None:
         """Raise HeadgateError with everything that was kept; nothing if that is nothing."""
         if self._found:
-            raise HeadgateError("\n".join(self._found))
+            raise HeadgateError("\n".join(map(str, [*_of_conf(self._found), *_others(self._found)])))
 
 
 class CoreError(HeadgateError):
@@ -112,3 +112,15 @@ class AdminError(HeadgateError):
 
 class ConformanceError(HeadgateError):
     """A vector file cannot be replayed: unreadable, unknown format number or unknown kind."""
+
+
+def _of_conf(found: Sequence[HeadgateError]) -> Iterator[ConfError]:
+    """Mistakes in conf files under one heading."""
+    errors = [error for error in found if isinstance(error, ConfError)]
+    if errors:
+        mistakes = [mistake for error in errors for mistake in error.mistakes]
+        yield ConfError(mistakes, [warning for error in errors for warning in error.warnings])
+
+
+def _others(found: Sequence[HeadgateError]) -> Iterator[HeadgateError]:
+    return (error for error in found if not isinstance(error, ConfError))

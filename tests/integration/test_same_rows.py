@@ -21,7 +21,7 @@ FIFTY = 50
 Traces = Callable[..., Path]
 
 
-class SampledRows(NamedTuple):
+class RunPlan(NamedTuple):
     """How one run goes about a trace."""
 
     batches: int = 1
@@ -31,36 +31,36 @@ class SampledRows(NamedTuple):
     traffic: str = "admitted"
 
     @property
-    def reference(self) -> "SampledRows":
+    def reference(self) -> "RunPlan":
         """The plain run that has to give the same rows."""
-        return SampledRows(traffic=self.traffic)
+        return RunPlan(traffic=self.traffic)
 
 
 GRID = (
-    SampledRows(1, 1, "numba", "auto", "admitted"),
-    SampledRows(1, 2, "python", "topic", "admitted"),
-    SampledRows(1, 8, "numba", "auto", "offered"),
-    SampledRows(7, 1, "python", "auto", "offered"),
-    SampledRows(7, 2, "numba", "auto", "admitted"),
-    SampledRows(7, 8, "python", "topic", "offered"),
-    SampledRows(50, 1, "numba", "topic", "admitted"),
-    SampledRows(50, 2, "python", "auto", "offered"),
-    SampledRows(50, 8, "numba", "auto", "admitted"),
+    RunPlan(1, 1, "numba", "auto", "admitted"),
+    RunPlan(1, 2, "python", "topic", "admitted"),
+    RunPlan(1, 8, "numba", "auto", "offered"),
+    RunPlan(7, 1, "python", "auto", "offered"),
+    RunPlan(7, 2, "numba", "auto", "admitted"),
+    RunPlan(7, 8, "python", "topic", "offered"),
+    RunPlan(50, 1, "numba", "topic", "admitted"),
+    RunPlan(50, 2, "python", "auto", "offered"),
+    RunPlan(50, 8, "numba", "auto", "admitted"),
 )
 """Every value of each axis together with every value of each other axis; the full product would take hours."""
 
 HELD_BACK = (
-    SampledRows(1, 2, "numba", "auto", "offered"),
-    SampledRows(7, 8, "python", "auto", "admitted"),
-    SampledRows(7, 2, "numba", "topic", "offered"),
-    SampledRows(50, 2, "numba", "topic", "admitted"),
+    RunPlan(1, 2, "numba", "auto", "offered"),
+    RunPlan(7, 8, "python", "auto", "admitted"),
+    RunPlan(7, 2, "numba", "topic", "offered"),
+    RunPlan(50, 2, "numba", "topic", "admitted"),
 )
 
 
-def toml(cut: SampledRows, files: int, hold_back_ms: int) -> str:
+def toml(plan: RunPlan, files: int, hold_back_ms: int) -> str:
     return (
-        f"[input]\nmax_files_per_trigger = {-(-files // cut.batches)}\nhold_back_ms = {hold_back_ms}\n"
-        f'[operator]\nkernel = "{cut.kernel}"\ntraffic = "{cut.traffic}"\nstate_key = "{cut.key}"\nslots = 4\n'
+        f"[input]\nmax_files_per_trigger = {-(-files // plan.batches)}\nhold_back_ms = {hold_back_ms}\n"
+        f'[operator]\nkernel = "{plan.kernel}"\ntraffic = "{plan.traffic}"\nstate_key = "{plan.key}"\nslots = 4\n'
         "connection_topics = true\n"
     )
 
@@ -88,50 +88,50 @@ class Scene(NamedTuple):
     limits: Mapping[str, Any] = SHARED
     files: int = MIXED.files
 
-    def rows(self, cut: SampledRows, *, disorder_ms: int = 0) -> dict[str, list[dict[str, Any]]]:
-        """The tables of one run, which took as many batches as `cut` says, and one more to close what was open.
+    def rows(self, plan: RunPlan, *, disorder_ms: int = 0) -> dict[str, list[dict[str, Any]]]:
+        """The tables of one run, which took as many batches as `plan` says, and one more to close what was open.
 
         A disordered trace is held back for as long as its rows are late.
         """
-        folder = self.folder / "-".join(map(str, (*cut, disorder_ms)))
-        conf = conf_in(folder / "conf", toml(cut, self.files, disorder_ms), **self.limits)
+        folder = self.folder / "-".join(map(str, (*plan, disorder_ms)))
+        conf = conf_in(folder / "conf", toml(plan, self.files, disorder_ms), **self.limits)
         trace = self.traces(self.files, disorder_ms)
-        done = self.engine.throttle(conf, trace, folder / "output", partitions=cut.partitions)
-        assert cut.batches + 1 == len(done.batches)
+        done = self.engine.throttle(conf, trace, folder / "output", partitions=plan.partitions)
+        assert plan.batches + 1 == len(done.batches)
         return results_of(folder / "output")
 
 
 @pytest.mark.parametrize("traffic", ["admitted", "offered"])
 def test_batches_partitions_and_the_form_of_the_rules_change_no_row(engine, traces, tmp_path, traffic) -> None:
-    compare(Scene(engine, tmp_path, traces), [SampledRows(7, 8, "python", traffic=traffic)])
+    compare(Scene(engine, tmp_path, traces), [RunPlan(7, 8, "python", traffic=traffic)])
 
 
 def test_a_hold_back_puts_disordered_files_in_order_again(engine, traces, tmp_path) -> None:
-    compare(Scene(engine, tmp_path, traces), [SampledRows(7)], disorder_ms=DISORDER_MS)
+    compare(Scene(engine, tmp_path, traces), [RunPlan(7)], disorder_ms=DISORDER_MS)
 
 
 def test_a_key_for_each_topic_gives_the_rows_of_the_domains(engine, traces, tmp_path) -> None:
-    compare(Scene(engine, tmp_path, traces, ALONE), [SampledRows(7, key="topic")])
+    compare(Scene(engine, tmp_path, traces, ALONE), [RunPlan(7, key="topic")])
 
 
 def test_the_grid_has_every_pair_of_values() -> None:
-    for one, other in itertools.combinations(SampledRows._fields, 2):
-        values = {(getattr(cut, one), getattr(cut, other)) for cut in GRID}
-        expected = set(itertools.product(*({getattr(cut, axis) for cut in GRID} for axis in (one, other))))
+    for one, other in itertools.combinations(RunPlan._fields, 2):
+        values = {(getattr(plan, one), getattr(plan, other)) for plan in GRID}
+        expected = set(itertools.product(*({getattr(plan, axis) for plan in GRID} for axis in (one, other))))
         assert expected == values
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("limits", [SHARED, ALONE], ids=["shared", "alone"])
-@pytest.mark.parametrize(("cuts", "disorder_ms"), [(GRID, 0), (HELD_BACK, DISORDER_MS)], ids=["ordered", "held_back"])
-def test_the_grid_gives_one_result(on_spark, traces, tmp_path, limits, cuts, disorder_ms) -> None:
-    compare(Scene(on_spark, tmp_path, traces, limits, files=FIFTY), cuts, disorder_ms=disorder_ms)
+@pytest.mark.parametrize(("plans", "disorder_ms"), [(GRID, 0), (HELD_BACK, DISORDER_MS)], ids=["ordered", "held_back"])
+def test_the_grid_gives_one_result(on_spark, traces, tmp_path, limits, plans, disorder_ms) -> None:
+    compare(Scene(on_spark, tmp_path, traces, limits, files=FIFTY), plans, disorder_ms=disorder_ms)
 
 
-def compare(scene: Scene, cuts: Iterable[SampledRows], *, disorder_ms: int = 0) -> None:
-    """Each cut of the trace gives the rows of its reference, which had the trace in order and in one batch."""
+def compare(scene: Scene, plans: Iterable[RunPlan], *, disorder_ms: int = 0) -> None:
+    """Each plan of the trace gives the rows of its reference, which had the trace in order and in one batch."""
     reference = functools.cache(scene.rows)
-    for cut in dict.fromkeys(cut if scene.limits is ALONE else cut._replace(key="auto") for cut in cuts):
-        expected = reference(cut.reference)
+    for plan in dict.fromkeys(plan if scene.limits is ALONE else plan._replace(key="auto") for plan in plans):
+        expected = reference(plan.reference)
         assert [] == [name for name in RESULTS if not expected[name]]
-        assert expected == scene.rows(cut, disorder_ms=disorder_ms), cut
+        assert expected == scene.rows(plan, disorder_ms=disorder_ms), plan

@@ -80,22 +80,24 @@ class CacheWriter:
 
     def write(self, rows: Mapping[str, pa.Table], application: str, batch_id: int) -> CacheResult:
         """Write the rows of a batch by kind (kinds_of)."""
-        progress, metrics, self.fed_back = rows["progress"], rows.get("metrics"), {}
+        progress, metrics = rows["progress"], rows.get("metrics")
+        fed_back: dict[str, pa.Table] = {}
         if self._settings.mode is Mode.HORIZON:
             metrics = metrics_of(rows["parts"])
             horizons = horizons_of(rows["reports"], self._settings.shards)
-            self.fed_back = {"cache_rounds": rows["items"], "cache_horizons": horizons}
+            fed_back = {"cache_rounds": rows["items"], "cache_horizons": horizons}
         batches = _numbered(progress.filter(pc.greater(progress["rows"], 0)), CACHE_BATCHES, batch_id)
         of_tables = {
             "cache_batches": batches,
             "cache_metrics": _numbered(metrics, CACHE_METRICS, batch_id),
             "cache_evictions": rows["evictions"],
             "dead_letters": rows["dead_letters"],
-            **self.fed_back,
+            **fed_back,
         }
         for name, of_table in of_tables.items():
             self._tables.append(name, of_table, application, batch_id)
         self.clock.take(progress)
+        self.fed_back = fed_back
         taken, late = (pc.sum(batches[name]).as_py() or 0 for name in ("rows", "late"))
         counts = taken, late, len(rows["dead_letters"]), len(self.fed_back.get("cache_horizons", ()))
         return CacheResult(batch_id, *counts, pc.max(batches["event_time"]).as_py())

@@ -52,7 +52,7 @@ class LocalCache:
         self._writer = CacheWriter(tables, conf)
 
     def take(self, parsed: Iterable[Parsed]) -> CacheResult:
-        """A batch of cache events (cache.parse)."""
+        """A batch of cache events (cache.events.parse)."""
         rows = self._engine.step([*pack_rows(parsed), *self._said(), *self._fed_back()])
         result = self._writer.write(rows, self._application, self._batch_id)
         self._batch_id += 1

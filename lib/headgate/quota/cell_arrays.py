@@ -50,7 +50,7 @@ NOBODY = ActiveRows([], frozenset(), 0, 0)
 
 
 def active_rows(in_view: MembersInView, key: UsageKey, silent_rounds: int) -> ActiveRows:
-    """M as of the in_view's epoch, and who is awaited. Source: resource-groups 7.3, 9.2."""
+    """M as of the epoch of the members in view, and who is awaited. Source: resource-groups 7.3, 9.2."""
     epoch, linger_rounds = in_view.epoch, in_view.usage_map.parameters.linger_rounds
     ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in in_view.members if id_ in in_view.behind}
     silent = {id_ for id_, age in ages.items() if age >= silent_rounds}

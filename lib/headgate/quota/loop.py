@@ -84,10 +84,10 @@ class QuotaLoop:
         self._outbox = Outbox(tables.usage)
         self._meter_parameters = settings.meter_parameters(demand_visible=demand_visible)
         self._metering = Metering(self._meter_parameters, self._outbox, self._applied.limits)
-        self._lives = Incarnations(tables.members, settings, self._degraded, transport=self._transport)
+        self._incarnations = Incarnations(tables.members, settings, self._degraded, transport=self._transport)
         self._evaluation = Evaluation(settings, self._book, one_job=broker is None)
         self._readback = Readback(tables, settings, self._degraded, self._evaluation.changed_groups)
-        self._watch = FailureDetection(lost_after_ms(settings))
+        self._failures = FailureDetection(lost_after_ms(settings))
         self._limit_log = LimitLog(tables.limits, self._degraded, settings)
         self._seen = set() if broker is None else {broker}
         self._clock_ms = 0
@@ -123,7 +123,7 @@ class QuotaLoop:
         if not (self._config.in_use and self._transport):
             return
         self._metering.know(self._seen, usage, self._clock_ms)
-        self._begin_lives(wall_ms)
+        self._begin_incarnations(wall_ms)
         self._metering.count(usage, waits, self._config.ids)
         self._metering.cut(self._clock_ms, self._config.tables.version)
         if leaves is not None:
@@ -157,7 +157,7 @@ class QuotaLoop:
         self._metering.leave_all(self._config.tables.version)
         self._send()
         self._limit_log.flush((self._application, self._exchanges + 1))
-        self._lives.leave(self._metering.brokers.values())
+        self._incarnations.leave(self._metering.brokers.values())
 
     def state(self) -> PlainData:
         """Everything that a restart goes on from, as plain data, a copy."""
@@ -229,30 +229,32 @@ class QuotaLoop:
             with self._degraded.attempt(Cause.USAGE_APPEND):
                 self._outbox.send(self._config.shards, self._clock_ms)
 
-    def _begin_lives(self, wall_ms: int) -> None:
+    def _begin_incarnations(self, wall_ms: int) -> None:
         """A broker joins when nothing of a life before is pending: that goes first."""
         brokers = self._metering.brokers.values()
-        self._lives.begin([broker for broker in brokers if not self._has_pending(broker)], wall_ms)
+        self._incarnations.begin([broker for broker in brokers if not self._has_pending(broker)], wall_ms)
 
     def _has_pending(self, broker: OwnBroker) -> bool:
         return broker.broker_id is not None and self._outbox.holds(broker.broker_id)
 
     def _hear(self, wall_ms: int) -> None:
-        self._begin_lives(wall_ms)
+        self._begin_incarnations(wall_ms)
         heard = self._readback.read(self._clock_ms, wall_ms)
-        if self._readback.listed is not None and self._lives.end_lost(
+        if self._readback.listed is not None and self._incarnations.end_lost(
             self._metering.brokers.values(), self._readback.listed
         ):
-            self._begin_lives(wall_ms)
+            self._begin_incarnations(wall_ms)
             self._readback.read_members(self._clock_ms)
         if not heard or self._readback.is_behind:
-            self._watch.interrupt()
-        elif self._lives.listed:
+            self._failures.interrupt()
+        elif self._incarnations.listed:
             own = self._own_ids().values()
             members = self._readback.usage_map.members().items()
-            overdue = self._watch.overdue({id_: one for id_, one in members if id_ not in own}, self._clock_ms, wall_ms)
+            overdue = self._failures.overdue(
+                {id_: one for id_, one in members if id_ not in own}, self._clock_ms, wall_ms
+            )
             if overdue:
-                self._lives.lose(overdue)
+                self._incarnations.lose(overdue)
                 self._readback.read_members(self._clock_ms)
 
     def _own_ids(self) -> dict[str, int]:

@@ -37,7 +37,7 @@ class MembersInView:
     def of(
         cls, usage_map: UsageMap, own: Mapping[int, int], epoch: int, *, newest: bool = False, one_job: bool
     ) -> Self:
-        """The in_view of an evaluation; own: weights of this loop's brokers, by id."""
+        """The members in view of an evaluation; own: weights of this loop's brokers, by id."""
         members = usage_map.members()
         awaited = {} if newest and one_job else members
         return cls(

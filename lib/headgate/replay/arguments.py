@@ -14,7 +14,7 @@ quotas as they do live. Tables and an HTML report compare the folders: docs/repl
 
 
 def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `report.replay_command.replay` takes."""
+    """Add what `replay.asked.asked` takes."""
     parser.add_argument("--input", metavar="PATH", help="files, folder or Delta table")
     parser.add_argument(
         "--format", choices=FORMATS, help="default: by the names of the files, else as headgate.toml says"

@@ -50,14 +50,15 @@ def asked(options: argparse.Namespace) -> Asked:
         plans = checked_plans(confs, traffic=options.traffic, delay_ms=options.delay_ms)
     with mistakes.collected():
         job = _job(options, next(iter(confs.values()), Conf()))
-        check_new(job.output)
     mistakes.raise_all()
+    if options.input is None:
+        shutil.rmtree(DEMO, ignore_errors=True)
     return Asked(job, confs, plans, folders[0], options.traffic, demo=options.input is None)
 
 
 def _job(options: argparse.Namespace, first: Conf) -> ReplayJob:
     if options.input is None:
-        shutil.rmtree(DEMO, ignore_errors=True)
         return ReplayJob(f"{DEMO}/trace", "json", f"{DEMO}/tables")
     check_places(options.input, options.output, options.output, files=True)
+    check_new(options.output)
     return ReplayJob(options.input, input_format(options, first.settings.input.format), options.output)

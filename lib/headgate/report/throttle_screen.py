@@ -174,7 +174,7 @@ class ThrottleScreen(Screen):
         self.say(ended.mode)
         if any(row.is_held for row in throttling.tenants):
             self.who_and_when(throttling)
-            self.what_parts_are([throttling])
+            self.what_parts_are([throttling], ended.output)
             self._throttled("Throttled tenants", "tenant", throttling, throttling.tenants, SHOWN_TENANTS)
             self._throttled("Most throttled topics", "topic", throttling, throttling.topics, SHOWN_TOPICS)
             self._waiting(throttling.tenants)
@@ -223,15 +223,15 @@ class ThrottleScreen(Screen):
             more = f" and {len(free) - SHOWN_FREE:,} more tenants" if len(free) > SHOWN_FREE else ""
             self.say(f"Never throttled: {', '.join(map(plain, free[:SHOWN_FREE]))}{more}")
 
-    def what_parts_are(self, tried: Sequence[Throttling]) -> None:
-        """What the parts in lines of `who_and_when` mean, where there are any."""
-        held = (row for one in tried for row in [row for row in one.tenants if row.is_held][:SHOWN_TENANTS])
-        if any(row.fault.words for row in held):
-            self.say(
-                "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
-                "tenant; "
-                f"{command()} usage OUTPUT --by tenant --at TIME has those of one time"
-            )
+    def what_parts_are(self, tried: Sequence[Throttling], output: str | None) -> None:
+        """What the parts in lines of `who_and_when` mean, if there are any. output: of any of those tried."""
+        if not any(row.fault.words for one in tried for row in one.tenants if row.is_held):
+            return
+        more = f"; {command()} usage {output} --by tenant --at TIME has those of one time" if output else ""
+        self.say(
+            "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
+            f"tenant{more}"
+        )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
         """Those that were held, `most` of them at the most."""

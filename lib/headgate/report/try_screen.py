@@ -95,7 +95,9 @@ class TryScreen(Screen):
         self.bad_rows(problems(tried.tables), output)
         closing = ThrottleScreen(self._console)
         self._mostly_bad(tried)
-        closing.results(Ended(tried.tables, tried.throttling, tried.mode, has_limits=tried.has_limits), tried.courses)
+        closing.results(
+            Ended(tried.tables, tried.throttling, tried.mode, output or "", has_limits=tried.has_limits), tried.courses
+        )
         self._unused([tried])
         self._kept([tried], output)
         if output is not None:
@@ -112,12 +114,12 @@ class TryScreen(Screen):
         if len(tried) > 1:
             self.changes([one.name for one in tried], changed)
         self._mostly_bad(first)
-        self._who_and_when(tried)
+        self._who_and_when(tried, output)
         self.side_by_side(tried)
         self._unused(tried)
         self._kept(tried, output)
 
-    def _who_and_when(self, tried: Sequence[Tried]) -> None:
+    def _who_and_when(self, tried: Sequence[Tried], output: str | None) -> None:
         """Under each conf: who was held, when, by which limiter, by whose fault."""
         screen = ThrottleScreen(self._console)
         holds = [any(row.is_held for row in one.throttling.tenants) for one in tried]
@@ -126,7 +128,8 @@ class TryScreen(Screen):
                 screen.who_and_when(one.throttling, f" under {plain(one.name)}")
             elif any(holds):
                 self.say(f"\nNo publish is throttled under {plain(one.name)}.")
-        screen.what_parts_are([one.throttling for one in tried])
+        folder = None if output is None else output_of(output, tried[-1].name, len(tried))
+        screen.what_parts_are([one.throttling for one in tried], folder)
 
     def side_by_side(self, tried: Sequence[Tried]) -> None:
         """What each conf does to tenants and topics."""

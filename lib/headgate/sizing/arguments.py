@@ -27,18 +27,11 @@ def _lags(text: str) -> tuple[Lag, ...]:
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what `report.sweep_command.sweep` takes."""
+    """Add what `sizing.asked.asked` takes."""
     parser.add_argument("--input", metavar="PATH", help="cache events: files, folder or Delta table")
     parser.add_argument("--format", choices=FORMATS, help="of --input; default by the names of its files, else json")
     parser.add_argument(
         "--output", metavar="DIR", help=f"new folder; default {DEFAULT_OUTPUT}, made anew if there is no --input"
-    )
-    parser.add_argument(
-        "--assume-lag",
-        type=_lags,
-        default=(),
-        metavar="LAGS",
-        help="--input has publishes alone, as the throttle job takes them, which cursors read so far behind: 0s,5s,10m",
     )
     parser.add_argument("--grid", default="conf/cache-sweep.toml", metavar="FILE", help="default conf/cache-sweep.toml")
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help="with the broker.conf of now; default conf")
@@ -50,4 +43,15 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     made_up.add_argument("--seeds", type=int, nargs="+", metavar="S", help="a broker each; default 1")
     made_up.add_argument("--sizes", choices=tuple(map(str, Sizes)), help="of entries; default equal")
     made_up.add_argument("--scale", type=int, metavar="N", help="N times the topics; default 1")
-    parser.set_defaults(**MADE_UP)
+    parser.set_defaults(assume_lag=(), **MADE_UP)
+
+
+def add_assumed_lags(parser: argparse.ArgumentParser) -> None:
+    """Add --assume-lag, which the command alone has."""
+    parser.add_argument(
+        "--assume-lag",
+        type=_lags,
+        default=(),
+        metavar="LAGS",
+        help="--input has publishes alone, as the throttle job takes them, which cursors read so far behind: 0s,5s,10m",
+    )

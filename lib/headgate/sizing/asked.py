@@ -67,7 +67,14 @@ def asked(options: argparse.Namespace) -> Asked:
     with mistakes.collected():
         job = _job(options)
     mistakes.raise_all()
+    if _is_made_anew(options):
+        shutil.rmtree(job.output, ignore_errors=True)
     return Asked(job, tried, options.input or f"made-up traffic, family {options.family}")
+
+
+def _is_made_anew(options: argparse.Namespace) -> bool:
+    """Whether what an earlier sweep of made-up traffic left is replaced."""
+    return options.input is None and options.output is None
 
 
 def _check_numbers(options: argparse.Namespace) -> None:
@@ -84,10 +91,9 @@ def _job(options: argparse.Namespace) -> SweepJob:
     if options.assume_lag and options.input is None:
         raise InputError("--assume-lag: needs an --input with publishes")
     output = DEFAULT_OUTPUT if options.output is None else options.output
-    if options.input is None and options.output is None:
-        shutil.rmtree(output, ignore_errors=True)
     check_places(options.input or DEFAULT_OUTPUT, output, output, files=options.input is not None)
-    check_new(output)
+    if not _is_made_anew(options):
+        check_new(output)
     if options.input is None:
         traffic = Generated(options.family, tuple(dict.fromkeys(options.seeds)), options.sizes, options.scale)
         return SweepJob(traffic, "json", output, options.sample)

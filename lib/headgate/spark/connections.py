@@ -81,5 +81,6 @@ class ConnectionsRun(StreamingJob):
             self._metrics.take(batch_id, rows)
         auto_read = rows["connections"]["auto_read"]
         paused, resumed = (pc.sum(switch).as_py() or 0 for switch in (pc.invert(auto_read), auto_read))
-        self._on_batch(ConnectionsResult(batch_id, paused, resumed))
+        if self._is_new(batch_id):
+            self._on_batch(ConnectionsResult(batch_id, paused, resumed))
         return int(paused + resumed)

@@ -126,7 +126,7 @@ class CacheRun(StreamingJob):
 
     def _settle(self) -> None:
         """Go on until all rounds that have ended are through: each takes a batch of its own."""
-        if self._writer.goes_on:
+        while self._writer.goes_on and not self._stop.is_set():
             self._to_the_end(self._until_met, processingTime="0 seconds")
 
     def _until_met(self, query: StreamingQuery) -> None:
@@ -136,7 +136,8 @@ class CacheRun(StreamingJob):
         rows = collected(output, kinds_of(self._conf))
         rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
         result = self._writer.write(rows, query_id_of(output), batch_id)
-        self._on_batch(result)
+        if self._is_new(batch_id):
+            self._on_batch(result)
         return result.rows
 
     def _due_ticks(self, is_idle: bool) -> list[dict[str, Any]]:

@@ -121,7 +121,8 @@ class ProtocolRun(StreamingJob):
         result = self._writer.write(rows, query_id_of(output), batch_id)
         if self._job.commands_topic is not None and len(rows["decisions"]):
             self._send(output.sparkSession, rows["decisions"], self._job.commands_topic)
-        self._on_batch(result)
+        if self._is_new(batch_id):
+            self._on_batch(result)
         return result.rows
 
     def _send(self, spark: SparkSession, decisions: pa.Table, topic: str) -> None:

@@ -43,13 +43,13 @@ class Ticks(NamedTuple):
 class StreamingJob:
     """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the batch under way.
 
-    A batch that takes longer than STOP_WAIT_S to end is broken off, and run again by the next start. What comes in
-    while a run with `once` goes on is taken in as well. When the input is used up, a batch closes everything; where
-    rows came in with it, another one does, up to CLOSING_BATCHES, so that it ends on a source that keeps growing.
+    If a batch does not end within STOP_WAIT_S, the job aborts it, and the next start reruns it. With `once`, rows that
+    arrive during the run are taken in as well. When the input is used up, a closing batch ends all that is open. If
+    rows arrive with it, another one follows, up to CLOSING_BATCHES, so that a run ends on a source that keeps growing.
 
-    What a job has of its own stands in hooks: `dataframe`, `_take`, and as they are needed `_begin`, `_drain`,
-    `_settle`, `_finish` and `_end`. `_feed`: what the query reads beside its input; it is fed before the query starts,
-    after each batch, and while time goes on by ticks. `_files`: input files of which rows may be lost.
+    Each job implements `dataframe` and `_take`, and overrides `_begin`, `_drain`, `_settle`, `_finish` and `_end` as
+    needed. `_feed`: what the query reads besides its input; it is fed before the query starts, after each batch, and
+    during a batch of a live run. `_files`: input files of which rows may be lost. `_ticks`: how time goes on.
     """
 
     name: ClassVar[str]
@@ -98,8 +98,8 @@ class StreamingJob:
     def run(self) -> bool:
         """Return True when the input is used up (`once`), False once `stop` is set.
 
-        A file that cannot be read is no failure: dead letters tell of it. Raises InputError for a file that cannot be
-        taken as it is, StreamingQueryException for what fails otherwise, TableError for ticks that cannot be written.
+        Raises InputError for an input file that cannot be taken as it is (one that cannot be read is a dead letter),
+        StreamingQueryException for what fails otherwise, TableError for ticks that cannot be written.
         """
         self._begin()
         if self._schedule.once:
@@ -143,7 +143,7 @@ class StreamingJob:
 
     def _take_and_feed(self, output: DataFrame, batch_id: int) -> None:
         rows = self._take(output, batch_id)
-        if batch_id > self._ended_batch:  # else Spark has not noted it, and ran it again
+        if self._is_new(batch_id):
             self._taken += rows
             self._ended_batch = batch_id
         if rows:
@@ -151,6 +151,10 @@ class StreamingJob:
         self._batch_ended.set()
         if self._feed is not None:
             self._feed.feed()
+
+    def _is_new(self, batch_id: int) -> bool:
+        """Whether the batch was not heard of before. Spark reruns a batch that it has not noted as done."""
+        return batch_id > self._ended_batch
 
     def _until_ended(self, query: StreamingQuery) -> None:
         """Wait for the query's own end, or a stop."""
@@ -166,10 +170,7 @@ class StreamingJob:
 
         Ticks that could not be written are due again after the next interval, until that has failed too often.
         """
-        ticks = self._ticks
-        if ticks is None:
-            self._until_ended(query)
-            return
+        ticks = self._ticks or Ticks(0, lambda _: [], lambda _: None)
         append = PatientAppend(ticks.append)
         interval_s = max(ticks.interval_ms / 1000, POLL_S)
         due_s = time.monotonic() + interval_s

@@ -1,4 +1,4 @@
-"""The throttle query from source to tables, and its life from start to end."""
+"""The throttle query from source to tables, from start to end."""
 
 import threading
 import time
@@ -241,7 +241,7 @@ class ThrottleRun(StreamingJob):
 
     def _heard(self, result: BatchResult) -> None:
         self.clocks.take(result.progress)
-        if result.batch_id > self._ended_batch:  # else it was heard of, but Spark has not noted it, and runs it again
+        if self._is_new(result.batch_id):
             self._on_batch(result, self.clocks.throttled_producers)
         if result.rows:
             self._caught_up = 0 < self._files.planned < self._conf.settings.input.max_files_per_trigger

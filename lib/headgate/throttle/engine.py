@@ -101,7 +101,7 @@ class Admissions(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """Reads of offered traffic that started (core.dispatch_domain.Start)."""
+    """Reads of offered traffic that started (core.dispatch.dispatch_domain.Start)."""
 
     at_ns: Ints
     subscription: Ints

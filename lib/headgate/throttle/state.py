@@ -26,7 +26,7 @@ from headgate.throttle.limits.changes import CHANGES, Change, changes_of, change
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
 
-VERSION = 7
+VERSION = 8
 
 LIMITER_FIELDS = dict.fromkeys(BUCKET_FIELDS, 2) | dict.fromkeys(
     ("next_drain_ns", "initialised", "group", "cause", "held_ns"), 1

@@ -34,7 +34,7 @@ def clock(*keys):
         ([(NOW_MS - 500, NOW_MS - 501, 0, None), (NOW_MS - 500, NOW_MS - 9000, 1, None)], False, NOW_MS - 2500),
         ([(NOW_MS - 500, NOW_MS - 501, 1, None)], True, None),
         ([(NOW_MS - 61_000, NOW_MS - 61_001, 1, None)], True, None),
-        ([(NOW_MS + 3000, NOW_MS, 1, None)], True, None),
+        ([(NOW_MS + 3000, NEVER, 1, None)], True, None),
         ([(NEVER, NEVER, 0, None)], True, None),
     ],
     ids=[

@@ -79,14 +79,6 @@ def test_a_command_that_does_not_exist_gets_the_nearest_that_does(capsys, argume
     assert said.endswith(f"; did you mean {near}?") if near else "did you mean" not in said
 
 
-def test_traffic_without_its_option_is_told_of_the_option(capsys):
-    with pytest.raises(SystemExit):
-        main(["sweep", __file__])
-    assert capsys.readouterr().err.endswith(
-        f"unrecognized arguments: {__file__}; give what is to be read with --input\n"
-    )
-
-
 def test_a_query_sees_all_tables_of_the_folder(output):
     rows = query(output, "SELECT count(*) AS n, max(d.offset) AS last FROM dead_letters d LEFT JOIN marks ON false")
 

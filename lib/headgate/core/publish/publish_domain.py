@@ -75,7 +75,7 @@ class SecondOfUsage(NamedTuple):
 class DomainLimiter:
     """A limiter that is made, full, at the first publish charged to it; before that a limit only sets its rates.
 
-    Groups' limiters keep their debt on a rate change; a rate of BLOCKED (core.group_limiter) lets nothing pass.
+    Groups' limiters keep their debt on a rate change; a rate of BLOCKED (core.publish.group_limiter) lets nothing pass.
     """
 
     scope: Scope

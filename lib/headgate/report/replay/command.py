@@ -10,7 +10,6 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
 from headgate.engines.processes import prepare
 from headgate.engines.replay import run_replay
-from headgate.engines.stops import broken_off_by_signals
 from headgate.replay.asked import Asked, ReplayJob
 from headgate.replay.folders import folder_warnings
 from headgate.replay.job import Heard, Replayed
@@ -39,11 +38,6 @@ def _in_processes() -> Run:
 
 
 LOCAL = ReplayEngine(_in_processes, "reading", "")
-
-
-def run(options: Asked) -> int:
-    """`headgate replay`: exit status 0 when the report is written, 3 if stopped. Raises HeadgateError."""
-    return broken_off_by_signals("replay", lambda: replay(options, LOCAL))
 
 
 def replay(options: Asked, engine: ReplayEngine) -> int:

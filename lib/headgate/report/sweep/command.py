@@ -5,9 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from headgate.engines.compiling import Loading
-from headgate.engines.stops import broken_off_by_signals
 from headgate.engines.sweep import LocalSweep
-from headgate.errors import InputError
 from headgate.report.screen import terminal_console
 from headgate.report.sweep.html import write_report
 from headgate.report.sweep.screen import SweepScreen
@@ -27,16 +25,9 @@ class SweepRunner(NamedTuple):
 LOCAL = SweepRunner("sweep", LocalSweep, "reading")
 
 
-def run(options: Asked) -> int:
-    """`headgate sweep`: exit status 0 when the report is written, 3 if stopped. Raises HeadgateError."""
-    return broken_off_by_signals("sweep", lambda: sweep(options, LOCAL))
-
-
 def sweep(options: Asked, runner: SweepRunner) -> int:
     """Exit status 0 when the report is written. Raises HeadgateError for wrong input."""
     job, tried, place = options
-    if job.lags and runner is not LOCAL:
-        raise InputError("--assume-lag: got a job, which has no cursors to assume; use headgate sweep")
     screen = SweepScreen(terminal_console(), runner.name, told(job.lags))
     screen.begin(len(tried), place, job.every, runner.start)
     rules = Loading(partial(load_rules, tried), lambda line: screen.say(f"{runner.name}: {line}"))

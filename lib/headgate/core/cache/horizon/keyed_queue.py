@@ -78,7 +78,7 @@ class KeyedQueue(RemovalQueue):
                 yield Line(laps, key, size_bytes)
 
     def apply(self, horizon: Horizon, now_us: int) -> Pass:
-        """SampledRows the queue at a horizon, as a size pass over the queue of the whole broker would."""
+        """Cut the queue at a horizon, as a size pass over the queue of the whole broker would."""
         self.epoch += 1
         leaving: list[tuple[int, Entry]] = []
         passed: list[Entry] = []

@@ -1,4 +1,4 @@
-"""What a connection's machine emits, and its counters: the array form of core.protocol.outbox."""
+"""What a connection's machine emits, and its counters: the array form of core.protocol.broker.outbox."""
 
 from typing import Any
 

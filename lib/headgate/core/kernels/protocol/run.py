@@ -1,6 +1,6 @@
 """The broker's machines over arrays: operations of many connections in order, with their timers (throttle-protocol 7).
 
-The array form of core.protocol.connection, checked equal to it by test.
+The array form of core.protocol.broker.connection, checked equal to it by test.
 """
 
 from typing import Any

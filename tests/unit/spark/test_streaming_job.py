@@ -1,0 +1,89 @@
+"""The life that all jobs share: the order of its steps, when closing ends, batches that Spark runs again. No JVM."""
+
+import threading
+
+import pytest
+
+from headgate.spark.streaming_job import CLOSING_BATCHES, Schedule, StreamingJob
+
+
+class Query:
+    """Ends at once; its batches are taken as it is started."""
+
+    isActive = False  # noqa: N815  Spark's name
+
+    def exception(self):
+        return None
+
+    def stop(self):
+        pass
+
+
+class Scripted(StreamingJob):
+    """batches: of each query in turn, pairs of number and rows."""
+
+    name = "scripted"
+
+    def __init__(self, *batches, once=True, opens=True, stop_after=None):
+        super().__init__(None, "checkpoint", threading.Event(), Schedule(once, 1000))
+        self.said, self.heard = [], []
+        self._batches, self._opens, self._stop_after = list(batches), opens, stop_after
+
+    def _start(self, trigger):
+        self.said.append(next(iter(trigger)))
+        for number, rows in self._batches.pop(0) if self._batches else [(self._ended_batch + 1, 0)]:
+            self._take_and_feed(rows, number)
+        if len(self.said) == self._stop_after:
+            self._stop.set()
+        return Query()
+
+    def _take(self, output, batch_id):
+        if self._is_new(batch_id):
+            self.heard.append(batch_id)
+        return output
+
+    def _begin(self):
+        self.said.append("begin")
+
+    def _settle(self):
+        self.said.append("settle")
+
+    def _finish(self):
+        self.said.append("finish")
+        return self._opens
+
+    def _end(self):
+        self.said.append("end")
+
+
+CLOSING = ["finish", "once", "settle"]
+
+
+@pytest.mark.parametrize(
+    ("batches", "closings"),
+    [
+        ([[(0, 5)], [(1, 0)]], 1),
+        ([[(0, 5)], [(1, 3)], [(2, 0)]], 2),
+        ([[(0, 5)], [], [(1, 0)]], 2),
+        ([[(0, 5)], [(0, 5), (1, 0)]], 1),
+        ([[(0, 5)], *[[(number, 1)] for number in range(1, 9)]], CLOSING_BATCHES),
+    ],
+    ids=["nothing comes in", "rows come in", "no batch came", "a batch runs again", "a source that keeps growing"],
+)
+def test_closing_is_done_again_as_long_as_rows_come_in_or_no_batch_closed(batches, closings):
+    job = Scripted(*batches)
+    assert job.run()
+    assert ["begin", "availableNow", "settle", *CLOSING * closings, "end"] == job.said
+    assert sorted(set(job.heard)) == job.heard
+
+
+def test_where_nothing_is_open_nothing_is_closed():
+    job = Scripted([(0, 5)], opens=False)
+    assert job.run()
+    assert ["begin", "availableNow", "settle", "finish", "end"] == job.said
+
+
+def test_a_stop_ends_a_run_before_it_is_closed_and_says_so():
+    job = Scripted([(0, 5)], stop_after=2)
+    assert not job.run()
+    assert ["begin", "availableNow", "settle", "end"] == job.said
