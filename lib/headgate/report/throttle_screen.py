@@ -11,7 +11,7 @@ from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
 from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
-from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
+from headgate.report.throttling.blame import HELD, TAKEN, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import READS, HeldBack, held_back
 from headgate.report.throttling.limiters import MARKS
@@ -34,7 +34,7 @@ SHOWN_SPANS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-SHOWN_SUMS = (USAGE, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
+SHOWN_SUMS = (USAGE, TAKEN, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
 """What `ThrottleScreen.results` asks for."""
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
@@ -200,12 +200,12 @@ class ThrottleScreen(Screen):
         at = most.worst or most.first
         where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
         self.say(f"\nWhat to run next, about {plain(most.name)}: who used what at its worst second, and its topics")
-        self.say(f"  {command()} usage {shared} --by tenant --at {zulu(at)}")
+        self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}")
         self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
         victim = next((row for row in throttling.tenants if row.fault.is_victim and row.worst is not None), None)
         if victim is not None and victim is not most and victim.worst is not None:
             self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
-            self.say(f"  {command()} usage {shared} --by tenant --at {zulu(victim.worst)}")
+            self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}")
 
     def who_and_when(self, throttling: Throttling, under: str = "") -> None:
         """A line for each tenant that was held: when, by which limiter, by whose fault. under: which conf, in words."""
@@ -228,10 +228,7 @@ class ThrottleScreen(Screen):
         if not any(row.fault.words for one in tried for row in one.tenants if row.is_held):
             return
         more = f"; {command()} usage {output} --by tenant --at TIME has those of one time" if output else ""
-        self.say(
-            "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
-            f"tenant{more}"
-        )
+        self.say(f"Parts are of all that the limiter let in, in the minutes in which it held the tenant{more}")
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
         """Those that were held, `most` of them at the most."""

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,13 @@ from headgate.throttle.limits.control import FROM_THE_START, changes_in, conf_ro
 from headgate.throttle.routing import Routing, pack_input
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import throttle_tables
+
+_MOST_EPOCHS = 10
+_TOO_LONG = (
+    "a batch had {:,.0f} s of traffic, and brokers exchange their usage once a batch: until its end each broker kept "
+    "the share that it had before, so figures of groups are not those of shared quotas. Give the input in smaller "
+    "files with [input] max_files_per_trigger = 1, or use headgate try or replay, which exchange it every epoch"
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,7 @@ class ThrottleRun(StreamingJob):
         self._on_batch = on_batch
         self._files: InputFiles = InputFiles(spark)
         self._caught_up = False
+        self._longest = timedelta(0)
         self.clocks = Clocks(job.broker)
         read_raw(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
         self._has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
@@ -132,8 +140,12 @@ class ThrottleRun(StreamingJob):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the files say and the tables cannot follow."""
-        return () if self.sharing is None else self.sharing.warnings
+        """What the files say and the tables cannot follow, and batches that are too long for shares to follow."""
+        if self.sharing is None:
+            return ()
+        epochs = self._longest // timedelta(milliseconds=self._conf.quota.epoch_ms)
+        too_long = () if epochs <= _MOST_EPOCHS else (_TOO_LONG.format(self._longest.total_seconds()),)
+        return (*self.sharing.warnings, *too_long)
 
     def quota_courses(self) -> list[QuotaCourse]:
         """How the shares of quotas went; none where they are not shared."""
@@ -166,6 +178,9 @@ class ThrottleRun(StreamingJob):
         rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
         writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
         result = writer.write(rows, query_id_of(output), batch_id)
+        if self.sharing is not None and self.sharing.shares and len(rows["topic_usage"]):
+            times = pc.min_max(rows["topic_usage"]["event_time"]).as_py()
+            self._longest = max(self._longest, times["max"] - times["min"])
         if self._pace is not None and self.sharing is not None and self.sharing.shares:
             self._pace.took(time.monotonic() - began_s, time.monotonic())
         return result.rows

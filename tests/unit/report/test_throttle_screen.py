@@ -182,8 +182,8 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             f"100% of the messages, most of them by {TOPIC} (100%)"
         ),
         (
-            "Parts are of what that limiter let in of those whom a limit held, in the minutes in which it held the "
-            "tenant; headgate usage OUTPUT --by tenant --at TIME has those of one time"
+            "Parts are of all that the limiter let in, in the minutes in which it held the tenant; "
+            "headgate usage out --by tenant --at TIME has those of one time"
         ),
         "",
         "Throttled tenants",
@@ -202,7 +202,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         ),
         "",
         "What to run next, about acme: who used what at its worst second, and its topics",
-        "  headgate usage out --by tenant --at 2026-03-01T12:00:10Z",
+        "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:10Z",
         (
             '  headgate sql out "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, '
             "sum(failed_publishes) AS failed FROM topic_usage WHERE tenant = 'acme' AND event_time BETWEEN "
@@ -276,7 +276,7 @@ def test_a_victim_has_a_command_of_its_own_and_who_was_never_throttled_is_named(
     assert "Never throttled: free" in lines
     assert lines[-2:] == [
         "and about small, a victim: who took what it lacked at its worst second",
-        "  headgate usage out --by tenant --at 2026-03-01T12:00:15Z",
+        "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:15Z",
     ]
 
 

@@ -21,15 +21,9 @@ _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
 USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
-HELD = Sums(
-    "topic_usage",
-    (TENANT, TOPIC, "broker", MINUTE.name),
-    (*UNITS, *(f"admitted_{unit}" for unit in UNITS)),
-    highest=(_TIME,),
-    lowest=(_TIME,),
-    nonzero=_HELD,
-    made=(MINUTE,),
-)
+_BY_MINUTE = (TENANT, TOPIC, "broker", MINUTE.name)
+TAKEN = Sums("topic_usage", _BY_MINUTE, (*UNITS, *(f"admitted_{unit}" for unit in UNITS)), made=(MINUTE,))
+HELD = Sums("topic_usage", _BY_MINUTE, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD, made=(MINUTE,))
 
 
 @dataclass(frozen=True)
@@ -105,7 +99,7 @@ def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttl
     usage, held = tables.totals(USAGE), tables.totals(HELD)
     marks = tables.totals(MARKS)
     marks = marks.filter(pc.is_valid(marks[TOPIC]))
-    loads = Loads(held, group_of)
+    loads = Loads(tables.totals(TAKEN), held, group_of)
     when = when_held(tables.totals(SECONDS))
     tenants = _ranked(TENANT, usage, held, marks, loads)
     topics = _ranked(TOPIC, usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks())), held, marks, loads)

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC, tenant_of
-from headgate.quota.usage.topic_view import OWN, UNITS, Limiter, is_small
+from headgate.quota.usage.topic_view import OWN, Limiter, is_small
 from headgate.report.screen import plain
 
 _Parts = Mapping[str, float]
@@ -54,13 +54,13 @@ class _Phase(NamedTuple):
 
 
 class Loads:
-    """What limiters let in, by tenant and topic.
+    """What limiters let in, by tenant and topic, of those that they held and of those that they did not.
 
-    held: sums HELD of `topic_usage`. group_of: the resource group that a topic is charged to.
+    taken, held: sums TAKEN and HELD of `topic_usage`. group_of: the resource group that a topic is charged to.
     """
 
-    def __init__(self, held: pa.Table, group_of: Callable[[str], str | None]) -> None:
-        self._held, self._group_of = held, group_of
+    def __init__(self, taken: pa.Table, held: pa.Table, group_of: Callable[[str], str | None]) -> None:
+        self._taken, self._held, self._group_of = taken, held, cache(group_of)
         self._minutes = cache(self._minutes_of)
 
     def fault(self, tenant: str, limiter: Limiter, units: Mapping[str, str]) -> Fault:
@@ -74,9 +74,8 @@ class Loads:
             return NOBODY
         minutes: dict[str, _Minute] = {}
         unit = units[min(units)]
-        for minute in sorted(
-            {minute for one in UNITS for minute, took in self._minutes(limiter, one).items() if tenant in took}
-        ):
+        held = self._under(limiter, self._held)
+        for minute in sorted(set(held.filter(pc.equal(held[TENANT], tenant))["minute"].to_pylist())):
             unit = units.get(minute, unit)
             took = self._minutes(limiter, unit).get(minute, Counter())
             if tenant in took:
@@ -95,12 +94,12 @@ class Loads:
     def _minutes_of(self, limiter: Limiter, unit: str) -> dict[str, Counter[str]]:
         """What each tenant took of a limiter, by minute."""
         minutes: dict[str, Counter[str]] = defaultdict(Counter)
-        for minute, tenant, amount in self._sums(self._under(limiter), ["minute", TENANT], unit):
+        for minute, tenant, amount in self._sums(self._under(limiter, self._taken), ["minute", TENANT], unit):
             minutes[minute][tenant] = amount
         return minutes
 
     def _topics(self, limiter: Limiter, unit: str, minutes: Iterable[str]) -> _Parts:
-        rows = self._under(limiter)
+        rows = self._under(limiter, self._taken)
         rows = rows.filter(pc.is_in(rows["minute"], pa.array(minutes, pa.string())))
         return _parts(dict(self._sums(rows, [TOPIC], unit)))
 
@@ -111,16 +110,15 @@ class Loads:
         sums = rows.append_column("took", took).group_by(by, use_threads=False).aggregate([("took", "sum")])
         return (row for row in zip(*sums.to_pydict().values(), strict=True) if row[-1])
 
-    def _under(self, limiter: Limiter) -> pa.Table:
+    def _under(self, limiter: Limiter, rows: pa.Table) -> pa.Table:
         """The rows of topics that a limiter limits."""
         scope, wanted = limiter
-        column = self._groups if scope == "group" else self._held[scope]
-        return self._held.filter(pc.fill_null(pc.equal(column, wanted), False))
+        column = self._groups(rows) if scope == "group" else rows[scope]
+        return rows.filter(pc.fill_null(pc.equal(column, wanted), False))
 
-    @cached_property
-    def _groups(self) -> pa.ChunkedArray:
+    def _groups(self, rows: pa.Table) -> pa.ChunkedArray:
         """The group of each row's topic."""
-        topics = self._held["topic"].combine_chunks().dictionary_encode()
+        topics = rows["topic"].combine_chunks().dictionary_encode()
         groups = pa.array(map(self._group_of, topics.dictionary.to_pylist()), pa.string())
         return groups.take(topics.indices)
 

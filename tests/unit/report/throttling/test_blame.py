@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from headgate.arrow.topic_names import named_rows, tenant_of
-from headgate.report.throttling.blame import HELD, Throttled, throttling
+from headgate.report.throttling.blame import TAKEN, Throttled, throttling
 from headgate.report.throttling.limiters import MARKS as SUMS
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
@@ -325,6 +325,16 @@ def test_each_phase_is_told_where_the_fault_changes_hands(tables):
     assert {"third": True, "acme": False} == {name: told[name].is_victim for name in ("third", "acme")}
 
 
+def test_who_took_most_of_a_group_counts_though_no_limit_held_him(tables):
+    """A broker with a small share holds its tenant while another tenant has the rest of the quota elsewhere."""
+    usage = [(A, 80, 0, 0), (C, 20, 5, 10)]
+    fill(tables, usage, [(C, "group", "gold", "mark")] * 2)
+    (held,) = (row for row in throttling(tables, lambda _: "gold").tenants if row.is_held)
+
+    assert held.fault.is_victim
+    assert held.fault.words.startswith("fault of acme: 80% of the messages")
+
+
 def test_the_minute_of_a_row_is_the_same_in_sql_and_arrow(tables):
     times = [NINE.replace(minute=minute, second=s, microsecond=s) for minute in (0, 1, 59) for s in (0, 59)]
     rows = [{"event_time": at, "topic": A, "broker": "b", "messages": 1, "throttled_publishes": 1} for at in times]
@@ -332,7 +342,7 @@ def test_the_minute_of_a_row_is_the_same_in_sql_and_arrow(tables):
     tables.append("topic_usage", usage, "query", 0)
     of_sql, of_arrow = (
         sorted((row["minute"], row["messages"]) for row in found.to_pylist())
-        for found in (tables.totals(HELD), HELD.of(named_rows(usage)))
+        for found in (tables.totals(TAKEN), TAKEN.of(named_rows(usage)))
     )
 
     assert of_sql == of_arrow == [("2026-03-01T09:00", 2), ("2026-03-01T09:01", 2), ("2026-03-01T09:59", 2)]
