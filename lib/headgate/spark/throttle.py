@@ -49,7 +49,7 @@ from headgate.throttle.routing import Routing, pack_input
 from headgate.throttle.schemas import CONTROL
 from headgate.throttle.tables import throttle_tables
 
-_MOST_EPOCHS = 10
+_MOST_EPOCHS = 30
 _TOO_LONG = (
     "a batch had {:,.0f} s of traffic, and brokers exchange their usage once a batch: until its end each broker kept "
     "the share that it had before, so figures of groups are not those of shared quotas. Give the input in smaller "
