@@ -26,9 +26,14 @@ class Mistakes:
             self._found.append(error)
 
     def raise_all(self) -> None:
-        """Raise HeadgateError with everything that was kept; nothing if that is nothing."""
-        if self._found:
-            raise HeadgateError("\n".join(map(str, [*_of_conf(self._found), *_others(self._found)])))
+        """Raise HeadgateError with everything that was kept, conf under one heading; nothing if that is nothing."""
+        of_conf = [error for error in self._found if isinstance(error, ConfError)]
+        told: list[HeadgateError] = [error for error in self._found if not isinstance(error, ConfError)]
+        if of_conf:
+            mistakes = [mistake for error in of_conf for mistake in error.mistakes]
+            told.insert(0, ConfError(mistakes, [warning for error in of_conf for warning in error.warnings]))
+        if told:
+            raise HeadgateError("\n".join(map(str, told)))
 
 
 class CoreError(HeadgateError):
@@ -112,15 +117,3 @@ class AdminError(HeadgateError):
 
 class ConformanceError(HeadgateError):
     """A vector file cannot be replayed: unreadable, unknown format number or unknown kind."""
-
-
-def _of_conf(found: Sequence[HeadgateError]) -> Iterator[ConfError]:
-    """Mistakes in conf files under one heading."""
-    errors = [error for error in found if isinstance(error, ConfError)]
-    if errors:
-        mistakes = [mistake for error in errors for mistake in error.mistakes]
-        yield ConfError(mistakes, [warning for error in errors for warning in error.warnings])
-
-
-def _others(found: Sequence[HeadgateError]) -> Iterator[HeadgateError]:
-    return (error for error in found if not isinstance(error, ConfError))

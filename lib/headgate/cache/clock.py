@@ -1,14 +1,15 @@
 """How far time has come for the brokers of the entry cache's job, and how it goes on where no rows move it."""
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from headgate.cache.control import MICROSECOND
 from headgate.conf import LiveSettings
 from headgate.keyed.live import certain_us
 
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass
@@ -34,11 +35,11 @@ class Clock:
         certain = certain_us(live, _us(self.high), _us(now), is_idle=is_idle, hold_back_ms=hold_back_ms)
         if certain is None or not any(certain > _us(done) for done in self.waiting.values()):
             return None
-        return _EPOCH + certain * _MICROSECOND
+        return _EPOCH + certain * MICROSECOND
 
 
 def _us(at: datetime) -> int:
-    return (at - _EPOCH) // _MICROSECOND
+    return (at - _EPOCH) // MICROSECOND
 
 
 def now() -> datetime:

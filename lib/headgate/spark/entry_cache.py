@@ -25,7 +25,7 @@ from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import appended_rows, fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.sink import collected, query_id_of
+from headgate.spark.sink import query_id_of
 from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks, refuse_another_checkpoint
 from headgate.tables.delta import Tables
 
@@ -133,8 +133,7 @@ class CacheRun(StreamingJob):
         self._until(query, lambda: not self._writer.goes_on)
 
     def _take(self, output: DataFrame, batch_id: int) -> int:
-        rows = collected(output, kinds_of(self._conf))
-        rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
+        rows = self._collected(output, kinds_of(self._conf))
         result = self._writer.write(rows, query_id_of(output), batch_id)
         if self._is_new(batch_id):
             self._on_batch(result)

@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -16,6 +17,7 @@ from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import literal, path_exists
 from headgate.spark.query_end import POLL_S, end_query, is_committed
+from headgate.spark.sink import collected
 from headgate.tables.delta import PatientAppend, Tables
 
 CLOSING_BATCHES = 5
@@ -40,6 +42,9 @@ class Ticks(NamedTuple):
     append: Callable[[list[dict[str, Any]]], None]
 
 
+_NO_TICKS = Ticks(0, lambda _: [], lambda _: None)
+
+
 class StreamingJob:
     """Runs its query until the input is used up (`once`), or `stop` is set: then to the end of the batch under way.
 
@@ -53,7 +58,7 @@ class StreamingJob:
     """
 
     name: ClassVar[str]
-    _ticks: Ticks | None = None
+    _ticks: Ticks = _NO_TICKS
     _feed: Feed | None = None
     _files: InputFiles | None = None
 
@@ -152,6 +157,13 @@ class StreamingJob:
         if self._feed is not None:
             self._feed.feed()
 
+    def _collected(self, output: DataFrame, kinds: Mapping[str, pa.Schema]) -> dict[str, pa.Table]:
+        """The batch's rows by kind, with dead letters of input files that rows of it were lost of."""
+        rows = collected(output, kinds)
+        if self._files is not None:
+            rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
+        return rows
+
     def _is_new(self, batch_id: int) -> bool:
         """Whether the batch was not heard of before. Spark reruns a batch that it has not noted as done."""
         return batch_id > self._ended_batch
@@ -170,9 +182,8 @@ class StreamingJob:
 
         Ticks that could not be written are due again after the next interval, until that has failed too often.
         """
-        ticks = self._ticks or Ticks(0, lambda _: [], lambda _: None)
-        append = PatientAppend(ticks.append)
-        interval_s = max(ticks.interval_ms / 1000, POLL_S)
+        append = PatientAppend(self._ticks.append)
+        interval_s = max(self._ticks.interval_ms / 1000, POLL_S)
         due_s = time.monotonic() + interval_s
         with idle_of(self._spark, query) as idle:
             while query.isActive and not self._stop.wait(POLL_S):
@@ -180,7 +191,7 @@ class StreamingJob:
                     self._feed.feed_beside()
                 if time.monotonic() >= due_s:
                     due_s = time.monotonic() + interval_s
-                    append(ticks.due(idle.since(self._taken_at)))
+                    append(self._ticks.due(idle.since(self._taken_at)))
 
 
 def refuse_another_checkpoint(spark: SparkSession, checkpoint: str, output: str, tables: Tables, *names: str) -> None:

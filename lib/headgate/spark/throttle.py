@@ -26,7 +26,7 @@ from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.sink import collected, query_id_of
+from headgate.spark.sink import query_id_of
 from headgate.spark.state import stored
 from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks
 from headgate.throttle.clocks import Clocks
@@ -110,6 +110,7 @@ class ThrottleRun(StreamingJob):
         self.tables = throttle_tables(job.output)
         self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, self.tables.append_control)
         self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
+        self._writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
         self._pace = None
         if self.sharing is not None and job.broker is not None:
             self._pace = Pace(conf.quota.epoch_ms, conf.settings.trigger.interval_ms)
@@ -151,6 +152,11 @@ class ThrottleRun(StreamingJob):
         """How the shares of quotas went; none where they are not shared."""
         return [] if self.sharing is None else self.sharing.courses()
 
+    @property
+    def _shares(self) -> bool:
+        """Whether brokers share quotas now."""
+        return self.sharing is not None and self.sharing.shares
+
     def _sharing(self) -> Sharing | None:
         """None where topics are keys: they share no limiter."""
         if self._conf.settings.operator.state_key == "topic":
@@ -174,14 +180,12 @@ class ThrottleRun(StreamingJob):
 
     def _take(self, output: DataFrame, batch_id: int) -> int:
         began_s = time.monotonic()
-        rows = collected(output, OUTPUT_BLOCKS)
-        rows["dead_letters"] = pa.concat_tables([rows["dead_letters"], self._files.lost()])
-        writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)
-        result = writer.write(rows, query_id_of(output), batch_id)
-        if self.sharing is not None and self.sharing.shares and len(rows["topic_usage"]):
+        rows = self._collected(output, OUTPUT_BLOCKS)
+        result = self._writer.write(rows, query_id_of(output), batch_id)
+        if self._shares and len(rows["topic_usage"]):
             times = pc.min_max(rows["topic_usage"]["event_time"]).as_py()
             self._longest = max(self._longest, times["max"] - times["min"])
-        if self._pace is not None and self.sharing is not None and self.sharing.shares:
+        if self._shares and self._pace is not None:
             self._pace.took(time.monotonic() - began_s, time.monotonic())
         return result.rows
 
@@ -288,7 +292,7 @@ class ThrottleRun(StreamingJob):
             time.time_ns() // 1000,
             is_idle=is_idle,
             by_topic=self._routing.by_topic,
-            shares=self.sharing is not None and self.sharing.shares,
+            shares=self._shares,
         )
 
 

@@ -20,7 +20,7 @@ _OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_pu
 _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
-USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
+USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), _COUNTS, (_TIME,), (_TIME,))
 _BY_MINUTE = (TENANT, TOPIC, "broker", MINUTE.name)
 TAKEN = Sums("topic_usage", _BY_MINUTE, (*UNITS, *(f"admitted_{unit}" for unit in UNITS)), made=(MINUTE,))
 HELD = Sums("topic_usage", _BY_MINUTE, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD, made=(MINUTE,))

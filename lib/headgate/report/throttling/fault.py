@@ -60,7 +60,9 @@ class Loads:
     """
 
     def __init__(self, taken: pa.Table, held: pa.Table, group_of: Callable[[str], str | None]) -> None:
-        self._taken, self._held, self._group_of = taken, held, cache(group_of)
+        self._taken, self._held, self._group_of = taken, held, group_of
+        self._taken_under = cache(lambda limiter: self._under(limiter, self._taken))
+        self._held_under = cache(lambda limiter: self._under(limiter, self._held))
         self._minutes = cache(self._minutes_of)
 
     def fault(self, tenant: str, limiter: Limiter, units: Mapping[str, str]) -> Fault:
@@ -74,7 +76,7 @@ class Loads:
             return NOBODY
         minutes: dict[str, _Minute] = {}
         unit = units[min(units)]
-        held = self._under(limiter, self._held)
+        held = self._held_under(limiter)
         for minute in sorted(set(held.filter(pc.equal(held[TENANT], tenant))["minute"].to_pylist())):
             unit = units.get(minute, unit)
             took = self._minutes(limiter, unit).get(minute, Counter())
@@ -94,12 +96,12 @@ class Loads:
     def _minutes_of(self, limiter: Limiter, unit: str) -> dict[str, Counter[str]]:
         """What each tenant took of a limiter, by minute."""
         minutes: dict[str, Counter[str]] = defaultdict(Counter)
-        for minute, tenant, amount in self._sums(self._under(limiter, self._taken), ["minute", TENANT], unit):
+        for minute, tenant, amount in self._sums(self._taken_under(limiter), ["minute", TENANT], unit):
             minutes[minute][tenant] = amount
         return minutes
 
     def _topics(self, limiter: Limiter, unit: str, minutes: Iterable[str]) -> _Parts:
-        rows = self._under(limiter, self._taken)
+        rows = self._taken_under(limiter)
         rows = rows.filter(pc.is_in(rows["minute"], pa.array(minutes, pa.string())))
         return _parts(dict(self._sums(rows, [TOPIC], unit)))
 
