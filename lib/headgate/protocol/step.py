@@ -13,7 +13,7 @@ from headgate.core.protocol.settings import BrokerSettings, PauseMode
 from headgate.errors import StateError
 from headgate.protocol.closed_producers import remembered, without_copies
 from headgate.protocol.fan_out import fanned_out
-from headgate.protocol.marks import rows_of_marks
+from headgate.protocol.marks import MARK, rows_of_marks
 from headgate.protocol.schemas import ROWS
 from headgate.protocol.state import NEVER, SlotState
 
@@ -91,7 +91,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
     is_late = pc.fill_null(pc.less_equal(rows["at_ms"], before_ms), False)
     late = pc.sum(is_late).as_py() or 0
     acts = pc.invert(pc.or_(waits, pc.and_(is_late, _are_publishes(rows))))
-    fed = np.flatnonzero(acts.to_numpy(zero_copy_only=False))
+    fed = _ties_by_content(rows, np.flatnonzero(acts.to_numpy(zero_copy_only=False)))
     fed = without_copies(state.closed, rows, fed, is_late.to_numpy(zero_copy_only=False))
     all_rows, all_fed = rows, fed
     if rules.fan_out:
@@ -100,6 +100,23 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
     told = engine(state, rows, fed, rules)
     state.closed = remembered(state.closed, all_rows, all_fed, state.open_connections)
     return told, late
+
+
+def _ties_by_content(rows: pa.Table, fed: Ints) -> Ints:
+    """Marks with one event id in the order of what they say, whatever the order in which they came.
+
+    A job writes no such marks, as a limiter marks a publish once. Both engines keep the order of rows that tie.
+    """
+    is_mark = pc.fill_null(pc.and_(rows["by_marks"], pc.equal(rows["kind"], MARK)), False)
+    of_fed = rows.select(["event_id", "trips"]).take(pa.array(fed))
+    marks = np.flatnonzero(is_mark.to_numpy(zero_copy_only=False)[fed])
+    event_ids = of_fed["event_id"].take(pa.array(marks))
+    if pc.count_distinct(event_ids).as_py() == len(marks):
+        return fed
+    said = list(zip(event_ids.to_pylist(), map(repr, of_fed["trips"].take(pa.array(marks)).to_pylist()), strict=True))
+    by_content = marks[sorted(range(len(marks)), key=said.__getitem__)]
+    fed[marks] = fed[by_content]
+    return fed
 
 
 def _are_publishes(rows: pa.Table) -> pa.ChunkedArray:

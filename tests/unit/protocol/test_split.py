@@ -1,11 +1,14 @@
 """How inputs and marks are cut into batches does not show (throttle-protocol 9, 18.7)."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headgate.protocol.key_operator import engine_of
+from headgate.protocol.readable_engine import run_readable
 from unit.protocol import runs
 from unit.protocol.runs import BOTH, OBEDIENT, TOPIC, batch, mark_row, run, trip
 
@@ -87,6 +90,19 @@ def test_batches_change_nothing(rows, cuts, obedient, random):
     actual = run(batches_of(sorted(shuffled, key=time_of), cuts), rules)
 
     assert results(expected) == results(actual)
+
+
+@pytest.mark.parametrize("engine", [run_readable, engine_of("numba")])
+@pytest.mark.parametrize("rules", [BOTH, replace(BOTH, fan_out=True), OBEDIENT], ids=["both", "fan_out", "obedient"])
+def test_marks_that_only_differ_in_what_they_say_act_alike_in_any_order(engine, rules):
+    marks = [mark_row(0, producer="p0", balance=balance) for balance in (0, -1, -2)]
+    first, *others = (
+        results(run(batches_of([*([] if rules.obedient else OPENED), *some], []), rules, engine=engine))
+        for some in permutations(marks)
+    )
+
+    assert first.decisions
+    assert all(first == other for other in others)
 
 
 @quick
