@@ -14,6 +14,7 @@ from headgate import __version__
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
+from headgate.places import RUNNING, check_tables_here, tried
 from headgate.quota.groups.parser import add_groups_actions
 from headgate.quota.usage.parser import add_usage_arguments
 from headgate.replay.arguments import DESCRIPTION as REPLAY
@@ -83,6 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         hint = "; give what is to be read with --input" if is_traffic else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
     try:
+        if hasattr(arguments, "of_tables"):
+            _look_at(arguments.output)
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # who reads has enough; what Python flushes at its end must not fail as well
@@ -95,6 +98,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("headgate: stopped", file=sys.stderr)
         return EXIT_STOPPED
     return status
+
+
+def _look_at(output: str) -> None:
+    """Raise TableError where the tables are in folders below; say so on stderr where a run is not through."""
+    check_tables_here(output)
+    if tried(output) == RUNNING:
+        print(
+            f"headgate: warning: headgate try writes to {output}, or was killed: tables are not whole", file=sys.stderr
+        )
 
 
 def add_try(subcommands: "Subcommands") -> None:
@@ -175,7 +187,7 @@ def add_sql(subcommands: "Subcommands") -> None:
     parser = subcommands.add_parser("sql", help="query a job's tables")
     parser.add_argument("output", help="the job's --output")
     parser.add_argument("query", help="SQL over marks, topic_usage, dead_letters, batches, control")
-    parser.set_defaults(run=run_sql)
+    parser.set_defaults(run=run_sql, of_tables=True)
 
 
 def run_sql(arguments: argparse.Namespace) -> int:
@@ -190,7 +202,7 @@ def add_tables(subcommands: "Subcommands") -> None:
     """`headgate tables OUTPUT`: which tables a job has written."""
     parser = subcommands.add_parser("tables", help="which tables a job has written, with rows and times")
     parser.add_argument("output", metavar="OUTPUT", help="the job's --output")
-    parser.set_defaults(run=run_tables)
+    parser.set_defaults(run=run_tables, of_tables=True)
 
 
 def run_tables(arguments: argparse.Namespace) -> int:
@@ -206,7 +218,7 @@ def add_groups(subcommands: "Subcommands") -> None:
     """`headgate groups ACTION OUTPUT ...`: look at resource groups and change them, while jobs run or not."""
     parser = subcommands.add_parser("groups", help="look at resource groups and change them")
     add_groups_actions(parser)
-    parser.set_defaults(run=run_groups)
+    parser.set_defaults(run=run_groups, of_tables=True)
 
 
 def run_groups(arguments: argparse.Namespace) -> int:
@@ -222,7 +234,7 @@ def add_usage(subcommands: "Subcommands") -> None:
     """`headgate usage OUTPUT ...`: who uses what of the quotas, who is throttled and by which limit."""
     parser = subcommands.add_parser("usage", help="who uses what of the quotas, now or in the past")
     add_usage_arguments(parser)
-    parser.set_defaults(run=run_usage)
+    parser.set_defaults(run=run_usage, of_tables=True)
 
 
 def run_usage(arguments: argparse.Namespace) -> int:

@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from glob import glob
 from pathlib import Path
 
-from headgate.errors import InputError, StateError
+from headgate.errors import InputError, StateError, TableError
 
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""
+RUNNING, TRIED = ".running", ".tried"
+"""Files that `headgate try` leaves in its output: until it is through, and from then on."""
+SHOWN_FOLDERS = 10
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
 
@@ -83,6 +86,27 @@ def check_writable(output: str, option: str = "--output") -> None:
             f"{option}: {above} has {free >> 20:,} MiB free; allowed: at least {LEAST_FREE_BYTES >> 20:,} MiB; make "
             "space, or give a folder on another disk"
         )
+
+
+def check_tables_here(output: str) -> None:
+    """Raise TableError where no table is right in a folder of this machine but folders in it have some, with these."""
+    place = local_path(output)
+    if place is None or any(place.glob("*/_delta_log")):
+        return
+    below = sorted({str(Path(output, log.parents[1].relative_to(place))) for log in place.glob("*/*/_delta_log")})
+    if below:
+        more = f" and {len(below) - SHOWN_FOLDERS:,} more" if len(below) > SHOWN_FOLDERS else ""
+        raise TableError(
+            f"no table is right in {output}; give one of the folders that have some: "
+            f"{', '.join(below[:SHOWN_FOLDERS])}{more}"
+        )
+
+
+def tried(output: str) -> str:
+    """What `headgate try` says of an output: RUNNING, TRIED, or nothing of those that it did not write."""
+    place = local_path(output)
+    of_one_or_several = () if place is None else (place, place.parent)
+    return next((mark for mark in (RUNNING, TRIED) for folder in of_one_or_several if (folder / mark).exists()), "")
 
 
 @contextmanager

@@ -68,7 +68,10 @@ class Screen:
         """
         if not found:
             return
-        self.say(f"\nRows that could not be used: {sum(problem.rows for problem in found):,}, most of them for")
+        self.say(
+            f"\nRows that could not be used: {sum(problem.rows for problem in found):,}; what else is said here is of "
+            "the others. Most of them for"
+        )
         for problem in found[:SHOWN]:
             self.say(f"  {problem.rows:,} x {plain(problem.reason)}")
             self.say(f"      as in {plain(problem.example)}")

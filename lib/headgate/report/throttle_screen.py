@@ -191,15 +191,17 @@ class ThrottleScreen(Screen):
         if moved:
             self._shares(moved)
 
-    def next_steps(self, throttling: Throttling, output: str, shared: str) -> None:
-        """The commands that lead on, with the names and times of who was throttled most."""
+    def next_steps(self, throttling: Throttling, output: str, shared: str, under: str = "") -> None:
+        """The commands that lead on, with names and times of who was throttled most. under: which conf, in words."""
         most = next((row for row in throttling.tenants if row.is_held), None)
         if most is None or most.first is None or most.last is None:
             self.say(f'Try: {command()} sql {output} "{QUESTION}"')
             return
         at = most.worst or most.first
         where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
-        self.say(f"\nWhat to run next, about {plain(most.name)}: who used what at its worst second, and its topics")
+        self.say(
+            f"\nWhat to run next, about {plain(most.name)}{under}: who used what at its worst second, and its topics"
+        )
         self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}")
         self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
         victim = next((row for row in throttling.tenants if row.fault.is_victim and row.worst is not None), None)

@@ -118,6 +118,10 @@ class TryScreen(Screen):
         self.side_by_side(tried)
         self._unused(tried)
         self._kept(tried, output)
+        if output is not None:
+            for one in tried:
+                folder = output_of(output, one.name, len(tried))
+                ThrottleScreen(self._console).next_steps(one.throttling, folder, folder, f" under {plain(one.name)}")
 
     def _who_and_when(self, tried: Sequence[Tried], output: str | None) -> None:
         """Under each conf: who was held, when, by which limiter, by whose fault."""

@@ -1,7 +1,8 @@
 """What is wrong with raw rows, and the dead letters that say so."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +11,13 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import InputSettings
+from headgate.core.numbers import MAX
 from headgate.rows.raw import SHOWN_CHARACTERS, Flags, Raw
 from headgate.rows.values import Names, instants_us, names, whole_numbers
 
 NO_TIME = "ISO 8601 with a zone, or whole microseconds since 1970"
+_OTHER_UNITS = {"seconds": Fraction(1, 10**6), "milliseconds": Fraction(1, 1000), "nanoseconds": Fraction(1000)}
+"""How many of them a microsecond has."""
 NO_SEQ = "a whole number of 64 bits"
 NO_NAME = "a name"
 
@@ -78,7 +82,8 @@ def read_place(raw: Raw, settings: InputSettings, faults: Faults) -> tuple[pa.Ar
     """What puts a row in its order: time in microseconds, seq and broker. What is wrong with them goes to `faults`."""
     time_us, seq, broker = instants_us(raw.column("event_time")), whole_numbers(raw.column("seq")), names(raw, "broker")
     faults.add("event_time", NO_TIME, nulls(time_us))
-    faults.add("event_time", _span_of(settings), _outside(time_us, settings))
+    for allowed, rows in _outside(time_us, settings):
+        faults.add("event_time", allowed, rows)
     faults.add("seq", NO_SEQ, nulls(seq))
     faults.add("broker", NO_NAME, no_names(broker))
     return time_us, seq, broker
@@ -102,10 +107,20 @@ def _span_of(settings: InputSettings) -> str:
     return f"{first.isoformat()} up to {until.isoformat()} ([input] in headgate.toml)"
 
 
-def _outside(time_us: pa.Array, settings: InputSettings) -> Flags:
-    """Rows whose time is outside that span; those without one are not."""
+def _outside(time_us: pa.Array, settings: InputSettings) -> Iterator[tuple[str, Flags]]:
+    """Rows whose time is outside that span, by what is said of them; those without a time are not."""
     first, until = _micros(settings.event_time_from), _micros(settings.event_time_until)
-    return is_true(pc.or_(pc.less(time_us, first), pc.greater_equal(time_us, until)))
+    outside = ~_within(time_us, first, until) & ~nulls(time_us)
+    allowed = _span_of(settings)
+    for unit, of_us in _OTHER_UNITS.items() if outside.any() else ():
+        looks_so = outside & _within(time_us, int(first * of_us), int(until * of_us))
+        yield f"{allowed}; it looks like {unit}, and numbers are microseconds", looks_so
+        outside &= ~looks_so
+    yield allowed, outside
+
+
+def _within(time_us: pa.Array, first: int, until: int) -> Flags:
+    return is_true(pc.and_(pc.greater_equal(time_us, min(first, MAX)), pc.less(time_us, min(until, MAX))))
 
 
 def no_names(read: Names) -> Flags:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from headgate.errors import InputError
+from headgate.places import RUNNING, TRIED
 from headgate.rows.listing import STDIN, check_size
 
 MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5 * 1024}
@@ -28,7 +29,7 @@ def claimed(output: str | None) -> Iterator[None]:
     if output is None:
         yield
         return
-    claim = Path(output, ".running")
+    claim = Path(output, RUNNING)
     try:
         claim.parent.mkdir(parents=True, exist_ok=True)
         claim.touch(exist_ok=False)
@@ -43,7 +44,10 @@ def claimed(output: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        claim.unlink(missing_ok=True)
+        if any(claim.parent.glob("**/_delta_log")):
+            claim.replace(claim.with_name(TRIED))
+        else:
+            claim.unlink(missing_ok=True)
 
 
 def check_patience(path: str, format_: str) -> None:

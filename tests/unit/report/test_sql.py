@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from headgate.cli import main
 from headgate.errors import TableError
+from headgate.places import RUNNING
 from headgate.report import sql
 from headgate.report.sql import query
 from headgate.tables.delta import Tables
@@ -42,6 +43,22 @@ def test_tables_are_listed_with_rows_and_times(tmp_path, capsys, arguments):
         ["dead_letters", "0"],
         ["topic_usage", "2", "2026-03-01T12:00:00Z", "2026-03-01T12:00:05Z"],
     ]
+
+
+@pytest.mark.parametrize("command", [["tables"], ["usage"], ["sql", "SELECT 1"], ["groups", "list"]])
+def test_tables_in_folders_below_are_named_and_a_run_that_was_killed_is_told_of(tmp_path, capsys, command):
+    output, arguments = tmp_path / "out", [*command[:1], *command[1:]]
+    at = 1 if command[0] != "groups" else 2
+    for name in ("new", "old"):
+        throttle_tables(output / name)
+
+    assert 2 == main([*arguments[:at], str(output), *arguments[at:]])
+    assert f"no table is right in {output}; give one of the folders that have some: {output}/new, {output}/old" in (
+        capsys.readouterr().err
+    )
+    (output / RUNNING).touch()
+    main([*arguments[:at], str(output / "new"), *arguments[at:]])
+    assert f"warning: headgate try writes to {output / 'new'}, or was killed" in capsys.readouterr().err
 
 
 def test_a_table_with_a_topic_has_its_tenant_and_namespace(tmp_path):

@@ -41,6 +41,7 @@ OUT_OF_SPAN = (
     "event_time: got {}, allowed is 2000-01-01T00:00:00+00:00 up to 2100-01-01T00:00:00+00:00 "
     "([input] in headgate.toml)"
 )
+LOOKS_LIKE = "; it looks like {}, and numbers are microseconds"
 NO_AMOUNT = "messages: got {}, allowed is a whole number from 0 to 9223372036854775807"
 NO_SEQ = "seq: got {}, allowed is a whole number of 64 bits"
 NO_NAME = "{}: got {}, allowed is a name"
@@ -97,8 +98,9 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "the span ends": (time("2100-01-01T00:00:00Z"), OUT_OF_SPAN.format("2100-01-01T00:00:00Z")),
     "the year 9999": (time("9999-12-31T23:59:59.999999Z"), OUT_OF_SPAN.format("9999-12-31T23:59:59.999999Z")),
     "the year 1": (time("0001-01-01T00:00:00Z"), OUT_OF_SPAN.format("0001-01-01T00:00:00Z")),
-    "milliseconds": (time(AT_9 // 1000), OUT_OF_SPAN.format(AT_9 // 1000)),
-    "nanoseconds": (time(AT_9 * 1000), OUT_OF_SPAN.format(AT_9 * 1000)),
+    "milliseconds": (time(AT_9 // 1000), OUT_OF_SPAN.format(AT_9 // 1000) + LOOKS_LIKE.format("milliseconds")),
+    "seconds": (time(AT_9 // 10**6), OUT_OF_SPAN.format(AT_9 // 10**6) + LOOKS_LIKE.format("seconds")),
+    "nanoseconds": (time(AT_9 * 1000), OUT_OF_SPAN.format(AT_9 * 1000) + LOOKS_LIKE.format("nanoseconds")),
     "a negative time": (time(-1), OUT_OF_SPAN.format(-1)),
     "no zone": (time("2026-01-05T09:00:00"), NO_TIME.format("2026-01-05T09:00:00")),
     "a zone's name": (time("2026-01-05T09:00:00 UTC"), NO_TIME.format("2026-01-05T09:00:00 UTC")),

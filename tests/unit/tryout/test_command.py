@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headgate import places
 from headgate.cli import main
 from headgate.errors import HeadgateError, InputError
-from headgate.places import check_new
+from headgate.places import RUNNING, TRIED, check_new
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
 from headgate.tryout import inputs
@@ -105,6 +106,10 @@ def test_an_output_belongs_to_one_run(tmp_path):
             with pytest.raises(InputError, match="another run writes there"), claimed(str(taken)):
                 pass
     assert list(output.iterdir()) == []
+    with claimed(str(output)):
+        (output / "one" / "marks" / "_delta_log").mkdir(parents=True)
+        assert [places.tried(str(folder)) for folder in (output, output / "one")] == [RUNNING] * 2
+    assert [places.tried(str(folder)) for folder in (output, output / "one", tmp_path / "new")] == [TRIED, TRIED, ""]
     with pytest.raises(InputError, match=r"--output: /proc/x cannot be written"), claimed("/proc/x"):
         pass
 
@@ -209,7 +214,7 @@ def test_rows_that_are_all_bad_are_no_success_and_told_by_reason_with_an_example
     text = HEADER + "size\n" + ROW.format(1, 5) + ROW.format(2, 5) + ROW.format("x", 5) + "short\n"
     assert tried(tmp_path, "t.csv", text) == 2
     lines = capsys.readouterr().out.splitlines()
-    start = lines.index("Rows that could not be used: 4, most of them for")
+    start = lines.index("Rows that could not be used: 4; what else is said here is of the others. Most of them for")
     assert lines[start + 1 : start + 7] == [
         "  2 x column missing: bytes; found: size",
         f"      as in {ROW.format(1, 5).strip()}",

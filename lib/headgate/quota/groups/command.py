@@ -13,6 +13,7 @@ from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS, Resource
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.topics import topic_of
 from headgate.errors import AdminError
+from headgate.places import tried
 from headgate.quota.groups.admin_writer import Written, apply
 from headgate.quota.groups.parser import RATE_OPTIONS
 from headgate.quota.groups.presence import EVERYWHERE, presence_of
@@ -21,6 +22,7 @@ from headgate.quota.tables.config_store import ConfigStore
 from headgate.quota.tables.opened import opened_config
 
 _HEADING = ("GROUP", "PUBLISH MSG/S", "PUBLISH B/S", "DISPATCH MSG/S", "DISPATCH B/S", "ATTACHED TO")
+READING = {"list", "get"}
 _NOT_LIMITED = "-"
 _NAMED = 10
 
@@ -31,6 +33,12 @@ def run(arguments: argparse.Namespace) -> Iterator[str]:
     Raises AdminError for what is refused, TableError where the tables cannot be read or written.
     """
     settings = QuotaSettings(group_table=arguments.group_table, attachment_table=arguments.attachment_table)
+    if arguments.action not in READING and tried(arguments.output):
+        raise AdminError(
+            409,
+            f"{arguments.output} is of headgate try, and no job reads what is changed there; change the group in "
+            "resource-groups.json of a conf folder and try that, or give the --output of a job",
+        )
     store = opened_config(arguments.output, settings)
     if "name" in arguments and not is_group_name(arguments.name):
         raise AdminError(412, f"got the group name {arguments.name!r}; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : .")

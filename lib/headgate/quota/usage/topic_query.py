@@ -19,8 +19,11 @@ _BY_SECOND = (
     "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
     "sum(throttled_publishes + coalesce(failed_publishes, 0)) AS held FROM t GROUP BY event_time"
 )
-RAN_OUT = f"CASE WHEN bytes_balance <= 0 AND coalesce(messages_balance > 0, true) THEN '{BYTES}' ELSE '{MESSAGES}' END"
-"""SQL: the unit of which a mark's limiter has none left. Both can run out together: that counts for messages."""
+RAN_OUT = (
+    "CASE WHEN bytes_balance <= 0 AND (coalesce(messages_balance > 0, true) OR coalesce(CAST(bytes_balance AS DOUBLE) "
+    f"* messages_per_s < CAST(messages_balance AS DOUBLE) * bytes_per_s, false)) THEN '{BYTES}' ELSE '{MESSAGES}' END"
+)
+"""SQL: the unit of which a mark's limiter has none left; of both, that which takes longer to come back."""
 _SPEC, _MARKS = TableSpec("topic_usage", named_schema(TOPIC_USAGE)), TableSpec("marks", named_schema(MARKS))
 _SUMMED = {
     "publishes": "publishes",

@@ -20,8 +20,12 @@ _SHOWN_BROKERS = 3
 
 def _unit(marks: pa.Table) -> pa.ChunkedArray:
     """What RAN_OUT says."""
-    of_messages, of_bytes = (pc.fill_null(pc.less_equal(marks[f"{unit}_balance"], 0), False) for unit in UNITS)
-    return pc.if_else(pc.and_not(of_bytes, of_messages), BYTES, MESSAGES)
+    (messages, messages_per_s), (bytes_, bytes_per_s) = (
+        (marks[f"{unit}_balance"].cast(pa.float64()), marks[f"{unit}_per_s"]) for unit in UNITS
+    )
+    bytes_later = pc.less(pc.multiply(bytes_, messages_per_s), pc.multiply(messages, bytes_per_s))
+    alone_or_later = pc.or_(pc.fill_null(pc.greater(messages, 0), True), pc.fill_null(bytes_later, False))
+    return pc.if_else(pc.and_(pc.fill_null(pc.less_equal(bytes_, 0), False), alone_or_later), BYTES, MESSAGES)
 
 
 MARKS = Sums(

@@ -91,7 +91,7 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     most = max((one.admitted_messages for one in consumers), default=0)
     rows: list[Sequence[str]] = [
         (
-            *(by.upper(), "GROUP", "MSG/S", "", "BYTES/S", "WANTED MSG/S", "THROTTLED", "HELD FOR"),
+            *(by.upper(), "GROUP", "MSG/S", "", "BYTES/S", "ARRIVED MSG/S", "THROTTLED", "HELD FOR"),
             *("BY", "WHAT OF IT"),
         )
     ]

@@ -75,7 +75,7 @@ def part_verdict(part: Part) -> str:
     if part.outcome is not None and part.outcome.missing:
         words.append(f"reports missing: {part.outcome.missing}")
     if part.is_burst:
-        words.insert(0, "BURST within its limit")
+        words.insert(0, "BURST or backlog, within its limit")
     elif part.is_victim:
         own = part.outcome.safe_share if part.outcome is not None else None
         words.insert(0, f"VICTIM, below its part of {own:,}" if own else "VICTIM, below its part")
@@ -89,9 +89,9 @@ def cell_lines(cell: Cell) -> list[str]:
     wanted = f"{cell_name(cell)}: {demand(cell)}/s wanted, quota {rate(cell.quota, 'none')}; {cell_verdict(cell)}"
     heard = [part for part in cell.throttled if not part.broker.silent]
     groups = {
-        "over their part": [part for part in heard if not part.is_victim and not part.is_burst],
+        "over their limit": [part for part in heard if not part.is_victim and not part.is_burst],
         "only victims": [part for part in heard if part.is_victim],
-        "only bursts": [part for part in heard if part.is_burst],
+        "only bursts or backlogs": [part for part in heard if part.is_burst],
         "silent, throttled at their last report": [part for part in cell.throttled if part.broker.silent],
     }
     said = [f"{label}: {named([part.broker.name for part in parts])}" for label, parts in groups.items() if parts]

@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from headgate.cli import main
 from headgate.core.quota.settings import QuotaSettings
+from headgate.places import TRIED
 from headgate.quota.tables.opened import opened_config
 from headgate.quota.tables.topic_tables import output_of
 from unit.quota.places import tables
@@ -113,6 +114,16 @@ def test_what_is_refused_is_one_line_and_changes_nothing(output, groups, argumen
 
     assert (2, f"headgate: {expected}") == groups(*arguments)
     assert before == read(output)
+
+
+def test_tables_of_a_try_are_read_and_not_changed(output, groups):
+    groups("set", "gold", "-mp", "5")
+    Path(output, TRIED).touch()
+
+    status, printed = groups("set", "gold", "-mp", "6")
+    assert (2, True) == (status, f"{output} is of headgate try, and no job reads what is changed there" in printed)
+    assert 5 == read(output).groups["gold"].rates[0]
+    assert 0 == groups("list")[0]
 
 
 @pytest.mark.parametrize(

@@ -264,13 +264,16 @@ def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
         {
             "topic": A,
             "scope": "group",
-            "limiter": f"{m} {b}",
+            "limiter": f"{m} {b} {per_s}",
             "action": "mark",
             "messages_balance": m,
+            "messages_per_s": None if per_s is None else 10,
             "bytes_balance": b,
+            "bytes_per_s": per_s,
         }
         for m in balances
         for b in balances
+        for per_s in (None, 9, 10, 11)
     ]
     marks = pa.Table.from_pylist(rows, MARKS)
     tables.append("marks", marks, "query", 0)
@@ -280,7 +283,9 @@ def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
     )
 
     assert of_sql == of_arrow
-    assert {name for name, unit in of_sql.items() if unit == "bytes"} == {"1 -1", "1 0", "None -1", "None 0"}
+    alone = {f"{left} {per_s}" for left in ("1 -1", "1 0", "None -1", "None 0") for per_s in (None, 9, 10, 11)}
+    takes_longer = {"-1 -1 9", "0 -1 9", "0 -1 10", "0 -1 11"}
+    assert {name for name, unit in of_sql.items() if unit == "bytes"} == alone | takes_longer
 
 
 @pytest.mark.parametrize(

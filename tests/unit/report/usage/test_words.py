@@ -40,5 +40,5 @@ def test_a_silent_broker_is_told_as_it_was_and_blamed_for_nothing():
     wanted, said = cell_lines(cell(*parts))
 
     assert "gold publish messages: 1,500/s wanted, quota 1,000; more is wanted than the quota" == wanted
-    assert "  over their part: a; silent, throttled at their last report: b" == said
+    assert "  over their limit: a; silent, throttled at their last report: b" == said
     assert "SILENT, as it was at its last report; what the allocation grants it" == part_verdict(parts[1])
