@@ -1,6 +1,20 @@
-"""The switch between engines: which one runs the tests whose subject is tables given rows, and the run says which."""
+"""The switch between engines: which one runs the tests whose subject is tables given rows, and the run says which.
+
+And how many examples properties are tried on: a quarter of them in the suite, all with --hypothesis-profile=long.
+"""
+
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
+from hypothesis import settings
+
+from examples import WHOLE
+from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QUOTAS, load_units
+
+# How fast an example runs is no test.
+settings.register_profile("suite", max_examples=WHOLE // 4, deadline=None)
+settings.register_profile("long", max_examples=WHOLE, deadline=None)
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -12,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="what runs the tests that take the fixture `engine`: the local engine, or the jobs in a Spark session",
     )
     group.addoption("--seed", type=int, default=1, help="of what the local engine shuffles in these tests")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where several processes share the tests, all kernels are compiled before they start: no two compile the same."""
+    if not hasattr(session.config, "workerinput") and session.config.getoption("numprocesses", None):
+        with ProcessPoolExecutor(max_workers=2) as processes:
+            list(processes.map(load_units, ([unit] for unit in (CACHE, PROTOCOL, DISPATCH, QUOTAS, PUBLISH))))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -287,6 +287,7 @@ def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[in
     return killed
 
 
+@pytest.mark.long
 def test_two_kills_double_and_lose_nothing(scene: Path, calm: Path) -> None:
     """One between the tables of the first batch, and one in the middle."""
     first = len(OF_CACHE) + 2

@@ -232,6 +232,7 @@ def compare_after_kills(scene: Path, calm: Path, name: str, kills: list[tuple[in
     return killed
 
 
+@pytest.mark.long
 def test_a_kill_doubles_and_loses_nothing(scene: Path, calm: Path) -> None:
     assert 1 == compare_after_kills(scene, calm, "one", [(len(OF_PROTOCOL) + 4, 0.0)])
 

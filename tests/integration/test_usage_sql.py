@@ -88,8 +88,10 @@ def told(scene, capsys):
 
 @pytest.mark.parametrize(
     ("engine", "asked_of_the_past"),
-    [("in_spark", ["groups"]), ("in_duckdb", ["groups", "brokers", "tenants"])],
-    ids=["spark", "duckdb"],
+    [
+        pytest.param("in_spark", ["groups"], marks=pytest.mark.long, id="spark"),
+        pytest.param("in_duckdb", ["groups", "brokers", "tenants"], id="duckdb"),
+    ],
 )
 def test_the_pages_sql_gives_the_numbers_of_the_command(request, engine, asked_of_the_past, told):
     """Of the past Spark is asked one question: a plan of these views takes it seconds, whatever the rows."""

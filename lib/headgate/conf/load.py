@@ -1,7 +1,10 @@
 """Loads a conf directory as a whole: every file is read, and all that is wrong is reported at once."""
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -22,6 +25,9 @@ from headgate.errors import ConfError
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
+_ALIKE = 0.8
+"""From 0 to 1: a file name that is so much like one of FILES is meant to be it."""
+
 T = TypeVar("T")
 BrokerFile = tuple[BrokerConf, QuotaSettings, dict[str, Any]]
 """What the parts of headgate take from a broker.conf."""
@@ -40,6 +46,7 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
         )
     files = {name: str(directory / name) for name in FILES}
     findings = Findings()
+    _warn_of_names(directory, findings)
 
     def read(name: str, parse: Callable[[bytes, str, Findings], T], default: T) -> T:
         content = _content(directory / name, findings)
@@ -60,6 +67,16 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
     if findings.mistakes:
         raise ConfError(findings.mistakes, findings.warnings)
     return replace(conf, warnings=tuple(findings.warnings), groups_file=files["resource-groups.json"])
+
+
+def _warn_of_names(directory: Path, findings: Findings) -> None:
+    """Say which files are not read although their names are nearly those of FILES."""
+    with suppress(OSError):  # the files that matter say so themselves
+        for name in sorted(os.listdir(directory)):  # noqa: PTH208  names alone
+            meant = get_close_matches(name.casefold(), FILES, 1, _ALIKE)
+            if meant and name not in FILES and not (directory / meant[0]).exists():
+                allowed = f"allowed: {', '.join(FILES)}"
+                findings.warnings.append(f"{directory / name} is not read; {allowed}; rename it to {meant[0]}")
 
 
 def load_resource_groups(path: Path) -> ResourceGroups:

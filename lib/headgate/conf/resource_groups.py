@@ -65,6 +65,12 @@ class ResourceGroups:
             or self.tenants.get(tenant_of(name))
         )
 
+    def publish_quota(self, group: str, unit: str) -> int | None:
+        """The quota per second for publishes of a group, in `messages` or `bytes`; None without one."""
+        found = self.groups.get(group, ResourceGroup())
+        quota: int | None = getattr(found, f"publish_{unit}_per_s")
+        return quota
+
 
 def read_resource_groups(text: str, file: str, findings: Findings) -> ResourceGroups:
     """Return the groups and attachments in a resource-groups.json; what is wrong goes to `findings`."""

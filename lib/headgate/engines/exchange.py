@@ -158,6 +158,8 @@ class LocalExchange:
     def _record(self, name: str, rows: pa.Table) -> None:
         if name == RG_USAGE.name and len(rows):
             self._recent.take(rows)
+        if name == RG_LIMITS.name:
+            self._recent.take_limits(rows)
         if self._kept is not None:
             self._kept.take(name, rows)
 

@@ -13,6 +13,7 @@ PUBLISH = "headgate.throttle.array_engine"
 DISPATCH = "headgate.throttle.dispatch.array_engine"
 QUOTAS = "headgate.quota.cell_arrays"
 CACHE = "headgate.cache.forms"
+PROTOCOL = "headgate.protocol.array_engine"
 """Modules whose `warm_up` compiles the kernels of one unit, or loads them from disk."""
 
 

@@ -51,7 +51,8 @@ class RecommendScreen(Screen):
             f"\nThe smallest limits at which at most {self._percent:g} % of publishes wait longer than {self._wait}, "
             f"and none longer than {self._timeout}, when clients give up.\nEvery row counts as what a client wants to "
             f"send. Found by {runs:,} runs of the rules over {publishes:,} publishes: the next lower rate breaks the "
-            "bound.\nWaits are those with all of these limits in force."
+            "bound, or is below the mean, at which clients wait longer and longer.\nWaits are those with all of these "
+            "limits in force."
         )
 
     def limits(self, title: str, of: str, limits: Sequence[LimitShown], file: str) -> None:
@@ -105,7 +106,8 @@ class RecommendScreen(Screen):
         if direct:
             who = f"All {direct:,}" if not others else f"{direct:,} of the {len(courses):,}"
             self.say(
-                f"\n{who} limits that come down can do so in one step: no publish waits longer than {self._timeout}."
+                f"\n{who} topics and tenants with lower limits can get them in one step: no publish waits longer than "
+                f"{self._timeout}."
             )
         self.say("Tried with each limit at the end of its busiest second, topics first, then tenants.")
         if not others:

@@ -229,7 +229,9 @@ class ThrottleScreen(Screen):
         """What the parts in lines of `who_and_when` mean, if there are any. output: of any of those tried."""
         if not any(row.fault.words for one in tried for row in one.tenants if row.is_held):
             return
-        more = f"; {command()} usage {output} --by tenant --at TIME has those of one time" if output else ""
+        more = (
+            f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""
+        )
         self.say(f"Parts are of all that the limiter let in, in the minutes in which it held the tenant{more}")
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:

@@ -21,6 +21,8 @@ SHOWN_TOPICS = 8
 SHOWN_CHANGES = 20
 SHOWN_FILES = 10
 SHOWN_UNUSED = 5
+WORTH_A_WARNING = 0.01
+"""Of all rows, those that could not be used."""
 NOT_SET = "not set"
 _AGAIN = ("before", "now")
 
@@ -67,8 +69,8 @@ class Changed(Protocol):
 
 
 def is_mostly_bad(tried: Tried) -> bool:
-    """Whether more rows are dead letters than not: what the others say is no answer."""
-    return tried.dead_letters > tried.rows
+    """Whether at least half of the rows are dead letters: what the others say is no answer."""
+    return 0 < tried.dead_letters >= tried.rows
 
 
 def other_measures(tables: Summed) -> dict[str, int]:
@@ -157,9 +159,14 @@ class TryScreen(Screen):
         self._others(names, tried, only_differences=False)
 
     def _mostly_bad(self, tried: Tried) -> None:
+        part = tried.dead_letters / max(tried.rows + tried.dead_letters, 1)
         if is_mostly_bad(tried):
-            part = tried.dead_letters / (tried.rows + tried.dead_letters)
             self.say(f"\nNO ANSWER: {part:.1%} of the rows could not be used. What follows is of the others alone.")
+        elif part >= WORTH_A_WARNING:
+            self.say(
+                f"\nTOO LITTLE: {part:.1%} of the rows could not be used. With them more would be throttled: what "
+                "follows says `never` and `no limit was reached` of the other rows alone."
+            )
 
     def _unused(self, tried: Sequence[Tried]) -> None:
         """Limits that nothing came under."""

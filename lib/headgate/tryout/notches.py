@@ -33,12 +33,13 @@ class Search:
     """Ends with the smallest notch that passes: it was tried, and the one below was tried and failed, or there is none.
 
     It goes away from the guess in steps that double until a notch passed and a lower one failed, then halves. A high
-    enough notch has to pass. notch: to be tried next. step: about how far the guess is off, from 1.
+    enough notch has to pass. notch: to be tried next. step: about how far the guess is off, from 1. lowest: the ones
+    below it are not asked for.
     """
 
-    def __init__(self, guess: int, step: int = 1) -> None:
-        self.notch = guess
-        self._failed, self._passed, self._step = -1, _MOST, step
+    def __init__(self, guess: int, step: int = 1, *, lowest: int = 0) -> None:
+        self.notch = max(guess, lowest)
+        self._failed, self._passed, self._step = lowest - 1, _MOST, step
 
     @property
     def is_over(self) -> bool:

@@ -13,6 +13,7 @@ from headgate.core.quota.groups import UNLIMITED
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError
 from headgate.report.recommend_screen import CourseShown, LimitShown, RecommendScreen, arrows, seconds
+from headgate.report.screen import command
 from headgate.tryout.bound import Bound
 from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source
@@ -109,7 +110,7 @@ class RecommendSession(Session):
         screen.broken([name for name in names if not waited[name].keeps(bound)])
         screen.courses([CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)])
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
-        screen.written(self._target, f"headgate try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
+        screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
 
 
 def _shown(now: Rates, rates: Rates, loads: Mapping[str, Load], waited: Mapping[str, Waited]) -> list[LimitShown]:

@@ -76,7 +76,7 @@ def run_trial(  # noqa: PLR0917  what a trial has
     return Trial(
         name,
         tables,
-        throttling(tables, conf.resource_groups.group_of),
+        throttling(tables, conf.resource_groups.group_of, conf.resource_groups.publish_quota),
         mode_line(operator.traffic, operator.send_timeout_ms),
         has_publish_limits(conf),
         unused(conf, _topics(tables)),

@@ -5,6 +5,7 @@ from _quota_rounds import RATE_LIMIT, play
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 from headgate.core.quota.simulation import rounds
@@ -65,7 +66,7 @@ def traces(draw):
 NOBODY_LEFT = Trace(1, 1, tuple(Round((0,), (MemberLost(0),) * (number == 0)) for number in range(2)), (1,))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250))
 @example(NOBODY_LEFT, RoundParameters(StepParameters(), 1, 2))
 @given(traces(), parameters)
 def test_any_trace_plays_alike_in_both_forms(trace, chosen):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.cache.forms import kernel_for
 from headgate.cache.step import CacheRules
 from headgate.cache.stored.state import decode_broker
@@ -24,7 +25,7 @@ LAST = (1 << 63) - 1
 DEEP = '{"x":' + 980 * "[" + 980 * "]" + "}"
 DEEPER = "[" * 100_000
 WIDE = f'{{"managedLedgerCacheEvictionWatermark": 1{"0" * 400}}}'
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=examples(60))
 
 
 @st.composite

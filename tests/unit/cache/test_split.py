@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.cache.forms import AnyCache, readable
 from headgate.cache.step import CacheRules
 from headgate.cache.stored.state import decode_broker
@@ -22,7 +23,7 @@ KINDS = (
     *("add", "add", "add", "read", "read", "read", "open", "move", "mark", "close", "replay_add", "replay_read"),
     *("release", "ledger_delete", "topic_clear", "conf", "sneeze"),
 )
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=examples(25))
 times = st.integers(0, 40).map(lambda n: n * 97_000)
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.client import PartitionedSettings, ProducerClosedError, RateLimitedProducer
 from headgate.client.clock import MonotonicClock
 from unit.client.doubles import SOON_S, ToldLibrary
@@ -72,7 +73,7 @@ def busy() -> Iterator[None]:
     pauses=st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 1, 5, 20, 40])), max_size=12),
     close_s=st.sampled_from([0, SOON_S, SOON_S]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_sixteen_threads_send_through_windows(seed, partitions, pauses, close_s):
     library = AnsweringLibrary(random.Random(seed), partitions)
     log = Log(library)

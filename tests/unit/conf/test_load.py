@@ -338,3 +338,28 @@ def test_the_shipped_file_and_the_page_are_made_of_the_settings() -> None:
     assert page == reference.page_with_rows(page)
     assert page.count(reference.page_rows()) == 1
     assert load_conf(reference.FILE.parent).settings == Settings()
+
+
+def test_a_file_whose_name_is_nearly_that_of_a_conf_file_is_told_of(tmp_path) -> None:
+    for name in ("resource_groups.json", "policy.json", "Broker.conf", "cluster.json", "spark-defaults.conf"):
+        (tmp_path / name).write_text("{}")
+    read = "allowed: headgate.toml, broker.conf, policies.json, resource-groups.json"
+    meant = {
+        "Broker.conf": "broker.conf",
+        "policy.json": "policies.json",
+        "resource_groups.json": "resource-groups.json",
+    }
+    expected = tuple(f"{tmp_path / name} is not read; {read}; rename it to {right}" for name, right in meant.items())
+    assert expected == load_conf(tmp_path).warnings
+    with pytest.raises(ConfError, match=r"policy\.json is not read"):
+        load_conf(tmp_path, strict=True)
+    for name in meant.values():
+        (tmp_path / name).touch()
+    assert not any("is not read" in str(warning) for warning in _warnings(tmp_path))
+
+
+def _warnings(folder) -> list[str]:
+    try:
+        return list(load_conf(folder).warnings)
+    except ConfError as error:
+        return [*error.mistakes, *error.warnings]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.arrow.blocks import decode
 from headgate.connections.routing import FIXED_SLOTS, pack_marks
 from headgate.connections.state import VERSION, decode_state, encode_state
@@ -205,7 +206,7 @@ def test_another_version_is_refused():
         decode_state(0, b"")
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=examples(60))
 @given(st.data(), traffic(topics=TOPICS[:3]), conduct(wrong=True))
 def test_batches_of_both_queries_change_nothing(data, publishes, rows):
     """Marks of a throttle job, each batch of it in one or several of this query."""

@@ -5,10 +5,11 @@ from fractions import Fraction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.token_bucket import TokenBucket
 from unit.core.traces import CREATED, amounts, bucket_configs, bucket_ops, op, perform, quick, traces
 
-thorough = settings(quick, max_examples=40)
+thorough = settings(quick, max_examples=examples(40))
 fixed = bucket_configs(bounded=False, dynamic=False)
 moving_ops = (*bucket_ops, op("refund", n=amounts))
 unbounded_traces = traces(fixed, *moving_ops)

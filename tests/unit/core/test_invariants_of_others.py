@@ -6,6 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conformance.registry import RATE_LIMITERS
 from headgate.core.unload_limiter import UnloadLimiter
 from unit.core.traces import (
@@ -28,7 +29,7 @@ from unit.core.traces import (
     wishes,
 )
 
-thorough = settings(quick, max_examples=40)
+thorough = settings(quick, max_examples=examples(40))
 LEVELS = ("broker", "topic", "group")
 reserve_traces = traces(
     dispatch_configs(reserve=True),

@@ -5,6 +5,7 @@ from collections import Counter, deque
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conformance.registry import RATE_LIMITERS
 from headgate.core.publish.publish_limiters import PublishLimiters
 from headgate.core.publish.throttle_tracker import COUNTERS, ThrottleType
@@ -24,7 +25,7 @@ from unit.core.traces import (
     update_op,
 )
 
-thorough = settings(quick, max_examples=40)
+thorough = settings(quick, max_examples=examples(40))
 COUNTED = {"topic": ThrottleType.TOPIC_PUBLISH_RATE, "group": ThrottleType.RESOURCE_GROUP_PUBLISH_RATE}
 queue_traces = traces(publish_configs(), *publish_ops)
 whole_queue_traces = traces(publish_configs(quantum=False), *publish_ops)

@@ -3,13 +3,14 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conformance.registry import RATE_LIMITERS
 from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.errors import CoreError
 
 SECOND = 1_000_000_000
 CREATED = 100 * SECOND
-quick = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
 
 steps = st.one_of(
     st.sampled_from([0, 0, 1, 15_999_999, 16_000_000, 16_000_001]),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
@@ -230,7 +230,6 @@ def test_everything_that_is_emitted_is_heard() -> None:
 turns = st.lists(st.tuples(st.integers(1, 400), st.sampled_from((0, 1, 2)), st.integers(0, 100)), max_size=30)
 
 
-@settings(deadline=None)
 @given(turns)
 def test_a_client_that_answers_in_time_is_always_read_however_late_the_gate_is(
     turns: list[tuple[int, int, int]],

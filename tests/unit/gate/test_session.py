@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import cycle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.protocol.counters import Counters
@@ -226,7 +226,6 @@ def test_a_client_whose_reads_are_off_is_neither_asked_nor_idle() -> None:
     assert session.next_due_ms() == 10_100
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([RECEIPT, PING, PONG, OTHER, BAD_RECEIPT, BAD_SIZES, NO_COMMAND, connect()]), max_size=12),
     st.lists(st.integers(1, 9), min_size=1),
@@ -244,7 +243,6 @@ def test_how_bytes_are_cut_does_not_show(frames: list[bytes], cuts: list[int]) -
     assert cut.next_due_ms() == whole.next_due_ms()
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(received: bytes) -> None:
     for session in (joined(), Session(RULES, Counters(), 0)):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 from headgate.core.cache.broker import Cache
@@ -147,7 +148,7 @@ OPTIONS = st.fixed_dictionaries(
 
 @pytest.mark.parametrize("policy", POLICIES)
 @given(events=st.lists(EVENT, max_size=60), options=OPTIONS, profile=st.sampled_from(["pip", "4.2"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_arrays_do_with_every_row_what_the_readable_form_does(policy, events, options, profile):
     chosen = settings_of(policy, 900, profile=profile, **options)
     rows = list(rows_of(events))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import PREFIX, CacheSettings
@@ -23,7 +24,7 @@ MAX_BYTES = f"{PREFIX}maxBytes"
     profile=st.sampled_from(["pip", "4.2"]),
     every=st.integers(1, 20),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_a_cache_goes_on_as_arrays_after_any_row(policy, events, options, profile, every):
     cache = Cache(settings_of(policy, 900, profile=profile, **options))
     array = array_cache_of(cache, is_logged=True)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.kernels.quota_allocation import REASONS, Cells, Cluster, Reports, max_min_many, step_many
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.allocation.share_out import max_min
@@ -43,7 +44,7 @@ def or_none(values):
     return [None if value == -1 else value for value in values.tolist()]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(cells, st.booleans())
 @example([(RATE_MAX, [(1000, None, None, None, False, False, False)] * 1000)], True)
 @example([(RATE_MAX, [(1000, RATE_MAX, None, None, False, False, False)] * 1000)], False)
@@ -77,7 +78,7 @@ parameter_sets = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(quotas, st.lists(rows, min_size=1, max_size=7), parameter_sets, st.integers(0, 4), st.data())
 def test_the_step_of_every_row_is_the_readable_step(quota, cell, parameters, outside, data):
     silent_outside, missing_outside = data.draw(st.integers(0, outside)), data.draw(st.integers(0, outside))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headgate.core.kernels import token_bucket as kernels
@@ -76,7 +76,6 @@ def perform(readable, array, op, now_ns, n):
     return None, None
 
 
-@settings(deadline=None)
 @given(fixed_buckets() | dynamic_buckets(), operations)
 def test_each_operation_has_the_result_and_the_state_of_the_readable_form(parameters, trace):
     readable = TokenBucket(**parameters)
@@ -94,7 +93,6 @@ def test_each_operation_has_the_result_and_the_state_of_the_readable_form(parame
 events = st.lists(st.tuples(st.integers(0, 4), st.integers(-(10**6), 10**8), up_to(MAX)), max_size=30)
 
 
-@settings(deadline=None)
 @given(st.lists(fixed_buckets() | dynamic_buckets(), min_size=5, max_size=5), events)
 def test_a_batch_over_many_buckets_is_its_events_in_order(parameters, trace):
     readable = [TokenBucket(**each) for each in parameters]
@@ -133,7 +131,6 @@ SURPLUS = {"rate": 1000, "capacity": 10, "initial": 500, "max_debt": 0, "created
 SPACED = np.arange(2 * BLOCK) * 17_000_000, np.ones(2 * BLOCK, np.int64)
 
 
-@settings(deadline=None)
 @given(fixed_buckets() | dynamic_buckets(), long_runs())
 @example({"rate": 1000, "initial": BLOCK, "created_ns": 0}, alike(2 * BLOCK, 1))  # the last token with a block's end
 @example({"rate": 1000, "initial": BLOCK + 1, "created_ns": 0}, alike(2 * BLOCK, 1))

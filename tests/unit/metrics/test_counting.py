@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.metrics import Metrics, QuotaFigures, counting, quota_series
@@ -158,7 +158,6 @@ def test_a_batch_that_cannot_be_counted_counts_when_it_is_run_again():
 PARTS = st.lists(st.lists(st.sampled_from([MARK, UNMARK, MARK | {"broker": "b2"}]), max_size=4), max_size=5)
 
 
-@settings(deadline=None)
 @given(PARTS)
 def test_totals_do_not_depend_on_how_rows_are_cut_into_batches(parts):
     cut = told(taken(*(batch(marks=rows) for rows in parts)))

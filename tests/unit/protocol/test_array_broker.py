@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conformance.adapters.protocol_broker import INPUTS, BrokerAdapter
 from headgate.conformance.kernel_protocol_broker import ArrayBroker
 from headgate.core.numbers import MAX, MIN
 from unit.core.protocol.broker import WAIT
 from unit.core.protocol.broker_traces import KEYS
 
-quick = settings(max_examples=25, deadline=None)
+quick = settings(max_examples=examples(25))
 LARGE = {WAIT: MAX, "idle_extension_ms": MAX, "violation_slack_ms": MAX}
 SETTINGS = st.one_of(KEYS, KEYS, st.just(LARGE), st.just(LARGE | {"extension_step_ms": MAX, WAIT: 50}))
 KINDS = (*INPUTS, "mark", "mark", "mark", "mark", "unmark", "receipt", "receipt", "publish", "quote", "advance")

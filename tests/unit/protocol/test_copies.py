@@ -7,6 +7,7 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from unit.protocol.runs import OBEDIENT, RULES, TOPIC, batch, given, mark_row, told, trip
 from unit.protocol.test_engines import assert_equal
 
@@ -30,7 +31,7 @@ both_fan_outs = pytest.mark.parametrize("rules", [RULES, FAN_OUT], ids=["trippin
 
 
 @both_fan_outs
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @drawn(copies=st.lists(st.sampled_from(CLOSED), min_size=1, max_size=8))
 def test_copies_of_a_life_that_is_over_open_nothing(rules, copies):
     outcome = assert_equal([batch(CLOSED, finish_ms=100), batch(copies), batch(finish_ms=5_000)], rules)
@@ -67,7 +68,7 @@ CLOSED_PRODUCER = [
 ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @drawn(st.lists(st.sampled_from(CLOSED), min_size=1, max_size=8))
 def test_copies_of_a_connection_that_closed_hold_nobody_beside_it(copies):
     receipt = given("receipt", 20, B, request_id=1)
@@ -91,7 +92,7 @@ def test_a_late_mark_of_an_obedient_connection_that_closed_holds_nobody_beside_i
 
 
 @both_fan_outs
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 @drawn(copies=st.lists(st.sampled_from(CLOSED_PRODUCER), min_size=1, max_size=8))
 def test_copies_of_a_producer_that_closed_bring_it_not_back(rules, copies):
     outcome = assert_equal([batch(CLOSED_PRODUCER, finish_ms=100), batch(copies), batch(finish_ms=5_000)], rules)

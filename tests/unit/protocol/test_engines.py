@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol import array_engine
 from headgate.protocol.array_engine import run_arrays
@@ -16,7 +17,7 @@ from unit.protocol import runs, traffic
 from unit.protocol.runs import BOTH, OBEDIENT, RULES, batch, run, trip
 from unit.protocol.test_split import batches_of, both, time_of
 
-quick = settings(max_examples=80, deadline=None)
+quick = settings(max_examples=examples(80))
 cuts_of = st.lists(st.integers(0, 99), max_size=6)
 
 

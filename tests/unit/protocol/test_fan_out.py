@@ -7,6 +7,7 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import StateError
 from headgate.protocol.array_engine import run_arrays
@@ -16,7 +17,7 @@ from unit.protocol.runs import TOPIC, A, batch, given, mark_row, run, told, trip
 from unit.protocol.test_engines import assert_equal
 from unit.protocol.test_split import batches_of, both, results, time_of
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=examples(60))
 MS = 1_000_000
 B, OTHER = "broker-1/b", "persistent://acme/ns/u"
 RULES, OBEDIENT, BOTH = (replace(rules, fan_out=True) for rules in (runs.RULES, runs.OBEDIENT, runs.BOTH))

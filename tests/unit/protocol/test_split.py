@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.protocol.key_operator import engine_of
 from headgate.protocol.readable_engine import run_readable
 from unit.protocol import runs
 from unit.protocol.runs import BOTH, OBEDIENT, TOPIC, batch, mark_row, run, trip
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=examples(60))
 CONNECTIONS = ("broker-1/a", "b")
 TYPES = ("TopicPublishRate", "ResourceGroupPublishRate", "BrokerPublishRate", "ConnectionOutboundBufferFull")
 KINDS = (

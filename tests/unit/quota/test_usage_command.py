@@ -130,10 +130,19 @@ def test_a_row_older_than_twice_the_epochs_is_gone_and_the_broker_said_to_be_unh
     quota = tables(tmp_path)
     shards = {1: 0}
     quota.members.join(dict.fromkeys("abcdefgh", 1), 1_700_000_000_000)
-    quota.usage.append([cut(1, 1, epoch=EPOCH - 20, broker=0), cut(1, epoch=EPOCH, broker=1)], shards)
+    quota.usage.append([cut(1, 1, epoch=EPOCH - 80, broker=0), cut(1, epoch=EPOCH, broker=1)], shards)
 
-    assert "a heard 20 epochs ago" in usage("--epochs", "11", output=tmp_path)[1]
-    assert "a not heard of lately" in usage("--epochs", "10", output=tmp_path)[1]
+    assert "a heard 80 epochs ago" in usage("--epochs", "41", output=tmp_path)[1]
+    assert "a not heard of lately" in usage("--epochs", "40", output=tmp_path)[1]
+
+
+def test_reports_that_brokers_left_out_are_looked_for_however_few_epochs_are_shown(usage, tmp_path):
+    quota = tables(tmp_path)
+    quota.members.join(dict.fromkeys("ab", 1), 1_700_000_000_000)
+    quota.usage.append([cut(1, 1, epoch=EPOCH - 5, broker=0), cut(1, 1, epoch=EPOCH, broker=1)], {1: 0})
+
+    rows = usage("--epochs", "1", output=tmp_path)[1].splitlines()
+    assert {"a", "b"} <= {row.split()[0] for row in rows if row.startswith("  ")}
 
 
 def test_names_cannot_command_a_terminal(usage, tmp_path):

@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.evaluation.assessment import assess
 from headgate.core.quota.evaluation.step import decide
 from headgate.core.quota.evaluation.view import choose_epoch
@@ -159,7 +160,7 @@ def everything(world, settings, book, own):
 
 
 @pytest.mark.parametrize("own", [{0: 1, 1: 2, 2: 1}, {1: 2}, {0: 1, 5: 3}], ids=["all", "one", "one not listed"])
-@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@hypothesis_settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(history=histories, settings=chosen, joined=st.integers(10, 16))
 @example(history=PAUSES, settings=QuotaSettings(linger_rounds=2), joined=10)
 @example(history=LEFT_OVER, settings=QuotaSettings(allocation_mode="strict", overshoot_percent=0), joined=10)
@@ -176,7 +177,7 @@ def test_what_changed_evaluated_in_arrays_gives_what_evaluating_all_readably_giv
         assert list(plain.settle()) == list(book.settle())
 
 
-@hypothesis_settings(max_examples=30, deadline=None)
+@hypothesis_settings(max_examples=examples(30))
 @given(history=histories, settings=chosen, one_job=st.booleans())
 def test_an_early_row_is_evaluated_at_once_as_a_coupled_job_does_it_readably(history, settings, one_job):
     """Coupling looks at both dimensions together; where bytes are not limited it is the readable form of the same."""

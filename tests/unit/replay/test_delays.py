@@ -4,6 +4,7 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.replay.delays import TimedEngine
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.engine import Rules
@@ -33,7 +34,7 @@ def numbered(rows):
     return events([row | {"seq": number} for number, row in enumerate(rows)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(arrivals, st.integers(1, 40), st.integers(1, 60), st.integers(100, 3_000), st.lists(st.integers(0, 6_000)))
 def test_delays_add_up_to_what_the_engine_counts(found, topic_rate, group_rate, timeout_ms, cuts):
     table = numbered(publish(at / 1000, name=name, messages=n, producer=who) for at, name, n, who in found)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.replay import run as run_module
 from headgate.throttle.readable_engine import run_readable
 from unit.replay.scenes import (
@@ -123,7 +124,7 @@ arrivals = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15))
 @given(arrivals, st.integers(1, 40), st.sampled_from([0, 700, 1000]))
 def test_any_cut_of_the_rows_gives_the_same(tmp_path_factory, found, rows, delay_ms):
     settings_ = "[operator]\nsend_timeout_ms = 1500\n"

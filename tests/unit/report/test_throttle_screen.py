@@ -183,7 +183,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         ),
         (
             "Parts are of all that the limiter let in, in the minutes in which it held the tenant; "
-            "headgate usage out --by tenant --at TIME has those of one time"
+            "headgate usage out --by tenant --epochs 1 --at TIME has those of one second"
         ),
         "",
         "Throttled tenants",

@@ -3,11 +3,12 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.throttle.engine import Rules
 from unit.throttle.domains import ATTACHED, attach, dispatch_limit, events_block, level_limit, limit, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 
-quick = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
 
 
 STEPS_US = [

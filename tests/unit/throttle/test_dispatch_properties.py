@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.dispatch.dispatch_limiter import DispatchLimiter
 from headgate.keyed.operator import Block
 from headgate.throttle.array_engine import run_arrays
@@ -58,7 +59,7 @@ def batches_of(rows, publishes, changes, until_us):
     return [[dispatches_block(rows), events_block(publishes), changes_block(changes), tick_block(until_us)]]
 
 
-@settings(quick, max_examples=80)
+@settings(quick, max_examples=examples(80))
 @given(dispatches(), traffic(), dispatch_changes(), limit_changes(groups=False), all_rules(), endings_us)
 def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
     until_us = max(end_us(rows), end_us(publishes)) + after_us
@@ -67,7 +68,7 @@ def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publish
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(st.data(), dispatch_changes(), rules_with_slots, endings_us)
 def test_batches_ticks_and_the_state_between_them_do_not_show(engine, data, changes, rules, after_us):
     rows = data.draw(dispatches())
@@ -89,7 +90,7 @@ def by_second(outcome):
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(st.data(), rules_with_slots, endings_us)
 def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(engine, data, rules, after_us):
     """Averages of publishes are those of whole intervals, wherever batches end."""
@@ -176,7 +177,7 @@ LEVEL_NAMES = ("broker", "topic", "subscription", "group")
 LEVEL_RATES = st.lists(st.tuples(rates, byte_rates, st.sampled_from([1, 1, 2, 7])), min_size=3, max_size=3)
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=examples(60))
 @given(
     dispatches(topics=TOPICS[3:], replication=False), LEVEL_RATES, LEVEL_RATES, group_rates, all_rules(offered=False)
 )
@@ -291,7 +292,7 @@ def started(rows, until_us, messages, bytes_, max_debt_ms):
     yield from run_due((START_US + until_us) * 1000)
 
 
-@settings(quick, max_examples=10)
+@settings(quick, max_examples=examples(10))
 @given(dispatches(), traffic(), dispatch_changes(), rules_with_slots, st.sampled_from([1, 3, 7]))
 def test_the_number_of_slots_does_not_show(rows, publishes, changes, rules, slots):
     """Where anything is attached, a broker has one key, whatever comes besides."""

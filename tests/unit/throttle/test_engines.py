@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.throttle.engine import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.state import VERSION, decode_state, encode_state
@@ -28,7 +29,7 @@ HOLD_BACK_MS = 2000
 endings_us = st.sampled_from([0, 0, 1, SECOND_US, 40 * SECOND_US])
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=examples(60))
 @given(traffic(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
 def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_bytes(
     rows, changes, rules, after_us, finish
@@ -38,7 +39,7 @@ def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_b
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=examples(30))
 @given(st.data(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
 def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us, finish):
     rows = data.draw(traffic())

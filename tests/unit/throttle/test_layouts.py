@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.throttle import key_operator
 from headgate.throttle.engine import Rules
 from headgate.throttle.limits.changes import ATTACHMENT
@@ -104,7 +105,7 @@ SPLIT = [Routing(slots=4), Routing(slots=32)]
 WHOLE = Routing(slots=1, whole_brokers=True)
 
 
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(st.sampled_from(SPLIT), disordered(), all_rules(), st.sampled_from([0, 0, 1, 300, 5000]))
 def test_late_rows_and_late_limits_act_alike_in_any_number_of_slots(routing, batches, rules, hold_back_ms):
     rules, batches = replace(rules, hold_back_ms=hold_back_ms), without_groups(batches)
@@ -114,7 +115,7 @@ def test_late_rows_and_late_limits_act_alike_in_any_number_of_slots(routing, bat
     assert one.late == several.late
 
 
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(disordered(), all_rules(), st.sampled_from([0, 0, 1, 300, 5000]))
 def test_late_rows_limits_and_attachments_act_alike_on_whole_brokers_in_any_number_of_slots(
     batches, rules, hold_back_ms

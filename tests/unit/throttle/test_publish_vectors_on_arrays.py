@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+from examples import examples
 from headgate.conformance.kernel_publish_limiter import build_array_form
 from headgate.conformance.report import Outcome
 from headgate.conformance.runner import replay_vector
@@ -34,7 +35,7 @@ def on_arrays(trace):
         yield list(result) if isinstance(result, tuple) else result
 
 
-@settings(quick, max_examples=60)
+@settings(quick, max_examples=examples(60))
 @given(publish_traces)
 def test_random_operations_have_the_results_of_the_readable_form(trace):
     assert run("publish_limiter", trace) == list(on_arrays(trace))

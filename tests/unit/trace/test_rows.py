@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.trace import SCHEMA, TraceGenerator, TraceSpec, generate_file, generate_files
 
 SPEC = TraceSpec(events=40_000)  # three blocks
@@ -72,7 +73,7 @@ def test_a_file_alone_equals_the_file_in_its_sequence():
         assert all(generate_file(spec, index).equals(tables[index]) for index in (7, 0, 11))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(
     events=st.integers(1, 40_000),
     files=st.integers(1, 40),

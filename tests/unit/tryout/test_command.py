@@ -227,9 +227,10 @@ def test_rows_that_are_all_bad_are_no_success_and_told_by_reason_with_an_example
 
 
 def test_some_bad_rows_are_told_with_the_query_for_all_of_them(tmp_path, capsys):
-    text = HEADER + "bytes\n" + ROW.format(1, 5) + ROW.format(2, "many")
+    text = HEADER + "bytes\n" + ROW.format(1, 5) + ROW.format(2, "many") + ROW.format(3, 5)
     assert tried(tmp_path, "t.csv", text, "--output", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
+    assert "\nTOO LITTLE: 33.3% of the rows could not be used." in out
     assert "  1 x bytes: allowed is a whole number from 0 to 9223372036854775807" in out
     (query,) = (line for line in out.splitlines() if line.startswith("  all of them: headgate sql "))
     assert main(shlex.split(query)[4:]) == 0, query

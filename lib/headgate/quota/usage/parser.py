@@ -47,7 +47,7 @@ def add_usage_arguments(parser: argparse.ArgumentParser) -> None:
         type=_epochs,
         default=EPOCHS,
         help="show the course of so many epochs, and tenants and topics by their mean; reports of a group that are "
-        "older than 2 N are gone (default: %(default)s)",
+        "older than 2 N, and than 60, are gone (default: %(default)s)",
     )
     parser.add_argument(
         "--top", metavar="N", type=_positive, default=SHOWN, help="show so many at most (default: %(default)s)"

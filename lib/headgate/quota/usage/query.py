@@ -6,7 +6,7 @@ time: that is asked of rg_members as it was at that wall clock.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +40,8 @@ from headgate.tables.query import newest
 
 LOOK_BACK = 2
 """How many times the epochs that are shown are read: a row before the first of them says what held there."""
+LEAST_EPOCHS = 30
+"""Fewer are not read: brokers leave out reports that would say the same for some epochs."""
 NAMED_GROUPS = 20
 _REPORT = (
     "epoch, broker_id, incarnation, seq, group_id, class, kind, admitted_msgs, admitted_bytes, offered_msgs, "
@@ -67,6 +69,11 @@ class Found:
     reports: list[Report]
     limits: list[LimitRow]
     states_known: bool
+
+
+LIMIT_KEY = ("broker_id", "group_id", "class", "dimension")
+LimitChanges = Mapping[tuple[int, ...], Sequence[tuple[int, int | None]]]
+"""Rows of rg_limits by LIMIT_KEY: from which epoch on which limit, in order."""
 
 
 class UsageTables:
@@ -126,7 +133,7 @@ class UsageTables:
         )
         limits = self._newest_limits(None if at_ms is None else epoch)
         config = self.config(version)
-        held = in_force(reports, brokers)
+        held = in_force(reports, brokers, epoch)
         return Found(epoch, self.epoch_ms, at_ms, config, self.group_names, brokers, held, limits, states_known)
 
     def config_version_at(self, epochs: int, at_ms: int) -> int | None:
@@ -147,6 +154,20 @@ class UsageTables:
         where = f"{self._window(epoch, epochs)} AND group_id IN ({_listed([HEARTBEAT_GROUP, *groups])})"
         return courses_of(map(report_of, rows_of(self.usage, f"SELECT {_REPORT} FROM t WHERE {where}")))  # noqa: S608
 
+    def limit_changes(self, epoch: int, epochs: int) -> LimitChanges:
+        """The limits of the epochs up to `epoch`, and the newest before them."""
+        first = epoch - epochs + 1
+        changes: dict[tuple[int, ...], list[tuple[int, int | None]]] = defaultdict(list)
+        for before in self._newest_limits(first):
+            key = before.broker_id, before.group_id, before.traffic_class, before.dimension
+            changes[key].append((before.epoch, before.outcome.limit))
+        where = f"hour BETWEEN {hour_of(first, self.epoch_ms)} AND {hour_of(epoch, self.epoch_ms)}"
+        where += f" AND epoch > {first} AND epoch <= {epoch}"
+        columns = ", ".join(("epoch", *LIMIT_KEY, '"limit"'))
+        for row in rows_of(self._limits, f"SELECT {columns} FROM t WHERE {where} ORDER BY epoch"):  # noqa: S608  numbers
+            changes[tuple(row[name] for name in LIMIT_KEY)].append((row["epoch"], row["limit"]))
+        return changes
+
     def _hours(self) -> list[int]:
         with told(self.usage, "read"):
             hours = sorted({int(partition["hour"]) for partition in self.usage.delta.partitions()})
@@ -165,7 +186,7 @@ class UsageTables:
         return row["first"], row["last"]
 
     def _window(self, epoch: int, epochs: int) -> str:
-        first = epoch - LOOK_BACK * epochs + 1
+        first = epoch - _reach(epochs) + 1
         where = f"hour BETWEEN {hour_of(first, self.epoch_ms)} AND {hour_of(epoch, self.epoch_ms)}"
         where += f" AND epoch BETWEEN {first} AND {epoch}"
         if self._is_filtered:
@@ -185,7 +206,7 @@ class UsageTables:
         if not reports:
             first, last = (_instant(one * self.epoch_ms) for one in self._span())
             raise TableError(
-                f"the table {self.usage.location} has no rows of the {LOOK_BACK * epochs} epochs up to "
+                f"the table {self.usage.location} has no rows of the {_reach(epochs)} epochs up to "
                 f"{_instant(epoch * self.epoch_ms)}; it has rows of {first} to {last}; give an --at between these, or "
                 "more --epochs"
             )
@@ -197,7 +218,7 @@ class UsageTables:
             conditions.append(f"group_id IN ({_listed(self._group_ids)})")
         # Rows of one epoch have no order: of them the smallest limit is shown, every time.
         order = 'epoch DESC, "limit" ASC NULLS LAST'
-        sql = newest(_LIMIT, ("broker_id", "group_id", "class", "dimension"), order, " AND ".join(conditions))
+        sql = newest(_LIMIT, LIMIT_KEY, order, " AND ".join(conditions))
         return [_limit(row, self._limits.location) for row in rows_of(self._limits, sql)]
 
     def _members_at(self, at_ms: int | None) -> dict[int, MemberRow] | None:
@@ -226,6 +247,11 @@ class _Until(Table):
     def select(self, where: str = "") -> Any:
         until = "" if self._until is None else f"version <= {self._until}"
         return super().select(" AND ".join(filter(None, (until, where))))
+
+
+def _reach(epochs: int) -> int:
+    """How many epochs are read to show so many."""
+    return LOOK_BACK * max(epochs, LEAST_EPOCHS)
 
 
 def _epoch_ms(table: Table) -> int:

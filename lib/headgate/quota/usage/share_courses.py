@@ -1,6 +1,6 @@
 """How the shares of quotas followed the traffic: what each broker let in and might let in, epoch by epoch.
 
-From `rg_usage`, whose rows say both.
+From `rg_usage`, whose rows say both, and from `rg_limits` for brokers that use nothing and report no usage.
 """
 
 from collections import defaultdict, deque
@@ -16,8 +16,8 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import HEARTBEAT_GROUP, Dimension, TrafficClass
 from headgate.errors import TableError
 from headgate.quota.tables.rg_members import MemberTable
-from headgate.quota.usage.query import LOOK_BACK, courses_of, report_of
-from headgate.quota.usage.series import LIMIT, Series, series_of, total_of
+from headgate.quota.usage.query import LIMIT_KEY, LOOK_BACK, LimitChanges, courses_of, report_of
+from headgate.quota.usage.series import Series, limits_of, series_of, total_of
 
 if TYPE_CHECKING:
     from headgate.quota.usage.view import Report
@@ -74,6 +74,7 @@ class ReportSource(Protocol):
     def courses(
         self, epoch: int, epochs: int, groups: Collection[int]
     ) -> "dict[tuple[int, int, int], list[Report]]": ...
+    def limit_changes(self, epoch: int, epochs: int) -> LimitChanges: ...
 
 
 class RecentUsage:
@@ -85,6 +86,19 @@ class RecentUsage:
         self._config, self._members = config, members
         self._kept_epochs = LOOK_BACK * epochs
         self._parts: deque[tuple[int, pa.Table]] = deque()
+        self._limits: dict[tuple[int, ...], deque[tuple[int, int | None]]] = defaultdict(deque)
+
+    def take_limits(self, rows: pa.Table) -> None:
+        """Rows of rg_limits."""
+        for row in rows.select(["epoch", *LIMIT_KEY, "limit"]).to_pylist():
+            changes = self._limits[tuple(row[name] for name in LIMIT_KEY)]
+            changes.append((row["epoch"], row["limit"]))
+            while len(changes) > 1 and changes[1][0] <= row["epoch"] - self._kept_epochs:
+                changes.popleft()
+
+    def limit_changes(self, epoch: int, epochs: int) -> LimitChanges:  # noqa: ARG002  it has the newest
+        """As of `UsageTables`."""
+        return self._limits
 
     def take(self, rows: pa.Table) -> None:
         """Rows of rg_usage, not empty."""
@@ -125,10 +139,11 @@ def quota_courses(tables: ReportSource, epochs: int) -> list[QuotaCourse]:
     oldest = min((row.epoch for reports in rows.values() for row in reports), default=last)
     first = max(last - epochs + 1, oldest)
     names = tables.broker_names()
-    users: dict[int, list[tuple[str, list[Report]]]] = defaultdict(list)
+    changes = tables.limit_changes(last, last - first + 1)
+    users: dict[int, list[tuple[str, int, list[Report]]]] = defaultdict(list)
     for (broker_id, group_id, traffic_class), reports in rows.items():
         if traffic_class == TrafficClass.PUBLISH:
-            users[group_id].append((names.get(broker_id, f"broker {broker_id}"), reports))
+            users[group_id].append((names.get(broker_id, f"broker {broker_id}"), broker_id, reports))
     found = []
     for group in tables.config().groups.values():
         of_group = sorted(users[group.group_id], key=itemgetter(0))
@@ -142,9 +157,13 @@ def quota_courses(tables: ReportSource, epochs: int) -> list[QuotaCourse]:
                     BrokerCourse(
                         name,
                         series_of(reports, dimension, first, last),
-                        series_of(reports, dimension, first, last, LIMIT),
+                        limits_of(
+                            reports,
+                            changes.get((broker_id, group.group_id, TrafficClass.PUBLISH, dimension), ()),
+                            *(dimension, first, last),
+                        ),
                     )
-                    for name, reports in of_group
+                    for name, broker_id, reports in of_group
                 ),
             )
             for dimension, quota in zip(Dimension, group.quotas(TrafficClass.PUBLISH), strict=True)

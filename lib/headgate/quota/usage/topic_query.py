@@ -1,6 +1,6 @@
 """Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,19 +11,25 @@ from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.quota.usage.topic_view import BYTES, MESSAGES, Limiter, TopicSum
+from headgate.quota.usage.topic_view import BYTES, MESSAGES, UNITS, Limiter, TopicSum, ran_out
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
 _BY_SECOND = (
     "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
-    "sum(throttled_publishes + coalesce(failed_publishes, 0)) AS held FROM t GROUP BY event_time"
+    "sum({held}) AS held FROM t GROUP BY event_time"
 )
+_BY_GROUPS, _BY_ANY = "throttled_by_group", "throttled_publishes + coalesce(failed_publishes, 0)"
 RAN_OUT = (
     "CASE WHEN bytes_balance <= 0 AND (coalesce(messages_balance > 0, true) OR coalesce(CAST(bytes_balance AS DOUBLE) "
     f"* messages_per_s < CAST(messages_balance AS DOUBLE) * bytes_per_s, false)) THEN '{BYTES}' ELSE '{MESSAGES}' END"
 )
 """SQL: the unit of which a mark's limiter has none left; of both, that which takes longer to come back."""
+RAN_OUT_TOO = (
+    "CASE WHEN bytes_balance > 0 OR messages_balance > 0 OR bytes_balance + messages_balance IS NULL THEN '' "
+    "ELSE 'both' END"
+)
+"""SQL: whether the other unit had run out as well, in a word."""
 _SPEC, _MARKS = TableSpec("topic_usage", named_schema(TOPIC_USAGE)), TableSpec("marks", named_schema(MARKS))
 _SUMMED = {
     "publishes": "publishes",
@@ -32,6 +38,8 @@ _SUMMED = {
     "admitted_messages": "coalesce(admitted_messages, messages)",
     "admitted_bytes": "coalesce(admitted_bytes, bytes)",
     "throttled": "throttled_publishes",
+    "settled": "coalesce(admitted_publishes + failed_publishes, publishes)",
+    "held": "coalesce(delayed_publishes + failed_publishes, throttled_publishes)",
     "by_topic": "throttled_by_topic",
     "by_broker": "throttled_by_broker",
     "by_group": "throttled_by_group",
@@ -57,12 +65,14 @@ class TopicUsage:
             raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
         return int(max(known)) // SECOND_US
 
-    def worst_s(self, seconds: int) -> tuple[int, int, int]:
+    def worst_s(self, seconds: int, *, by_groups: bool = False) -> tuple[int, int, int]:
         """Of all spans of so many seconds the last second of that in which most publishes failed or were throttled or,
         where none were, in which most came; and the first and the last second of all. The earliest counts.
+
+        by_groups: those count that limits of groups throttled.
         """
         by_second: dict[int, tuple[int, int]] = {}
-        for row in self._rows(_BY_SECOND):
+        for row in self._rows(_BY_SECOND.format(held=_BY_GROUPS if by_groups else _BY_ANY)):
             second = row["time_us"] // SECOND_US
             held, publishes = by_second.get(second, (0, 0))
             by_second[second] = held + row["held"], publishes + row["publishes"]
@@ -93,16 +103,17 @@ class TopicUsage:
             )
         return sums
 
-    def units(self, last_s: int, seconds: int) -> dict[Limiter, str]:
-        """The unit that ran out most often of each limiter that marked anybody in these seconds."""
+    def units(self, last_s: int, seconds: int) -> dict[Limiter, tuple[str, ...]]:
+        """The units that ran out (`ran_out`) of each limiter that marked anybody in these seconds."""
         where = f"action = 'mark' AND {_within(last_s, seconds)}"
-        columns = f"scope, limiter, {RAN_OUT} AS unit"
-        sql = f"SELECT {columns}, count(*) AS marks FROM t WHERE {where} GROUP BY scope, limiter, unit"  # noqa: S608  our own names
-        marks: Counter[tuple[Limiter, str]] = Counter()
+        columns = f"scope, limiter, {RAN_OUT} AS unit, {RAN_OUT_TOO} AS too"
+        sql = f"SELECT {columns}, count(*) AS marks FROM t WHERE {where} GROUP BY scope, limiter, unit, too"  # noqa: S608  our own names
+        marks: dict[Limiter, Counter[str]] = defaultdict(Counter)
         for table in self._marks:
             for row in rows_of(table, sql):
-                marks[(row["scope"], row["limiter"]), row["unit"]] += row["marks"]
-        return {limiter: unit for (limiter, unit), _ in reversed(marks.most_common())}
+                for unit in UNITS if row["too"] else (row["unit"],):
+                    marks[row["scope"], row["limiter"]][unit] += row["marks"]
+        return {limiter: ran_out(of_limiter) for limiter, of_limiter in marks.items()}
 
     def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
         """What the query gives on each table of topic_usage."""

@@ -12,13 +12,17 @@ Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
 OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
+FEW_MARKS = 0.1
+"""Of all marks of a limiter: a unit that ran out less often does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSum:
     """Sums of topic_usage over some seconds, for one topic on one broker.
 
-    messages, bytes: that came. admitted_messages, admitted_bytes: that were let in.
+    messages, bytes: that came. admitted_messages, admitted_bytes: that were let in. settled: publishes that were let in
+    or failed; held: of these, those that came late or failed. In admitted traffic all are let in, and held are those
+    that left a limiter empty.
     """
 
     topic: str
@@ -29,6 +33,8 @@ class TopicSum:
     admitted_messages: int
     admitted_bytes: int
     throttled: int
+    settled: int
+    held: int
     by_topic: int
     by_broker: int
     by_group: int
@@ -43,6 +49,8 @@ class _Sums:
     admitted_messages: int = 0
     admitted_bytes: int = 0
     throttled: int = 0
+    settled: int = 0
+    held: int = 0
     throttled_ns: int = 0
     by_limiter: dict[Limiter, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -65,6 +73,8 @@ class Consumer:
     admitted_messages: int
     admitted_bytes: int
     throttled: int
+    settled: int
+    held: int
     throttled_ns: int
     limiter: Limiter | None = None
     blame: float = 0.0
@@ -80,8 +90,11 @@ class Consumer:
 
 
 def is_small(share: float, largest: float) -> bool:
-    """Whether a part of a limiter's traffic is less than half of the largest: who is throttled with it is a victim."""
-    return share * 2 < largest
+    """Whether a part of a limiter's traffic is less than half of the largest: who is throttled with it is a victim.
+
+    In whole percent, as screens show both: 33 of 67 is less than half.
+    """
+    return 2 * round(100 * share) < round(100 * largest)
 
 
 def tenant_name(topic: str) -> str:
@@ -94,7 +107,7 @@ def consumers_of(
     sums: Iterable[TopicSum],
     config: ConfigTables,
     name_of: Callable[[str], str],
-    units: Mapping[Limiter, str],
+    units: Mapping[Limiter, Sequence[str]],
     group: str | None = None,
 ) -> list[Consumer]:
     """One for each name and group that it is charged to: most throttled time first, then most messages.
@@ -132,6 +145,8 @@ def _add(sums: _Sums, one: TopicSum, group: str | None) -> None:
     sums.admitted_messages += one.admitted_messages
     sums.admitted_bytes += one.admitted_bytes
     sums.throttled += one.throttled
+    sums.settled += one.settled
+    sums.held += one.held
     sums.throttled_ns += one.throttled_ns
     sums.by_limiter[OWN] += one.by_topic
     sums.by_limiter["broker", one.broker] += one.by_broker
@@ -143,20 +158,41 @@ def _consumer(
     group: str | None,
     sums: _Sums,
     traffic: dict[Limiter, dict[str, list[int]]],
-    units: Mapping[Limiter, str],
+    units: Mapping[Limiter, Sequence[str]],
 ) -> Consumer:
     counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes
-    known = (name, group, *counts, sums.throttled, sums.throttled_ns)
+    known = (name, group, *counts, sums.throttled, sums.settled, sums.held, sums.throttled_ns)
     limiter, marked = max(sums.by_limiter.items(), key=lambda item: (item[1], item[0]))
     if not marked:
         return Consumer(*known)
     blame = marked / sum(sums.by_limiter.values())
-    unit = units.get(limiter)
-    shares = shares_of(traffic.get(limiter, {}), unit)
+    under = traffic.get(limiter, {})
+    unit = own_unit(name, {unit: _of_unit(under, unit) for unit in units.get(limiter, ())})
+    shares = shares_of(under, unit)
     if name not in shares:
         return Consumer(*known, limiter, blame)
     taker = max(shares.items(), key=lambda item: (item[1], item[0]))
     return Consumer(*known, limiter, blame, shares[name], len(shares) - 1, taker, unit)
+
+
+def ran_out(marks: Mapping[str, int]) -> tuple[str, ...]:
+    """The units that ran out of a limiter, most often first. marks: how often each did; a few are left out."""
+    least = sum(marks.values()) * FEW_MARKS
+    return tuple(sorted((unit for unit in marks if marks[unit] >= least), key=lambda unit: (-marks[unit], unit)))
+
+
+def own_unit(name: str, amounts: Mapping[str, Mapping[str, int]]) -> str | None:
+    """Of the units that ran out of a limiter, that in which one of those under it comes closest to who has most: nobody
+    who is at fault in one is a victim in the other. None without any. amounts: by unit, of everybody.
+    """
+    parts = {
+        unit: of_all.get(name, 0) / max(of_all.values()) for unit, of_all in amounts.items() if any(of_all.values())
+    }
+    return max(parts, key=lambda unit: parts[unit], default=None)
+
+
+def _of_unit(traffic: Mapping[str, Sequence[int]], unit: str) -> dict[str, int]:
+    return {name: used[UNITS.index(unit)] for name, used in traffic.items()}
 
 
 def shares_of(traffic: Mapping[str, Sequence[int]], unit: str | None) -> dict[str, float]:

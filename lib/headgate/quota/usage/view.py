@@ -173,11 +173,15 @@ def brokers_of(
     return brokers
 
 
-def in_force(reports: Collection[Report], brokers: Mapping[int, Broker]) -> list[Report]:
-    """Of the newest row of each broker, group and class, those that still hold, sorted by group, class and broker."""
+def in_force(reports: Collection[Report], brokers: Mapping[int, Broker], epoch: int) -> list[Report]:
+    """Of the newest row of each broker, group and class, those that still hold, sorted by group, class and broker.
+
+    Who leaves in `epoch` has used what it reports of it.
+    """
     left: dict[int, int] = {}
     for report in reports:
-        if report.group_id == HEARTBEAT_GROUP and report.is_leave and _alive(report, brokers):
+        ended = report.is_leave and report.epoch < epoch
+        if ended and report.group_id == HEARTBEAT_GROUP and _alive(report, brokers):
             left[report.broker_id] = max(report.seq, left.get(report.broker_id, 0))
     holding = (
         report

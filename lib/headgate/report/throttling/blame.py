@@ -1,6 +1,6 @@
 """Who was throttled, when, by which limiter and by whose fault: sums over the tables `topic_usage` and `marks`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.quota.usage.topic_view import UNITS
 from headgate.report.throttling.fault import NOBODY, Fault, Loads
-from headgate.report.throttling.limiters import MARKS, blamed
+from headgate.report.throttling.limiters import MARKS, Blamed, QuotaOf, blamed
 from headgate.report.throttling.spans import MINUTE, SECONDS, when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -94,15 +94,19 @@ class Throttling:
         return int((self.last - self.first).total_seconds()) + 1
 
 
-def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttling:
+def throttling(
+    tables: Summed, group_of: Callable[[str], str | None], quota_of: QuotaOf = lambda _group, _unit: None
+) -> Throttling:
     """Of all rows of the tables. group_of: the resource group that a topic is charged to."""
     usage, held = tables.totals(USAGE), tables.totals(HELD)
     marks = tables.totals(MARKS)
     marks = marks.filter(pc.is_valid(marks[TOPIC]))
     loads = Loads(tables.totals(TAKEN), held, group_of)
     when = when_held(tables.totals(SECONDS))
-    tenants = _ranked(TENANT, usage, held, marks, loads)
-    topics = _ranked(TOPIC, usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks())), held, marks, loads)
+    limiters = {of: blamed(of, marks, quota_of) for of in (TENANT, TOPIC)}
+    tenants = _ranked(TENANT, usage, held, limiters[TENANT], loads)
+    usage_held = usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks()))
+    topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], loads)
     return Throttling(
         [
             replace(row, spans=when[row.name].spans, worst=when[row.name].worst) if row.name in when else row
@@ -114,12 +118,11 @@ def throttling(tables: Summed, group_of: Callable[[str], str | None]) -> Throttl
     )
 
 
-def _ranked(of: str, usage: pa.Table, held: pa.Table, marks: pa.Table, loads: Loads) -> list[Throttled]:
+def _ranked(of: str, usage: pa.Table, held: pa.Table, to_blame: Mapping[str, Blamed], loads: Loads) -> list[Throttled]:
     """A row for each tenant or topic of `usage`."""
     counts = _grouped(usage, [of], [(name, "sum") for name in _COUNTS])
     times = _grouped(held, [of], [(LOWEST + _TIME, "min"), (_TIME, "max"), (TOPIC, "count_distinct")])
     when = {name: (topics, first, last) for name, first, last, topics in times}
-    to_blame = blamed(of, marks)
     rows = []
     for name, publishes, throttled, throttled_ns, delayed, failed, delay_ns, admitted in counts:
         worst = to_blame.get(name)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC, tenant_of
-from headgate.quota.usage.topic_view import OWN, Limiter, is_small
+from headgate.quota.usage.topic_view import OWN, Limiter, is_small, own_unit
 from headgate.report.screen import plain
 
 _Parts = Mapping[str, float]
@@ -65,29 +65,30 @@ class Loads:
         self._held_under = cache(lambda limiter: self._under(limiter, self._held))
         self._minutes = cache(self._minutes_of)
 
-    def fault(self, tenant: str, limiter: Limiter, units: Mapping[str, str]) -> Fault:
+    def fault(self, tenant: str, limiter: Limiter, units: Mapping[str, Sequence[str]]) -> Fault:
         """Who takes most of the limiter that holds a tenant, in the minutes in which it is held.
 
         Who takes less than half of what the largest takes is a victim; the others share the fault. Where that or the
         unit changes from minute to minute, each phase is told by itself. units: that ran out, by minute with marks; in
-        others it is as before.
+        others they are as before. Where both did, the one counts in which the tenant has the larger part.
         """
         if limiter == OWN or not units:
             return NOBODY
         minutes: dict[str, _Minute] = {}
-        unit = units[min(units)]
+        ran_out = units[min(units)]
         held = self._held_under(limiter)
         for minute in sorted(set(held.filter(pc.equal(held[TENANT], tenant))["minute"].to_pylist())):
-            unit = units.get(minute, unit)
-            took = self._minutes(limiter, unit).get(minute, Counter())
-            if tenant in took:
-                minutes[minute] = _Minute(unit, took)
+            ran_out = units.get(minute, ran_out)
+            took = {unit: self._minutes(limiter, unit).get(minute, Counter()) for unit in ran_out}
+            unit = own_unit(tenant, took)
+            if unit is not None and tenant in took[unit]:
+                minutes[minute] = _Minute(unit, took[unit])
         if not minutes:
             return NOBODY
         phases = list(_phases(tenant, minutes))
         is_victim = all(_verdict(tenant, phase.parts).is_victim for phase in phases)
         if len(phases) == 1:
-            topics = self._topics(limiter, unit, minutes)
+            topics = self._topics(limiter, phases[0].unit, minutes)
             return Fault(_at_length(tenant, phases[0].parts, topics, phases[0].unit), is_victim)
         more = len(phases) - _SHOWN_PHASES
         shown = "; ".join(f"{phase.span} {_briefly(tenant, phase)}" for phase in phases[:_SHOWN_PHASES])

@@ -92,6 +92,8 @@ def _consumer(by: str, one: Consumer) -> dict[str, Any]:
         "admittedMessages": one.admitted_messages,
         "admittedBytes": one.admitted_bytes,
         "throttledPublishes": one.throttled,
+        "settledPublishes": one.settled,
+        "heldPublishes": one.held,
         "throttledNs": one.throttled_ns,
         "limiterScope": scope,
         "limiter": name or None,

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> Iterator[str]:
     found = tables.found(arguments.epochs, arguments.at)
     if arguments.at is None and not any(broker.counts for broker in found.brokers.values()):
         with suppress(TableError):  # a job that publishes its usage alone has no topics
-            worst = _Worst.of(TopicUsage(arguments.output), _seconds(tables.epoch_ms, arguments))
+            worst = _Worst.of(TopicUsage(arguments.output), by_groups=True)
             found = tables.found(arguments.epochs, worst.last_s * SECOND_MS)
             if not arguments.json:
                 yield worst.line
@@ -73,13 +73,16 @@ class _Worst(NamedTuple):
     line: str
 
     @classmethod
-    def of(cls, usage: TopicUsage, seconds: int) -> Self:
-        last_s, first, end = usage.worst_s(seconds)
+    def of(cls, usage: TopicUsage, seconds: int = 1, *, by_groups: bool = False) -> Self:
+        """by_groups: by what limits of groups throttled."""
+        last_s, first, end = usage.worst_s(seconds, by_groups=by_groups)
         first_text, end_text, worst = (instant(at * SECOND_MS) for at in (first, end, last_s))
+        span = f"the worst second, {worst}" if seconds == 1 else f"its worst {seconds} s, up to {worst}"
+        held = "limits of groups throttled" if by_groups else "failed or were throttled"
         return cls(
             last_s,
-            f"No job runs on this traffic now, which is of {first_text} to {end_text}: these are its worst {seconds} "
-            f"s, up to {worst}, by publishes that failed or were throttled. --at TIME shows others.",
+            f"No job runs on this traffic now, which is of {first_text} to {end_text}: this is {span}, by publishes "
+            f"that {held}. --at TIME shows others.",
         )
 
 

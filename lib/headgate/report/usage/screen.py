@@ -187,7 +187,7 @@ def _consumer_row(one: Consumer, seconds: int, most: int) -> tuple[str, ...]:
         bar(one.admitted_messages / most if most else 0, BAR_WIDTH),
         f"{one.admitted_bytes / seconds:,.0f}",
         f"{one.messages / seconds:,.0f}",
-        f"{min(1.0, one.throttled / one.publishes):.1%}" if one.throttled and one.publishes else "",  # some came before
+        f"{one.held / one.settled:.1%}" if one.held else "",
         f"{one.throttled_ns / _NS:,.1f} s" if one.throttled_ns else "",
         words.limiter_name(one),
         words.consumer_verdict(one),

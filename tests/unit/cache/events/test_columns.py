@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.cache.events.columns import packed
 from headgate.core.cache.rows import Kind, Row
 from headgate.core.cache.settings import CacheSettings
@@ -56,7 +57,7 @@ def batch(some: list[Row]) -> Any:
     return next(iter(batches_of(some)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(rows(), min_size=1, max_size=6), st.booleans())
 def test_rows_in_columns_do_what_they_do_one_by_one_or_are_left_to_that(some: list[Row], among_good: bool) -> None:
     some = [*GOOD, *some] if among_good else some

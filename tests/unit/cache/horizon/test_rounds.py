@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.cache.apply_events import rows_of
 from headgate.cache.horizon.meeting import horizons_of
 from headgate.cache.horizon.schemas import REPORTS
@@ -28,7 +29,7 @@ SHARE, ROUND_ROWS, SHARDS = (f"headgate.cache.horizon.{name}" for name in ("roun
 VALUES = HORIZON | {MAX_BYTES: 600, TTL_MS: 300, SHARE: 0.5, SHARDS: 3}
 SAME = ("hits", "misses", "storage_bytes", "inserted", "expired", "evicted", "dropped", "invalidated", "requeues")
 AT_ONCE = {"bad_row", "unknown_kind"}
-quick = settings(max_examples=12, deadline=None)
+quick = settings(max_examples=examples(12))
 
 
 def told(slots: Slots) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.horizon.shard import Shard, shard_of
@@ -80,7 +81,7 @@ KEYS = st.fixed_dictionaries(
 
 
 @given(steps=row_steps, keys=KEYS, shards=st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_rounds_of_one_row_are_the_exact_mode(steps, keys, shards):
     rows = made(steps)
     exact = Cache(settings_of(rangeHits="entry", **keys))
@@ -92,7 +93,7 @@ def test_rounds_of_one_row_are_the_exact_mode(steps, keys, shards):
 
 
 @given(steps=row_steps, keys=KEYS, shards=st.integers(2, 5), rows_a_round=st.integers(0, 7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_the_number_of_shards_does_not_show_where_lines_are_entries(steps, keys, shards, rows_a_round):
     rows = made(steps)
     caches = [
@@ -108,7 +109,7 @@ def test_the_number_of_shards_does_not_show_where_lines_are_entries(steps, keys,
 
 
 @given(steps=row_steps, keys=KEYS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_the_keys_of_a_shard_are_in_the_order_of_its_queue(steps, keys):
     cache = horizon_of(horizon_shards=2, horizon_roundRows=5, **keys)
     for row in made(steps):

@@ -14,6 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from examples import examples
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.policies import registry
 from headgate.core.cache.rows import Row
@@ -280,9 +281,7 @@ def _passes_of_cursor_distance_are_checked(monkeypatch):
 
 def checked(policy, examples, steps):
     machine = type("Machine", (CacheMachine,), {"policy": policy})
-    run_state_machine_as_test(
-        machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=steps))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -302,7 +301,7 @@ steps = st.lists(
 
 
 @given(steps=steps)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_expected_reads_are_the_cursors_behind_and_the_replays_to_come(steps):
     """5: as long as nobody seeks or closes and nothing is inserted by a miss."""
     cache, row = cache_of(maxBytes=1 << 20), Rows()

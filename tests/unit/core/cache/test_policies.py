@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.state import dump, load
@@ -64,7 +65,7 @@ TEXTBOOKS = {"fifo": Textbook, "lru": TextbookLru, "sieve": TextbookSieve}
 
 @pytest.mark.parametrize("policy", TEXTBOOKS)
 @given(accesses=accesses, capacity=st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_single_reads_hit_as_in_a_textbook(policy, accesses, capacity):
     cache, row = cache_of(policy=policy, maxBytes=100 * capacity), Rows()
     textbook = TEXTBOOKS[policy](capacity)
@@ -74,7 +75,7 @@ def test_single_reads_hit_as_in_a_textbook(policy, accesses, capacity):
 
 
 @given(accesses=accesses, capacity=st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_nothing_hits_more_often_than_belady(accesses, capacity):
     row = Rows()
     rows = [row(0, "read", cursor="c", at=(0, key)) for key in accesses]

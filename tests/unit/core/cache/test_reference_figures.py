@@ -20,7 +20,7 @@ fifo              226277 254147 274910 293867|55334  65615  79651 105900 155340|
 by_mark_delete    249742 268883 282091 282163|55662  56457  56457  56457  56457|183328 202453 217323 224284|156313 165546 166725 166725 166725
 size_proportional 251544 270742 282163 282163|55688  56457  56457  56457  56457|184235 184650 184650 184650|153261 154665 154665 154665 154665
 """  # noqa: E501  as in the specification
-IN_THE_NORMAL_RUN = {("catchup", 4), ("mixed", 1, "pip430"), ("mixed", 1, "cursor_distance")}
+IN_THE_NORMAL_RUN = {("catchup", 4, policy) for policy in ("pip430", "cursor_distance", "belady")}
 
 
 def cells():
@@ -28,8 +28,7 @@ def cells():
         policy, figures = line.split(maxsplit=1)
         for (family, sizes), part in zip(SIZES_MIB.items(), figures.split("|"), strict=True):
             for size_mib, hits in zip(sizes, map(int, part.split()), strict=True):
-                is_short = IN_THE_NORMAL_RUN & {(family, size_mib), (family, size_mib, policy)}
-                marks = [] if is_short else [pytest.mark.long]
+                marks = [] if (family, size_mib, policy) in IN_THE_NORMAL_RUN else [pytest.mark.long]
                 yield pytest.param(family, size_mib, policy, hits, id=f"{family}-{size_mib}-{policy}", marks=marks)
 
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.cache.entries import Entry, Handler
 from headgate.core.cache.removal_queue import RemovalQueue
 from headgate.errors import BadArgument
@@ -51,7 +52,7 @@ def told(done):
     extend=st.booleans(),
     needs=st.lists(st.integers(1, 30), min_size=1, max_size=4),
 )
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_size_pass_does_what_a_walk_of_the_queue_does(described, max_requeue, extend, needs):
     queue = filled(RemovalQueue(max_requeue, extend_accessed=extend), described)
     literal = filled(LiteralQueue(max_requeue, extend_accessed=extend), described)

@@ -6,12 +6,13 @@ from random import Random
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.protocol.broker import inputs
 from headgate.core.protocol.broker.inputs import CloseProducer, Open, Publish, Receipt, Trip
 from unit.core.protocol.broker import WAIT, refilled_in
 from unit.core.protocol.broker_oracle import Oracle
 
-thorough = settings(max_examples=100, deadline=None)
+thorough = settings(max_examples=examples(100))
 PRODUCERS, STRANGER = (1, 2, 3), 4
 START = 1000
 

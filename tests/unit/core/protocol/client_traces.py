@@ -5,10 +5,11 @@ from dataclasses import replace
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.protocol.client.commands import ThrottleCommand
 
-quick = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-thorough = settings(quick, max_examples=150)
+quick = settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
+thorough = settings(quick, max_examples=examples(150))
 
 configs = st.fixed_dictionaries(
     {

@@ -6,11 +6,12 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.protocol.broker.inputs import Close, CloseProducer, Connect, Mark, Open, Trip, Unmark
 from headgate.core.protocol.broker.router import Router
 from unit.core.protocol.routes import BUCKETS
 
-thorough = settings(max_examples=150, deadline=None)
+thorough = settings(max_examples=examples(150))
 CONNECTIONS, TOPICS = ("a", "b", "c"), ("t", "u")
 PLACES = [(connection, id_) for connection in CONNECTIONS for id_ in (1, 2)]
 REASONS = st.sampled_from([(0,), (0,), (1,), (0, 1), (1, 0)])

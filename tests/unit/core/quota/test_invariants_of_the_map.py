@@ -5,6 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.evaluation.view import cell_view, choose_epoch
 from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap
 from headgate.core.quota.usage.usage_report import ReportKind
@@ -13,7 +14,7 @@ from unit.core.quota.rows import AT_MS
 
 BROKERS = (1, 2)
 KEYS = ((7, 0), (7, 1), (8, 0))
-quick = settings(max_examples=40, deadline=None)
+quick = settings(max_examples=examples(40))
 
 amounts = st.sampled_from([0, 0, 1, 10, 2**60])
 optional = st.none() | amounts

@@ -5,6 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.usage.meter import UsageMeter
 from headgate.core.quota.usage.reports import ReportParameters
 from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap
@@ -13,7 +14,7 @@ from headgate.core.quota.usage.usage_row import UsageRow
 
 KEYS = [(1, 0), (1, 1), (2, 0)]
 START_MS = 10_000
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=examples(60))
 
 parameter_sets = st.builds(
     MeterParameters,

@@ -8,6 +8,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.core.quota.attachments import Attachments, Scope
 from headgate.core.quota.settings import QuotaSettings
@@ -223,7 +224,7 @@ FILES = st.builds(
 )
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(FILES, min_size=1, max_size=4))
 def test_where_nothing_is_set_by_hand_the_tables_follow_the_file(tmp_path_factory, files):
     store = tables(tmp_path_factory.mktemp("import")).config

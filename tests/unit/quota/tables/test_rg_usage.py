@@ -9,6 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.usage.usage_map import Member, UsageMap
 from headgate.core.quota.usage.usage_report import ReportKind
 from headgate.core.quota.usage.usage_row import UsageRow
@@ -250,7 +251,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
 def test_whatever_happens_between_the_map_is_that_of_all_cuts(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("steps")

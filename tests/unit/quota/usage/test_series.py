@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.quota.usage.usage import NOTHING, Usage
-from headgate.quota.usage.series import series_of, total_of
+from headgate.quota.usage.series import limits_of, series_of, total_of
 from headgate.quota.usage.view import Report
 
 
@@ -47,3 +47,13 @@ def test_leaving_out_rows_that_repeat_the_last_one_changes_nothing(values, befor
 def test_a_total_sums_what_is_known():
     assert [3, 2, None] == total_of([[1, None, None], [2, 2, None]])
     assert [] == total_of([])
+
+
+def test_a_limit_is_that_of_the_newest_report_or_change_also_where_nothing_is_used():
+    reports = [
+        Report(epoch, 7, 1, epoch, 1, 0, 0, Usage((9, 0), limit=(limit, None)), 0, 0)
+        for epoch, limit in ((2, 40), (5, 6))
+    ]
+
+    assert [None, 40, 40, 7, 6, 8] == limits_of(reports, [(4, 7), (6, 8)], 0, 1, 6)
+    assert [None, None, None, None] == limits_of([*reports, row(3)], [(4, None)], 1, 2, 5)

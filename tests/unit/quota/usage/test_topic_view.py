@@ -22,7 +22,7 @@ CONFIG = ConfigTables.of(
 
 def topic(name, messages=100, *, bytes_=None, broker="b-0", by=(0, 0, 0), ns=0):
     size = messages if bytes_ is None else bytes_
-    return TopicSum(name, broker, 10, messages, size, messages, size, max(by), *by, ns)
+    return TopicSum(name, broker, 10, messages, size, messages, size, max(by), 10, max(by), *by, ns)
 
 
 def found(*sums, units=MappingProxyType({}), **options):
@@ -65,10 +65,17 @@ def test_a_victim_has_less_than_half_of_the_largest_part_in_messages_and_in_byte
     assert ("a", ("group", "gold"), victim) == (one.name, one.limiter, one.is_victim)
 
 
-@pytest.mark.parametrize(("unit", "victim", "share"), [("messages", True, 0.1), ("bytes", False, 0.6)])
-def test_parts_are_of_the_unit_that_ran_out(unit, victim, share):
+@pytest.mark.parametrize(
+    ("ran_out", "unit", "victim", "share"),
+    [
+        (("messages",), "messages", True, 0.1),
+        (("bytes",), "bytes", False, 0.6),
+        (("messages", "bytes"), "bytes", False, 0.6),
+    ],
+)
+def test_parts_are_of_the_unit_that_ran_out_or_of_both_that_with_the_larger_part(ran_out, unit, victim, share):
     throttled = topic("persistent://a/n/y", 10, bytes_=60, by=(0, 0, 1), ns=1)
-    units = {("group", "gold"): unit, ("broker", "b-0"): "bytes"}
+    units = {("group", "gold"): ran_out, ("broker", "b-0"): ("bytes",)}
     one, _ = found(throttled, topic("persistent://b/n/y", 90, bytes_=40), units=units)
 
     assert (unit, victim, share) == (one.unit, one.is_victim, one.share)

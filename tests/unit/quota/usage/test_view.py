@@ -32,7 +32,7 @@ def held(*reports, members=(), states_known=True):
     brokers = brokers_of(
         reports, {row.broker_id: row for row in members}, 9, silent_rounds=8, states_known=states_known
     )
-    return [(row.broker_id, row.group_id, row.traffic_class) for row in in_force(reports, brokers)]
+    return [(row.broker_id, row.group_id, row.traffic_class) for row in in_force(reports, brokers, 9)]
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,7 @@ def held(*reports, members=(), states_known=True):
         ([report(), heartbeat(epoch=9)], [(7, 1, 0)]),
         ([report(kind=2, usage=NOTHING)], []),
         ([report(seq=5), heartbeat(seq=6, kind=2)], []),
+        ([report(seq=5), heartbeat(epoch=9, seq=6, kind=2)], [(7, 1, 0)]),
         ([report(seq=7), heartbeat(seq=6, kind=2)], [(7, 1, 0)]),
         ([report(seq=5), heartbeat(seq=6, kind=2), heartbeat(seq=7)], []),
         ([report(life=1), heartbeat(life=2, seq=1)], []),
@@ -48,7 +49,18 @@ def held(*reports, members=(), states_known=True):
         ([report(traffic_class=5)], []),
         ([report(2), report(1, traffic_class=1), report(1)], [(1, 1, 0), (2, 1, 0), (1, 1, 1)]),
     ],
-    ids=["suppressed", "leave", "leave-all", "after", "before", "new-life", "old-leave", "no-class", "order"],
+    ids=[
+        "suppressed",
+        "leave",
+        "leave-all",
+        "leaves-in-this-epoch",
+        "after",
+        "before",
+        "new-life",
+        "old-leave",
+        "no-class",
+        "order",
+    ],
 )
 def test_a_report_holds_until_a_leave_or_a_newer_life(reports, expected):
     assert expected == held(*reports)
@@ -78,7 +90,7 @@ def test_the_age_is_that_of_the_newest_row_or_heartbeat_of_the_present_life():
 
 def cells(*reports, limits=(), config=CONFIG):
     brokers = brokers_of(reports, {}, 9, silent_rounds=8)
-    return cells_of(in_force(reports, brokers), brokers, limits, config, {1: "gold", 4: "gone"})
+    return cells_of(in_force(reports, brokers, 9), brokers, limits, config, {1: "gold", 4: "gone"})
 
 
 def test_quotas_are_listed_used_or_not_and_use_without_a_quota_too():

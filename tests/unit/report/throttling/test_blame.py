@@ -181,7 +181,10 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             ("group", "gold"),
             BOTH,
             {A: (60, 1), C: (40, 99)},
-            {"else": "shared fault of acme 60% and else 40% of all messages"},
+            {
+                "acme": "shared fault of acme 60% and else 40% of all messages",
+                "else": "its own fault: 99% of the bytes, most of them by non-persistent://else/n/c (99%)",
+            },
         ),
         (
             ("group", "gold"),
@@ -278,14 +281,17 @@ def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
     marks = pa.Table.from_pylist(rows, MARKS)
     tables.append("marks", marks, "query", 0)
     of_sql, of_arrow = (
-        {row["limiter"]: row["unit"] for row in found.to_pylist()}
+        {row["limiter"]: (row["unit"], row["too"]) for row in found.to_pylist()}
         for found in (tables.totals(SUMS), SUMS.of(named_rows(marks)))
     )
 
     assert of_sql == of_arrow
     alone = {f"{left} {per_s}" for left in ("1 -1", "1 0", "None -1", "None 0") for per_s in (None, 9, 10, 11)}
     takes_longer = {"-1 -1 9", "0 -1 9", "0 -1 10", "0 -1 11"}
-    assert {name for name, unit in of_sql.items() if unit == "bytes"} == alone | takes_longer
+    assert {name for name, (unit, _) in of_sql.items() if unit == "bytes"} == alone | takes_longer
+    assert {name[: -len(" 10")] for name, (_, too) in of_sql.items() if too and name.endswith("10")} == {
+        *("-1 -1", "-1 0", "0 -1", "0 0")
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.numbers import MAX
 from headgate.throttle.engine import Rules
 from unit.throttle.domains import (
@@ -206,7 +207,7 @@ def test_a_blocked_group_waits_until_it_is_lifted(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-@settings(quick, max_examples=30)
+@settings(quick, max_examples=examples(30))
 @given(st.data(), limit_changes(moves=4), all_rules(), with_slots, st.sampled_from([0, 1, 40 * SECOND_US]))
 def test_usage_and_waits_do_not_depend_on_batches(engine, data, changes, rules, slot_ms, after_us):
     rows = data.draw(traffic())
@@ -222,7 +223,7 @@ def test_usage_and_waits_do_not_depend_on_batches(engine, data, changes, rules, 
     assert merged_waits(expected) == merged_waits(actual)
 
 
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(traffic(replication=False), limit_changes(), all_rules(), with_slots)
 def test_usage_of_groups_is_that_of_their_topics(rows, changes, rules, slot_ms):
     outcome = step_through(whole(rows, changes), replace(rules, slot_ms=slot_ms))
@@ -241,7 +242,7 @@ def test_usage_of_groups_is_that_of_their_topics(rows, changes, rules, slot_ms):
     assert +expected == +actual
 
 
-@settings(quick, max_examples=40)
+@settings(quick, max_examples=examples(40))
 @given(traffic(), limit_changes(moves=4), all_rules(), with_slots)
 def test_waits_are_the_times_in_which_a_groups_queue_is_not_empty(rows, changes, rules, slot_ms):
     until_us = end_us(rows) + SECOND_US

@@ -99,7 +99,13 @@ def test_the_rows_of_a_sample_are_accepted() -> None:
     assert cache.dead_letters == {}
 
 
-@pytest.mark.parametrize(("policy", "mib"), [("pip430", 4), ("cursor_distance", 8), ("belady", 2)])
+LONG = pytest.mark.long
+
+
+@pytest.mark.parametrize(
+    ("policy", "mib"),
+    [("cursor_distance", 8), pytest.param("pip430", 4, marks=LONG), pytest.param("belady", 2, marks=LONG)],
+)
 def test_a_tenth_of_the_entries_gives_the_miss_ratio_within_a_point(policy: str, mib: int) -> None:
     """Over the family with the longest reads; all families and policies: tests/benchmarks/cache_sampling.py."""
     conf = {"headgate.cache.policy": policy, "headgate.cache.rangeHits": "entry", "headgate.cache.reasonMemory": 0}

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.step import step
 from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
@@ -23,7 +24,7 @@ from headgate.core.quota.simulation.trace import (
 from headgate.errors import InvalidArgument
 from unit.core.quota.views import active, outside, view
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=examples(60))
 demands = st.one_of(st.just(0), st.integers(0, 50), st.integers(0, 20_000))
 quotas = st.integers(1, 20_000)
 

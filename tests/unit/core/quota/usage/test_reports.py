@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.core.quota.rates import RATE_MAX
 from headgate.core.quota.usage.reports import (
     Measured,
@@ -189,7 +190,7 @@ def test_the_released_rule_compares_counts_of_periods(counts, last, elapsed_ms, 
 numbers = st.one_of(st.integers(1, 3000), st.integers(1, 2**63 - 1))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(numbers, numbers, st.integers(1, 200))
 def test_the_released_drift_is_that_of_single_precision(count, last, tolerance_percent):
     difference = np.float32(abs(count - last))
