@@ -2,10 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from headgate.spark.session import local_builder
@@ -20,7 +23,7 @@ TESTS = Path(__file__).parents[1]
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say."""
-    markers = {"spark_of_all_tests": "spark", "kafka_broker": "kafka", "pulsar_standalone": "pulsar"}
+    markers = {"sessions": "spark", "kafka_broker": "kafka", "pulsar_standalone": "pulsar"}
     if config.getoption("engine") == "spark":
         markers["engine"] = "spark"
     for item in items:
@@ -28,11 +31,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(markers[fixture])
 
 
+class Sessions:
+    """The Spark session of all tests. If its JVM dies, that fails one test, and the next one gets a new session."""
+
+    def __init__(self, build: Callable[[], SparkSession]) -> None:
+        self._build = build
+        self._session: SparkSession | None = None
+
+    def get(self) -> SparkSession:
+        if self._session is not None and not lives(self._session):
+            with suppress(OSError):
+                SparkContext._gateway.proc.stdin.close()
+            self._session = SparkSession._instantiatedSession = None
+            SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        self._session = self._session or self._build()
+        return self._session
+
+    def stop(self) -> None:
+        if self._session is not None and lives(self._session):
+            self._session.stop()
+
+
+def lives(session: SparkSession) -> bool:
+    """Whether its JVM answers."""
+    try:
+        return not session.sparkContext._jsc.sc().isStopped()
+    except (OSError, Py4JError):
+        return False
+
+
 @pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Engine:
     """The one that --engine names, for tests whose subject is tables given rows."""
     if request.config.getoption("engine") == "spark":
-        return OnSpark(request.getfixturevalue("spark_of_all_tests"))
+        return OnSpark(request.getfixturevalue("sessions").get)
     return Local(request.config.getoption("seed"))
 
 
@@ -40,43 +72,55 @@ def engine(request: pytest.FixtureRequest) -> Engine:
 def each_engine(request: pytest.FixtureRequest) -> Engine:
     """Each in turn, whatever --engine says: for what an engine does on its own, such as reading files."""
     if request.param == "spark":
-        return OnSpark(request.getfixturevalue("spark_of_all_tests"))
+        return OnSpark(request.getfixturevalue("sessions").get)
     return Local(request.config.getoption("seed"))
 
 
 @pytest.fixture(scope="session")
-def on_spark(spark_of_all_tests: SparkSession) -> Engine:
+def on_spark(sessions: Sessions) -> Engine:
     """The jobs on Spark, whatever --engine says."""
-    return OnSpark(spark_of_all_tests)
+    return OnSpark(sessions.get)
 
 
 @pytest.fixture(scope="session")
-def spark_of_all_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The session itself; tests ask for `spark`."""
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
+    """The Spark session, which is made when it is first asked for."""
     # Workers are separate processes: they import stateful functions from the sources and from test modules.
     paths = [str(TESTS.parent / "lib"), str(TESTS), str(TESTS / "integration"), os.environ.get("PYTHONPATH", "")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-        settings = {
-            "spark.sql.shuffle.partitions": 2,
-            "spark.driver.memory": "2g",
-            "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
-            "spark.local.dir": tmp_path_factory.mktemp("spark"),
-        }
-        builder = local_builder("headgate-tests").master("local[2]")
-        for name, value in settings.items():
-            builder = builder.config(name, str(value))
-        spark = builder.getOrCreate()
-    yield spark
-    spark.stop()
+
+    def build() -> SparkSession:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+            settings = {
+                "spark.sql.shuffle.partitions": 2,
+                "spark.driver.memory": "2g",
+                "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
+                "spark.local.dir": tmp_path_factory.mktemp("spark"),
+            }
+            builder = local_builder("headgate-tests").master("local[2]")
+            for name, value in settings.items():
+                builder = builder.config(name, str(value))
+            return builder.getOrCreate()
+
+    sessions = Sessions(build)
+    yield sessions
+    sessions.stop()
+
+
+@pytest.fixture(scope="module")
+def spark_of_all_tests(sessions: Sessions) -> SparkSession:
+    """The session for what the tests of a module share; tests ask for `spark`."""
+    return sessions.get()
 
 
 @pytest.fixture
-def spark(spark_of_all_tests: SparkSession) -> Iterator[SparkSession]:
+def spark(sessions: Sessions) -> Iterator[SparkSession]:
     """The one session. After each test: no running query, no temporary view, nothing cached, settings as before."""
-    session = spark_of_all_tests
+    session = sessions.get()
     before = session.conf.getAll
     yield session
+    if not lives(session):
+        return
     for query in session.streams.active:
         query.stop()
     for table in session.catalog.listTables():

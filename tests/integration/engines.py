@@ -60,10 +60,14 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class OnSpark:
-    """The jobs, with --once, in the session of the tests."""
+    """The jobs, with --once, in the session of the tests, which `session` gives."""
 
-    spark: SparkSession
+    session: Callable[[], SparkSession]
     name = "spark"
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.session()
 
     def throttle(self, conf: Conf, trace: Path, output: Path, format_: str = "json", *, partitions: int = 2) -> Done:
         with settings(self.spark, spark__sql__shuffle__partitions=partitions):

@@ -1,5 +1,7 @@
 """The session of all tests and of plain Python processes: headgate's settings hold, and each test finds it clean."""
 
+import os
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -68,3 +70,13 @@ def test_slots_lie_in_partitions_in_turn(partitions: int, spark: SparkSession) -
     keys = spark.createDataFrame([(key,) for key in slot_keys(32)], "key string")
     found = keys.select(F.pmod(F.hash("key"), F.lit(partitions))).collect()
     assert [slot % partitions for slot in range(32)] == [partition for (partition,) in found]
+
+
+@pytest.mark.long
+def test_a_jvm_that_dies_leaves_the_next_test_a_new_session(sessions, tmp_path) -> None:
+    """Also for what was asked of the one before."""
+    spark = sessions.get()
+    os.kill(spark.sparkContext._gateway.proc.pid, signal.SIGKILL)
+    spark.sparkContext._gateway.proc.wait()
+    assert sessions.get() is not spark
+    test_delta_tables_can_be_written_and_read(sessions.get(), tmp_path)
