@@ -27,7 +27,7 @@ from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
 from integration.cache_events import conf_event, events, write_lines
-from integration.engines import Engine, Local, OnSpark
+from integration.engines import Engine, Local
 from integration.runs import GROUPS, MIXED, MIXED_LIMITS, SMALL, in_order_of_names, write_conf
 from integration.test_protocol import parts, write_inputs, write_marks
 from unit.protocol import traffic
@@ -73,26 +73,28 @@ def test_the_engine_that_the_switch_names_runs_and_the_report_says_which(
     assert f"engine: {named} runs the tests of tables" in said
 
 
-def test_the_throttle_job_with_shared_quotas(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+def test_the_throttle_job_with_shared_quotas(spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path) -> None:
     write_trace(MIXED, tmp_path / "trace", "json")
     in_order_of_names(tmp_path / "trace")
     with (tmp_path / "trace" / "part-00002.json").open("a") as lines:
         lines.write('{"kind": "publish"}\nno JSON\n')
     in_order_of_names(tmp_path / "trace")
     conf = load_conf(write_conf(tmp_path / "conf", SHARED, groups=GROUPS, broker=MIXED_LIMITS))
-    on_spark, local = (
-        one.throttle(conf, tmp_path / "trace", tmp_path / one.name).output for one in (OnSpark(spark), Local(seed))
+    by_spark, by_local = (
+        one.throttle(conf, tmp_path / "trace", tmp_path / one.name).output for one in (on_spark, Local(seed))
     )
-    assert_equal(spark, on_spark, local, [name for name in SCHEMAS if name not in {"control", "batches"}])
+    assert_equal(spark, by_spark, by_local, [name for name in SCHEMAS if name not in {"control", "batches"}])
     limits = [
         spark.read.format("delta").load(f"{output}/control").where("source = 'quota'").drop("written_at", "seq")
-        for output in (on_spark, local)
+        for output in (by_spark, by_local)
     ]
     assert limits[0].count()
     assert_df_equality(*limits, ignore_row_order=True)
 
 
-def test_parquet_files_with_other_columns_each(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+def test_parquet_files_with_other_columns_each(
+    spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path
+) -> None:
     """The first file by name lacks columns that rows of the others need."""
     write_trace(MIXED, tmp_path / "trace", "parquet")
     rows = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "trace").iterdir())])
@@ -105,26 +107,25 @@ def test_parquet_files_with_other_columns_each(spark: SparkSession, seed: int, t
     conf = load_conf(
         write_conf(tmp_path / "conf", f"{ONE_FILE}[operator]\ngroup_limits = 'each_broker'\n", broker=MIXED_LIMITS)
     )
-    on_spark, local = (
-        one.throttle(conf, tmp_path / "in", tmp_path / one.name, "parquet").output
-        for one in (OnSpark(spark), Local(seed))
+    by_spark, by_local = (
+        one.throttle(conf, tmp_path / "in", tmp_path / one.name, "parquet").output for one in (on_spark, Local(seed))
     )
     assert_equal(
-        spark, on_spark, local, ["marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads"]
+        spark, by_spark, by_local, ["marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads"]
     )
-    assert spark.read.format("delta").load(f"{on_spark}/dead_letters").count() == 0
+    assert spark.read.format("delta").load(f"{by_spark}/dead_letters").count() == 0
 
 
-def test_the_entry_caches_job(spark: SparkSession, seed: int, tmp_path: Path) -> None:
+def test_the_entry_caches_job(spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path) -> None:
     small = {"headgate.cache.maxBytes": 60_000, "managedLedgerCacheEvictionTimeThresholdMillis": 200}
     rows = [*events(800), conf_event(40_000, 10**6, **{"headgate.cache.maxBytes": 30_000})]
     write_lines(tmp_path / "in", sorted(rows, key=lambda row: row["event_time"]), 4, "no JSON", '{"kind": "add"}')
     in_order_of_names(tmp_path / "in")
     conf = load_conf(write_conf(tmp_path / "conf", ONE_FILE, broker=small))
-    on_spark, local = tmp_path / "spark", tmp_path / "local"
-    OnSpark(spark).cache(conf, tmp_path / "in", on_spark)
-    Local(seed).cache(conf, tmp_path / "in", local)
-    assert_equal(spark, on_spark, local, [name for name in OF_CACHE if name != "cache_control"])
+    by_spark, by_local = tmp_path / "spark", tmp_path / "local"
+    on_spark.cache(conf, tmp_path / "in", by_spark)
+    Local(seed).cache(conf, tmp_path / "in", by_local)
+    assert_equal(spark, by_spark, by_local, [name for name in OF_CACHE if name != "cache_control"])
 
 
 @pytest.mark.parametrize("fan_out", ["tripping", "topic"])
