@@ -11,8 +11,6 @@ from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 from headgate.conformance.wanted import replay_wanted
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon.horizon_cache import HorizonCache
-from headgate.core.cache.horizon.horizon_state import dump_horizon, load_horizon
 from headgate.core.cache.state import dump, load
 from headgate.errors import ConformanceError
 
@@ -32,10 +30,8 @@ class StoredBetweenRows:
         self._cache = cache_of(config)
 
     def _store(self):
-        if isinstance(self._cache, HorizonCache):
-            self._cache = load_horizon(through_json(dump_horizon(self._cache)))
-        else:
-            self._cache = load(through_json(dump(self._cache)), Cache)
+        if isinstance(self._cache, Cache):
+            self._cache = load(through_json(dump(self._cache)))
 
     def feed(self, row):
         self._store()

@@ -13,9 +13,8 @@ from deltalake import write_deltalake
 from headgate.cache.schemas import EVENTS
 from headgate.cache.tables import OF_CACHE
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.rows import Row
-from headgate.core.cache.settings import CacheSettings, Mode
+from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.traces.workload import generate
 from headgate.tables.delta import Tables
 
@@ -42,10 +41,9 @@ def conf_event(t_us: int, seq: int, broker: str = BROKERS[0], **conf: Any) -> di
     return {"event_time": at(t_us), "seq": seq, "broker": broker, "kind": "conf", "conf": conf}
 
 
-def fed(rows: list[dict[str, Any]], broker: str, settings: dict[str, Any]) -> Cache | HorizonCache:
+def fed(rows: list[dict[str, Any]], broker: str, settings: dict[str, Any]) -> Cache:
     """The cache of a broker, without the job."""
-    chosen = CacheSettings.of(settings)
-    cache = HorizonCache(chosen) if chosen.mode is Mode.HORIZON else Cache(chosen)
+    cache = Cache(CacheSettings.of(settings))
     for row in sorted(
         (row for row in rows if row["broker"] == broker), key=lambda row: (row["event_time"], row["seq"])
     ):

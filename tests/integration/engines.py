@@ -13,9 +13,8 @@ from pyspark.sql import SparkSession
 
 from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import INPUT as CACHE_INPUT
-from headgate.cache.tables import OF_CACHE, OF_HORIZON
+from headgate.cache.tables import OF_CACHE
 from headgate.conf import Conf
-from headgate.core.cache.settings import CacheSettings, Mode
 from headgate.engines.local_cache import LocalCache
 from headgate.engines.local_protocol import LocalProtocol
 from headgate.engines.local_throttle import LocalThrottle
@@ -104,9 +103,8 @@ class Local:
 
     def cache(self, conf: Conf, events: Path, output: Path, format_: str = "json") -> list[Any]:
         heard: list[Any] = []
-        tables = OF_HORIZON if CacheSettings.of(conf.cache).mode is Mode.HORIZON else OF_CACHE
         disorder = random.Random(self.seed)
-        run = LocalCache(conf, BufferedTables(output, tables), heard.append, evictions=True, disorder=disorder)
+        run = LocalCache(conf, BufferedTables(output, OF_CACHE), heard.append, evictions=True, disorder=disorder)
         parse = partial(parse_cache_events, settings=conf.settings.input)
         for batch in _batches(conf, events, format_, CACHE_INPUT, parse):
             run.take(batch)

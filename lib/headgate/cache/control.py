@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from headgate.core.cache.settings import CacheSettings, PolicyName, difference
+from headgate.core.cache.settings import CacheSettings, Mode, PolicyName, difference
 from headgate.errors import ConfError
 
 MICROSECOND = timedelta(microseconds=1)
@@ -14,9 +14,17 @@ MICROSECOND = timedelta(microseconds=1)
 def check_streaming(values: Mapping[str, Any]) -> None:
     """Return if the job can run with these values of broker.conf.
 
-    Raises ConfError for the policy belady, which knows the future.
+    Raises ConfError for the policy belady, which knows the future, and for mode horizon, which is of
+    `headgate conformance` alone.
     """
-    if CacheSettings.of(values).policy is PolicyName.BELADY:
+    settings = CacheSettings.of(values)
+    if settings.mode is Mode.HORIZON:
+        mistake = (
+            "broker.conf: headgate.cache.mode: got horizon, which no job runs; allowed: exact; "
+            "set it to exact, or leave the key out"
+        )
+        raise ConfError([mistake])
+    if settings.policy is PolicyName.BELADY:
         others = ", ".join(policy for policy in PolicyName if policy is not PolicyName.BELADY)
         mistake = (
             f"broker.conf: headgate.cache.policy: got belady, which knows the future, in a streaming job; "

@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.metrics import by_topic
 from headgate.core.cache.settings import CacheSettings
 
 if TYPE_CHECKING:
@@ -57,10 +56,20 @@ def kernel_for(values: Mapping[str, Any], kernel: str) -> str:
 def uses_by_topic(cache: AnyCache, names: Iterable[str]) -> Iterator[tuple[str, dict[str, int]]]:
     """What each of the topics had of the cache, those that no row was applied to left out."""
     if isinstance(cache, Cache):
-        known = {name: cache.topics[name] for name in names if name in cache.topics}
-        for name, use in by_topic(known).items():
-            counts = use._asdict()
-            yield name, {**counts, "bytes": counts.pop("size_bytes")}
+        for name in names:
+            if topic := cache.topics.get(name):
+                counts, entries = topic.counts, topic.entries
+                yield (
+                    name,
+                    {
+                        "hits": counts.hits,
+                        "hit_bytes": counts.hit_bytes,
+                        "misses": counts.misses,
+                        "storage_bytes": counts.storage_bytes,
+                        "bytes": entries.size_bytes,
+                        "entries": entries.entry_count,
+                    },
+                )
     else:
         yield from cache.counts_of(names).items()
 

@@ -70,10 +70,6 @@ METRICS = pa.schema(
         *((name, pa.float64()) for name in RATES),
         ("misses_by_reason", COUNTS_BY_NAME),
         ("dead_letters", COUNTS_BY_NAME),
-        ("horizon_rounds", pa.int64()),
-        ("horizon_busy_rounds", pa.int64()),
-        ("horizon_inflow_share", pa.float64()),
-        ("horizon_size_error", pa.float64()),
     ]
 )
 """What is told of a second."""

@@ -6,7 +6,6 @@ from typing import Any
 from headgate.cache.forms import AnyCache, uses_by_topic
 from headgate.cache.schemas import RATES
 from headgate.cache.stored.state import Change, OpenSecond
-from headgate.core.cache.metrics import rates
 
 SECOND_US = 1_000_000
 _RATED = ("hits", "hit_bytes", "misses", "storage_bytes")
@@ -41,7 +40,7 @@ def told(broker: str, cache: AnyCache, second: OpenSecond, until_us: int) -> Ite
     place = {"broker": broker, "second": second.number * SECOND_US, "until": until_us}
     totals = cache.totals()
     values = {_NAMES.get(name, name): value for name, value in totals.items() if name not in _ELSEWHERE}
-    per_s = [sample.value for sample in rates(second.before, totals, SECOND_US)]
+    per_s = [float(totals[name] - second.before[name]) for name in _RATED]
     yield {
         **place,
         **values,

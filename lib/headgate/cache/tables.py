@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 
-from headgate.cache.horizon.schemas import HORIZONS, ITEMS
 from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, CONTROL, EVICTIONS
 from headgate.throttle.schemas import DEAD_LETTERS
 
@@ -14,5 +13,3 @@ WRITTEN: dict[str, pa.Schema] = {
 }
 """What a batch brings."""
 OF_CACHE: dict[str, pa.Schema] = {**WRITTEN, "cache_control": CONTROL}
-OF_HORIZON: dict[str, pa.Schema] = {**OF_CACHE, "cache_rounds": ITEMS, "cache_horizons": HORIZONS}
-"""Those of mode horizon."""

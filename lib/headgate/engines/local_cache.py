@@ -3,18 +3,15 @@
 import random
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from headgate.cache.control import check_streaming, conf_row, tick_row
-from headgate.cache.horizon.routing import pack_horizons, pack_items
 from headgate.cache.routing import pack_control, pack_rows
 from headgate.cache.schemas import CONTROL
 from headgate.conf import Conf
-from headgate.core.cache.settings import CacheSettings
-from headgate.engines.cache_batches import CacheResult, CacheWriter, kinds_of, operator_of
+from headgate.engines.cache_batches import KINDS, CacheResult, CacheWriter, operator_of
 from headgate.engines.local import LocalEngine
 from headgate.engines.tables import BufferedTables
 from headgate.rows.traffic import Parsed
@@ -27,7 +24,7 @@ class LocalCache:
 
     Arguments:
         conf: as of the job. Raises ConfError for a policy that knows the future.
-        tables: of the run (cache.tables.OF_CACHE, or OF_HORIZON), without rows. on_batch: hears of each batch.
+        tables: of the run (cache.tables.OF_CACHE), without rows. on_batch: hears of each batch.
         evictions: whether each entry that left is told. disorder: see LocalEngine.
 
     """
@@ -46,14 +43,13 @@ class LocalCache:
         self._on_batch = on_batch
         self._application = f"headgate-local-{time.time_ns()}"
         self._batch_id = 0
-        self._shards = CacheSettings.of(conf.cache).shards
         self._control: list[dict[str, Any]] = [conf_row((), conf.cache, None), tick_row(None)]
-        self._engine = LocalEngine(operator_of(conf, evictions=evictions), kinds_of(conf), disorder)
-        self._writer = CacheWriter(tables, conf)
+        self._engine = LocalEngine(operator_of(conf, evictions=evictions), KINDS, disorder)
+        self._writer = CacheWriter(tables)
 
     def take(self, parsed: Iterable[Parsed]) -> CacheResult:
         """A batch of cache events (cache.events.parse)."""
-        rows = self._engine.step([*pack_rows(parsed), *self._said(), *self._fed_back()])
+        rows = self._engine.step([*pack_rows(parsed), *self._said()])
         result = self._writer.write(rows, self._application, self._batch_id)
         self._batch_id += 1
         self._on_batch(result)
@@ -61,31 +57,13 @@ class LocalCache:
 
     def end(self) -> None:
         """Nothing more comes."""
-        self._meet()
         if self._writer.clock.high is not None:
             self._control.append(tick_row(self._writer.clock.high, finish=True))
             self.take(())
-            self._meet()
         self._tables.flush()
-
-    def _meet(self) -> None:
-        """Go on until all rounds that have ended are through: each takes a batch of its own."""
-        while self._writer.goes_on:
-            self.take(())
 
     def _said(self) -> Iterable[pa.RecordBatch]:
         said, self._control = pa.Table.from_pylist(self._control, CONTROL), []
         if len(said):
             self._tables.extend("cache_control", said)
         return pack_control(iter(said.to_batches()))
-
-    def _fed_back(self) -> Iterable[pa.RecordBatch]:
-        packs = {
-            "cache_rounds": partial(pack_items, self._shards),
-            "cache_horizons": partial(pack_horizons, self._shards),
-        }
-        return (
-            packed
-            for name, rows in self._writer.fed_back.items()
-            for packed in packs[name](iter(rows.combine_chunks().to_batches()))
-        )

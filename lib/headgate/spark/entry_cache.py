@@ -9,21 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from headgate.cache.clock import now
 from headgate.cache.control import check_streaming, conf_row, tick_row
-from headgate.cache.horizon.routing import pack_horizons, pack_items
 from headgate.cache.routing import pack_control, pack_input
 from headgate.cache.schemas import CONTROL
-from headgate.cache.tables import OF_CACHE, OF_HORIZON, WRITTEN
+from headgate.cache.tables import OF_CACHE, WRITTEN
 from headgate.conf import Conf
-from headgate.core.cache.settings import CacheSettings
-from headgate.engines.cache_batches import CacheResult, CacheWriter, is_horizon, kernel_of, kinds_of, operator_of
+from headgate.engines.cache_batches import KINDS, CacheResult, CacheWriter, kernel_of, operator_of
 from headgate.errors import StateError
 from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.input.input_files import InputFiles
-from headgate.spark.input.sources import appended_rows, fed_lines, path_exists, read_raw
+from headgate.spark.input.sources import fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
 from headgate.spark.sink import query_id_of
 from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks, refuse_another_checkpoint
@@ -64,7 +61,6 @@ class CacheRun(StreamingJob):
         self._on_batch = on_batch
         self._files: InputFiles = InputFiles(spark)
         check_streaming(conf.cache)
-        self._is_horizon = is_horizon(conf)
         self._events()  # what is refused leaves no trace
         has_begun = path_exists(spark, f"{job.checkpoint}/offsets")
         if has_begun and not path_exists(spark, f"{job.output}/cache_control/_delta_log"):
@@ -74,9 +70,9 @@ class CacheRun(StreamingJob):
             )
         self._feed: Feed = Feed(f"{job.output}/cache_control", CONTROL, job.checkpoint)
         self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, lambda rows: self._control(rows[0]))
-        self.tables = Tables(job.output, OF_HORIZON if self._is_horizon else OF_CACHE)
+        self.tables = Tables(job.output, OF_CACHE)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
-        self._writer = CacheWriter(self.tables, conf)
+        self._writer = CacheWriter(self.tables)
 
     @property
     def kernel(self) -> str:
@@ -88,21 +84,10 @@ class CacheRun(StreamingJob):
         self._control(tick_row(None))  # every key tells how far it is
 
     def dataframe(self) -> DataFrame:
-        """A row's way: events and control -> packed by slot -> operator.
-
-        In mode horizon once more: rows in line, and horizons -> packed by shard -> operator.
-        """
+        """A row's way: events and control -> packed by slot -> operator."""
         packed = fed_lines(self._spark, self._feed).mapInArrow(partial(fed_rows, pack_control), PACKED)
         packed = packed.unionByName(self._events())
-        if self._is_horizon:
-            shards = CacheSettings.of(self._conf.cache).shards
-            items = self._appended("cache_rounds").mapInArrow(partial(pack_items, shards), PACKED)
-            horizons = self._appended("cache_horizons").mapInArrow(partial(pack_horizons, shards), PACKED)
-            packed = packed.unionByName(items).unionByName(horizons)
         return packed.transform(apply_operator, operator_of(self._conf, evictions=self._job.evictions))
-
-    def _appended(self, name: str) -> DataFrame:
-        return appended_rows(self._spark, f"{self._job.output}/{name}").select(*self.tables.columns(name))
 
     def _events(self) -> DataFrame:
         settings = self._conf.settings.input
@@ -124,16 +109,8 @@ class CacheRun(StreamingJob):
             self._control(tick_row(high, finish=True))
         return high is not None
 
-    def _settle(self) -> None:
-        """Go on until all rounds that have ended are through: each takes a batch of its own."""
-        while self._writer.goes_on and not self._stop.is_set():
-            self._to_the_end(self._until_met, processingTime="0 seconds")
-
-    def _until_met(self, query: StreamingQuery) -> None:
-        self._until(query, lambda: not self._writer.goes_on)
-
     def _take(self, output: DataFrame, batch_id: int) -> int:
-        rows = self._collected(output, kinds_of(self._conf))
+        rows = self._collected(output, KINDS)
         result = self._writer.write(rows, query_id_of(output), batch_id)
         if self._is_new(batch_id):
             self._on_batch(result)

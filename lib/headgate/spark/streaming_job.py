@@ -52,7 +52,7 @@ class StreamingJob:
     arrive during the run are taken in as well. When the input is used up, a closing batch ends all that is open. If
     rows arrive with it, another one follows, up to CLOSING_BATCHES, so that a run ends on a source that keeps growing.
 
-    Each job implements `dataframe` and `_take`, and overrides `_begin`, `_drain`, `_settle`, `_finish` and `_end` as
+    Each job implements `dataframe` and `_take`, and overrides `_begin`, `_drain`, `_finish` and `_end` as
     needed. `_feed`: what the query reads besides its input; it is fed before the query starts, after each batch, and
     during a batch of a live run. `_files`: input files of which rows may be lost. `_ticks`: how time goes on.
     """
@@ -90,9 +90,6 @@ class StreamingJob:
         """Use the input up."""
         self._to_the_end(None, availableNow=True)
 
-    def _settle(self) -> None:
-        """After the input is used up: go on until what it led to is through, too."""
-
     def _finish(self) -> bool:
         """Write what makes a batch let all that is open end; False: nothing is to be closed."""
         return False
@@ -109,7 +106,6 @@ class StreamingJob:
         self._begin()
         if self._schedule.once:
             self._drain()
-            self._settle()
             self._close()
         else:
             self._to_the_end(self._follow, processingTime=f"{self._schedule.interval_ms} milliseconds")
@@ -122,7 +118,6 @@ class StreamingJob:
             if self._stop.is_set() or not self._finish():
                 return
             self._to_the_end(None, once=True)
-            self._settle()
             if self._taken == taken and self._ended_batch > ended:
                 return
 

@@ -10,7 +10,7 @@ from deltalake.exceptions import DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.tables.query import CHECKPOINTS, LOG_CLEANING, Followed, after_commit, keep_up, query, short_log
+from headgate.tables.query import LOG_CLEANING, Followed, after_commit, keep_up, query, short_log
 from headgate.tables.sums import Sums
 
 MOST_FAILURES = 5
@@ -23,8 +23,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
     "cache_control": _FED,
     "protocol_ticks": _FED,
     "marks": short_log(FOLLOWED_LOG_MINUTES),
-    "cache_rounds": CHECKPOINTS,
-    "cache_horizons": CHECKPOINTS,
 }
 """Of tables that streams read as rows are appended; others have short_log(LOG_MINUTES).
 

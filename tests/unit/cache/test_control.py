@@ -63,6 +63,8 @@ def test_what_no_stream_can_do_is_refused() -> None:
     check_streaming({})
     with pytest.raises(ConfError, match=f"{POLICY}: got belady"):
         check_streaming({POLICY: "belady"})
+    with pytest.raises(ConfError, match=r"headgate\.cache\.mode: got horizon, which no job runs"):
+        check_streaming({"headgate.cache.mode": "horizon"})
 
 
 def test_control_rows_reach_every_slot() -> None:

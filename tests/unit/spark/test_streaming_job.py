@@ -45,9 +45,6 @@ class Scripted(StreamingJob):
     def _begin(self):
         self.said.append("begin")
 
-    def _settle(self):
-        self.said.append("settle")
-
     def _finish(self):
         self.said.append("finish")
         return self._opens
@@ -56,7 +53,7 @@ class Scripted(StreamingJob):
         self.said.append("end")
 
 
-CLOSING = ["finish", "once", "settle"]
+CLOSING = ["finish", "once"]
 
 
 @pytest.mark.parametrize(
@@ -73,17 +70,17 @@ CLOSING = ["finish", "once", "settle"]
 def test_closing_is_done_again_as_long_as_rows_come_in_or_no_batch_closed(batches, closings):
     job = Scripted(*batches)
     assert job.run()
-    assert ["begin", "availableNow", "settle", *CLOSING * closings, "end"] == job.said
+    assert ["begin", "availableNow", *CLOSING * closings, "end"] == job.said
     assert sorted(set(job.heard)) == job.heard
 
 
 def test_where_nothing_is_open_nothing_is_closed():
     job = Scripted([(0, 5)], opens=False)
     assert job.run()
-    assert ["begin", "availableNow", "settle", "finish", "end"] == job.said
+    assert ["begin", "availableNow", "finish", "end"] == job.said
 
 
 def test_a_stop_ends_a_run_before_it_is_closed_and_says_so():
     job = Scripted([(0, 5)], stop_after=2)
     assert not job.run()
-    assert ["begin", "availableNow", "settle", "end"] == job.said
+    assert ["begin", "availableNow", "end"] == job.said

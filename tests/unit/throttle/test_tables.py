@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from headgate.arrow.topic_names import named_schema
 from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS
-from headgate.cache.tables import OF_HORIZON
+from headgate.cache.tables import OF_CACHE
 from headgate.errors import TableError
 from headgate.protocol.schemas import INPUTS, METRICS
 from headgate.protocol.tables import OF_PROTOCOL
@@ -23,7 +23,7 @@ from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS, throttle_tables
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"
 ALL = {name: named_schema(schema) for name, schema in (SCHEMAS | OF_CONNECTIONS).items()}
 OF_CLIENTS = {name: named_schema(schema) for name, schema in OF_PROTOCOL.items() if schema is not DEAD_LETTERS}
-OF_CACHES = {name: named_schema(schema) for name, schema in OF_HORIZON.items() if schema is not DEAD_LETTERS}
+OF_CACHES = {name: named_schema(schema) for name, schema in OF_CACHE.items() if schema is not DEAD_LETTERS}
 INPUTS_OF_OTHERS = {"Inputs of the throttle protocol": INPUTS, "Cache events": EVENTS}
 DOCUMENTED = ALL | OF_CLIENTS | OF_CACHES | INPUTS_OF_OTHERS
 TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": TIMESTAMP} | {

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon.shard import Shard
 from headgate.core.cache.state import dump, load
 
 _LONG = pa.int64()
@@ -72,16 +71,6 @@ def tables_of(cache: Cache) -> list[pa.Table]:
 @without_collection()
 def cache_of(tables: Iterator[pa.Table]) -> Cache:
     """The cache that `tables_of` made the next tables of."""
-    return load(_plain(tables), Cache)
-
-
-@without_collection()
-def shard_from(tables: Iterator[pa.Table]) -> Shard:
-    """The shard of a cache that `tables_of` made the next tables of."""
-    return load(_plain(tables), Shard)
-
-
-def _plain(tables: Iterator[pa.Table]) -> dict[str, Any]:
     plain: dict[str, Any]
     plain, names = map(json.loads, next(tables)["text"].to_pylist())
     for name in OF_TOPIC:
@@ -89,7 +78,7 @@ def _plain(tables: Iterator[pa.Table]) -> dict[str, Any]:
     plain["handlers"] = next(tables)["number"].to_pylist()
     for name in names:
         plain["policy"][name] = next(tables)["number"].to_pylist()
-    return plain
+    return load(plain)
 
 
 def _are_numbers(value: object) -> bool:

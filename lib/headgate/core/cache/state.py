@@ -4,7 +4,7 @@ Handlers that are shared by entries and copies, and receive buffers that are sha
 """
 
 from collections import OrderedDict, deque
-from typing import Any, TypeVar
+from typing import Any
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.entries import Entry, Handler
@@ -16,8 +16,6 @@ from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.topics.cursors import Cursor
 from headgate.core.cache.topics.topic import Topic
 from headgate.core.state import PlainData, check_fields
-
-Stored = TypeVar("Stored", bound=Cache)
 
 FIELDS = (
     "settings",
@@ -59,10 +57,10 @@ def dump(cache: Cache) -> PlainData:
     }
 
 
-def load(state: PlainData, kind: type[Stored]) -> Stored:
-    """The cache, or shard of one, that `dump` was given. Raises StateError where the fields are others."""
+def load(state: PlainData) -> Cache:
+    """The cache that `dump` was given. Raises StateError where the fields are others."""
     check_fields("Cache", state, FIELDS)
-    cache = kind(CacheSettings.of(state["settings"]))
+    cache = Cache(CacheSettings.of(state["settings"]))
     cache.now_us, cache.seq = state["now_us"], state["seq"]
     cache.peak_bytes, cache.overshoot_bytes = state["peak_bytes"], state["overshoot_bytes"]
     cache.dead_letters = {DeadReason(reason): count for reason, count in state["dead_letters"].items()}

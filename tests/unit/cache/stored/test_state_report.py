@@ -2,15 +2,12 @@
 
 import pytest
 
-from headgate.cache.horizon.state import VERSION as HORIZON_VERSION
-from headgate.cache.horizon.state import encode_state as encode_slot
 from headgate.cache.step import CacheRules
 from headgate.cache.stored.state import VERSION, encode_state
 from headgate.cache.stored.state_report import are_of_caches, cache_report
 from headgate.report.state_screen import json_lines, state_lines
 from headgate.throttle.state import KeyState
 from headgate.throttle.state import encode_state as encode_throttle_state
-from unit.cache.horizon.runs import run as run_horizon
 from unit.cache.runs import MAX_BYTES, begun, event
 
 OPEN = event("open", 10, 0, cursor="c", entry=0)
@@ -33,17 +30,6 @@ def test_a_row_a_cache_in_the_order_of_brokers(kernel: str) -> None:
     assert first.endswith("1970-01-01 00:00:00.000010Z")
     assert "2 caches" == last
     assert 2 == len(list(json_lines(report)))
-
-
-def test_a_broker_in_shards_is_one_row() -> None:
-    topics = [row | {"topic": topic, "seq": n} for topic in "tuv" for n, row in enumerate((OPEN, ADD), ord(topic))]
-    values = {MAX_BYTES: 1000, "headgate.cache.mode": "horizon"}
-    slots = run_horizon(values, [sorted(topics, key=lambda row: (row["event_time_us"], row["seq"]))])
-    states = [(HORIZON_VERSION, encode_slot(slot)) for slot in slots.states.values()]
-    assert are_of_caches(states)
-    (row,) = cache_report(states).to_pylist()
-    names = ("broker", "policy", "limit_bytes", "used_bytes", "entries", "topics", "cursors", "waiting")
-    assert ("broker-1", "pip430", 1000, 300, 3, 3, 3, 0) == tuple(row[name] for name in names)
 
 
 def test_states_of_other_jobs_are_told_apart() -> None:

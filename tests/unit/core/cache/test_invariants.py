@@ -66,7 +66,7 @@ changes = st.one_of(
 
 
 def through_json(cache):
-    return load(json.loads(json.dumps(dump(cache), allow_nan=False)), Cache)
+    return load(json.loads(json.dumps(dump(cache), allow_nan=False)))
 
 
 def positions(cache):

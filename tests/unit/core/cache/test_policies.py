@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.state import dump, load
 from headgate.core.cache.topics import topic as topic_module
@@ -278,7 +277,7 @@ def test_rows_that_are_refused_are_no_future_reads(parts, monkeypatch):
     odd = cache_of(policy="belady", maxBytes=300)
     for begin, end in pairwise(parts):
         odd.foresee(rows[begin:end])
-        odd = load(json.loads(json.dumps(dump(odd))), Cache)
+        odd = load(json.loads(json.dumps(dump(odd))))
     outcomes = [odd.feed(row) for row in rows]
     accepted = [row for row, outcome in zip(rows, outcomes, strict=True) if outcome.dead is None]
     assert {"late", "bad_row", "ledger_deleted"} == set(odd.dead_letters)

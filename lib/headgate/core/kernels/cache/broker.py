@@ -321,7 +321,7 @@ class ArrayCache:
 
     def cache(self) -> Cache:
         """A cache in readable form that goes on as this one would. Takes time linear in what is cached."""
-        return load(plain_of(self), Cache)
+        return load(plain_of(self))
 
     def dump(self) -> dict[str, Any]:
         """The state between two rows: settings, names, and arrays, which later rows do not change."""
