@@ -65,7 +65,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         rules.wait()
         screen.say("throttle: the first batch takes some seconds more: workers start")
         used_up = run.run()
-        throttled = throttling(run.tables, conf.resource_groups.group_of, conf.resource_groups.publish_quota)
+        throttled = throttling(run.tables, conf.resource_groups, has_all_brokers=job.broker is None)
         found = Ended(run.tables, throttled, mode, job.output)
         in_vain = (
             job.once

@@ -7,18 +7,20 @@ from typing import NamedTuple, Protocol
 
 from rich.console import Console
 
+from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
 from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
-from headgate.report.throttling.blame import HELD, TAKEN, USAGE, Throttled, Throttling
+from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import READS, HeldBack, held_back
+from headgate.report.throttling.fault import by_second
 from headgate.report.throttling.limiters import MARKS
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.throttling.spans import SECONDS
 from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
-from headgate.tables.sums import Summed
+from headgate.tables.sums import Summed, Sums
 from headgate.throttle.tables import SCHEMAS
 
 RECORDED_S = 86_400
@@ -34,8 +36,7 @@ SHOWN_SPANS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-SHOWN_SUMS = (USAGE, TAKEN, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
-"""What `ThrottleScreen.results` asks for."""
+_SHOWN_SUMS = (USAGE, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
@@ -43,6 +44,11 @@ _TOPICS_OF = (
     "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
     "FROM topic_usage WHERE {} GROUP BY topic ORDER BY throttled DESC"
 )
+
+
+def shown_sums(groups: ResourceGroups) -> tuple[Sums, ...]:
+    """What `ThrottleScreen.results` asks for."""
+    return *_SHOWN_SUMS, by_second(groups)
 
 
 class Batch(Protocol):
@@ -232,7 +238,9 @@ class ThrottleScreen(Screen):
         more = (
             f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""
         )
-        self.say(f"Parts are of all that the limiter let in, in the minutes in which it held the tenant{more}")
+        self.say(
+            f"Parts are of the excess: what came above a fair share of the limiter, and was not let in at once{more}"
+        )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
         """Those that were held, `most` of them at the most."""

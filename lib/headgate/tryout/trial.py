@@ -14,7 +14,7 @@ from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables, LocalTables, SummedTables
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.modes import mode_line
-from headgate.report.throttle_screen import SHOWN_SUMS
+from headgate.report.throttle_screen import shown_sums
 from headgate.report.throttling.blame import USAGE, Throttling, throttling
 from headgate.report.throttling.dispatch_throttling import READS
 from headgate.report.throttling.unused import has_publish_limits, unused
@@ -63,7 +63,9 @@ def run_trial(  # noqa: PLR0917  what a trial has
     FIRST_PROGRESS_S.
     """
     taken = _Taken(name, say)
-    tables: LocalTables = SummedTables(SHOWN_SUMS) if output is None else BufferedTables(output, SCHEMAS)
+    tables: LocalTables = (
+        SummedTables(shown_sums(conf.resource_groups)) if output is None else BufferedTables(output, SCHEMAS)
+    )
     local = LocalThrottle(conf, tables, taken.hear, output)
     operator = conf.settings.operator
     is_whole = True
@@ -76,7 +78,7 @@ def run_trial(  # noqa: PLR0917  what a trial has
     return Trial(
         name,
         tables,
-        throttling(tables, conf.resource_groups.group_of, conf.resource_groups.publish_quota),
+        throttling(tables, conf.resource_groups),
         mode_line(operator.traffic, operator.send_timeout_ms),
         has_publish_limits(conf),
         unused(conf, _topics(tables)),

@@ -119,8 +119,14 @@ def _limits():
     yield LimitRow(FIRST, 2, SILVER, 1, 0, Outcome(1000, 1000, 1000, 40, 0, 0, 0, Reason.TARGET))
 
 
+ARRIVED = {"persistent://acme/orders/new-partition-0": 1500}
+
+
 def topic_usage():
-    """What topics did in the last thirty seconds: (topic, broker, messages, throttled by topic, broker and group)."""
+    """What topics did in the last thirty seconds: (topic, broker, messages let in, throttled by each scope of limiter).
+
+    More came for one of them than was let in.
+    """
     each_second = [
         ("persistent://acme/orders/new-partition-0", "b-0", 700, (0, 0, 9)),
         ("persistent://acme/orders/new-partition-1", "b-1", 300, (0, 0, 4)),
@@ -132,7 +138,8 @@ def topic_usage():
     rows = [
         dict.fromkeys(TOPIC_USAGE.names)
         | {"event_time": (EPOCH - second) * 1_000_000, "broker": broker, "topic": topic}
-        | {"publishes": messages // 10, "messages": messages, "bytes": messages * 1000}
+        | {"publishes": messages // 10, "messages": ARRIVED.get(topic, messages), "bytes": messages * 1000}
+        | {"admitted_messages": messages}
         | dict(zip(("throttled_by_topic", "throttled_by_broker", "throttled_by_group"), throttled, strict=True))
         | {"throttled_publishes": max(throttled), "throttled_ns": max(throttled) * 20_000_000}
         for second in range(EPOCHS)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.quota.groups import Dimension
 from headgate.quota.usage.share_courses import BrokerCourse, QuotaCourse
 from headgate.report.screen import terminal_console
@@ -148,7 +149,12 @@ def test_lines_are_never_broken_and_say_what_they_are_given():
 
 
 def ended(tables, output="out"):
-    return Ended(tables, throttling(tables, {TOPIC: "gold"}.get), "traffic = admitted: as brokers let it in", output)
+    return Ended(
+        tables,
+        throttling(tables, ResourceGroups(tenants={"acme": "gold"})),
+        "traffic = admitted: as brokers let it in",
+        output,
+    )
 
 
 def usage_row(topic=TOPIC, at=NOW, **counts):
@@ -158,7 +164,7 @@ def usage_row(topic=TOPIC, at=NOW, **counts):
 
 def fill(tables, publishes, throttled, throttled_ns=1_250_000_000):
     usage = usage_row(publishes=publishes, throttled_publishes=throttled, throttled_ns=throttled_ns * bool(throttled))
-    marks = [{"topic": TOPIC, "scope": "group", "limiter": "gold", "action": "mark"}] * throttled
+    marks = [{"event_time": NOW, "topic": TOPIC, "scope": "group", "limiter": "gold", "action": "mark"}] * throttled
     tables.append("topic_usage", pa.Table.from_pylist([usage], TOPIC_USAGE), "query", 0)
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
 
@@ -179,10 +185,10 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "Who was throttled (1 of 1 tenants), when, by which limiter, and by whose fault",
         (
             "acme: from 12:00:09 to 12:00:10, worst 12:00:10, by group gold (messages); its own fault: "
-            f"100% of the messages, most of them by {TOPIC} (100%)"
+            f"100% of the excess messages; its largest topic is {TOPIC} (100%)"
         ),
         (
-            "Parts are of all that the limiter let in, in the minutes in which it held the tenant; "
+            "Parts are of the excess: what came above a fair share of the limiter, and was not let in at once; "
             "headgate usage out --by tenant --epochs 1 --at TIME has those of one second"
         ),
         "",
@@ -258,12 +264,12 @@ def test_a_victim_has_a_command_of_its_own_and_who_was_never_throttled_is_named(
     tables = throttle_tables(tmp_path)
     victim, free = TOPIC.replace("acme", "small"), TOPIC.replace("acme", "free")
     rows = [
-        usage_row(messages=90, throttled_publishes=9),
+        usage_row(messages=900, throttled_publishes=9),
         usage_row(victim, NOW + timedelta(seconds=5), messages=10),
         usage_row(free, throttled_publishes=0, throttled_ns=0),
     ]
     marks = [
-        {"topic": topic, "scope": "broker", "limiter": "b-1", "action": "mark", "broker": "b-1"}
+        {"event_time": NOW, "topic": topic, "scope": "broker", "limiter": "b-1", "action": "mark", "broker": "b-1"}
         for topic in (TOPIC, victim)
     ]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)

@@ -1,20 +1,27 @@
 """Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.arrow.topic_names import named_schema
+from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.topics import topic_of
 from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.quota.usage.topic_view import BYTES, MESSAGES, UNITS, Limiter, TopicSum, ran_out
+from headgate.quota.usage.excess import BYTES, MESSAGES, TRAFFIC, UNITS, Contention, Limiter, Traffic, ran_out
+from headgate.quota.usage.topic_view import TopicSum
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
+LOOKBACK_S = 300
+"""How far back a backlog or debt is followed to who made it."""
 _BY_SECOND = (
     "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
     "sum({held}) AS held FROM t GROUP BY event_time"
@@ -46,6 +53,20 @@ _SUMMED = {
     "throttled_ns": "throttled_ns",
 }
 """What is summed up for each field of `TopicSum`; in traffic that was let in, what came is what was let in."""
+
+
+_CONTENDED = {
+    "messages": "messages",
+    "bytes": "bytes",
+    "failed_messages": "failed_messages",
+    "failed_bytes": "failed_bytes",
+    "by_broker": "throttled_by_broker",
+    "by_group": "throttled_by_group",
+    "held": "CASE WHEN throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0 THEN 1 ELSE 0 END",
+}
+"""What is summed up for each field of TRAFFIC."""
+_OF_NAMESPACE = "coalesce('persistent://' || namespace || '/-', topic)"
+"""SQL: a name that stands for all topics of a namespace, which are charged alike unless topics are attached."""
 
 
 class TopicUsage:
@@ -102,6 +123,44 @@ class TopicUsage:
                 f"{newest:%Y-%m-%dT%H:%M:%SZ}; give an --at that is not after that, or more --epochs"
             )
         return sums
+
+    def contention(self, last_s: int, seconds: int, config: ConfigTables, name_of: Callable[[str], str]) -> Contention:
+        """Who exceeds a fair share of which limiter in these seconds. A backlog or debt that began more than
+        LOOKBACK_S before is taken to begin then. name_of: what a topic counts for.
+        """
+        where = _within(last_s, seconds + LOOKBACK_S)
+        summed = ", ".join(f"sum({column}) AS {name}" for name, column in _CONTENDED.items())
+        key = "topic" if name_of is str or config.attachments.topics else _OF_NAMESPACE
+        by = f"arrow_cast(event_time, 'Int64') / {SECOND_US} AS second_s, broker, {key} AS charged"
+        sql = f"SELECT {by}, {summed} FROM t WHERE {where} GROUP BY event_time, broker, charged"  # noqa: S608  our own names
+        groups: dict[str, str | None] = {}
+        rows = []
+        for row in self._rows(sql):
+            topic = row.pop("charged")
+            if topic not in groups:
+                parsed = topic_of(topic)
+                groups[topic] = None if parsed is None else config.resolve(parsed).group
+            rows.append(row | {"name": name_of(topic), "group": groups[topic]})
+        rates = self._rates(last_s, seconds + LOOKBACK_S)
+
+        def rate_of(limiter: Limiter, unit: str) -> float:
+            group = config.groups.get(limiter[1]) if limiter[0] == "group" else None
+            quota = None if group is None else group.rates[UNITS.index(unit)]
+            return quota or rates.get((limiter, unit), 0)
+
+        return Contention(Traffic(pa.Table.from_pylist(rows, TRAFFIC)), rate_of, last_s - seconds + 1)
+
+    def _rates(self, last_s: int, seconds: int) -> dict[tuple[Limiter, str], int]:
+        """The highest that each limiter had on each broker, summed over brokers."""
+        columns = ", ".join(f"max({unit}_per_s) AS {unit}" for unit in UNITS)
+        where = f"action = 'mark' AND {_within(last_s, seconds)}"
+        sql = f"SELECT scope, limiter, broker, {columns} FROM t WHERE {where} GROUP BY scope, limiter, broker"  # noqa: S608  our own names
+        rates: Counter[tuple[Limiter, str]] = Counter()
+        for table in self._marks:
+            for row in rows_of(table, sql):
+                for unit in UNITS:
+                    rates[(row["scope"], row["limiter"]), unit] += row[unit] or 0
+        return rates
 
     def units(self, last_s: int, seconds: int) -> dict[Limiter, tuple[str, ...]]:
         """The units that ran out (`ran_out`) of each limiter that marked anybody in these seconds."""

@@ -1,6 +1,6 @@
 """Who was throttled, when, by which limiter and by whose fault: sums over the tables `topic_usage` and `marks`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.topic_view import UNITS
-from headgate.report.throttling.fault import NOBODY, Fault, Loads
-from headgate.report.throttling.limiters import MARKS, Blamed, QuotaOf, blamed
-from headgate.report.throttling.spans import MINUTE, SECONDS, when_held
+from headgate.conf.resource_groups import ResourceGroups
+from headgate.quota.usage.excess import UNITS, Limiter
+from headgate.report.throttling.fault import NOBODY, Fault, Faults, by_second
+from headgate.report.throttling.limiters import MARKS, Blamed, blamed, rates_of
+from headgate.report.throttling.spans import SECONDS, when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
 _TIME = "event_time"
@@ -20,10 +21,9 @@ _OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_pu
 _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
-USAGE = Sums("topic_usage", (TENANT, TOPIC, "broker"), _COUNTS, (_TIME,), (_TIME,))
-_BY_MINUTE = (TENANT, TOPIC, "broker", MINUTE.name)
-TAKEN = Sums("topic_usage", _BY_MINUTE, (*UNITS, *(f"admitted_{unit}" for unit in UNITS)), made=(MINUTE,))
-HELD = Sums("topic_usage", _BY_MINUTE, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD, made=(MINUTE,))
+_KEY = (TENANT, TOPIC, "broker")
+USAGE = Sums("topic_usage", _KEY, (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
+HELD = Sums("topic_usage", _KEY, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD)
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,23 @@ class Throttling:
         return int((self.last - self.first).total_seconds()) + 1
 
 
-def throttling(
-    tables: Summed, group_of: Callable[[str], str | None], quota_of: QuotaOf = lambda _group, _unit: None
-) -> Throttling:
-    """Of all rows of the tables. group_of: the resource group that a topic is charged to."""
+def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool = True) -> Throttling:
+    """Of all rows of the tables. has_all_brokers: else quotas are of brokers that they do not have, too."""
     usage, held = tables.totals(USAGE), tables.totals(HELD)
     marks = tables.totals(MARKS)
     marks = marks.filter(pc.is_valid(marks[TOPIC]))
-    loads = Loads(tables.totals(TAKEN), held, group_of)
+    rates = rates_of(marks)
+
+    def rate_of(limiter: Limiter, unit: str) -> float:
+        quota = groups.publish_quota(limiter[1], unit) if has_all_brokers and limiter[0] == "group" else None
+        return quota or rates.get((limiter, unit), 0)
+
+    faults = Faults(tables.totals(by_second(groups)), usage, groups, rate_of)
     when = when_held(tables.totals(SECONDS))
-    limiters = {of: blamed(of, marks, quota_of) for of in (TENANT, TOPIC)}
-    tenants = _ranked(TENANT, usage, held, limiters[TENANT], loads)
+    limiters = {of: blamed(of, marks, groups.publish_quota) for of in (TENANT, TOPIC)}
+    tenants = _ranked(TENANT, usage, held, limiters[TENANT], faults)
     usage_held = usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks()))
-    topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], loads)
+    topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], faults)
     return Throttling(
         [
             replace(row, spans=when[row.name].spans, worst=when[row.name].worst) if row.name in when else row
@@ -118,7 +122,9 @@ def throttling(
     )
 
 
-def _ranked(of: str, usage: pa.Table, held: pa.Table, to_blame: Mapping[str, Blamed], loads: Loads) -> list[Throttled]:
+def _ranked(
+    of: str, usage: pa.Table, held: pa.Table, to_blame: Mapping[str, Blamed], faults: Faults
+) -> list[Throttled]:
     """A row for each tenant or topic of `usage`."""
     counts = _grouped(usage, [of], [(name, "sum") for name in _COUNTS])
     times = _grouped(held, [of], [(LOWEST + _TIME, "min"), (_TIME, "max"), (TOPIC, "count_distinct")])
@@ -142,7 +148,7 @@ def _ranked(of: str, usage: pa.Table, held: pa.Table, to_blame: Mapping[str, Bla
                 first=first,
                 last=last,
                 details="" if worst is None else worst.details,
-                fault=NOBODY if worst is None or of == TOPIC else loads.fault(name, worst.limiter, worst.units),
+                fault=NOBODY if worst is None or of == TOPIC else faults.fault(name, worst.limiter, worst.held_by),
             )
         )
     return sorted(rows, key=lambda row: (-(row.failed or 0), -row.throttled_publishes, -row.throttled_ns, row.name))

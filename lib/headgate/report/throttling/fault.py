@@ -1,23 +1,41 @@
-"""Whose fault it is that a limiter holds somebody: who took how much of what it let in, minute by minute."""
+"""Whose fault it is that a limiter holds somebody: who exceeds a fair share of it, minute by minute."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.topic_names import TENANT, TOPIC, tenant_of
-from headgate.quota.usage.topic_view import OWN, Limiter, is_small, own_unit
+from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
+from headgate.conf.resource_groups import ResourceGroups
+from headgate.quota.usage.excess import OWN, TRAFFIC, Contention, Limiter, Shared, Traffic
 from headgate.report.screen import plain
+from headgate.report.throttling.spans import minute_of
+from headgate.tables.sums import Sums
 
-_Parts = Mapping[str, float]
-"""Of what a limiter let in, in one unit; by name."""
 _SHOWN_SHARERS = 3
 _SHOWN_PHASES = 3
+_SECOND_US = 1_000_000
+WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"
+
+
+def by_second(groups: ResourceGroups) -> Sums:
+    """Sums of topic_usage by second and tenant, and by namespace or, where topics are attached to groups, by topic."""
+    charged = TOPIC if groups.topics else NAMESPACE
+    return Sums(
+        "topic_usage",
+        (TENANT, charged, "broker", "event_time"),
+        (
+            *("messages", "bytes", "failed_messages", "failed_bytes", "throttled_by_broker", "throttled_by_group"),
+            *("throttled_publishes", "failed_publishes"),
+        ),
+        highest=("throttled_ns",),
+    )
 
 
 @dataclass(frozen=True)
@@ -31,161 +49,160 @@ class Fault:
 NOBODY = Fault()
 
 
-class _Verdict(NamedTuple):
-    """Who fills a limiter: the sharers of the fault, largest first, and whether the tenant is none of them."""
+class HeldBy(NamedTuple):
+    """How a limiter marked a tenant.
 
-    sharers: tuple[str, ...]
-    is_victim: bool
+    units: that ran out, by minute; marked: minutes with marks of any limiter. In a minute without, what held it before
+    still does. is_share: the limiter has a broker's share of a quota, not all of it.
+    """
 
-
-class _Minute(NamedTuple):
-    """unit: that ran out. took: how much of it each tenant did."""
-
-    unit: str
-    took: Mapping[str, int]
+    units: Mapping[str, Sequence[str]]
+    marked: frozenset[str]
+    is_share: bool
 
 
 class _Phase(NamedTuple):
-    """span: its time, in words."""
+    """span: its time, in words. shared: over all of it."""
 
     span: str
-    unit: str
-    parts: _Parts
+    shared: Shared
 
 
-class Loads:
-    """What limiters let in, by tenant and topic, of those that they held and of those that they did not.
+class Faults:
+    """Who is at fault where a limiter holds a tenant.
 
-    taken, held: sums TAKEN and HELD of `topic_usage`. group_of: the resource group that a topic is charged to.
+    seconds: sums `by_second`. usage: sums of topic_usage with messages and bytes by tenant, topic and broker. rate_of:
+    of a limiter in a unit, over all brokers of the tables (Contention).
     """
 
-    def __init__(self, taken: pa.Table, held: pa.Table, group_of: Callable[[str], str | None]) -> None:
-        self._taken, self._held, self._group_of = taken, held, group_of
-        self._taken_under = cache(lambda limiter: self._under(limiter, self._taken))
-        self._held_under = cache(lambda limiter: self._under(limiter, self._held))
-        self._minutes = cache(self._minutes_of)
+    def __init__(
+        self, seconds: pa.Table, usage: pa.Table, groups: ResourceGroups, rate_of: Callable[[Limiter, str], float]
+    ) -> None:
+        self._usage, self._groups = usage, groups
+        self._contention = Contention(Traffic(_traffic(seconds, groups)), rate_of)
+        self._largest_topic = cache(self._largest_topic_of)
 
-    def fault(self, tenant: str, limiter: Limiter, units: Mapping[str, Sequence[str]]) -> Fault:
-        """Who takes most of the limiter that holds a tenant, in the minutes in which it is held.
+    def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
+        """Who exceeds a fair share of a limiter while it holds a tenant.
 
-        Who takes less than half of what the largest takes is a victim; the others share the fault. Where that or the
-        unit changes from minute to minute, each phase is told by itself. units: that ran out, by minute with marks; in
-        others they are as before. Where both did, the one counts in which the tenant has the larger part.
+        Who has less than a tenth of the largest part of the excess is a victim; the others share the fault. Where that
+        or the unit changes from minute to minute, each phase is told by itself.
         """
-        if limiter == OWN or not units:
+        if limiter == OWN:
             return NOBODY
-        minutes: dict[str, _Minute] = {}
-        ran_out = units[min(units)]
-        held = self._held_under(limiter)
-        for minute in sorted(set(held.filter(pc.equal(held[TENANT], tenant))["minute"].to_pylist())):
-            ran_out = units.get(minute, ran_out)
-            took = {unit: self._minutes(limiter, unit).get(minute, Counter()) for unit in ran_out}
-            unit = own_unit(tenant, took)
-            if unit is not None and tenant in took[unit]:
-                minutes[minute] = _Minute(unit, took[unit])
+        minutes: dict[str, Shared] = {}
+        ran_out: Sequence[str] = ()
+        for minute, seconds in _by_minute(self._contention.held_seconds(tenant, limiter)):
+            ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
+            if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
+                minutes[minute] = shared
+        if held_by.is_share:
+            over = {minute: shared for minute, shared in minutes.items() if not shared.is_within}
+            if minutes and not over:
+                return Fault(WITHIN)
+            minutes = over
         if not minutes:
             return NOBODY
-        phases = list(_phases(tenant, minutes))
-        is_victim = all(_verdict(tenant, phase.parts).is_victim for phase in phases)
+        phases = list(_phases(minutes))
+        is_victim = all(phase.shared.is_victim(tenant) for phase in phases)
         if len(phases) == 1:
-            topics = self._topics(limiter, phases[0].unit, minutes)
-            return Fault(_at_length(tenant, phases[0].parts, topics, phases[0].unit), is_victim)
+            return Fault(self._at_length(tenant, limiter, phases[0].shared), is_victim)
         more = len(phases) - _SHOWN_PHASES
-        shown = "; ".join(f"{phase.span} {_briefly(tenant, phase)}" for phase in phases[:_SHOWN_PHASES])
+        shown = "; ".join(f"{phase.span} {_briefly(tenant, phase.shared)}" for phase in phases[:_SHOWN_PHASES])
         return Fault(f"by minute: {shown}{f'; and {more:,} more changes' if more > 0 else ''}", is_victim)
 
-    def _minutes_of(self, limiter: Limiter, unit: str) -> dict[str, Counter[str]]:
-        """What each tenant took of a limiter, by minute."""
-        minutes: dict[str, Counter[str]] = defaultdict(Counter)
-        for minute, tenant, amount in self._sums(self._taken_under(limiter), ["minute", TENANT], unit):
-            minutes[minute][tenant] = amount
-        return minutes
+    def _at_length(self, tenant: str, limiter: Limiter, shared: Shared) -> str:
+        """What is said where it is the same all the time."""
+        sharers, largest, unit = _sharers(shared), shared.largest, shared.unit
+        listed = _listed(shared, sharers)
+        topic, part = self._largest_topic(largest, limiter, unit)
+        whole = f"{shared.part(largest):.0%} of the excess {unit}; its largest topic is {plain(topic)} ({part:.0%})"
+        if shared.is_victim(tenant):
+            of_excess = f"; {plain(tenant)} is a victim"
+            if len(sharers) == 1:
+                return f"fault of {plain(largest)}: {whole}{of_excess}"
+            return f"fault of {listed} of the excess {unit}{of_excess}"
+        if len(sharers) == 1:
+            return f"its own fault: {whole}"
+        own = f"; {plain(tenant)} {shared.part(tenant):.0%}" if len(sharers) > _SHOWN_SHARERS else ""
+        return f"shared fault of {listed} of the excess {unit}{own}"
 
-    def _topics(self, limiter: Limiter, unit: str, minutes: Iterable[str]) -> _Parts:
-        rows = self._taken_under(limiter)
-        rows = rows.filter(pc.is_in(rows["minute"], pa.array(minutes, pa.string())))
-        return _parts(dict(self._sums(rows, [TOPIC], unit)))
-
-    @staticmethod
-    def _sums(rows: pa.Table, by: list[str], unit: str) -> Iterator[tuple[Any, ...]]:
-        """What was let in: in offered traffic the admitted part, else all. Groups without any are left out."""
-        took = pc.coalesce(rows[f"admitted_{unit}"], rows[unit])
-        sums = rows.append_column("took", took).group_by(by, use_threads=False).aggregate([("took", "sum")])
-        return (row for row in zip(*sums.to_pydict().values(), strict=True) if row[-1])
-
-    def _under(self, limiter: Limiter, rows: pa.Table) -> pa.Table:
-        """The rows of topics that a limiter limits."""
-        scope, wanted = limiter
-        column = self._groups(rows) if scope == "group" else rows[scope]
-        return rows.filter(pc.fill_null(pc.equal(column, wanted), False))
-
-    def _groups(self, rows: pa.Table) -> pa.ChunkedArray:
-        """The group of each row's topic."""
-        topics = rows["topic"].combine_chunks().dictionary_encode()
-        groups = pa.array(map(self._group_of, topics.dictionary.to_pylist()), pa.string())
-        return groups.take(topics.indices)
+    def _largest_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> tuple[str, float]:
+        """Of what a tenant sent under a limiter, and its part."""
+        rows = self._usage.filter(pc.fill_null(pc.equal(self._usage[TENANT], tenant), False))
+        scope, name = limiter
+        amounts: Counter[str] = Counter()
+        for topic, broker, amount in zip(
+            *(rows[column].to_pylist() for column in (TOPIC, "broker", unit)), strict=True
+        ):
+            if name == (broker if scope == "broker" else self._groups.group_of(topic)):
+                amounts[topic] += amount or 0
+        topic = min(amounts, key=lambda one: (-amounts[one], one))
+        return topic, amounts[topic] / max(1, amounts.total())
 
 
-def _verdict(tenant: str, parts: _Parts) -> _Verdict:
-    most = max(parts.values())
-    sharers = tuple(name for name, part in _ranked(parts) if not is_small(part, most))
-    return _Verdict(sharers, tenant not in sharers)
+def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
+    """TRAFFIC of sums `by_second`."""
+    charged = seconds.column_names[1]
+    names = seconds[charged].combine_chunks().dictionary_encode()
+    topics = (
+        name if charged == TOPIC or name is None else f"persistent://{name}/-" for name in names.dictionary.to_pylist()
+    )
+    of_group = pa.array((None if topic is None else groups.group_of(topic) for topic in topics), pa.string())
+    held = [pc.fill_null(seconds[name], 0) for name in ("throttled_publishes", "failed_publishes", "throttled_ns")]
+    columns = {
+        "second_s": pc.divide(pc.cast(seconds["event_time"], pa.int64()), _SECOND_US),
+        "broker": seconds["broker"],
+        "group": of_group.take(names.indices),
+        "name": seconds[TENANT],
+        **{name: seconds[name] for name in ("messages", "bytes", "failed_messages", "failed_bytes")},
+        **{f"by_{scope}": pc.fill_null(seconds[f"throttled_by_{scope}"], 0) for scope in ("broker", "group")},
+        "held": pc.cast(pc.greater(pc.add(pc.add(held[0], held[1]), held[2]), 0), pa.int64()),
+    }
+    return pa.table(columns, TRAFFIC)
 
 
-def _phases(tenant: str, minutes: Mapping[str, _Minute]) -> Iterator[_Phase]:
+def _by_minute(seconds: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
+    return ((minute, list(of_minute)) for minute, of_minute in groupby(seconds, key=_minute))
+
+
+def _minute(second_s: int) -> str:
+    return minute_of(datetime.fromtimestamp(second_s, UTC))
+
+
+def _sharers(shared: Shared) -> tuple[str, ...]:
+    """Who is at fault, largest part first."""
+    ranked = sorted(shared.amounts, key=lambda name: (-shared.amounts[name], name))
+    return tuple(name for name in ranked if not shared.is_victim(name))
+
+
+def _phases(minutes: Mapping[str, Shared]) -> Iterator[_Phase]:
     """A phase for each run of minutes in which the same tenants share the fault, in the same unit."""
 
-    def key(one: tuple[str, _Minute]) -> tuple[str, frozenset[str]]:
-        return one[1].unit, frozenset(_verdict(tenant, _parts(one[1].took)).sharers)
+    def key(one: tuple[str, Shared]) -> tuple[str, frozenset[str]]:
+        return one[1].unit, frozenset(_sharers(one[1]))
 
-    for (unit, _), run in groupby(minutes.items(), key=key):
+    for _, run in groupby(minutes.items(), key=key):
         of_run = dict(run)
         first, last = (minute(of_run)[-len("HH:MM") :] for minute in (min, max))
-        span = first if first == last else f"{first} to {last}"
-        yield _Phase(span, unit, _parts(*(one.took for one in of_run.values())))
+        yield _Phase(first if first == last else f"{first} to {last}", Shared.together(of_run.values()))
 
 
-def _briefly(tenant: str, phase: _Phase) -> str:
-    parts, of_all = phase.parts, f" of the {phase.unit}"
-    sharers, is_victim = _verdict(tenant, parts)
-    listed = _listed([(name, parts[name]) for name in sharers])
-    if is_victim:
-        return f"victim of {listed}{of_all} (it has {parts[tenant]:.0%})"
-    return f"its own fault ({parts[tenant]:.0%}{of_all})" if len(sharers) == 1 else f"shared fault of {listed}{of_all}"
+def _briefly(tenant: str, shared: Shared) -> str:
+    sharers, excess = _sharers(shared), f"of the excess {shared.unit}"
+    listed = _listed(shared, sharers)
+    if shared.is_victim(tenant):
+        return f"victim of {listed} {excess}"
+    return (
+        f"its own fault ({shared.part(tenant):.0%} {excess})"
+        if len(sharers) == 1
+        else f"shared fault of {listed} {excess}"
+    )
 
 
-def _at_length(tenant: str, parts: _Parts, topics: _Parts, unit: str) -> str:
-    """What is said where it is the same all the time. topics: parts of all."""
-    sharers, is_victim = _verdict(tenant, parts)
-    largest = sharers[0]
-    listed = _listed([(name, parts[name]) for name in sharers])
-    topic, of_topic = _ranked({name: part for name, part in topics.items() if tenant_of(name) == largest})[0]
-    whole = f"{parts[largest]:.0%} of the {unit}, most of them by {plain(topic)} ({of_topic:.0%})"
-    if is_victim:
-        whose = f"fault of {plain(largest)}: {whole}" if len(sharers) == 1 else f"fault of {listed} of all {unit}"
-        return f"{whose}; {plain(tenant)} is a victim with {parts[tenant]:.0%}"
-    if len(sharers) == 1:
-        return f"its own fault: {whole}"
-    own = f"; {plain(tenant)} {parts[tenant]:.0%}" if len(sharers) > _SHOWN_SHARERS else ""
-    return f"shared fault of {listed} of all {unit}{own}"
-
-
-def _listed(sharers: Sequence[tuple[str, float]]) -> str:
-    shown = [f"{plain(name)} {part:.0%}" for name, part in sharers[:_SHOWN_SHARERS]]
+def _listed(shared: Shared, sharers: Sequence[str]) -> str:
+    shown = [f"{plain(name)} {shared.part(name):.0%}" for name in sharers[:_SHOWN_SHARERS]]
     more = len(sharers) - _SHOWN_SHARERS
     if more > 0:
-        return f"{', '.join(shown)} and {more:,} more tenants"
+        return f"{', '.join(shown)} and {more:,} more tenant{'s' if more > 1 else ''}"
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
-
-
-def _parts(*sent: Mapping[str, int]) -> _Parts:
-    """Of all that was sent. sent: amounts by name."""
-    amounts: Counter[str] = Counter()
-    for one in sent:
-        amounts.update(one)
-    whole = sum(amounts.values())
-    return {name: amount / whole for name, amount in amounts.items() if amount}
-
-
-def _ranked(parts: _Parts) -> list[tuple[str, float]]:
-    return sorted(parts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,16 +1,18 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, ran_out
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
-from headgate.quota.usage.topic_view import BYTES, MESSAGES, OWN, UNITS, Limiter, ran_out
 from headgate.report.screen import plain
+from headgate.report.throttling.fault import HeldBy
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
@@ -69,38 +71,58 @@ class Blamed:
     """The limiter with most marks of a tenant or topic, and the unit that ran out most often where that held it.
 
     words: both, and their share of the marks if there are others. details: with the rates then, the brokers, and the
-    limiter that comes next. units: that ran out of the limiter, by minute in which it marked anybody.
+    limiter that comes next.
     """
 
     limiter: Limiter
-    unit: str
     words: str
     details: str
-    units: Mapping[str, Sequence[str]]
+    held_by: HeldBy
+
+
+@dataclass
+class _Found:
+    """Marks of one tenant or topic. units: how often each ran out, by limiter and minute."""
+
+    marks: dict[tuple[Limiter, str], _Marks] = field(default_factory=lambda: defaultdict(_Marks))
+    units: dict[Limiter, dict[str, Counter[str]]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
+    )
 
 
 def blamed(of: str, marks: pa.Table, quota_of: QuotaOf) -> dict[str, Blamed]:
     """By tenant or topic. marks: sums MARKS."""
-    by_name: dict[str, dict[tuple[Limiter, str], _Marks]] = defaultdict(lambda: defaultdict(_Marks))
-    by_minute: dict[Limiter, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks.to_pylist():
-        limiter = OWN if row["scope"] == "topic" else (row["scope"], row["limiter"])
+        limiter, found = _limiter(row), by_name[row[of]]
         rate = f"{row['unit']}_per_s"
-        by_name[row[of]][limiter, row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
+        found.marks[limiter, row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
         for unit in UNITS if row["too"] else (row["unit"],):
-            by_minute[limiter][row["minute"]][unit] += row[ROWS]
-    units = {
-        limiter: {minute: ran_out(counts) for minute, counts in minutes.items()}
-        for limiter, minutes in by_minute.items()
-    }
-    return {name: _worst(found, units, quota_of) for name, found in by_name.items()}
+            found.units[limiter][row["minute"]][unit] += row[ROWS]
+    return {name: _worst(found, quota_of) for name, found in by_name.items()}
 
 
-def _worst(
-    found: dict[tuple[Limiter, str], _Marks], units: Mapping[Limiter, Mapping[str, Sequence[str]]], quota_of: QuotaOf
-) -> Blamed:
-    ranked = sorted(found.items(), key=lambda item: (-item[1].count, item[0]))
-    whole = sum(marks.count for marks in found.values())
+def rates_of(marks: pa.Table) -> dict[tuple[Limiter, str], int]:
+    """The highest rate that a limiter had on each broker in a unit, summed over brokers. marks: sums MARKS."""
+    highest: dict[tuple[Limiter, str], dict[str, int]] = defaultdict(dict)
+    for row in marks.to_pylist():
+        for unit in UNITS:
+            of_brokers = highest[_limiter(row), unit]
+            of_brokers[row["broker"]] = max(of_brokers.get(row["broker"], 0), row[f"{unit}_per_s"] or 0)
+    return {key: sum(of_brokers.values()) for key, of_brokers in highest.items()}
+
+
+def _limiter(row: Mapping[str, Any]) -> Limiter:
+    return OWN if row["scope"] == "topic" else (row["scope"], row["limiter"])
+
+
+def _worst(found: _Found, quota_of: QuotaOf) -> Blamed:
+    """The limiter with most marks, whatever ran out of it; then its unit."""
+    of_limiter: Counter[Limiter] = Counter()
+    for (limiter, _), marks in found.marks.items():
+        of_limiter[limiter] += marks.count
+    ranked = sorted(found.marks.items(), key=lambda item: (-of_limiter[item[0][0]], -item[1].count, item[0]))
+    whole = of_limiter.total()
     ((limiter, unit), marks), *others = ranked
     name, share = limiter_name(limiter), f"{_part(marks.count, whole)} of marks"
     quota = quota_of(limiter[1], unit) if limiter[0] == "group" else None
@@ -108,8 +130,10 @@ def _worst(
     if others:
         (other, its_unit), its = others[0]
         details += f", then {limiter_name(other)} ({its_unit}, {_part(its.count, whole)})"
-    words = f"{name} ({unit}{f', {share}' if others else ''})"
-    return Blamed(limiter, unit, words, details, units[limiter])
+    units = {minute: ran_out(counts) for minute, counts in found.units[limiter].items()}
+    marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
+    is_share = quota is not None and marks.least is not None and marks.least < quota
+    return Blamed(limiter, f"{name} ({unit}{f', {share}' if others else ''})", details, HeldBy(units, marked, is_share))
 
 
 def _part(count: int, whole: int) -> str:

@@ -28,6 +28,11 @@ def _minutes(rows: pa.Table) -> pa.Array:
     return pc.strftime(seconds.dictionary, _FORMAT).take(seconds.indices)
 
 
+def minute_of(at: datetime) -> str:
+    """As MINUTE has it."""
+    return f"{at:{_FORMAT}}"
+
+
 MINUTE = Made("minute", f"to_char(event_time, '{_FORMAT}')", _minutes)
 """In which minute a row of topic_usage or marks is."""
 

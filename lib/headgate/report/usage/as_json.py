@@ -98,7 +98,8 @@ def _consumer(by: str, one: Consumer) -> dict[str, Any]:
         "limiterScope": scope,
         "limiter": name or None,
         "blame": one.blame,
-        "unit": one.unit,
-        "share": one.share if one.taker else None,
+        "unit": one.shared and one.shared.unit,
+        "excessPart": one.shared and one.shared.part(one.name),
+        "withinRate": one.shared and one.shared.is_within,
         "victim": one.is_victim,
     }

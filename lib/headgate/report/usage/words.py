@@ -119,16 +119,18 @@ def _name(scope: str, name: str) -> str:
 
 def consumer_verdict(consumer: Consumer) -> str:
     """What the limiter that throttled somebody makes of it."""
-    if consumer.limiter is None or consumer.taker is None:
+    shared = consumer.shared
+    if consumer.limiter is None or shared is None:
         return ""
     what = _name(*consumer.limiter)
-    of_what = what if consumer.unit is None else f"the {consumer.unit} of {what}"
+    if shared.is_within:
+        return f"within the rate of {what}: a short burst, or its share on the broker has not followed"
     if not consumer.rivals:
         return f"alone in {what}"
+    excess = f"of the excess {shared.unit} of {what}"
     if consumer.is_victim:
-        name, part = consumer.taker
-        return f"VICTIM: {plain(name)} has {part:.0%} of {of_what}, this {consumer.share:.0%}"
-    return f"has {consumer.share:.0%} of {of_what}"
+        return f"VICTIM: {plain(shared.largest)} has {shared.part(shared.largest):.0%} {excess}"
+    return f"has {shared.part(consumer.name):.0%} {excess}"
 
 
 def _heard(broker: Broker) -> str:

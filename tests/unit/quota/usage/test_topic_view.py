@@ -1,12 +1,14 @@
-"""Tenants and topics: charged to one group each, and held by one limiter most, which others may have filled."""
+"""Tenants and topics: charged to one group each, and held by one limiter most, which they share with others."""
 
 from types import MappingProxyType
 
+import pyarrow as pa
 import pytest
 
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import ResourceGroup
+from headgate.quota.usage.excess import TRAFFIC, Contention, Traffic
 from headgate.quota.usage.topic_view import NO_TENANT, TopicSum, consumers_of, tenant_name
 
 CONFIG = ConfigTables.of(
@@ -20,13 +22,23 @@ CONFIG = ConfigTables.of(
 )
 
 
+GROUP_OF = dict.fromkeys(("persistent://a/n/y", "persistent://b/n/y"), "gold")
+
+
 def topic(name, messages=100, *, bytes_=None, broker="b-0", by=(0, 0, 0), ns=0):
     size = messages if bytes_ is None else bytes_
     return TopicSum(name, broker, 10, messages, size, messages, size, max(by), 10, max(by), *by, ns)
 
 
-def found(*sums, units=MappingProxyType({}), **options):
-    return consumers_of(sums, CONFIG, tenant_name, units, **options)
+def found(*sums, units=MappingProxyType({}), rate=0, **options):
+    rows = [
+        {"second_s": 9, "broker": one.broker, "group": GROUP_OF.get(one.topic), "name": tenant_name(one.topic)}
+        | {"messages": one.messages, "bytes": one.bytes, "by_broker": one.by_broker, "by_group": one.by_group}
+        | {"held": int(one.throttled > 0)}
+        for one in sums
+    ]
+    contention = Contention(Traffic(pa.Table.from_pylist(rows, TRAFFIC)), lambda *_: rate)
+    return consumers_of(sums, CONFIG, tenant_name, units, contention, **options)
 
 
 def test_a_tenant_has_a_line_for_each_group_that_it_is_charged_to():
@@ -44,41 +56,30 @@ def test_one_group_alone_is_still_reckoned_against_all_of_its_limiter():
     held, _ = found(topic("persistent://a/n/y", 10, by=(0, 4, 0)), topic("persistent://d/n/y", 90))
     (alone,) = found(topic("persistent://a/n/y", 10, by=(0, 4, 0)), topic("persistent://d/n/y", 90), group="gold")
     assert held == alone
-    assert (0.1, 1) == (alone.share, alone.rivals)
+    assert (0.1, 1) == (alone.shared.part("a"), alone.rivals)
 
 
 @pytest.mark.parametrize(
-    ("own", "other", "victim"),
+    ("ran_out", "unit", "victim", "part"),
     [
-        ((10, 10), (90, 90), True),
-        ((50, 50), (50, 50), False),
-        ((33, 33), (67, 67), True),
-        ((34, 34), (66, 66), False),
-        ((10, 60), (90, 40), False),
-        ((90, 90), (10, 10), False),
-    ],
-)
-def test_a_victim_has_less_than_half_of_the_largest_part_in_messages_and_in_bytes(own, other, victim):
-    throttled = topic("persistent://a/n/y", own[0], bytes_=own[1], by=(0, 0, 1), ns=1)
-    one, _ = found(throttled, topic("persistent://b/n/y", other[0], bytes_=other[1]))
-
-    assert ("a", ("group", "gold"), victim) == (one.name, one.limiter, one.is_victim)
-
-
-@pytest.mark.parametrize(
-    ("ran_out", "unit", "victim", "share"),
-    [
-        (("messages",), "messages", True, 0.1),
+        (("messages",), "messages", True, 0.05),
         (("bytes",), "bytes", False, 0.6),
         (("messages", "bytes"), "bytes", False, 0.6),
     ],
 )
-def test_parts_are_of_the_unit_that_ran_out_or_of_both_that_with_the_larger_part(ran_out, unit, victim, share):
-    throttled = topic("persistent://a/n/y", 10, bytes_=60, by=(0, 0, 1), ns=1)
+def test_a_victim_has_little_of_the_excess_in_each_unit_that_ran_out(ran_out, unit, victim, part):
+    throttled = topic("persistent://a/n/y", 5, bytes_=60, by=(0, 0, 1), ns=1)
     units = {("group", "gold"): ran_out, ("broker", "b-0"): ("bytes",)}
-    one, _ = found(throttled, topic("persistent://b/n/y", 90, bytes_=40), units=units)
+    one, _ = found(throttled, topic("persistent://b/n/y", 95, bytes_=40), units=units)
 
-    assert (unit, victim, share) == (one.unit, one.is_victim, one.share)
+    assert (("group", "gold"), unit, victim) == (one.limiter, one.shared.unit, one.is_victim)
+    assert one.shared.part("a") == pytest.approx(part)
+
+
+def test_nobody_is_a_victim_of_traffic_that_fits_into_the_rate():
+    one, _ = found(topic("persistent://a/n/y", 5, by=(0, 0, 1), ns=1), topic("persistent://b/n/y", 95), rate=100)
+
+    assert (one.shared.is_within, one.is_victim) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import pyarrow as pa
 import pytest
 
 from headgate.arrow.topic_names import named_rows, tenant_of
-from headgate.report.throttling.blame import TAKEN, Throttled, throttling
+from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
+from headgate.report.throttling.blame import Throttled, throttling
 from headgate.report.throttling.limiters import MARKS as SUMS
+from headgate.report.throttling.spans import minute_of as minute_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 
@@ -28,16 +30,17 @@ def fill(tables, usage, marks=()):
         for row in usage
     ]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
-    rows = [dict(zip(("topic", "scope", "limiter", "action"), mark, strict=True)) for mark in marks]
+    names = ("topic", "scope", "limiter", "action")
+    rows = [dict(zip(names, mark, strict=True)) | {"event_time": NINE} for mark in marks]
     tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
 
 
 def by_topic(tables):
-    return throttling(tables, {}.get).topics
+    return throttling(tables, ResourceGroups()).topics
 
 
 def by_tenant(tables):
-    return throttling(tables, {}.get).tenants
+    return throttling(tables, ResourceGroups()).tenants
 
 
 def test_seconds_are_summed_by_topic_and_tenant_most_throttled_first(tables):
@@ -102,7 +105,7 @@ def test_a_tenant_blames_the_own_limits_of_its_topics_together(tables):
 
 def test_empty_tables_have_nobody(tables):
     assert [] == by_topic(tables) == by_tenant(tables)
-    assert throttling(tables, {}.get).seconds == 0
+    assert throttling(tables, ResourceGroups()).seconds == 0
 
 
 @pytest.mark.parametrize(("topic", "tenant"), [(A, "acme"), (C, "else"), ("no topic", "")])
@@ -127,7 +130,7 @@ def test_it_says_when_that_began_and_ended_and_the_worst_second_of_a_tenant(tabl
     ]
     usage = [dict(zip(columns, row, strict=True)) for row in rows]
     tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
-    found = throttling(tables, {}.get)
+    found = throttling(tables, ResourceGroups())
     assert (found.first, found.last, found.seconds) == (second(1), second(6), 6)
     (acme,) = found.tenants
     assert (acme.topics, acme.first, acme.last, acme.worst) == (2, second(2), second(5), second(5))
@@ -151,7 +154,8 @@ def test_a_topic_that_nothing_held_is_left_out(tables):
 
 
 D, E = "persistent://third/n/d", "persistent://last/n/e"
-MOST = f"most of them by {A}"
+GOLD = ResourceGroups(tenants=dict.fromkeys(("acme", "else"), "gold"))
+LARGEST = f"its largest topic is {A} (75%)"
 MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
 """What a limiter has left of messages and of bytes."""
 
@@ -162,10 +166,10 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
         (
             ("group", "gold"),
             MESSAGES,
-            {A: (60, 1), B: (20, 1), C: (20, 2)},
+            {A: (60, 1), B: (20, 1), C: (2, 2)},
             {
-                "acme": f"its own fault: 80% of the messages, {MOST} (60%)",
-                "else": f"fault of acme: 80% of the messages, {MOST} (60%); else is a victim with 20%",
+                "acme": f"its own fault: 98% of the excess messages; {LARGEST}",
+                "else": f"fault of acme: 98% of the excess messages; {LARGEST}; else is a victim",
             },
         ),
         (
@@ -173,8 +177,8 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             BYTES,
             {A: (60, 1), B: (20, 1), C: (20, 2)},
             {
-                "acme": "shared fault of acme 50% and else 50% of all bytes",
-                "else": "shared fault of acme 50% and else 50% of all bytes",
+                "acme": "shared fault of acme 50% and else 50% of the excess bytes",
+                "else": "shared fault of acme 50% and else 50% of the excess bytes",
             },
         ),
         (
@@ -182,40 +186,41 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             BOTH,
             {A: (60, 1), C: (40, 99)},
             {
-                "acme": "shared fault of acme 60% and else 40% of all messages",
-                "else": "its own fault: 99% of the bytes, most of them by non-persistent://else/n/c (99%)",
+                "acme": "shared fault of acme 60% and else 40% of the excess messages",
+                "else": "its own fault: 99% of the excess bytes; its largest topic is non-persistent://else/n/c (100%)",
             },
         ),
         (
             ("group", "gold"),
             BYTES,
-            {A: (10, 90), C: (90, 10), D: (900, 900)},
-            {"else": f"fault of acme: 90% of the bytes, {MOST} (90%); else is a victim with 10%"},
+            {A: (10, 90), C: (90, 5), D: (900, 900)},
+            {"else": f"fault of acme: 95% of the excess bytes; its largest topic is {A} (100%); else is a victim"},
         ),
         (
             ("broker", "b1"),
             BYTES,
             {A: (60, 90), C: (20, 5), D: (20, 5)},
-            {"third": f"fault of acme: 90% of the bytes, {MOST} (90%); third is a victim with 5%"},
+            {"third": f"fault of acme: 90% of the excess bytes; its largest topic is {A} (100%); third is a victim"},
         ),
         (
             ("broker", "b1"),
             BYTES,
             {A: (1, 24), C: (1, 25), D: (1, 26), E: (1, 25)},
             {
-                "acme": "shared fault of third 26%, else 25%, last 25% and 1 more tenants of all bytes; acme 24%",
-                "third": "shared fault of third 26%, else 25%, last 25% and 1 more tenants of all bytes; third 26%",
+                "acme": "shared fault of third 26%, else 25%, last 25% and 1 more tenant of the excess bytes; acme 24%",
+                "third": "shared fault of third 26%, else 25%, last 25% and 1 more tenant of the excess bytes; "
+                "third 26%",
             },
         ),
         (
             ("broker", "b1"),
             BYTES,
-            {A: (1, 47), C: (1, 46), D: (1, 7)},
-            {"third": "fault of acme 47% and else 46% of all bytes; third is a victim with 7%"},
+            {A: (1, 49), C: (1, 47), D: (1, 4)},
+            {"third": "fault of acme 49% and else 47% of the excess bytes; third is a victim"},
         ),
         (("topic", A), MESSAGES, {A: (80, 90), C: (20, 10)}, {"acme": ""}),
         (("group", "unknown"), MESSAGES, {A: (1, 1)}, {"acme": ""}),
-        (("group", "gold"), MESSAGES, {A: (0, 0), C: (1, 1)}, {"acme": ""}),
+        (("group", "gold"), MESSAGES, {A: (0, 0), C: (0, 1)}, {"acme": ""}),
     ],
 )
 def test_whose_fault_it_is_goes_by_the_unit_that_ran_out(tables, limiter, left, sent, faults):
@@ -234,12 +239,13 @@ def test_whose_fault_it_is_goes_by_the_unit_that_ran_out(tables, limiter, left, 
     scope, name = limiter
     balances = dict(zip(("messages_balance", "bytes_balance"), left, strict=True))
     marks = [
-        {"topic": topic, "scope": scope, "limiter": topic if scope == "topic" else name, "action": "mark"} | balances
+        {"topic": topic, "scope": scope, "limiter": topic if scope == "topic" else name, "action": "mark"}
+        | {"event_time": NINE}
+        | balances
         for topic in sent
     ]
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
-    found = throttling(tables, {A: "gold", B: "gold", C: "gold"}.get)
-    told = {row.name: row.fault for row in found.tenants}
+    told = {row.name: row.fault for row in throttling(tables, GOLD).tenants}
     assert faults == {name: told[name].words for name in faults}
     assert {name: "is a victim" in words for name, words in faults.items()} == {
         name: told[name].is_victim for name in faults
@@ -313,70 +319,152 @@ def test_times_that_are_ten_silent_seconds_apart_are_several(tables, held, spans
     assert [[(second(first), second(last)) for first, last in spans]] == [list(row.spans) for row in by_tenant(tables)]
 
 
+def minute_of(number):
+    return NINE.replace(minute=number)
+
+
 def test_each_phase_is_told_where_the_fault_changes_hands(tables):
-    sent = {1: {A: 76, C: 20, D: 4}, 2: {A: 46, C: 48, D: 6}, 3: {A: 45, C: 50, D: 5}, 5: {A: 19, C: 77, D: 4}}
+    sent = {1: {A: 95, D: 5}, 2: {A: 46, C: 48, D: 1}, 3: {A: 45, C: 50, D: 1}, 5: {A: 5, C: 95, D: 4}}
     sent[8] = {C: 1, E: 99}  # a minute in which nothing of acme is held
     usage = [
-        {"event_time": NINE.replace(minute=minute), "topic": topic, "broker": "b1", "messages": count}
+        {"event_time": minute_of(minute), "topic": topic, "broker": "b1", "messages": count}
         | {"bytes": count, "throttled_publishes": 1}
         for minute, by_topic in sent.items()
         for topic, count in by_topic.items()
     ]
-    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
-    marks = [{"topic": t, "scope": "group", "limiter": "gold", "action": "mark"} for t in (A, C, D)]
+    free = [
+        {"event_time": NINE.replace(minute=minute, second=30), "topic": A, "broker": "b1", "messages": 1, "bytes": 1}
+        | {"throttled_publishes": 0, "throttled_ns": 0}
+        for minute in sent
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage + free, TOPIC_USAGE), "query", 0)
+    marks = [
+        {"topic": t, "scope": "group", "limiter": "gold", "action": "mark", "event_time": minute_of(1)}
+        for t in (A, C, D)
+    ]
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
-    told = {row.name: row.fault for row in throttling(tables, dict.fromkeys((A, C, D, E), "gold").get).tenants}
+    groups = ResourceGroups(tenants=dict.fromkeys(("acme", "else", "third", "last"), "gold"))
+    told = {row.name: row.fault for row in throttling(tables, groups).tenants}
 
     assert told["acme"].words == (
-        "by minute: 09:01 its own fault (76% of the messages); 09:02 to 09:03 shared fault of else 49% and acme 46% of "
-        "the messages; 09:05 victim of else 77% of the messages (it has 19%)"
+        "by minute: 09:01 its own fault (95% of the excess messages); 09:02 to 09:03 shared fault of else 51% and "
+        "acme 48% of the excess messages; 09:05 victim of else 91% of the excess messages"
     )
-    assert told["else"].words.endswith("09:05 its own fault (77% of the messages); and 1 more changes")
-    assert told["third"].words.startswith("by minute: 09:01 victim of acme 76% of the messages (it has 4%); 09:02 to")
+    assert told["third"].words.startswith("by minute: 09:01 victim of acme 95% of the excess messages; 09:02 to")
+    assert told["third"].words.endswith("09:05 victim of else 91% of the excess messages")
     assert {"third": True, "acme": False} == {name: told[name].is_victim for name in ("third", "acme")}
 
 
-def test_who_took_most_of_a_group_counts_though_no_limit_held_him(tables):
+def held_by(*minutes, limiter=("group", "gold"), **more):
+    scope, name = limiter
+    mark = {"topic": A, "scope": scope, "limiter": name, "action": "mark", "broker": "b1"} | more
+    return [mark | {"event_time": minute_of(minute)} for minute in minutes]
+
+
+@pytest.mark.parametrize(
+    ("marks", "faults"),
+    [
+        (held_by(1, 2, 3), ["its own fault", "victim of else", "shared fault"]),
+        (held_by(1), ["its own fault", "victim of else", "shared fault"]),  # held on, without more marks
+        (held_by(4), []),  # not before the first mark
+        (held_by(1, 1) + held_by(2, 3, limiter=("topic", A)), ["its own fault"]),  # what else held it is another matter
+    ],
+)
+def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, faults):
+    sent = {1: (99, 1), 2: (1, 99), 3: (50, 50)}
+    usage = [
+        {"event_time": minute_of(minute), "topic": topic, "broker": "b1", "messages": count, "bytes": count}
+        | {"throttled_publishes": 1}
+        for minute, counts in sent.items()
+        for topic, count in zip((A, C), counts, strict=True)
+    ]
+    free = [
+        {"event_time": NINE.replace(minute=minute, second=30), "topic": A, "broker": "b1", "messages": 0, "bytes": 0}
+        | {"throttled_publishes": 0, "throttled_ns": 0}
+        for minute in sent
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage + free, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    (acme,) = (row for row in throttling(tables, GOLD).tenants if row.name == "acme")
+    found = [one for one in ("its own fault", "victim of else", "shared fault") if one in acme.fault.words]
+    assert found == faults
+
+
+@pytest.mark.parametrize(
+    ("per_s", "quota", "words"),
+    [
+        (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"),
+        (30, 50, "its own fault: 100% of the excess messages; "),
+        (200, 200, "its own fault: 100% of the excess messages; "),
+    ],
+)
+def test_a_share_that_follows_late_is_nobodys_fault(tables, per_s, quota, words):
+    """It fits into the quota, and the limit that held it is less than that."""
+    usage = [{"event_time": NINE, "topic": A, "broker": "b1", "messages": 100, "bytes": 1, "throttled_publishes": 9}]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0, messages_per_s=per_s), MARKS), "query", 0)
+    groups = ResourceGroups({"gold": ResourceGroup(publish_messages_per_s=quota)}, tenants={"acme": "gold"})
+    (acme,) = throttling(tables, groups).tenants
+
+    assert acme.fault.words.startswith(words)
+    assert not acme.fault.is_victim
+
+
+def test_a_job_of_one_broker_goes_by_its_share_as_others_use_the_rest(tables):
+    usage = [{"event_time": NINE, "topic": A, "broker": "b1", "messages": 100, "bytes": 1, "throttled_publishes": 9}]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0, messages_per_s=30), MARKS), "query", 0)
+    groups = ResourceGroups({"gold": ResourceGroup(publish_messages_per_s=200)}, tenants={"acme": "gold"})
+    (acme,) = throttling(tables, groups, has_all_brokers=False).tenants
+
+    assert acme.fault.words.startswith("its own fault: 100% of the excess messages")
+
+
+def test_topics_that_are_attached_apart_are_charged_apart(tables):
+    usage = [
+        {"event_time": NINE, "topic": topic, "broker": "b1", "messages": count, "bytes": 1, "throttled_publishes": 9}
+        for topic, count in ((A, 10), (B, 900), (C, 90))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0), MARKS), "query", 0)
+    groups = ResourceGroups(tenants=dict.fromkeys(("acme", "else"), "gold"), topics={B: "other"})
+    (acme,) = (row for row in throttling(tables, groups).tenants if row.name == "acme")
+
+    assert acme.fault.words.startswith("shared fault of else 90% and acme 10%")
+
+
+def test_who_exceeds_a_fair_share_of_a_group_counts_though_no_limit_held_him(tables):
     """A broker with a small share holds its tenant while another tenant has the rest of the quota elsewhere."""
-    usage = [(A, 80, 0, 0), (C, 20, 5, 10)]
+    usage = [(A, 950, 0, 0), (C, 20, 5, 10)]
     fill(tables, usage, [(C, "group", "gold", "mark")] * 2)
-    (held,) = (row for row in throttling(tables, lambda _: "gold").tenants if row.is_held)
+    (held,) = (row for row in throttling(tables, GOLD).tenants if row.is_held)
 
     assert held.fault.is_victim
-    assert held.fault.words.startswith("fault of acme: 80% of the messages")
+    assert held.fault.words.startswith("fault of acme: 98% of the excess messages")
 
 
-def test_the_minute_of_a_row_is_the_same_in_sql_and_arrow(tables):
+def test_the_minute_of_a_mark_is_the_same_in_sql_and_arrow(tables):
     times = [NINE.replace(minute=minute, second=s, microsecond=s) for minute in (0, 1, 59) for s in (0, 59)]
-    rows = [{"event_time": at, "topic": A, "broker": "b", "messages": 1, "throttled_publishes": 1} for at in times]
-    usage = pa.Table.from_pylist(rows, TOPIC_USAGE)
-    tables.append("topic_usage", usage, "query", 0)
+    rows = [{"event_time": at, "topic": A, "broker": "b", "action": "mark"} for at in times]
+    marks = pa.Table.from_pylist(rows, MARKS)
+    tables.append("marks", marks, "query", 0)
     of_sql, of_arrow = (
-        sorted((row["minute"], row["messages"]) for row in found.to_pylist())
-        for found in (tables.totals(TAKEN), TAKEN.of(named_rows(usage)))
+        sorted((row["minute"], row["rows"]) for row in found.to_pylist())
+        for found in (tables.totals(SUMS), SUMS.of(named_rows(marks)))
     )
 
     assert of_sql == of_arrow == [("2026-03-01T09:00", 2), ("2026-03-01T09:01", 2), ("2026-03-01T09:59", 2)]
+    assert {minute_name(at) for at in times} == {minute for minute, _ in of_sql}
 
 
-def test_each_minute_has_the_unit_that_ran_out_then_and_parts_are_of_what_was_let_in(tables):
-    minutes = [NINE.replace(minute=minute) for minute in (1, 2, 3)]
-    usage = [
-        {"event_time": at, "topic": topic, "broker": "b1", "messages": 999, "bytes": 999, "throttled_ns": 1}
-        | {"admitted_messages": messages, "admitted_bytes": size}
-        for at in minutes
-        for topic, messages, size in ((A, 90, 10), (C, 10, 90))
-    ]
-    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
-    mark = {"topic": A, "scope": "group", "limiter": "gold", "action": "mark"}
+def test_most_marks_of_a_limiter_count_whatever_ran_out_of_it(tables):
+    left = {"messages_balance": 0, "bytes_balance": 1}, {"messages_balance": 1, "bytes_balance": 0}
     marks = [
-        *[mark | {"event_time": minutes[0], "messages_balance": 0, "bytes_balance": 1}] * 3,
-        *[mark | {"event_time": minutes[1], "messages_balance": 1, "bytes_balance": 0}] * 2,
+        *(held_by(0, **left[0]) * 3),
+        *(held_by(0, **left[1]) * 3),
+        *(held_by(0, limiter=("topic", A), **left[1]) * 5),
     ]
+    fill(tables, [(A, 5, 1, 10)])
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
-    (acme,) = (row for row in throttling(tables, {A: "gold", C: "gold"}.get).tenants if row.name == "acme")
 
-    assert acme.fault.words == (
-        "by minute: 09:01 its own fault (90% of the messages); "
-        "09:02 to 09:03 victim of else 90% of the bytes (it has 10%)"
-    )
+    assert ["group gold (bytes, 27% of marks)"] == [row.blame for row in by_tenant(tables)]

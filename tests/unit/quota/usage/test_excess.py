@@ -1,0 +1,155 @@
+"""A limiter's excess: a backlog belongs to who exceeded a fair share, not to who sends while it is worked off."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.quota.usage.excess import TRAFFIC, Contention, Traffic, ran_out, unserved
+
+POOL = ("group", "pool")
+AMOUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 1000), max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("demands", "capacity", "left"),
+    [
+        ({"a": 10, "b": 50}, 100, {}),
+        ({"a": 10, "b": 90}, 100, {}),
+        ({"a": 10, "b": 500}, 100, {"b": 410}),
+        ({"a": 300, "b": 60, "c": 500}, 200, {"a": 230, "c": 430}),
+        ({"a": 7, "b": 9}, 0, {"a": 7, "b": 9}),
+        ({}, 5, {}),
+    ],
+)
+def test_each_gets_as_much_as_any_other_or_all_that_it_wants(demands, capacity, left):
+    assert unserved(demands, capacity) == left
+
+
+@given(AMOUNTS, st.integers(0, 6000))
+def test_nothing_of_the_capacity_is_lost_and_who_gets_least_gets_all_that_it_wants(demands, capacity):
+    left = unserved(demands, capacity)
+    assert sum(left.values()) == pytest.approx(max(0, sum(demands.values()) - capacity))
+    got = {name: demand - left.get(name, 0) for name, demand in demands.items()}
+    assert all(got[name] >= most - 1e-6 for name in left for most in got.values())
+
+
+def traffic(*rows):
+    """rows: (second, name, messages), and what differs from a second in which the group's limiter throttled it."""
+    values = [
+        {"second_s": second, "broker": "b", "group": "pool", "name": name, "messages": messages, "bytes": messages}
+        | {"failed_messages": 0, "by_broker": 0, "by_group": 1, "held": 1}
+        | (more[0] if more else {})
+        for second, name, messages, *more in rows
+    ]
+    return Traffic(pa.Table.from_pylist(values, TRAFFIC))
+
+
+FREE = {"by_group": 0, "held": 0}
+
+
+def parts(rows, per_s=100):
+    """The excess by second in which there was any: rounded, and whether it is within the rate."""
+    found = traffic(*rows).excesses(POOL, "messages", per_s)
+    return {
+        second: ({name: round(amount) for name, amount in one.by_name.items()}, one.is_within)
+        for second, one in found.items()
+    }
+
+
+def over(**by_name):
+    return by_name, False
+
+
+@pytest.mark.parametrize(
+    ("rows", "excess"),
+    [
+        ([(1, "flood", 300), (1, "calm", 20)], {1: over(flood=220)}),
+        (  # what is left of a flood stays that of who sent it
+            [(1, "flood", 300), (2, "calm", 40), (3, "calm", 40)],
+            {1: over(flood=200), 2: over(flood=140), 3: over(flood=80)},
+        ),
+        ([(1, "flood", 150), (2, "calm", 10)], {1: over(flood=50), 2: over(flood=50)}),  # worked off in this second
+        ([(1, "flood", 500), (4, "calm", 10)], {1: over(flood=400), 4: over(flood=110)}),  # silent in between
+        ([(1, "flood", 300), (4, "calm", 10)], {1: over(flood=200), 4: ({"calm": 5}, True)}),
+        (  # the limiter was free in between
+            [(1, "flood", 300), (2, "flood", 1, FREE), (3, "calm", 150), (3, "flood", 10)],
+            {1: over(flood=200), 3: over(calm=60)},
+        ),
+        (  # what fails is not left over
+            [(1, "flood", 300, {"failed_messages": 100}), (2, "calm", 40)],
+            {1: over(flood=100), 2: over(flood=40)},
+        ),
+        ([(1, "a", 300), (1, "b", 200), (1, "c", 10)], {1: over(a=255, b=155)}),
+        ([(1, "burst", 60), (1, "calm", 10)], {1: ({"burst": 35}, True)}),
+    ],
+)
+def test_the_excess_belongs_to_who_took_more_than_a_fair_share(rows, excess):
+    assert parts(rows) == excess
+
+
+@given(st.lists(AMOUNTS, min_size=1, max_size=8), st.integers(1, 2000))
+def test_who_never_wants_more_than_an_equal_part_is_never_at_fault(seconds, per_s):
+    """And only those, as long as more comes than the rate in every second."""
+    small = per_s / 8  # of up to eight tenants
+    rows = [
+        (second, name, messages)
+        for second, by_name in enumerate(seconds, 1)
+        for name, messages in {**by_name, "calm": int(small), "flood": 2 * per_s}.items()
+    ]
+    found = traffic(*rows).excesses(POOL, "messages", per_s)
+    assert all("calm" not in one.by_name and one.by_name["flood"] > 0 and not one.is_within for one in found.values())
+
+
+BOTH = ("messages", "bytes")
+
+
+def sized(messages, size):
+    return {"messages": messages, "bytes": size}
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "unit", "is_victim"),
+    [
+        ("msgs", ("messages",), "messages", False),
+        ("msgs", ("bytes",), "bytes", True),
+        ("msgs", ("bytes", "messages"), "messages", False),
+        ("calm", ("bytes", "messages"), "bytes", True),
+        ("calm", ("messages", "bytes"), "messages", True),
+    ],
+)
+def test_of_two_units_that_counts_in_which_somebody_is_at_fault_or_else_that_which_ran_out_most(
+    name, units, unit, is_victim
+):
+    rows = [(1, "msgs", 0, sized(300, 1)), (1, "size", 0, sized(1, 300)), (1, "calm", 0, sized(1, 1))]
+    shared = Contention(traffic(*rows), lambda *_: 100).shared(name, POOL, units)
+    assert (unit, is_victim) == (shared.unit, shared.is_victim(name))
+
+
+@pytest.mark.parametrize(("least", "is_victim"), [(90, True), (91, False)])
+def test_a_tenth_of_the_largest_part_is_a_share_of_the_fault(least, is_victim):
+    shared = Contention(traffic((1, "most", 901), (1, "some", least)), lambda *_: 0).shared("some", POOL, BOTH)
+    assert (shared.is_victim("some"), shared.largest) == (is_victim, "most")
+
+
+def test_times_over_the_rate_hide_bursts_within_it_and_earlier_seconds_are_not_asked_about():
+    rows = [(1, "old", 900), (9, "old", 5, FREE), (10, "burst", 70), (11, "x", 5, FREE), (12, "flood", 300)]
+    contention = Contention(traffic(*rows), lambda *_: 100, since_s=10)
+    shared = contention.shared("flood", POOL, ("messages",), [10, 12])
+    assert (shared.amounts, shared.is_within) == ({"flood": 200}, False)
+    assert contention.held_seconds("old", POOL) == []
+    assert contention.rivals("flood", POOL) == 2  # burst and x
+    assert contention.shared("burst", POOL, ("messages",)).is_within
+
+
+def test_without_a_known_rate_all_that_came_counts():
+    shared = Contention(traffic((1, "a", 30), (1, "b", 10)), lambda *_: 0).shared("a", POOL, ("messages",))
+    assert (shared.part("a"), shared.part("b"), shared.is_within) == (0.75, 0.25, False)
+
+
+@pytest.mark.parametrize(
+    ("marks", "units"),
+    [({"messages": 90, "bytes": 10}, BOTH), ({"messages": 91, "bytes": 9}, ("messages",)), ({"bytes": 1}, ("bytes",))],
+)
+def test_a_unit_that_ran_out_in_less_than_a_tenth_of_the_marks_does_not_count(marks, units):
+    assert ran_out(marks) == units
