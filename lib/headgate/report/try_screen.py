@@ -97,10 +97,10 @@ class TryScreen(Screen):
         self.bad_rows(problems(tried.tables), output)
         closing = ThrottleScreen(self._console)
         self._mostly_bad(tried)
+        self._unused([tried])
         closing.results(
             Ended(tried.tables, tried.throttling, tried.mode, output or "", has_limits=tried.has_limits), tried.courses
         )
-        self._unused([tried])
         self._kept([tried], output)
         if output is not None:
             closing.next_steps(tried.throttling, output, output)
@@ -116,9 +116,9 @@ class TryScreen(Screen):
         if len(tried) > 1:
             self.changes([one.name for one in tried], changed)
         self._mostly_bad(first)
+        self._unused(tried)
         self._who_and_when(tried, output)
         self.side_by_side(tried)
-        self._unused(tried)
         self._kept(tried, output)
         if output is not None:
             for one in tried:

@@ -81,8 +81,7 @@ def recommend(conf: Conf, runs: Runs) -> Recommended:
     free = without_limits(conf)
 
     def topics_that_keep(rates: Rates, about: str) -> set[str]:
-        waited = by_name(runs.waits(with_topics(free, rates), about), without_partition)
-        return {topic for topic in rates if waited[topic].keeps(bound)}
+        return set(rates) - _late_topics(runs.waits(with_topics(free, rates), about), bound)
 
     found = _smallest({topic: of_topics[topic] for topic in topics}, topics_that_keep, "topics", 1)
     own = own_groups(conf, tenants)
@@ -90,8 +89,8 @@ def recommend(conf: Conf, runs: Runs) -> Recommended:
 
     def tenants_that_keep(rates: Rates, about: str) -> set[str]:
         waited = runs.waits(with_tenants(set_, rates, own), about)
-        by_topic, by_tenant = by_name(waited, without_partition), by_name(waited, tenant_of)
-        late = {tenant_of(topic) for topic in found if not by_topic[topic].keeps(bound)}
+        by_tenant = by_name(waited, tenant_of)
+        late = {tenant_of(topic) for topic in _late_topics(waited, bound) & found.keys()}
         return {tenant for tenant in rates if tenant not in late and by_tenant[tenant].keeps(bound)}
 
     without = by_name(runs.waits(set_, "tenants without a quota"), tenant_of) if tenants else {}
@@ -108,6 +107,11 @@ def recommend(conf: Conf, runs: Runs) -> Recommended:
         *(bound, found, quotas, own, of_topics, of_tenants),
         *(few_topics, few_tenants, unnamed, helpless, runs.publishes.rows),
     )
+
+
+def _late_topics(waited: Mapping[str, Waited], bound: Bound) -> set[str]:
+    """Those of which a partition does not keep the bound: each has the topic's limit for itself."""
+    return {without_partition(name) for name, its in waited.items() if not its.keeps(bound)}
 
 
 def _smallest(loads: Mapping[str, Load], keep: Callable[[Rates, str], set[str]], of: str, step: int) -> Rates:

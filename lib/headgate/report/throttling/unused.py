@@ -19,10 +19,18 @@ def has_publish_limits(conf: Conf) -> bool:
 
 
 def unused(conf: Conf, topics: Iterable[str]) -> list[str]:
-    """Policies and attachments of tenants, namespaces and topics that are none of these topics'. topics: full names."""
+    """Groups that nothing is attached to, and policies and attachments that none of these topics, full names, has."""
     names = {without_partition(topic) for topic in topics}
     seen = {"tenant": set(map(tenant_of, names)), "namespace": set(map(namespace_of, names)), "topic": names}
-    return [f"{kind} {name} ({file})" for kind, name, file in _named(conf) if name not in seen[kind]]
+    groups = conf.resource_groups
+    attached = {*groups.tenants.values(), *groups.namespaces.values(), *groups.topics.values()}
+    return [
+        *(f"{kind} {name} ({file})" for kind, name, file in _named(conf) if name not in seen[kind]),
+        *(
+            f"group {name} (resource-groups.json: attached to nothing)"
+            for name in sorted(groups.groups.keys() - attached)
+        ),
+    ]
 
 
 def _named(conf: Conf) -> Iterator[tuple[str, str, str]]:

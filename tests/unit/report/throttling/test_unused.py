@@ -34,6 +34,10 @@ def test_names_that_no_topic_has_are_told_with_their_file(tmp_path):
     ]
 
 
+def test_a_group_that_nothing_is_attached_to_is_told(tmp_path):
+    assert unused(conf_of(tmp_path, {}, {}), []) == ["group gold (resource-groups.json: attached to nothing)"]
+
+
 @pytest.mark.parametrize(
     ("policies", "groups", "broker", "expected"),
     [
