@@ -73,7 +73,10 @@ def test_any_trace_plays_alike_in_both_forms(trace, chosen):
     assert rounds.play(trace, chosen) == play(trace, chosen).rounds
 
 
-@pytest.mark.parametrize("profile", Profile)
+OTHERS = [pytest.param(profile, marks=pytest.mark.long) for profile in Profile if profile is not Profile.MAX_MIN]
+
+
+@pytest.mark.parametrize("profile", [Profile.MAX_MIN, *OTHERS])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_plays_alike_in_both_forms(name, profile):
     trace = scenario(name, 5, losses(5, 30, seed=1), seed=1)

@@ -2,11 +2,13 @@
 
 import json
 
+import pytest
 from quota_scenarios import OURS, THEIRS, run, tasks
 
 from headgate.core.quota.simulation.scenarios import LOSS_PERCENTS, SCENARIOS
 
 
+@pytest.mark.long
 def test_the_quick_form_has_a_row_for_every_cell_and_every_target(capsys):
     rows = run(quick=True, processes=1)
 

@@ -46,7 +46,7 @@ def test_it_goes_by_what_the_others_used_then(tmp_path):
     assert 1000 == quota.limits()["b"]
 
 
-@pytest.mark.parametrize("suppress_rounds", [0, 5, -1])
+@pytest.mark.parametrize("suppress_rounds", [5, *(pytest.param(rounds, marks=pytest.mark.long) for rounds in (0, -1))])
 def test_where_the_others_live_anew_it_has_its_cluster_share_until_it_has_caught_up(tmp_path, suppress_rounds):
     quota = cluster(tmp_path, suppress_rounds=suppress_rounds)
     quota.run(5, **DEMANDS)
@@ -96,7 +96,9 @@ def test_a_clock_that_is_slow_by_more_than_silence_sees_the_others_as_late_and_k
     assert {"a": 700, "b": 400} == quota.limits()
 
 
-@pytest.mark.parametrize(("off", "idle"), [(5, 3), (7, 2), (30, 2), (30, 3)])
+@pytest.mark.parametrize(
+    ("off", "idle"), [(5, 3), (30, 2), *(pytest.param(*more, marks=pytest.mark.long) for more in ((7, 2), (30, 3)))]
+)
 def test_what_is_said_once_is_not_missed_however_far_off_it_was(tmp_path, off, idle):
     """That b uses nothing any more is one row, which nothing repeats."""
     quota = cluster(tmp_path, silent_rounds=8)

@@ -21,6 +21,11 @@ def cluster(folder, brokers="abc", *, one_job, rate=Q, **values):
     return made
 
 
+classes = pytest.mark.parametrize(
+    "traffic_class", [0, pytest.param(1, marks=pytest.mark.long)], ids=["publish", "dispatch"]
+)
+
+
 @layouts
 @pytest.mark.parametrize(
     ("demands", "shares"),
@@ -32,7 +37,7 @@ def cluster(folder, brokers="abc", *, one_job, rate=Q, **values):
     ],
     ids=["all want more", "one wants little", "one alone", "nobody"],
 )
-@pytest.mark.parametrize("traffic_class", [0, 1], ids=["publish", "dispatch"])
+@classes
 def test_shares_follow_demand_whatever_the_layout(tmp_path, one_job, demands, shares, traffic_class):
     quota = cluster(tmp_path, one_job=one_job, traffic_class=traffic_class)
     quota.run(6, **demands)
@@ -41,7 +46,7 @@ def test_shares_follow_demand_whatever_the_layout(tmp_path, one_job, demands, sh
 
 
 @layouts
-@pytest.mark.parametrize("traffic_class", [0, 1], ids=["publish", "dispatch"])
+@classes
 def test_the_sum_stays_within_the_quota_and_its_floors_while_demand_moves(tmp_path, one_job, traffic_class):
     quota = cluster(tmp_path, one_job=one_job, traffic_class=traffic_class)
     quota.run(3, a=900, b=50, c=50)

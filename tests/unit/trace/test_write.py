@@ -136,7 +136,10 @@ def test_the_job_refuses_bad_arguments_without_a_traceback(tmp_path):
     assert (2, expected) == (done.returncode, done.stderr.splitlines())
 
 
-@pytest.mark.parametrize("arguments", [(), ("--format", "delta"), ("--cache", "fanout", "--files", "1")])
+DELTA, CACHE = ("--format", "delta"), ("--cache", "fanout", "--files", "1")
+
+
+@pytest.mark.parametrize("arguments", [(), *(pytest.param(more, marks=pytest.mark.long) for more in (DELTA, CACHE))])
 def test_the_job_says_that_a_folder_cannot_be_made(tmp_path, arguments):
     below = tmp_path / "file" / "trace"
     below.parent.touch()
