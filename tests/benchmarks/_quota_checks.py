@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from _quota_rounds import play
+from quota_traffic import EVENT_ROUND, QUOTA, ROUNDS, SCENARIOS, Losses, losses, scenario
 
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.config_tables import ConfigTables
@@ -15,7 +16,6 @@ from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, Reason
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.simulation.measures import measure
-from headgate.core.quota.simulation.scenarios import EVENT_ROUND, QUOTA, ROUNDS, SCENARIOS, Losses, losses, scenario
 from headgate.core.quota.simulation.trace import RoundParameters
 from headgate.core.quota.topics import topic_of
 from headgate.core.quota.usage.meter import UsageMeter

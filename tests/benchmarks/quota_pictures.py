@@ -11,12 +11,12 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from quota_traffic import EVENT_ROUND, SCENARIOS, Group, scenario
 
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 from headgate.core.quota.simulation.measures import exact_split
 from headgate.core.quota.simulation.rounds import play
-from headgate.core.quota.simulation.scenarios import EVENT_ROUND, SCENARIOS, Group, scenario
 from headgate.core.quota.simulation.trace import PlayedRound, RoundParameters
 
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "quota-shares.svg"

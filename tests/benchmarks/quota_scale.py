@@ -23,9 +23,9 @@ from time import perf_counter
 
 from _bench import Results, parser
 from _quota_evaluation import ACTIVE, BROKERS, GROUPS
+from _shard_placement import moves, rows_read
 
 from headgate.core.quota.groups import TrafficClass, initial_shard
-from headgate.core.quota.placement import moves, rows_read
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage.reports import ReportReason
 from headgate.core.quota.usage.usage_map import MapParameters, Member, UsageMap

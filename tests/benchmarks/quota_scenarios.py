@@ -19,12 +19,7 @@ from typing import Any, NamedTuple
 from _bench import Results, parser
 from _quota_checks import overshoot_of_seeds, rows_of_unattached, unexplained_limits
 from _quota_rounds import Played, play
-
-from headgate.core.quota.allocation.allocation import Profile
-from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
-from headgate.core.quota.simulation import rounds
-from headgate.core.quota.simulation.measures import Measures, measure
-from headgate.core.quota.simulation.scenarios import (
+from quota_traffic import (
     BROKER_COUNTS,
     EVENT_ROUND,
     LOSS_PERCENTS,
@@ -37,6 +32,11 @@ from headgate.core.quota.simulation.scenarios import (
     scenario,
     seeds,
 )
+
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
+from headgate.core.quota.simulation import rounds
+from headgate.core.quota.simulation.measures import Measures, measure
 from headgate.core.quota.simulation.trace import GONE, PlayedRound, RoundParameters
 
 OURS = ((Profile.MAX_MIN, Mode.FAST), (Profile.MAX_MIN, Mode.STRICT))

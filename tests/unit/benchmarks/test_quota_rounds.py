@@ -4,12 +4,12 @@ import pytest
 from _quota_rounds import RATE_LIMIT, play
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from quota_traffic import SCENARIOS, losses, scenario
 
 from examples import examples
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 from headgate.core.quota.simulation import rounds
-from headgate.core.quota.simulation.scenarios import SCENARIOS, losses, scenario
 from headgate.core.quota.simulation.trace import (
     Crash,
     Heal,

@@ -4,8 +4,7 @@ import json
 
 import pytest
 from quota_scenarios import OURS, THEIRS, run, tasks
-
-from headgate.core.quota.simulation.scenarios import LOSS_PERCENTS, SCENARIOS
+from quota_traffic import LOSS_PERCENTS, SCENARIOS
 
 
 @pytest.mark.long

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from _chance import Chance
+
 from headgate.core.numbers import at_least
-from headgate.core.quota.simulation.chance import Chance
 from headgate.core.quota.simulation.trace import Crash, Event, Heal, MemberLost, Partition, QuotaSet, Round, Trace
 from headgate.errors import InvalidArgument
 

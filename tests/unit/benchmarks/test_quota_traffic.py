@@ -1,9 +1,9 @@
 """The benchmark's scenarios: what each offers before and after its event, and what chance decides (12.1)."""
 
 import pytest
+from _chance import Chance
+from quota_traffic import EVENT_ROUND, ROUNDS, SCENARIOS, losses, scenario, seeds
 
-from headgate.core.quota.simulation.chance import Chance
-from headgate.core.quota.simulation.scenarios import EVENT_ROUND, ROUNDS, SCENARIOS, losses, scenario, seeds
 from headgate.core.quota.simulation.trace import Crash, Heal, MemberLost, Partition, QuotaSet
 from headgate.errors import InvalidArgument
 
