@@ -25,6 +25,8 @@ from headgate.errors import ConfError
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
+_OF_OTHERS = ("cache-sweep.toml", "log4j2.properties", "spark-defaults.conf")
+_ENDINGS = (".json", ".toml", ".conf", ".properties")
 _ALIKE = 0.8
 """From 0 to 1: a file name that is so much like one of FILES is meant to be it."""
 
@@ -70,13 +72,17 @@ def load_conf(conf_dir: str | Path, *, strict: bool = False) -> Conf:
 
 
 def _warn_of_names(directory: Path, findings: Findings) -> None:
-    """Say which files are not read although their names are nearly those of FILES."""
+    """Say which files are not read although their names are nearly those of FILES, or end as they do."""
     with suppress(OSError):  # the files that matter say so themselves
         for name in sorted(os.listdir(directory)):  # noqa: PTH208  names alone
             meant = get_close_matches(name.casefold(), FILES, 1, _ALIKE)
-            if meant and name not in FILES and not (directory / meant[0]).exists():
-                allowed = f"allowed: {', '.join(FILES)}"
+            allowed = f"allowed: {', '.join(FILES)}"
+            if name in {*FILES, *_OF_OTHERS}:
+                continue
+            if meant and not (directory / meant[0]).exists():
                 findings.warnings.append(f"{directory / name} is not read; {allowed}; rename it to {meant[0]}")
+            elif not meant and name.endswith(_ENDINGS):
+                findings.warnings.append(f"{directory / name} is not read; {allowed}; rename it, or move it elsewhere")
 
 
 def load_resource_groups(path: Path) -> ResourceGroups:

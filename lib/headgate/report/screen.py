@@ -86,6 +86,11 @@ class Screen:
         self._console.print(table)
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things; `what` is one of them, or `more`."""
+    return f"{count:,} {what}{'s' if count != 1 and what != 'more' else ''}"
+
+
 def plain(name: str) -> str:
     """`name` without what a terminal takes for commands."""
     return name.translate(CONTROLS)

@@ -11,7 +11,7 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
-from headgate.report.screen import Screen, command, empty_table, plain, quoted, zulu
+from headgate.report.screen import Screen, command, counted, empty_table, plain, quoted, zulu
 from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import READS, HeldBack, held_back
@@ -226,9 +226,9 @@ class ThrottleScreen(Screen):
             fault = f"; {row.fault.words}" if row.fault.words else ""
             self.say(f"{plain(row.name)}: {_when(throttling, row)}, by {row.details or row.blame}{fault}")
         if len(held) > SHOWN_TENANTS:
-            self.say(f"and {len(held) - SHOWN_TENANTS:,} more tenants")
+            self.say(f"and {counted(len(held) - SHOWN_TENANTS, 'more tenant')}")
         if free := sorted(row.name for row in throttling.tenants if not row.is_held):
-            more = f" and {len(free) - SHOWN_FREE:,} more tenants" if len(free) > SHOWN_FREE else ""
+            more = f" and {counted(len(free) - SHOWN_FREE, 'more tenant')}" if len(free) > SHOWN_FREE else ""
             self.say(f"Never throttled: {', '.join(map(plain, free[:SHOWN_FREE]))}{more}")
 
     def what_parts_are(self, tried: Sequence[Throttling], output: str | None) -> None:
@@ -380,7 +380,7 @@ def _when(whole: Throttling, row: Throttled) -> str:
     spans = [_span(whole, *span) for span in row.spans[:SHOWN_SPANS]]
     more = len(row.spans) - SHOWN_SPANS
     if more > 0:
-        spans.append(f"{more:,} more times until {_clock(whole, row.last)}")
+        spans.append(f"{counted(more, 'more time')} until {_clock(whole, row.last)}")
     if len(row.spans) == 1 and row.spans[0][0] == row.spans[0][1]:
         return spans[0]
     return f"{', '.join(spans)}, worst {_clock(whole, row.worst)}"

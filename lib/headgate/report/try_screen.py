@@ -46,6 +46,8 @@ class Tried(Protocol):
     @property
     def unused(self) -> Sequence[str]: ...
     @property
+    def late(self) -> int: ...
+    @property
     def others(self) -> Mapping[str, int]: ...
     @property
     def courses(self) -> Sequence[QuotaCourse]: ...
@@ -69,8 +71,15 @@ class Changed(Protocol):
 
 
 def is_mostly_bad(tried: Tried) -> bool:
-    """Whether at least half of the rows are dead letters: what the others say is no answer."""
-    return 0 < tried.dead_letters >= tried.rows
+    """Whether at least half of the rows are dead letters, or so many too late that quotas were not shared as they would
+    be live: what the others say is no answer.
+    """
+    return 0 < tried.dead_letters >= tried.rows or is_mostly_late(tried)
+
+
+def is_mostly_late(tried: Tried) -> bool:
+    """Whether at least half of the rows came long after others of a later time."""
+    return 0 < tried.late >= tried.rows - tried.late
 
 
 def other_measures(tables: Summed) -> dict[str, int]:
@@ -160,7 +169,13 @@ class TryScreen(Screen):
 
     def _mostly_bad(self, tried: Tried) -> None:
         part = tried.dead_letters / max(tried.rows + tried.dead_letters, 1)
-        if is_mostly_bad(tried):
+        if is_mostly_late(tried):
+            self.say(
+                f"\nNO ANSWER: {tried.late / tried.rows:.1%} of the rows came more than trigger.interval_ms behind "
+                "others of a later time, as from a file a broker. Put all rows in one order of event_time, or use "
+                "headgate replay, which does. What follows is of quotas that nobody shared out in time."
+            )
+        elif is_mostly_bad(tried):
             self.say(f"\nNO ANSWER: {part:.1%} of the rows could not be used. What follows is of the others alone.")
         elif part >= WORTH_A_WARNING:
             self.say(

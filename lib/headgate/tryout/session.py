@@ -148,7 +148,8 @@ class Session:
                 break
             meant = self._meant(conf)
             output = None if self._output is None else output_of(self._output, name, len(confs))
-            trials.append(run_trial(name, meant, self._trace.batches(meant), output, self._stop, _on_stderr))
+            trial = run_trial(name, meant, self._trace.batches(meant), output, self._stop, _on_stderr)
+            trials.append(replace(trial, late=self._trace.behind))
             if self._trace.behind:
                 self._screen.say(
                     f"\nwarning: {name}: {self._trace.behind:,} rows came more than trigger.interval_ms behind others, "

@@ -32,7 +32,7 @@ class Trial:
 
     mode: of its traffic, in words. has_limits: any publish could have been held. unused: limits that no row came under,
     in words. others: what limits did beside throttling publishes, by name
-    (try_screen.other_measures).
+    (try_screen.other_measures). late: rows so far behind others that quotas were not shared as live.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Trial:
     dead_letters: int
     took_s: float
     is_whole: bool
+    late: int = 0
 
     @property
     def courses(self) -> list[QuotaCourse]:

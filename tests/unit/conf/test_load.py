@@ -349,12 +349,15 @@ def test_a_file_whose_name_is_nearly_that_of_a_conf_file_is_told_of(tmp_path) ->
         "policy.json": "policies.json",
         "resource_groups.json": "resource-groups.json",
     }
-    expected = tuple(f"{tmp_path / name} is not read; {read}; rename it to {right}" for name, right in meant.items())
+    remedies = {name: f"rename it to {right}" for name, right in meant.items()}
+    remedies["cluster.json"] = "rename it, or move it elsewhere"
+    expected = tuple(f"{tmp_path / name} is not read; {read}; {remedies[name]}" for name in sorted(remedies))
     assert expected == load_conf(tmp_path).warnings
     with pytest.raises(ConfError, match=r"policy\.json is not read"):
         load_conf(tmp_path, strict=True)
     for name in meant.values():
         (tmp_path / name).touch()
+    (tmp_path / "cluster.json").unlink()
     assert not any("is not read" in str(warning) for warning in _warnings(tmp_path))
 
 

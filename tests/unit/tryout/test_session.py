@@ -242,6 +242,18 @@ def test_a_trace_that_is_mostly_bad_is_no_answer(tmp_path):
     assert "NO ANSWER: 51.2% of the rows could not be used. What follows is of the others alone." in lines
 
 
+@pytest.mark.parametrize(("late", "status"), [(13, 2), (12, 0)])
+def test_a_trace_of_which_most_came_late_is_no_answer_where_quotas_are_shared(tmp_path, late, status):
+    """As a file a broker does, one behind the other."""
+    groups = {"resourcegroups": {"gold": {"publishRateInMsgs": 40}}, "tenants": {"acme": "gold"}}
+    folder = write_conf(tmp_path / "conf", groups=groups)
+    hour_later = [row | {"event_time": row["event_time"] + 3_600_000_000} for row in publishes()[: 25 - late]]
+    path = write_trace(tmp_path / "trace.json", [*hour_later, *publishes()[:late]])
+    lines, found = shown(Source(str(path), "json"), [folder], lambda session: session.run(confs_of(folder)))
+    assert found == status
+    assert any(line.startswith("NO ANSWER: 52.0% of the rows came more than") for line in lines) == (status == 2)
+
+
 def test_limits_that_nothing_came_under_are_named_and_no_limit_is_called_so(trace, tmp_path):
     groups = {"resourcegroups": {"gold": {"publishRateInMsgs": 40}}, "tenants": {"amce": "gold"}}
     misspelt, empty = write_conf(tmp_path / "misspelt", groups=groups), write_conf(tmp_path / "empty", groups={})

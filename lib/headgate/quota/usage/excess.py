@@ -15,29 +15,28 @@ OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
 SMALL = 10
 """So many times as much has the one who is at fault as a victim, at least."""
-FEW_MARKS = 0.1
-"""Of all marks of a limiter: a unit that ran out less often does not count."""
 Amounts = Mapping[str, float]
 """In one unit, by name of a tenant or topic."""
 
 
 class Second(NamedTuple):
-    """What came for a limiter in a second in which it held somebody, by name; failed: the sum of what was given up.
+    """What came for a limiter in a second in which it held somebody, by name.
 
-    second_s: since 1970. begins: the limiter held nobody when anything came before.
+    second_s: since 1970. done: what was let in or failed; None in admitted traffic, where nothing waits. begins: the
+    limiter held nobody when anything came before.
     """
 
     second_s: int
     arrived: Amounts
-    failed: float
+    done: Amounts | None
     begins: bool
 
 
 class Excess(NamedTuple):
-    """What was left over after a second in which a limiter held somebody.
+    """What was left over at the beginning of a second in which a limiter held somebody, and what came to that in it.
 
-    is_within: all that came would have fit into the rate, so it was held for a shorter burst, or because the brokers'
-    shares did not fit the load; by_name then goes by half of what came.
+    is_within: nobody exceeded a fair share; it was held for a burst shorter than a second, or because the brokers'
+    shares did not fit the load. by_name then goes by half of what came.
     """
 
     by_name: Amounts
@@ -48,21 +47,33 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
     """For each of the seconds, in order, in which a limiter held somebody: what exceeded a fair share, by name.
 
     The rate is shared out second by second, smallest demand first (max-min fairness). What is left of a demand is still
-    there in the next second, whoever else was let in or charged meanwhile, until it is let in or fails, or a second
-    comes in which the limiter holds nobody. So who has nothing left over would have been let in at once by a limiter
-    that is fair: he is a victim of those who have. A backlog and a debt belong to who made them, not to who sends while
-    they are worked off.
+    there in the next second, whoever else was let in or charged meanwhile, until a second comes in which the limiter
+    holds nobody. So who has nothing left over would have been let in at once by a limiter that is fair: he is a victim
+    of those who have. A backlog and a debt belong to who made them, not to who sends while they are worked off.
+
+    In offered traffic it is known what waits. Who has exceeded a fair share is at fault until nothing of his waits any
+    more, and his excess is what waits.
     """
-    left: Amounts = {}
+    fair: Amounts = {}
+    waits: dict[str, float] = {}
+    before: Amounts = {}
     before_s = 0
-    for second_s, arrived, failed, begins in held:
-        left = {} if begins else unserved(left, per_s * (second_s - before_s - 1))
-        over = _without(unserved(_together(left, arrived), per_s), failed)
-        if over or left:
-            yield second_s, Excess(over or left, is_within=False)
+    for second_s, arrived, done, begins in held:
+        if begins:
+            fair, waits, before = {}, {}, {}
+        fair = unserved(_together(unserved(fair, per_s * (second_s - before_s - 1)), arrived), per_s)
+        over = fair
+        if done is not None:
+            waits = {
+                name: left for name, came in _together(waits, arrived).items() if (left := came - done.get(name, 0)) > 0
+            }
+            over = {name: waits[name] for name in {*fair, *before} if name in waits}
+            fair = {name: min(amount, waits[name]) for name, amount in fair.items() if name in waits}
+        if over or before:
+            yield second_s, Excess({**over, **before}, is_within=False)
         else:
             yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
-        left, before_s = over, second_s
+        before, before_s = over, second_s
 
 
 def unserved(demands: Amounts, capacity: float) -> dict[str, float]:
@@ -77,20 +88,13 @@ def unserved(demands: Amounts, capacity: float) -> dict[str, float]:
     return over
 
 
-def ran_out(marks: Mapping[str, int]) -> tuple[str, ...]:
-    """The units that ran out of a limiter, most often first. marks: how often each did; a few are left out."""
-    least = sum(marks.values()) * FEW_MARKS
-    return tuple(sorted((unit for unit in marks if marks[unit] >= least), key=lambda unit: (-marks[unit], unit)))
+def ran_out(marks: Mapping[str, int]) -> list[str]:
+    """The units that ran out of a limiter, most often first. marks: how often each did."""
+    return sorted(marks, key=lambda unit: (-marks[unit], unit))
 
 
 def _together(left: Amounts, arrived: Amounts) -> dict[str, float]:
     return {name: left.get(name, 0) + arrived.get(name, 0) for name in {**left, **arrived}}
-
-
-def _without(over: dict[str, float], failed: float) -> dict[str, float]:
-    """Each gives up as large a part."""
-    whole = sum(over.values())
-    return {name: amount * (1 - failed / whole) for name, amount in over.items()} if failed < whole else {}
 
 
 TRAFFIC = pa.schema(
@@ -101,15 +105,17 @@ TRAFFIC = pa.schema(
         ("name", pa.string()),
         ("messages", pa.int64()),
         ("bytes", pa.int64()),
-        ("failed_messages", pa.int64()),
-        ("failed_bytes", pa.int64()),
+        ("done_messages", pa.int64()),
+        ("done_bytes", pa.int64()),
         ("by_broker", pa.int64()),
         ("by_group", pa.int64()),
         ("held", pa.int64()),
     ]
 )
-"""What came in a second under a limiter of a broker or group. by_broker, by_group: publishes that one of these
-throttled. held: whether anything of it waited, was throttled or failed, else 0.
+"""What came in a second under a limiter of a broker or group.
+
+done: what was let in or failed, null in admitted traffic. by_broker, by_group: publishes that one of these throttled.
+held: whether anything of it waited, was throttled or failed, else 0.
 """
 
 
@@ -136,14 +142,18 @@ class Traffic:
             was_held = second_s in held
         rows = rows.filter(pc.is_in(rows["second_s"], pa.array(held, pa.int64())))
         grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
-            [(unit, "sum"), (f"failed_{unit}", "sum")]
+            [(unit, "sum"), (f"done_{unit}", "sum")]
         )
         arrived: dict[int, dict[str, float]] = defaultdict(dict)
-        failed: dict[int, float] = defaultdict(float)
-        for second_s, name, came, given_up in zip(*grouped.to_pydict().values(), strict=True):
+        done: dict[int, dict[str, float] | None] = defaultdict(dict)
+        for second_s, name, came, was_done in zip(*grouped.to_pydict().values(), strict=True):
             arrived[second_s][name] = came or 0
-            failed[second_s] += given_up or 0
-        return dict(excesses((Second(at, arrived[at], failed[at], begins[at]) for at in sorted(held)), per_s))
+            of_second = done[second_s]
+            if was_done is None:
+                done[second_s] = None
+            elif of_second is not None:
+                of_second[name] = was_done
+        return dict(excesses((Second(at, arrived[at], done[at], begins[at]) for at in sorted(held)), per_s))
 
 
 @dataclass(frozen=True)
@@ -177,6 +187,12 @@ class Shared:
         """Whose part is the largest; of equal ones the first by name."""
         return min(self.amounts, key=lambda name: (-self.amounts[name], name))
 
+    @property
+    def sharers(self) -> list[str]:
+        """Who is at fault, largest part first."""
+        ranked = sorted(self.amounts, key=lambda name: (-self.amounts[name], name))
+        return [name for name in ranked if not self.is_victim(name)]
+
     def is_victim(self, name: str) -> bool:
         """Whether it has less than a tenth of what the largest has."""
         return SMALL * self.amounts.get(name, 0) < self.amounts[self.largest]
@@ -207,18 +223,18 @@ class Contention:
         return len({*rows["name"].to_pylist()} - {name})
 
     def shared(
-        self, name: str, limiter: Limiter, ran_out: Sequence[str], seconds: Sequence[int] | None = None
-    ) -> Shared | None:
-        """In the unit that ran out. None where nothing of that unit came.
+        self, name: str, limiter: Limiter, ran_out: Iterable[str], seconds: Sequence[int] | None = None
+    ) -> tuple[Shared, ...]:
+        """In each unit that ran out: those over the rate, or all if none is; first that in which `name` has most.
 
-        seconds: those asked about; without them all in which `name` is held. ran_out: units, most often first. Of
-        several that counts in which `name` is no victim, if there is one: nobody who is at fault in one unit is a
-        victim in the other.
+        Of units in which the same share the fault one is told. ran_out: units, most often first. seconds: those asked
+        about; without them all in which `name` is held.
         """
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
-        of_units = [found for unit in ran_out if (found := self._of(limiter, unit, seconds)) is not None]
-        at_fault = (found for found in of_units if not found.is_victim(name))
-        return next(at_fault, of_units[0] if of_units else None)
+        found = [shared for unit in ran_out if (shared := self._of(limiter, unit, seconds)) is not None]
+        over = [shared for shared in found if not shared.is_within] or found
+        told = {frozenset(shared.sharers): shared for shared in reversed(over)}
+        return tuple(sorted(told.values(), key=lambda shared: (-shared.part(name), shared.unit)))
 
     def _of(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Shared | None:
         by_second = self._excesses(limiter, unit)

@@ -58,8 +58,8 @@ _SUMMED = {
 _CONTENDED = {
     "messages": "messages",
     "bytes": "bytes",
-    "failed_messages": "failed_messages",
-    "failed_bytes": "failed_bytes",
+    "done_messages": "admitted_messages + failed_messages",
+    "done_bytes": "admitted_bytes + failed_bytes",
     "by_broker": "throttled_by_broker",
     "by_group": "throttled_by_group",
     "held": "CASE WHEN throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0 THEN 1 ELSE 0 END",
@@ -162,7 +162,7 @@ class TopicUsage:
                     rates[(row["scope"], row["limiter"]), unit] += row[unit] or 0
         return rates
 
-    def units(self, last_s: int, seconds: int) -> dict[Limiter, tuple[str, ...]]:
+    def units(self, last_s: int, seconds: int) -> dict[Limiter, list[str]]:
         """The units that ran out (`ran_out`) of each limiter that marked anybody in these seconds."""
         where = f"action = 'mark' AND {_within(last_s, seconds)}"
         columns = f"scope, limiter, {RAN_OUT} AS unit, {RAN_OUT_TOO} AS too"

@@ -1,7 +1,7 @@
 """Who of those that share a limiter uses most of it, and who is only a victim; no table is read here."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headgate.core.quota.config_tables import ConfigTables
@@ -55,8 +55,8 @@ class Consumer:
     """A tenant or topic with what it did and the group that this is charged to, None for none.
 
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
-    None where nothing was throttled. shared: who exceeded a fair share of that limiter; None where nobody shares it, or
-    the tables do not tell. rivals: how many others sent anything under it.
+    None where nothing was throttled. shared: who exceeded a fair share of that limiter, by unit; empty where nobody
+    shares it, or the tables do not tell. rivals: how many others sent anything under it.
     """
 
     name: str
@@ -72,13 +72,13 @@ class Consumer:
     throttled_ns: int
     limiter: Limiter | None = None
     blame: float = 0.0
-    shared: Shared | None = None
+    shared: tuple[Shared, ...] = ()
     rivals: int = 0
 
     @property
     def is_victim(self) -> bool:
         """Throttled by a limiter of which others exceed a fair share."""
-        return self.shared is not None and not self.shared.is_within and self.shared.is_victim(self.name)
+        return bool(self.shared) and all(not one.is_within and one.is_victim(self.name) for one in self.shared)
 
 
 def tenant_name(topic: str) -> str:
@@ -91,7 +91,7 @@ def consumers_of(
     sums: Iterable[TopicSum],
     config: ConfigTables,
     name_of: Callable[[str], str],
-    units: Mapping[Limiter, Sequence[str]],
+    units: Mapping[Limiter, Iterable[str]],
     contention: Contention,
     *,
     group: str | None = None,
@@ -137,7 +137,7 @@ def _consumer(
     name: str,
     group: str | None,
     sums: _Sums,
-    units: Mapping[Limiter, Sequence[str]],
+    units: Mapping[Limiter, Iterable[str]],
     contention: Contention,
 ) -> Consumer:
     counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes

@@ -1,7 +1,7 @@
 """Whose fault it is that a limiter holds somebody: who exceeds a fair share of it, minute by minute."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
-from headgate.quota.usage.excess import OWN, TRAFFIC, Contention, Limiter, Shared, Traffic
-from headgate.report.screen import plain
+from headgate.quota.usage.excess import OWN, TRAFFIC, UNITS, Contention, Limiter, Shared, Traffic
+from headgate.report.screen import counted, plain
+from headgate.report.sharers import SHOWN_SHARERS, listed
 from headgate.report.throttling.spans import minute_of
 from headgate.tables.sums import Sums
 
-_SHOWN_SHARERS = 3
-_SHOWN_PHASES = 3
+_SHOWN_PHASES = 5
 _SECOND_US = 1_000_000
 WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"
 
@@ -27,15 +27,10 @@ WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had 
 def by_second(groups: ResourceGroups) -> Sums:
     """Sums of topic_usage by second and tenant, and by namespace or, where topics are attached to groups, by topic."""
     charged = TOPIC if groups.topics else NAMESPACE
-    return Sums(
-        "topic_usage",
-        (TENANT, charged, "broker", "event_time"),
-        (
-            *("messages", "bytes", "failed_messages", "failed_bytes", "throttled_by_broker", "throttled_by_group"),
-            *("throttled_publishes", "failed_publishes"),
-        ),
-        highest=("throttled_ns",),
-    )
+    amounts = (f"{what}{unit}" for unit in UNITS for what in ("", "admitted_", "failed_"))
+    counts = ("throttled_by_broker", "throttled_by_group", "throttled_publishes", "failed_publishes")
+    by = (TENANT, charged, "broker", "event_time")
+    return Sums("topic_usage", by, (*amounts, *counts), highest=("throttled_ns",))
 
 
 @dataclass(frozen=True)
@@ -52,20 +47,20 @@ NOBODY = Fault()
 class HeldBy(NamedTuple):
     """How a limiter marked a tenant.
 
-    units: that ran out, by minute; marked: minutes with marks of any limiter. In a minute without, what held it before
-    still does. is_share: the limiter has a broker's share of a quota, not all of it.
+    units: that ran out, most often first, by minute. marked: minutes with marks of any limiter; in a minute without,
+    what held it before still does. is_share: the limiter has a broker's share of a quota, not all of it.
     """
 
-    units: Mapping[str, Sequence[str]]
+    units: Mapping[str, Iterable[str]]
     marked: frozenset[str]
     is_share: bool
 
 
 class _Phase(NamedTuple):
-    """span: its time, in words. shared: over all of it."""
+    """span: its time, in words. shared: over all of it, by unit."""
 
     span: str
-    shared: Shared
+    shared: Sequence[Shared]
 
 
 class Faults:
@@ -90,42 +85,45 @@ class Faults:
         """
         if limiter == OWN:
             return NOBODY
-        minutes: dict[str, Shared] = {}
-        ran_out: Sequence[str] = ()
+        minutes: dict[str, Sequence[Shared]] = {}
+        ran_out: Iterable[str] = ()
         for minute, seconds in _by_minute(self._contention.held_seconds(tenant, limiter)):
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
                 minutes[minute] = shared
         if held_by.is_share:
-            over = {minute: shared for minute, shared in minutes.items() if not shared.is_within}
+            over = {minute: shared for minute, shared in minutes.items() if not shared[0].is_within}
             if minutes and not over:
                 return Fault(WITHIN)
             minutes = over
         if not minutes:
             return NOBODY
         phases = list(_phases(minutes))
-        is_victim = all(phase.shared.is_victim(tenant) for phase in phases)
-        if len(phases) == 1:
-            return Fault(self._at_length(tenant, limiter, phases[0].shared), is_victim)
+        is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
+        if len(phases) == len(phases[0].shared) == 1:
+            return Fault(self._at_length(tenant, limiter, phases[0].shared[0]), is_victim)
         more = len(phases) - _SHOWN_PHASES
+        if len(phases) == 1:
+            return Fault(_briefly(tenant, phases[0].shared), is_victim)
         shown = "; ".join(f"{phase.span} {_briefly(tenant, phase.shared)}" for phase in phases[:_SHOWN_PHASES])
-        return Fault(f"by minute: {shown}{f'; and {more:,} more changes' if more > 0 else ''}", is_victim)
+        others = f"; and {counted(more, 'more change')}" if more > 0 else ""
+        return Fault(f"by minute: {shown}{others}", is_victim)
 
     def _at_length(self, tenant: str, limiter: Limiter, shared: Shared) -> str:
         """What is said where it is the same all the time."""
-        sharers, largest, unit = _sharers(shared), shared.largest, shared.unit
-        listed = _listed(shared, sharers)
+        sharers, largest, unit = shared.sharers, shared.largest, shared.unit
+        fault = listed(shared)
         topic, part = self._largest_topic(largest, limiter, unit)
         whole = f"{shared.part(largest):.0%} of the excess {unit}; its largest topic is {plain(topic)} ({part:.0%})"
         if shared.is_victim(tenant):
             of_excess = f"; {plain(tenant)} is a victim"
             if len(sharers) == 1:
                 return f"fault of {plain(largest)}: {whole}{of_excess}"
-            return f"fault of {listed} of the excess {unit}{of_excess}"
+            return f"fault of {fault} of the excess {unit}{of_excess}"
         if len(sharers) == 1:
             return f"its own fault: {whole}"
-        own = f"; {plain(tenant)} {shared.part(tenant):.0%}" if len(sharers) > _SHOWN_SHARERS else ""
-        return f"shared fault of {listed} of the excess {unit}{own}"
+        own = f"; {plain(tenant)} {shared.part(tenant):.0%}" if len(sharers) > SHOWN_SHARERS else ""
+        return f"shared fault of {fault} of the excess {unit}{own}"
 
     def _largest_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> tuple[str, float]:
         """Of what a tenant sent under a limiter, and its part."""
@@ -155,7 +153,8 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
         "broker": seconds["broker"],
         "group": of_group.take(names.indices),
         "name": seconds[TENANT],
-        **{name: seconds[name] for name in ("messages", "bytes", "failed_messages", "failed_bytes")},
+        **{unit: seconds[unit] for unit in UNITS},
+        **{f"done_{unit}": pc.add(seconds[f"admitted_{unit}"], seconds[f"failed_{unit}"]) for unit in UNITS},
         **{f"by_{scope}": pc.fill_null(seconds[f"throttled_by_{scope}"], 0) for scope in ("broker", "group")},
         "held": pc.cast(pc.greater(pc.add(pc.add(held[0], held[1]), held[2]), 0), pa.int64()),
     }
@@ -170,39 +169,32 @@ def _minute(second_s: int) -> str:
     return minute_of(datetime.fromtimestamp(second_s, UTC))
 
 
-def _sharers(shared: Shared) -> tuple[str, ...]:
-    """Who is at fault, largest part first."""
-    ranked = sorted(shared.amounts, key=lambda name: (-shared.amounts[name], name))
-    return tuple(name for name in ranked if not shared.is_victim(name))
+def _phases(minutes: Mapping[str, Sequence[Shared]]) -> Iterator[_Phase]:
+    """A phase for each run of minutes in which the same tenants share the fault, in the same units."""
 
-
-def _phases(minutes: Mapping[str, Shared]) -> Iterator[_Phase]:
-    """A phase for each run of minutes in which the same tenants share the fault, in the same unit."""
-
-    def key(one: tuple[str, Shared]) -> tuple[str, frozenset[str]]:
-        return one[1].unit, frozenset(_sharers(one[1]))
+    def key(one: tuple[str, Sequence[Shared]]) -> frozenset[tuple[str, frozenset[str]]]:
+        return frozenset((shared.unit, frozenset(shared.sharers)) for shared in one[1])
 
     for _, run in groupby(minutes.items(), key=key):
         of_run = dict(run)
         first, last = (minute(of_run)[-len("HH:MM") :] for minute in (min, max))
-        yield _Phase(first if first == last else f"{first} to {last}", Shared.together(of_run.values()))
+        units = [shared.unit for shared in of_run[min(of_run)]]
+        together = [
+            Shared.together(shared for of_minute in of_run.values() for shared in of_minute if shared.unit == unit)
+            for unit in units
+        ]
+        yield _Phase(first if first == last else f"{first} to {last}", together)
 
 
-def _briefly(tenant: str, shared: Shared) -> str:
-    sharers, excess = _sharers(shared), f"of the excess {shared.unit}"
-    listed = _listed(shared, sharers)
+def _briefly(tenant: str, by_unit: Sequence[Shared]) -> str:
+    """Where it is at fault comes first."""
+    return ", and ".join(_of_unit(tenant, shared) for shared in by_unit)
+
+
+def _of_unit(tenant: str, shared: Shared) -> str:
+    excess = f"of the excess {shared.unit}"
     if shared.is_victim(tenant):
-        return f"victim of {listed} {excess}"
-    return (
-        f"its own fault ({shared.part(tenant):.0%} {excess})"
-        if len(sharers) == 1
-        else f"shared fault of {listed} {excess}"
-    )
-
-
-def _listed(shared: Shared, sharers: Sequence[str]) -> str:
-    shown = [f"{plain(name)} {shared.part(name):.0%}" for name in sharers[:_SHOWN_SHARERS]]
-    more = len(sharers) - _SHOWN_SHARERS
-    if more > 0:
-        return f"{', '.join(shown)} and {more:,} more tenant{'s' if more > 1 else ''}"
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+        return f"victim of {listed(shared)} {excess}"
+    if len(shared.sharers) == 1:
+        return f"its own fault ({shared.part(tenant):.0%} {excess})"
+    return f"shared fault of {listed(shared)} {excess}"

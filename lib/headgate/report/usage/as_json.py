@@ -98,8 +98,9 @@ def _consumer(by: str, one: Consumer) -> dict[str, Any]:
         "limiterScope": scope,
         "limiter": name or None,
         "blame": one.blame,
-        "unit": one.shared and one.shared.unit,
-        "excessPart": one.shared and one.shared.part(one.name),
-        "withinRate": one.shared and one.shared.is_within,
+        "excess": [
+            {"unit": shared.unit, "part": shared.part(one.name), "withinRate": shared.is_within}
+            for shared in one.shared
+        ],
         "victim": one.is_victim,
     }

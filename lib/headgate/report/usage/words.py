@@ -3,9 +3,11 @@
 from datetime import UTC, datetime
 
 from headgate.core.quota.evaluation.step_parameters import Reason
+from headgate.quota.usage.excess import Shared
 from headgate.quota.usage.topic_view import Consumer
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.screen import plain
+from headgate.report.sharers import listed
 
 UNITS = ("messages", "bytes")
 _NAMED = 5
@@ -42,7 +44,7 @@ def rate(value: int | None, none: str = "-") -> str:
 
 
 def demand(cell_or_part: Cell | Part) -> str:
-    """What is wanted; + where it may be more, since arrivals do not show it."""
+    """What shares go by; + where it may be more, since arrivals do not show it."""
     if isinstance(cell_or_part, Cell):
         return f"{cell_or_part.demand_at_least:,}{'+' if cell_or_part.demand is None else ''}"
     return f"{cell_or_part.admitted:,}+" if cell_or_part.demand is None else f"{cell_or_part.demand:,}"
@@ -63,10 +65,10 @@ def cell_verdict(cell: Cell) -> str:
     if cell.quota == 0:
         return "the quota is 0, which blocks"
     if cell.demand_at_least > cell.quota:
-        return "more is wanted than the quota"
+        return "demand is above the quota"
     if cell.demand is None:
-        return "how much more is wanted does not show"
-    return "no more is wanted than the quota just then: a burst, a backlog, or limits of brokers that lag"
+        return "how far demand is above the quota does not show"
+    return "demand was not above the quota just then: a burst, a backlog, or limits of brokers that lag"
 
 
 def part_verdict(part: Part) -> str:
@@ -85,8 +87,8 @@ def part_verdict(part: Part) -> str:
 
 
 def cell_lines(cell: Cell) -> list[str]:
-    """A throttled cell for somebody in a hurry: what it wants, who takes it, who is only a victim."""
-    wanted = f"{cell_name(cell)}: {demand(cell)}/s wanted, quota {rate(cell.quota, 'none')}; {cell_verdict(cell)}"
+    """A throttled cell for somebody in a hurry: its demand, who takes it, who is only a victim."""
+    first = f"{cell_name(cell)}: demand {demand(cell)}/s, quota {rate(cell.quota, 'none')}; {cell_verdict(cell)}"
     heard = [part for part in cell.throttled if not part.broker.silent]
     groups = {
         "over their limit": [part for part in heard if not part.is_victim and not part.is_burst],
@@ -95,7 +97,7 @@ def cell_lines(cell: Cell) -> list[str]:
         "silent, throttled at their last report": [part for part in cell.throttled if part.broker.silent],
     }
     said = [f"{label}: {named([part.broker.name for part in parts])}" for label, parts in groups.items() if parts]
-    return [wanted, f"  {'; '.join(said)}"]
+    return [first, f"  {'; '.join(said)}"]
 
 
 def broker_state(broker: Broker) -> str:
@@ -119,18 +121,20 @@ def _name(scope: str, name: str) -> str:
 
 def consumer_verdict(consumer: Consumer) -> str:
     """What the limiter that throttled somebody makes of it."""
-    shared = consumer.shared
-    if consumer.limiter is None or shared is None:
+    if consumer.limiter is None or not consumer.shared:
         return ""
     what = _name(*consumer.limiter)
-    if shared.is_within:
+    if consumer.shared[0].is_within:
         return f"within the rate of {what}: a short burst, or its share on the broker has not followed"
     if not consumer.rivals:
         return f"alone in {what}"
-    excess = f"of the excess {shared.unit} of {what}"
-    if consumer.is_victim:
-        return f"VICTIM: {plain(shared.largest)} has {shared.part(shared.largest):.0%} {excess}"
-    return f"has {shared.part(consumer.name):.0%} {excess}"
+    return f"{', '.join(_part(consumer.name, shared) for shared in consumer.shared)} of {what}"
+
+
+def _part(name: str, shared: Shared) -> str:
+    if shared.is_victim(name):
+        return f"VICTIM: {listed(shared)} of the excess {shared.unit}"
+    return f"has {shared.part(name):.0%} of the excess {shared.unit}"
 
 
 def _heard(broker: Broker) -> str:

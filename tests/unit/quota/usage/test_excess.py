@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.quota.usage.excess import TRAFFIC, Contention, Traffic, ran_out, unserved
+from headgate.quota.usage.excess import TRAFFIC, UNITS, Contention, Traffic, ran_out, unserved
 
 POOL = ("group", "pool")
 AMOUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 1000), max_size=6)
@@ -38,7 +38,7 @@ def traffic(*rows):
     """rows: (second, name, messages), and what differs from a second in which the group's limiter throttled it."""
     values = [
         {"second_s": second, "broker": "b", "group": "pool", "name": name, "messages": messages, "bytes": messages}
-        | {"failed_messages": 0, "by_broker": 0, "by_group": 1, "held": 1}
+        | {"by_broker": 0, "by_group": 1, "held": 1}
         | (more[0] if more else {})
         for second, name, messages, *more in rows
     ]
@@ -67,18 +67,20 @@ def over(**by_name):
         ([(1, "flood", 300), (1, "calm", 20)], {1: over(flood=220)}),
         (  # what is left of a flood stays that of who sent it
             [(1, "flood", 300), (2, "calm", 40), (3, "calm", 40)],
-            {1: over(flood=200), 2: over(flood=140), 3: over(flood=80)},
+            {1: over(flood=200), 2: over(flood=200), 3: over(flood=140)},
         ),
         ([(1, "flood", 150), (2, "calm", 10)], {1: over(flood=50), 2: over(flood=50)}),  # worked off in this second
-        ([(1, "flood", 500), (4, "calm", 10)], {1: over(flood=400), 4: over(flood=110)}),  # silent in between
-        ([(1, "flood", 300), (4, "calm", 10)], {1: over(flood=200), 4: ({"calm": 5}, True)}),
+        (
+            [(1, "flood", 500), (4, "calm", 10), (5, "calm", 9)],
+            {1: over(flood=400), 4: over(flood=400), 5: over(flood=110)},
+        ),
+        (  # silent for so long that all is worked off
+            [(1, "flood", 300), (4, "calm", 10), (5, "calm", 10)],
+            {1: over(flood=200), 4: over(flood=200), 5: ({"calm": 5}, True)},
+        ),
         (  # the limiter was free in between
             [(1, "flood", 300), (2, "flood", 1, FREE), (3, "calm", 150), (3, "flood", 10)],
             {1: over(flood=200), 3: over(calm=60)},
-        ),
-        (  # what fails is not left over
-            [(1, "flood", 300, {"failed_messages": 100}), (2, "calm", 40)],
-            {1: over(flood=100), 2: over(flood=40)},
         ),
         ([(1, "a", 300), (1, "b", 200), (1, "c", 10)], {1: over(a=255, b=155)}),
         ([(1, "burst", 60), (1, "calm", 10)], {1: ({"burst": 35}, True)}),
@@ -86,6 +88,42 @@ def over(**by_name):
 )
 def test_the_excess_belongs_to_who_took_more_than_a_fair_share(rows, excess):
     assert parts(rows) == excess
+
+
+def offered(second, name, came, done, **more):
+    return second, name, came, {"done_messages": done} | more
+
+
+@pytest.mark.parametrize(
+    ("rows", "excess"),
+    [
+        (  # at fault until nothing of his waits, however long that takes
+            [
+                *(offered(1, "flood", 300, 90), offered(1, "calm", 10, 10)),
+                *(offered(2, "flood", 0, 110), offered(2, "calm", 50, 5)),
+                *(offered(3, "flood", 0, 60), offered(3, "calm", 0, 45)),
+                *(offered(4, "flood", 0, 40), offered(4, "calm", 1, 1)),
+                offered(5, "calm", 1, 1),
+            ],
+            {1: {"flood": 210}, 2: {"flood": 210}, 3: {"flood": 100}, 4: {"flood": 40}, 5: None},
+        ),
+        (  # what fails does not wait any more
+            [offered(1, "flood", 300, 100), offered(2, "flood", 0, 190), offered(3, "flood", 0, 10)],
+            {1: {"flood": 200}, 2: {"flood": 200}, 3: {"flood": 10}},
+        ),
+        (  # one has all of his let in elsewhere, the other waits on a broker with a small share
+            [
+                *(offered(1, "here", 300, 10), offered(1, "there", 300, 200)),
+                *(offered(2, "here", 0, 10), offered(2, "there", 0, 100)),
+                *(offered(3, "here", 0, 10), offered(3, "there", 10, 10)),
+            ],
+            {1: {"here": 290, "there": 100}, 2: {"here": 290, "there": 100}, 3: {"here": 280}},
+        ),
+    ],
+)
+def test_in_offered_traffic_the_excess_is_what_waits_of_those_who_exceeded_a_fair_share(rows, excess):
+    found = traffic(*rows).excesses(POOL, "messages", 100)
+    assert {second: None if one.is_within else one.by_name for second, one in found.items()} == excess
 
 
 @given(st.lists(AMOUNTS, min_size=1, max_size=8), st.integers(1, 2000))
@@ -101,55 +139,59 @@ def test_who_never_wants_more_than_an_equal_part_is_never_at_fault(seconds, per_
     assert all("calm" not in one.by_name and one.by_name["flood"] > 0 and not one.is_within for one in found.values())
 
 
-BOTH = ("messages", "bytes")
-
-
 def sized(messages, size):
     return {"messages": messages, "bytes": size}
 
 
 @pytest.mark.parametrize(
-    ("name", "units", "unit", "is_victim"),
+    ("name", "units", "found"),
     [
-        ("msgs", ("messages",), "messages", False),
-        ("msgs", ("bytes",), "bytes", True),
-        ("msgs", ("bytes", "messages"), "messages", False),
-        ("calm", ("bytes", "messages"), "bytes", True),
-        ("calm", ("messages", "bytes"), "messages", True),
+        ("msgs", ["messages"], [("messages", False)]),
+        ("msgs", ["bytes"], [("bytes", True)]),
+        ("msgs", ["bytes", "messages"], [("messages", False), ("bytes", True)]),
+        ("calm", ["messages", "bytes"], [("bytes", True), ("messages", True)]),
     ],
 )
-def test_of_two_units_that_counts_in_which_somebody_is_at_fault_or_else_that_which_ran_out_most(
-    name, units, unit, is_victim
-):
+def test_each_unit_that_ran_out_is_told_and_that_first_in_which_one_is_at_fault(name, units, found):
     rows = [(1, "msgs", 0, sized(300, 1)), (1, "size", 0, sized(1, 300)), (1, "calm", 0, sized(1, 1))]
     shared = Contention(traffic(*rows), lambda *_: 100).shared(name, POOL, units)
-    assert (unit, is_victim) == (shared.unit, shared.is_victim(name))
+    assert [(one.unit, one.is_victim(name)) for one in shared] == found
+
+
+def test_a_unit_of_which_less_came_than_the_rate_does_not_count_beside_one_that_was_exceeded():
+    rows = [(1, "msgs", 0, sized(300, 90)), (1, "calm", 0, sized(1, 1))]
+    (shared,) = Contention(traffic(*rows), lambda *_: 100).shared("msgs", POOL, UNITS)
+    assert shared.unit == "messages"
+
+
+def test_of_units_in_which_the_same_share_the_fault_that_is_told_which_ran_out_most():
+    rows = [(1, "flood", 0, sized(300, 900)), (1, "calm", 0, sized(1, 1))]
+    (shared,) = Contention(traffic(*rows), lambda *_: 100).shared("calm", POOL, ran_out({"bytes": 1, "messages": 2}))
+    assert shared.unit == "messages"
 
 
 @pytest.mark.parametrize(("least", "is_victim"), [(90, True), (91, False)])
 def test_a_tenth_of_the_largest_part_is_a_share_of_the_fault(least, is_victim):
-    shared = Contention(traffic((1, "most", 901), (1, "some", least)), lambda *_: 0).shared("some", POOL, BOTH)
+    (shared,) = Contention(traffic((1, "most", 901), (1, "some", least)), lambda *_: 0).shared("some", POOL, UNITS)
     assert (shared.is_victim("some"), shared.largest) == (is_victim, "most")
+    assert shared.sharers == (["most"] if is_victim else ["most", "some"])
 
 
 def test_times_over_the_rate_hide_bursts_within_it_and_earlier_seconds_are_not_asked_about():
     rows = [(1, "old", 900), (9, "old", 5, FREE), (10, "burst", 70), (11, "x", 5, FREE), (12, "flood", 300)]
     contention = Contention(traffic(*rows), lambda *_: 100, since_s=10)
-    shared = contention.shared("flood", POOL, ("messages",), [10, 12])
+    (shared,) = contention.shared("flood", POOL, ["messages"], [10, 12])
     assert (shared.amounts, shared.is_within) == ({"flood": 200}, False)
     assert contention.held_seconds("old", POOL) == []
     assert contention.rivals("flood", POOL) == 2  # burst and x
-    assert contention.shared("burst", POOL, ("messages",)).is_within
+    (shared,) = contention.shared("burst", POOL, ["messages"])
+    assert shared.is_within
 
 
 def test_without_a_known_rate_all_that_came_counts():
-    shared = Contention(traffic((1, "a", 30), (1, "b", 10)), lambda *_: 0).shared("a", POOL, ("messages",))
+    (shared,) = Contention(traffic((1, "a", 30), (1, "b", 10)), lambda *_: 0).shared("a", POOL, ["messages"])
     assert (shared.part("a"), shared.part("b"), shared.is_within) == (0.75, 0.25, False)
 
 
-@pytest.mark.parametrize(
-    ("marks", "units"),
-    [({"messages": 90, "bytes": 10}, BOTH), ({"messages": 91, "bytes": 9}, ("messages",)), ({"bytes": 1}, ("bytes",))],
-)
-def test_a_unit_that_ran_out_in_less_than_a_tenth_of_the_marks_does_not_count(marks, units):
-    assert ran_out(marks) == units
+def test_nothing_is_told_of_a_unit_of_which_nothing_came():
+    assert Contention(traffic((1, "a", 0)), lambda *_: 9).shared("a", POOL, UNITS) == ()

@@ -21,24 +21,24 @@ def cell(*parts):
 @pytest.mark.parametrize(
     ("parts", "verdict"),
     [
-        ([part("a", 600, 700), part("b", 400, 500)], "more is wanted than the quota"),
-        ([part("a", 900, None), part("b", 400, None)], "more is wanted than the quota"),
-        ([part("a", 600, None), part("b", 0, None)], "how much more is wanted does not show"),
+        ([part("a", 600, 700), part("b", 400, 500)], "demand is above the quota"),
+        ([part("a", 900, None), part("b", 400, None)], "demand is above the quota"),
+        ([part("a", 600, None), part("b", 0, None)], "how far demand is above the quota does not show"),
         (
             [part("a", 600, 700), part("b", 0, 0, throttled=False)],
-            "no more is wanted than the quota just then: a burst, a backlog, or limits of brokers that lag",
+            "demand was not above the quota just then: a burst, a backlog, or limits of brokers that lag",
         ),
         ([part("a", 600, 700, throttled=False)], ""),
     ],
 )
-def test_more_than_the_quota_is_wanted_where_that_is_to_be_seen(parts, verdict):
+def test_demand_is_above_the_quota_where_that_is_to_be_seen(parts, verdict):
     assert verdict == cell_verdict(cell(*parts))
 
 
 def test_a_silent_broker_is_told_as_it_was_and_blamed_for_nothing():
     parts = part("a", 600, 700), part("b", 500, 800, silent=True)
-    wanted, said = cell_lines(cell(*parts))
+    first, said = cell_lines(cell(*parts))
 
-    assert "gold publish messages: 1,500/s wanted, quota 1,000; more is wanted than the quota" == wanted
+    assert "gold publish messages: demand 1,500/s, quota 1,000; demand is above the quota" == first
     assert "  over their limit: a; silent, throttled at their last report: b" == said
     assert "SILENT, as it was at its last report; what the allocation grants it" == part_verdict(parts[1])
