@@ -1,9 +1,9 @@
-"""What benchmarks share: interleaved repetitions, one JSON line a result, targets, a table, and a file for the docs.
+"""What benchmarks share: interleaved repetitions, one JSON line a result, targets and a table.
 
 A benchmark is a program in this folder, run by hand on a quiet machine:
 
     arguments = parser(__doc__).parse_args()
-    with Results("exchange", "How fast limits reach other brokers", save=arguments.save) as results:
+    with Results("exchange", "How fast limits reach other brokers") as results:
         values = interleave({"ours": ours, "theirs": theirs}, arguments.repetitions)   # each returns one number
         results.measure("ours", "ns per event", values["ours"])
         results.measure("theirs", "ns per event", values["theirs"])
@@ -11,9 +11,8 @@ A benchmark is a program in this folder, run by hand on a quiet machine:
         results.check("both decide alike", passed=True)
         results.note("What a reader has to know to read the numbers.")
 
-Each result is printed as a JSON line when it is known, and all of them as tables at the end. `--save` keeps the lines
-in results/<name>.jsonl; `python tests/benchmarks/report.py` makes docs/benchmarks.md of all kept files. A value of
-several repetitions is their median; minimum and maximum stand beside it. Nothing names a machine, a user or a path.
+Each result is printed as a JSON line when it is known, and all of them as tables at the end; docs/benchmarks.md has
+what came of it last, by hand. A value of several repetitions is their median; minimum and maximum stand beside it.
 """
 
 import argparse
@@ -30,7 +29,6 @@ from typing import Any, Self
 from rich.console import Console
 from rich.table import Table
 
-RESULTS = Path(__file__).parent / "results"
 # Above this, other programs shared caches and cores with the run for part of it, and even ratios drift.
 QUIET_LOAD = 0.5
 Record = dict[str, Any]
@@ -42,7 +40,6 @@ def parser(description: str | None) -> argparse.ArgumentParser:
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     options.add_argument("--repetitions", type=int, default=15, metavar="N", help="measured runs of each side")
-    options.add_argument("--save", action="store_true", help="keep the results for docs/benchmarks.md")
     return options
 
 
@@ -72,16 +69,12 @@ def ratios(numerators: Sequence[float], denominators: Sequence[float]) -> list[f
 
 
 class Results:
-    """The records of one benchmark, printed as they come; leaving the context prints the tables and keeps the file.
+    """The records of one benchmark, printed as they come; leaving the context prints the tables.
 
-    name: of the results file. title: a heading. about: a paragraph on what is measured. versions: what else was used.
+    title: a heading. about: a paragraph on what is measured. versions: what else was used.
     """
 
-    def __init__(
-        self, name: str, title: str, *, about: str = "", versions: Mapping[str, str] | None = None, save: bool = False
-    ) -> None:
-        self._file = RESULTS / f"{name}.jsonl"
-        self._save = save
+    def __init__(self, name: str, title: str, *, about: str = "", versions: Mapping[str, str] | None = None) -> None:
         self._records: list[Record] = []
         self._add(
             {
@@ -125,7 +118,7 @@ class Results:
         self._add({"record": "table", "title": title, "columns": list(columns), "rows": [list(row) for row in rows]})
 
     def row(self, values: Mapping[str, Any]) -> None:
-        """A line of a result that is too long for the page: it is printed and kept, and that is all."""
+        """A line of a result that is too long for the page: it is printed, and that is all."""
         self._add({"record": "row"} | dict(values))
 
     def note(self, text: str) -> None:
@@ -141,9 +134,6 @@ class Results:
         if kind is not None:
             return
         print_tables(self._records)
-        if self._save:
-            RESULTS.mkdir(exist_ok=True)
-            self._file.write_text("".join(json.dumps(record) + "\n" for record in self._records), encoding="utf-8")
 
     def _add(self, record: Record) -> None:
         self._records.append(record)

@@ -1,7 +1,7 @@
 """How near each policy of the entry cache comes to Belady's rule, what it reads from storage, what it keeps in memory.
 
-python tests/benchmarks/cache_belady.py --save                     all of it: half an hour of CPU and more
-python tests/benchmarks/cache_belady.py --family replay --seeds 1  a part, which cannot be kept
+python tests/benchmarks/cache_belady.py                            all of it: half an hour of CPU and more
+python tests/benchmarks/cache_belady.py --family replay --seeds 1  a part
 
 Settings and targets: entry-cache 16. Counts do not depend on the machine or on what else it does.
 """
@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from _bench import Results, parser
-from _cache_pictures import draw_shares
 
 from headgate.core.cache.settings import MIB_BYTES, CacheSettings, PolicyName
 from headgate.core.cache.traces.workload import Family, generate
@@ -80,21 +79,15 @@ def main() -> int:
     options.add_argument("--processes", type=int, default=2, metavar="N", help="at once; default 2")
     given = options.parse_args()
     families = [Family(name) for name in given.family or Family]
-    if given.save and (given.family or given.seeds != list(SEEDS)):
-        options.error("--save keeps all families and seeds: leave out --family and --seeds")
     cells = dict(_measured(families, given.seeds, given))
     about = (
         "Profile `pip`, hits entry by entry, entries of one size, traffic of the generator (entry-cache 15, 16). "
         "Shares are of the hits of `belady`, which knows the future and is the bound for entries of one size. "
         "A cell is the mean of the seeds; targets hold for the worst of them. Nothing here depends on the load of "
-        "the machine. The plot is [cache-belady.svg](pictures/cache-belady.svg)."
+        "the machine."
     )
-    with Results(
-        "cache_belady", "Policies of the entry cache beside Belady's rule", about=about, save=given.save
-    ) as results:
+    with Results("cache_belady", "Policies of the entry cache beside Belady's rule", about=about) as results:
         report(results, families, given.seeds, cells)
-    if given.save:
-        draw_shares({family: shares(cells, family, SEEDS) for family in families})
     return 0
 
 

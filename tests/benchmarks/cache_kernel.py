@@ -147,7 +147,6 @@ def main() -> int:
         "cache_kernel",
         "Entry cache: readable form and array form",
         about=__doc__.split("\n\n")[1].replace("\n", " "),
-        save=arguments.save,
     ) as results:
         for policy in POLICIES:
             sides = Sides(policy, rows)

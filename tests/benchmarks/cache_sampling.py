@@ -1,6 +1,6 @@
 """How far the miss ratios of a sample are from those of the whole trace, and what part of the work it takes.
 
-python tests/benchmarks/cache_sampling.py --save
+python tests/benchmarks/cache_sampling.py
 
 Misses do not depend on the machine or on what else it does; CPU time does, by a little.
 """
@@ -52,7 +52,7 @@ def main() -> int:
         "the miss ratio of the whole / of the sample, in percent. Misses are the same on any machine; CPU time was "
         "measured once, without the time to cut the trace."
     )
-    with Results("cache_sampling", "Sampled sweeps of the entry cache", about=about, save=given.save) as results:
+    with Results("cache_sampling", "Sampled sweeps of the entry cache", about=about) as results:
         entry = dict(_kinds(given, RangeHits.ENTRY, POLICIES))
         whole = dict(_kinds(given, RangeHits.WHOLE, POLICIES[:2]))
         skewed = {"mixed, skewed sizes": _points(given, MIDDLE, RangeHits.ENTRY, POLICIES[0], Sizes.SKEWED)}

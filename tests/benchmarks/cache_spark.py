@@ -1,6 +1,6 @@
 """The entry cache's job: entry operations a second through Spark, in both forms of the rules, beside the rules alone.
 
-    python tests/benchmarks/cache_spark.py [--scale 2] [--repetitions 3] [--save]
+    python tests/benchmarks/cache_spark.py [--scale 2] [--repetitions 3]
 
 An entry operation is one entry added or read. Eight brokers of the generator's family fanout are eight keys, their rows
 a Delta table of which a batch takes a commit; policy pip430 with 2 MiB a broker and scale, as in section 16 of the
@@ -123,7 +123,7 @@ def main() -> None:
     said = __doc__.split("\n\n")[2].replace("\n", " ")
     about = f"{said} {BATCHES} batches a run, of which the first {SETTLED_AFTER + 1} do not count."
     with (
-        Results("cache_spark", "The entry cache's job", about=about, save=arguments.save) as results,
+        Results("cache_spark", "The entry cache's job", about=about) as results,
         tempfile.TemporaryDirectory() as folder,
     ):
         compare(results, Path(folder), arguments.scale, arguments.repetitions)

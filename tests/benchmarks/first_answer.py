@@ -1,6 +1,6 @@
 """How long a first answer takes: `headgate try` and its sisters, and the Spark job beside a query without rules.
 
-    python tests/benchmarks/first_answer.py [--only try sweep replay spark rows] [--repetitions 3] [--save]
+    python tests/benchmarks/first_answer.py [--only try sweep replay spark rows] [--repetitions 3]
 
 Each command runs as a user would run it, warm: compiled rules are there. CPU seconds are of the command and of all that
 it waits for; sweep and replay do not wait for their processes, so they have wall seconds alone.
@@ -127,7 +127,7 @@ def main() -> None:
     WORK.mkdir(parents=True, exist_ok=True)
     parts = dict(zip(PARTS, (tries, sweep, replay, spark, rows), strict=True))
     title = "A first answer: commands without Spark, and the Spark job beside a query without rules"
-    with Results("first_answer", title, save=arguments.save) as results:
+    with Results("first_answer", title) as results:
         for name in arguments.only:
             parts[name](results, arguments.repetitions)
 

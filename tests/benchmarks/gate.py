@@ -1,6 +1,6 @@
 """A gate with 1,000 connections: commands out, receipts back, while limiters mark producers all the time.
 
-    python tests/benchmarks/gate.py [--connections 1000] [--seconds 10] [--save]
+    python tests/benchmarks/gate.py [--connections 1000] [--seconds 10]
 
 The gate is a process of one thread, as `headgate gate machine` is; marks come from within, evenly spread over time and
 connections, and each brings a command. The clients are a second process, which reads each command as headgate's own
@@ -251,7 +251,7 @@ def main() -> int:
         "answers at once. A round trip is from the write of a command to the read of its receipt."
     )
     context: Any = multiprocessing.get_context("spawn")
-    with Results("gate", "The gate: commands and receipts", about=about, save=arguments.save) as results:
+    with Results("gate", "The gate: commands and receipts", about=about) as results:
         mine, out = context.Pipe()
         gate = context.Process(target=gate_process, args=(arguments.connections, arguments.seconds, out))
         gate.start()

@@ -212,7 +212,6 @@ def main() -> int:
         "Token bucket: kernel against Pulsar's own class",
         about=__doc__.split("\n\n")[1].replace("\n", " "),
         versions={"pulsar-broker": PULSAR, "java": java_version(), "java options": " ".join(JVM_OPTIONS)},
-        save=arguments.save,
     ) as results:
         equal = [compare(pattern, class_path, arguments.repetitions, results) for pattern in PATTERNS]
         results.note(

@@ -1,6 +1,6 @@
 """From a batch's trigger to its rows in `marks`, while 2,000 publishes a second come in as files.
 
-    python tests/benchmarks/latency.py [--seconds 180] [--save]
+    python tests/benchmarks/latency.py [--seconds 180]
 
 The job runs as it does live, with its default settings; limits bite in every batch. A batch counts from when Spark
 triggered it (its progress report) to when its rows can be read, which is when its last table is committed.
@@ -121,7 +121,7 @@ def main() -> None:
         f"{PER_S:,} publishes a second on {TOPICS} topics of 3 brokers, a file every {FILE_S} s, the job's default "
         f"settings; batches that were triggered in the first {WARM_UP_S} s do not count."
     )
-    with Results("latency", "From a batch's trigger to its rows in marks", about=about, save=arguments.save) as results:
+    with Results("latency", "From a batch's trigger to its rows in marks", about=about) as results:
         found = latencies_s(arguments.seconds)
         cuts = statistics.quantiles(found, n=100)
         results.measure("trigger to visible, all batches", "s", found)

@@ -1,6 +1,6 @@
 """What a batch of a live job costs, minute by minute: it must not depend on how many batches came before.
 
-    python tests/benchmarks/live_job.py [--minutes 8] [--job floor] [--keep-files] [--save]
+    python tests/benchmarks/live_job.py [--minutes 8] [--job floor] [--keep-files]
 
 The throttle job runs through spark-submit.sh as it does live: 200 publishes a second of two brokers, which share the
 quota of a group that bites in one second of four, a file a second, a batch a second. A minute's line has the CPU time
@@ -249,7 +249,7 @@ def main() -> None:
         f"second, the job's default settings. Windows are of {WINDOW_MINUTES} minutes."
     )
     name, title = RESULTS[given.job]
-    with Results(name, title, about=about, save=given.save) as results:
+    with Results(name, title, about=about) as results:
         measure(results, given.job, given.minutes, keeps=given.keep_files)
 
 

@@ -1,6 +1,6 @@
 """The throttle job over all kinds of rows against Spark's own aggregation by topic and kind into the same kind of sink.
 
-    python tests/benchmarks/mixed_job.py [--topics 100000] [--repetitions 3] [--save]
+    python tests/benchmarks/mixed_job.py [--topics 100000] [--repetitions 3]
 
 60 % of the rows are publishes, 30 % dispatches, 10 % others: subscribes, unloads, and what connections do. Limits of
 every kind are on. Sides and batches are those of publish_job.py.
@@ -135,7 +135,7 @@ def main() -> None:
         f"{SETTLED_AFTER} do not count; Spark's own groupBy(topic, kind) sums of the same input into the same kind of "
         "sink beside."
     )
-    with Results("mixed_job", "All kinds of rows against an aggregation", about=about, save=arguments.save) as results:
+    with Results("mixed_job", "All kinds of rows against an aggregation", about=about) as results:
         compare(results, arguments.topics, arguments.repetitions)
 
 

@@ -1,6 +1,6 @@
 """What clients lose where a limiter lets go at another time than their pause ends.
 
-    python tests/benchmarks/pauses.py MARKS [--save]
+    python tests/benchmarks/pauses.py MARKS
 
 MARKS is the table `marks` of a throttle job. Its marks go through the machines of jobs/protocol.py under each setting,
 with obedient clients. A release is the unmark that leaves a producer unheld; what its client loses is the time from
@@ -107,7 +107,7 @@ def main() -> int:
         "obedient clients. Extended: releases whose last command was sent at the end of a window, as the limiter "
         "still held."
     )
-    with Results("pauses", "Ends of pauses and releases of limiters", about=about, save=arguments.save) as results:
+    with Results("pauses", "Ends of pauses and releases of limiters", about=about) as results:
         rows, means = [], {}
         for mode, idle_ms in GRID:
             settings = BrokerSettings.of({"pause_mode": mode, "idle_extension_ms": idle_ms})

@@ -1,6 +1,6 @@
 """The broker's machines of the throttle protocol: operations a second through Spark, alone, and as connections grow.
 
-    python tests/benchmarks/protocol_job.py [--connections 1000 100000] [--repetitions 3] [--save]
+    python tests/benchmarks/protocol_job.py [--connections 1000 100000] [--repetitions 3]
 
 Every operation is a row of the job's input: marks, receipts, publishes and unmarks in turn, over all connections.
 The engine's own share is what the same rows cost through an operator that keeps as many bytes and does nothing. Rates
@@ -149,7 +149,7 @@ def main() -> None:
         f"{OPERATIONS:,} operations a batch, {BATCHES} batches a run, of which the first {SETTLED_AFTER} do not count; "
         "the same rows through an operator that keeps as many bytes and does nothing beside."
     )
-    with Results("protocol_job", "The throttle protocol's job", about=about, save=arguments.save) as results:
+    with Results("protocol_job", "The throttle protocol's job", about=about) as results:
         results.measure("core alone", "operations/s of a core", [core_alone() for _ in range(arguments.repetitions)])
         cpu_s = {
             connections: compare(results, connections, arguments.repetitions) for connections in arguments.connections

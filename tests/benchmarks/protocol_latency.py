@@ -1,6 +1,6 @@
 """From a mark's commit to that of its command, while marks come in as from a live throttle job.
 
-    python tests/benchmarks/protocol_latency.py [--seconds 60] [--save]
+    python tests/benchmarks/protocol_latency.py [--seconds 60]
 
 Ten times a second a commit to `marks` has a mark of each of 20 connections, dated now; what was marked a second before
 is released. The job follows them with obedient clients, at a trigger of 1 s and of 200 ms.
@@ -122,7 +122,7 @@ def main() -> None:
         f"A commit to marks each {FEED_S * 1000:.0f} ms with a mark of each of {CONNECTIONS} connections; "
         "milliseconds from that commit to the one of throttle_decisions with its command."
     )
-    with Results("protocol_latency", "From a mark to its command", about=about, save=arguments.save) as results:
+    with Results("protocol_latency", "From a mark to its command", about=about) as results:
         for trigger_ms in TRIGGERS_MS:
             found = measure(trigger_ms, arguments.seconds)
             cut = statistics.quantiles(found, n=100)

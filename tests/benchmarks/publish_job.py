@@ -1,7 +1,7 @@
 """The publish job against Spark's own aggregation of the same input into the same kind of sink.
 
-    python tests/benchmarks/publish_job.py [--topics 1000 100000 1000000] [--repetitions 3] [--save]
-    python tests/benchmarks/publish_job.py --formats [--repetitions 3] [--save]
+    python tests/benchmarks/publish_job.py [--topics 1000 100000 1000000] [--repetitions 3]
+    python tests/benchmarks/publish_job.py --formats [--repetitions 3]
 
 Each side runs in a process of its own, in turns. The value of a run is the median of its batches once Java has compiled
 what it runs. At 100,000 topics a third side runs one batch the plain way: a key a topic, a Python loop over its rows.
@@ -166,14 +166,14 @@ def main() -> None:
             f"{EVENTS:,} events a batch over {LOOP_TOPICS:,} topics, all limits on, {BATCHES} batches a run, of which "
             f"the first {SETTLED_AFTER} do not count."
         )
-        with Results("formats", "JSON lines beside Parquet", about=about, save=arguments.save) as results:
+        with Results("formats", "JSON lines beside Parquet", about=about) as results:
             compare_formats(results, arguments.repetitions)
         return
     about = (
         f"{EVENTS:,} events a batch, all limits on, {BATCHES} batches a run, of which the first {SETTLED_AFTER} do not "
         "count; Spark's own groupBy(topic) sums of the same input into the same kind of sink beside."
     )
-    with Results("publish_job", "Publish job against an aggregation", about=about, save=arguments.save) as results:
+    with Results("publish_job", "Publish job against an aggregation", about=about) as results:
         medians = {topics: compare(results, topics, arguments.repetitions) for topics in arguments.topics}
         if len(medians) > 1:
             least, most = min(medians), max(medians)

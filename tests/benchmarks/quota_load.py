@@ -1,6 +1,6 @@
 """Four brokers append cuts to one rg_usage as fast as they can, while another process reads along.
 
-    python tests/benchmarks/quota_load.py [--brokers 4] [--cuts 500] [--rows 20] [--save]
+    python tests/benchmarks/quota_load.py [--brokers 4] [--cuts 500] [--rows 20]
 
 Each broker is a process with a writer of its own; all write to one table on the local disk, so every commit has to be
 put behind those of the others. The reader polls every 10 ms. A cut is seen when the read that has its rows returns.
@@ -207,9 +207,7 @@ def main() -> int:
     )
     with (
         tempfile.TemporaryDirectory() as folder,
-        Results(
-            "quota_load", "Quota sharing: brokers that append at once", about=about, save=arguments.save
-        ) as results,
+        Results("quota_load", "Quota sharing: brokers that append at once", about=about) as results,
     ):
         load = Load(str(Path(folder)), arguments.brokers, arguments.cuts, arguments.rows)
         complete = report(results, load)

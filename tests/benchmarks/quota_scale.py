@@ -1,6 +1,6 @@
 """Quota sharing at scale: 100,000 groups, each used by 5 of 100 brokers (resource-groups 13).
 
-    python tests/benchmarks/quota_scale.py [--repetitions 15] [--save]
+    python tests/benchmarks/quota_scale.py [--repetitions 15]
 
 An evaluation of one cell of all groups runs in a process of its own on one core. Of a round of
 rg_usage ten of the brokers write their cuts into a table on the local disk, and the bytes of a row, a heartbeat and a
@@ -286,9 +286,7 @@ def _line(name: str, one: Measured) -> list[str]:
 def main() -> None:
     arguments = parser(__doc__).parse_args()
     about = __doc__.split("\n\n")[2].replace("\n", " ")
-    with Results(
-        "quota_scale", "Quota sharing: 100,000 groups on 100 brokers", about=about, save=arguments.save
-    ) as results:
+    with Results("quota_scale", "Quota sharing: 100,000 groups on 100 brokers", about=about) as results:
         report_evaluation(results, arguments.repetitions)
         report_rounds(results)
         results.note(

@@ -1,6 +1,6 @@
 """Quota sharing in rounds: every scenario, size, loss and staleness, ours beside Pulsar's formula and PIP-82's texts.
 
-    python tests/benchmarks/quota_scenarios.py [--quick] [--processes 2] [--save]
+    python tests/benchmarks/quota_scenarios.py [--quick] [--processes 2]
 
 A trace has 92 rounds with an event at round 20 (resource-groups 12.1), is played in the array form of the rounds and
 measured beside the exact max-min split of every round (12.2). A cell is a scenario, number of brokers, loss, staleness,
@@ -323,17 +323,15 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="few sizes, one seed")
     options.add_argument("--processes", type=int, default=2, metavar="N")
     arguments = options.parse_args()
-    run(quick=arguments.quick, processes=arguments.processes, save=arguments.save and not arguments.quick)
+    run(quick=arguments.quick, processes=arguments.processes)
 
 
-def run(*, quick: bool, processes: int, save: bool = False) -> list[Row]:
+def run(*, quick: bool, processes: int) -> list[Row]:
     """Play everything and report it; the rows."""
     with Results(
         "quota_scenarios",
         "Quota sharing in rounds, beside Pulsar's formula and PIP-82",
-        about=__doc__.split("\n\n")[2].replace("\n", " ")
-        + f" Q is {QUOTA:,}, the plot of the steps is [quota-shares.svg](pictures/quota-shares.svg).",
-        save=save,
+        about=__doc__.split("\n\n")[2].replace("\n", " ") + f" Q is {QUOTA:,}.",
     ) as results:
         found = played_tasks(quick, processes)
         rows = rows_of(found)

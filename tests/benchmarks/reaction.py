@@ -1,6 +1,6 @@
 """How soon shares of a quota follow a step of the demand, in the job itself: one for all brokers, and one for each.
 
-    python tests/benchmarks/reaction.py [--steps 12] [--live-steps 4] [--save]
+    python tests/benchmarks/reaction.py [--steps 12] [--live-steps 4]
 
 Three brokers want more than the quota together, and at a step what they want goes round. A step is over as soon as what
 the limits let in stays within 10 % of the exact max-min split, for 15 rounds at least (resource-groups 12.2, 12.3
@@ -340,7 +340,7 @@ def main() -> None:
         "largest stands for the 99 of 100 of the target."
     )
     title = "From a step of the demand to the shares that it should have"
-    with Results("reaction", title, about=about, save=arguments.save) as results, tempfile.TemporaryDirectory() as work:
+    with Results("reaction", title, about=about) as results, tempfile.TemporaryDirectory() as work:
         folders = [Path(work) / name for name in ("one", "each")]
         for folder in folders:
             folder.mkdir()

@@ -1,6 +1,6 @@
 """Two producers on one connection, one of them over its quota: what becomes of the other one.
 
-    python tests/benchmarks/victims.py [--seconds 15] [--save]
+    python tests/benchmarks/victims.py [--seconds 15] [--draw]
 
 A real Pulsar broker, a real client of it with one connection, two RateLimitedProducers: `greedy` sends four times its
 topic's quota, `innocent` sends steadily to a topic without one. Cases, in turn, each with topics of its own:
@@ -10,7 +10,7 @@ topic's quota, `innocent` sends steadily to a topic without one. Cases, in turn,
 * without the protocol: headgate's limiter in front of the broker (tests/limited_broker.py), a client without the flag.
 * with the protocol: the same, and a client that is told by a gate.
 
-With `--save` draws docs/pictures/victims.svg.
+With `--draw` draws docs/pictures/victims.svg.
 """
 
 import sys
@@ -106,7 +106,7 @@ def draw(panel: Any, case: Case, seconds: float) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def save(picture: Figure) -> None:
+def write(picture: Figure) -> None:
     mpl.rcParams["svg.hashsalt"] = "headgate"
     mpl.rcParams["svg.fonttype"] = "none"
     mpl.rcParams["font.family"] = "sans-serif"
@@ -125,13 +125,14 @@ def measured(seconds: float) -> dict[CaseName, Case]:
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("--seconds", type=float, default=15.0, metavar="S", help="of each case, after 5 s")
+    options.add_argument("--draw", action="store_true", help="draw docs/pictures/victims.svg")
     arguments = options.parse_args()
     about = (
         f"A real Pulsar broker and its own client with one connection; greedy sends {GREEDY_PER_S} messages of 1 kB a "
         f"second to a topic with a quota of {QUOTA_PER_S}, innocent {INNOCENT_PER_S} to one without. "
         f"{arguments.seconds:.0f} s of each case count, after {WARM_UP_S:.0f} s."
     )
-    with Results("victims", "Two producers on one connection", about=about, save=arguments.save) as results:
+    with Results("victims", "Two producers on one connection", about=about) as results:
         cases = measured(arguments.seconds)
         alone, with_protocol = cases[CaseName.ALONE], cases[CaseName.WITH]
         results.table("By case:", COLUMNS, [row(name, one, alone, arguments.seconds) for name, one in cases.items()])
@@ -142,8 +143,8 @@ def main() -> int:
             "lies behind in the same socket. With it greedy stops by itself: when a pause is over it writes what it "
             "held back, until the next command. Reads off: of the door's machine; Pulsar tells nobody."
         )
-    if arguments.save:
-        save(figure(cases, arguments.seconds))
+    if arguments.draw:
+        write(figure(cases, arguments.seconds))
     return 0
 
 
