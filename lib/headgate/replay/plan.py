@@ -17,7 +17,7 @@ from headgate.quota.groups.import_conf import tables_of
 from headgate.throttle.engine import Rules
 from headgate.throttle.keys import group_key
 from headgate.throttle.layout import layout_of, rules_of
-from headgate.throttle.limits.changes import ATTACHMENT, Change
+from headgate.throttle.limits.changes import Attachment, Change, Limit
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 
 EVERYTHING = "everything"
@@ -114,12 +114,12 @@ def checked_plans(confs: Mapping[str, Conf], *, traffic: str, delay_ms: int | No
 
 def _changes(conf: Conf, *, shares: bool) -> tuple[Change, ...]:
     limits = [
-        Change(0, seq, None, row.scope, row.name, row.messages_per_s, row.bytes_per_s)
+        Limit(0, seq, None, row.scope, row.name, row.messages_per_s, row.bytes_per_s)
         for seq, row in enumerate(publish_limits(conf))
         if not (shares and row.scope == "group")
     ]
     attachments = [
-        Change(0, seq, None, row.scope, row.name, kind=ATTACHMENT, group_name=row.group)
+        Attachment(0, seq, None, row.scope, row.name, row.group)
         for seq, row in enumerate(group_attachments(conf), len(limits))
     ]
     return (*limits, *attachments)

@@ -18,7 +18,7 @@ from headgate.replay.plan import Plan
 from headgate.replay.schemas import REPLAY_LIMITS
 from headgate.replay.tally import SECOND_US, Tally
 from headgate.throttle.engine import Engine
-from headgate.throttle.limits.changes import Change
+from headgate.throttle.limits.changes import Limit
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import by_broker, order
 from headgate.throttle.schemas import EVENTS
@@ -65,7 +65,7 @@ class KeyRun:
         self._tally = Tally(plan, self._limit_before)
         self._advance = partial(advance, rules=plan.rules, engine=TimedEngine(engine, self._tally.hear))
         self._domains: dict[str, DomainState] = {}
-        self._limits: dict[tuple[str, str], list[tuple[int, Change]]] = {}
+        self._limits: dict[tuple[str, str], list[tuple[int, Limit]]] = {}
         self._waiting: list[pa.Table] = []
         self._rows = self._numbered = self._seconds_due = 0
         self._usage: list[pa.Table] = []
@@ -182,7 +182,7 @@ class KeyRun:
         ]
         at_us = self._now_ms * _MS_US
         for seq, (broker, group, rates) in enumerate(changes, 1):
-            change = Change(at_us, seq, broker, "group", group, *rates)
+            change = Limit(at_us, seq, broker, "group", group, *rates)
             self._limits.setdefault((broker, group), []).append((at_us, change))
             if broker in self._domains:
                 self._domains[broker].pending.append(change)
@@ -193,7 +193,7 @@ class KeyRun:
         at_us = self._now_ms * _MS_US
         for group, rates in quotas.items():
             for broker in self._trace.brokers:
-                self._limits[broker, group] = [(0, Change(0, 0, broker, "group", group, *rates))]
+                self._limits[broker, group] = [(0, Limit(0, 0, broker, "group", group, *rates))]
         self._tell(
             [(group, broker, at_us, *rates) for group, rates in quotas.items() for broker in self._trace.brokers]
         )

@@ -8,7 +8,7 @@ from examples import examples
 from headgate.replay.delays import TimedEngine
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.engine import Rules
-from headgate.throttle.limits.changes import ATTACHMENT, Change
+from headgate.throttle.limits.changes import Attachment, Limit
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state import DomainState
 from headgate.throttle.step import advance
@@ -23,9 +23,9 @@ arrivals = st.lists(
 
 def changes(topic_rate, group_rate):
     return [
-        Change(0, 0, None, "default", "", topic_rate, 0),
-        Change(0, 1, None, "group", "gold", group_rate, None),
-        Change(0, 2, None, "tenant", "acme", kind=ATTACHMENT, group_name="gold"),
+        Limit(0, 0, None, "default", "", topic_rate, 0),
+        Limit(0, 1, None, "group", "gold", group_rate, None),
+        Attachment(0, 2, None, "tenant", "acme", group_name="gold"),
     ]
 
 

@@ -11,12 +11,13 @@ from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.kinds import OF_GROUPS, OUTPUT_TABLES
 from headgate.throttle.limits.changes import (
-    ATTACHMENT,
-    CONNECTION_LIMIT,
-    DISPATCH_LIMIT,
-    SUBSCRIBE_LIMIT,
-    UNLOAD_LIMIT,
-    Change,
+    CLASSES,
+    Attachment,
+    ConnectionLimit,
+    DispatchLimit,
+    Limit,
+    SubscribeLimit,
+    UnloadLimit,
     changes_table,
 )
 from headgate.throttle.limits.control import CONDITIONS
@@ -32,45 +33,47 @@ ENGINES = {"arrays": run_arrays, "readable": run_readable}
 
 def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
-    return Change(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
+    return Limit(0 if at_us is None else START_US + at_us, seq, broker, scope, name, messages, bytes_)
 
 
 def dispatch_limit(group, messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
     """A group's dispatch limit at `at_us` after START_US, or in force from the start of time."""
-    return limit("group", group, messages, bytes_, at_us=at_us, seq=seq, broker=broker)._replace(kind=DISPATCH_LIMIT)
+    at_us = 0 if at_us is None else START_US + at_us
+    return DispatchLimit(at_us, seq, broker, "group", group, messages, bytes_)
 
 
 def level_limit(kind, scope, name="", messages=None, bytes_=None, period_s=None, relative=None, **when):
     """A dispatch limit that is no group's; when: as of `limit`."""
     change = limit(scope, name, messages, bytes_, **when)
-    return change._replace(kind=kind, period_s=period_s, relative_to_publish_rate=relative)
+    header = (change.effective_us, change.seq, change.broker, scope, name)
+    return CLASSES[kind](*header, messages, bytes_, period_s, relative)
 
 
 def subscribe_limit(scope, name="", subscribes=None, period_s=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
     at_us = 0 if at_us is None else START_US + at_us
     rate = {"subscribes_per_period": subscribes, "period_s": period_s}
-    return Change(at_us, seq, broker, scope, name, kind=SUBSCRIBE_LIMIT, **rate)
+    return SubscribeLimit(at_us, seq, broker, scope, name, **rate)
 
 
 def unload_limit(starts_per_s=None, timeout_ms=None, *, at_us=None, seq=0, broker=None):
     """A change at `at_us` after START_US, or in force from the start of time."""
     at_us = 0 if at_us is None else START_US + at_us
     limit = {"starts_per_s": starts_per_s, "timeout_ms": timeout_ms}
-    return Change(at_us, seq, broker, "broker", "", kind=UNLOAD_LIMIT, **limit)
+    return UnloadLimit(at_us, seq, broker, "broker", "", **limit)
 
 
 def connection_limit(*, at_us=None, seq=0, broker=None, **limits):
     """What holds connections from `at_us` after START_US, or from the start of time; what is not named is off."""
     at_us = 0 if at_us is None else START_US + at_us
     conditions = tuple(int(limits.get(name, 0)) for name in CONDITIONS)
-    return Change(at_us, seq, broker, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)
+    return ConnectionLimit(at_us, seq, broker, "broker", "", conditions=conditions)
 
 
 def attach(name, group, scope="topic", *, at_us=None, seq=0, broker=None):
     """An attachment at `at_us` after START_US, or in force from the start of time; `group` None detaches."""
     at_us = 0 if at_us is None else START_US + at_us
-    return Change(at_us, seq, broker, scope, name, kind=ATTACHMENT, group_name=group)
+    return Attachment(at_us, seq, broker, scope, name, group_name=group)
 
 
 ATTACHED = [attach(topic, group) for topic, group in GROUP_OF.items() if group is not None]

@@ -1,5 +1,7 @@
 """Rows, limits, rules and cuts into batches, drawn for properties."""
 
+from dataclasses import replace
+
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -110,7 +112,7 @@ def dispatch_changes(draw, *, most=4, moves=3, wide=True):
         kind, scope, name = draw(st.sampled_from(places))
         said = draw(st.none() | st.tuples(rates, byte_rates, st.sampled_from([1, 1, 2]), st.booleans()))
         later.append(level_limit(kind, scope, name, *(said or ()), at_us=at_us or None))
-    return [change._replace(seq=seq) for seq, change in enumerate([*first, *ATTACHED, *later])]
+    return [replace(change, seq=seq) for seq, change in enumerate([*first, *ATTACHED, *later])]
 
 
 LEVELS = [("dispatch_limit", "broker", "")] + [
@@ -145,7 +147,7 @@ def limit_changes(draw, *, scoped_names=tuple(SCOPED_NAMES), most=5, groups=True
         (scope, name), group = draw(st.sampled_from(RESOURCES)), draw(st.sampled_from([None, "gold", "iron", "lead"]))
         later.append(attach(name, group, scope, at_us=draw(times), broker=draw(brokers)))
     first += ATTACHED if groups else []
-    return [change._replace(seq=seq) for seq, change in enumerate([*first, *later])]
+    return [replace(change, seq=seq) for seq, change in enumerate([*first, *later])]
 
 
 @st.composite

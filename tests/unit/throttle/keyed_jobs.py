@@ -27,7 +27,7 @@ def control_table(changes, source=CONF):
     columns = ("seq", "broker", "kind", "scope", "name", "messages_per_s", "bytes_per_s", "group_name")
     columns += ("starts_per_s", "timeout_ms")
     rows = [
-        {column: getattr(change, column) for column in columns}
+        {column: getattr(change, column, None) for column in columns}
         | {"effective_time": EPOCH + timedelta(microseconds=change.effective_us), "source": source}
         for change in changes
     ]

@@ -1,5 +1,7 @@
 """Topics move from group to group at a time, like a limit that changes (resource-groups 3, design 3)."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -83,7 +85,7 @@ def test_a_topics_group_is_its_own_else_its_namespaces_else_its_tenants(topic, g
 
 @pytest.mark.parametrize(("detached", "group"), [([2], "of-namespace"), ([2, 1], "of-tenant"), ([0, 1, 2], None)])
 def test_what_is_detached_falls_back_to_the_next_wider(detached, group):
-    in_force = EffectiveLimits.from_changes([*ATTACHED, *(ATTACHED[i]._replace(group_name=None) for i in detached)])
+    in_force = EffectiveLimits.from_changes([*ATTACHED, *(replace(ATTACHED[i], group_name=None) for i in detached)])
     found = in_force.groups_of(pa.array(["persistent://acme/ns1/own"])).to_pylist()
 
     assert [group and group_key(group)] == found

@@ -1,5 +1,7 @@
 """A group with a rate of 0 lets nothing of its topics in, and all of it once that is lifted (resource-groups 1)."""
 
+from dataclasses import replace
+
 import pytest
 
 from headgate.throttle.engine import Rules
@@ -43,7 +45,7 @@ def test_null_does_not_limit(engine, null):
     rows = [event(0, T0, messages=10**9)]
 
     assert (
-        [] == step_through(whole(rows, [*ATTACHED, BLOCK._replace(seq=0), null._replace(seq=1)]), Rules(), engine).marks
+        [] == step_through(whole(rows, [*ATTACHED, replace(BLOCK, seq=0), replace(null, seq=1)]), Rules(), engine).marks
     )
 
 

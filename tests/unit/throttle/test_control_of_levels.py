@@ -6,11 +6,11 @@ import pytest
 
 from headgate.conf import LevelLimitRow, LimitRow
 from headgate.throttle.limits.changes import (
+    CLASSES,
     DISPATCH_LIMIT,
     OF_DISPATCH,
     REPLICATOR_LIMIT,
     SUBSCRIPTION_LIMIT,
-    Change,
     changes_of,
 )
 from headgate.throttle.limits.control import changes_in, conf_row, conf_rows
@@ -80,7 +80,7 @@ def test_limits_of_publishes_and_of_each_kind_of_level_have_places_of_their_own(
 @every_kind
 def test_a_limit_of_a_level_comes_with_its_period_and_relation(kind):
     row = TOPIC | {"kind": kind, "bytes_per_s": 9, "period_s": 7, "relative_to_publish_rate": True}
-    expected = Change(AT_US, 1, None, "topic", TOPICS[0], 1, 9, kind, period_s=7, relative_to_publish_rate=True)
+    expected = CLASSES[kind](AT_US, 1, None, "topic", TOPICS[0], 1, 9, period_s=7, relative_to_publish_rate=True)
 
     assert [expected] == changes_of(pack(SLOTS, row)[1]["changes"])
     assert (1, 9, 7, 1) == expected.dispatch_rates

@@ -40,7 +40,7 @@ def batches_with_a_gap(until_us):
         dispatch(600_000 + number, "persistent://acme/ns/free", seq=2 * GROUPS + number, messages=300)
         for number in range(STARTS)
     ]
-    changes = [change._replace(seq=seq) for seq, change in enumerate(changes)]
+    changes = [replace(change, seq=seq) for seq, change in enumerate(changes)]
     return [[changes_block(changes), dispatches_block(rows)], [tick_block(until_us)]]
 
 

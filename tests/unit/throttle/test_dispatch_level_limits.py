@@ -209,7 +209,7 @@ PUBLISHED = [event(at_us, T0, seq=at_us, messages=50, bytes_=500) for at_us in (
 
 def follow(engine, until_us, *, rules=STATS, changes=(RELATIVE,), rows=ASKED, events=PUBLISHED):
     """100 messages and 1000 bytes are published in the first of the intervals of 5 s: 20 and 200 a second."""
-    changes = [change._replace(seq=seq) for seq, change in enumerate(changes)]
+    changes = [replace(change, seq=seq) for seq, change in enumerate(changes)]
     blocks = [changes_block(changes), dispatches_block(list(rows)), events_block(events), tick_block(until_us)]
     return step_through([blocks], rules, engine)
 
@@ -302,7 +302,7 @@ def test_publishes_count_from_the_second_on_in_which_a_rate_is_first_relative(en
 @both_engines
 @pytest.mark.parametrize("later", [False, True], ids=["from the start", "while it runs"])
 def test_publishes_count_also_before_the_first_dispatch_wherever_batches_end(engine, later):
-    relative = RELATIVE._replace(seq=1) if not later else of_topics(10, relative=True, at_us=0, seq=1)
+    relative = replace(RELATIVE, seq=1) if not later else of_topics(10, relative=True, at_us=0, seq=1)
     batches = [
         [events_block([event(-SECOND_US, T0)]), changes_block([limit("default"), relative])],
         [events_block(PUBLISHED), tick_block(2 * SECOND_US)],

@@ -97,7 +97,8 @@ def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(engine,
     rows, publishes = data.draw(dispatches()), data.draw(traffic())
     at_us = data.draw(st.sampled_from([None, 0, 1, 3 * SECOND_US]))
     relative = level_limit("dispatch_limit", "default", "", 5, 400, relative=True, at_us=at_us)
-    later = relative._replace(effective_us=START_US + data.draw(endings_us), seq=1, kind="subscription_dispatch_limit")
+    later_us = data.draw(endings_us)
+    later = level_limit("subscription_dispatch_limit", "default", "", 5, 400, relative=True, at_us=later_us, seq=1)
     until_us = max(end_us(rows), end_us(publishes)) + after_us
     both = sorted([*rows, *publishes], key=lambda row: row["event_time_us"])
     places = sorted(data.draw(st.lists(st.integers(0, len(both)), max_size=4)))

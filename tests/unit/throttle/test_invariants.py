@@ -185,7 +185,7 @@ def test_brokers_behind_one_key_do_not_know_each_other(rows, others, changes, ru
 @given(traffic(), limit_changes(), all_rules(), st.integers(0, 10**6))
 def test_limits_of_names_that_nothing_has_change_nothing(rows, changes, rules, at_us):
     others = [
-        change._replace(scope=scope, name=name, effective_us=START_US + at_us)
+        replace(change, scope=scope, name=name, effective_us=START_US + at_us)
         for change in [change for change in changes if change.kind == LIMIT][:2]
         for scope, name in (
             ("topic", f"{TOPICS[0]}x"),

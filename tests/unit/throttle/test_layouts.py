@@ -220,7 +220,7 @@ THOUSAND, THREE, SEVEN = (limit("default", messages=rate) for rate in (1000, 3, 
 
 
 def at(change, at_s, seq=0, broker=None):
-    return change._replace(effective_us=START_US + at_s * SECOND_US, seq=seq, broker=broker)
+    return replace(change, effective_us=START_US + at_s * SECOND_US, seq=seq, broker=broker)
 
 
 @layouts

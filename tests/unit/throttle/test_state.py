@@ -20,11 +20,11 @@ from headgate.throttle.dispatch.dispatch_state import LEVEL_FIELDS, READ_FIELDS,
 from headgate.throttle.engine import Rules
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.limits.changes import (
-    ATTACHMENT,
-    CONNECTION_LIMIT,
-    SUBSCRIBE_LIMIT,
-    UNLOAD_LIMIT,
-    Change,
+    Attachment,
+    ConnectionLimit,
+    Limit,
+    SubscribeLimit,
+    UnloadLimit,
     changes_of,
     changes_table,
 )
@@ -47,13 +47,13 @@ from unit.throttle.rows import BROKER, SECOND_US, event, subscribe
 
 STORED = Path(__file__).parent / f"state-version-{VERSION}.bin"
 CHANGES = [
-    Change(5, 1, None, "default", "", 10, 1000),
-    Change(6, 2, "b1", "group", "gold", None, None),
-    Change(7, 3, "b1", "broker", "", 0, 2**62),
-    Change(8, 4, None, "tenant", "t", kind=ATTACHMENT, group_name="gold"),
-    Change(9, 5, None, "topic", "persistent://t/n/a", kind=SUBSCRIBE_LIMIT, subscribes_per_period=3, period_s=30),
-    Change(9, 6, "b1", "broker", "", kind=UNLOAD_LIMIT, starts_per_s=3, timeout_ms=2000),
-    Change(9, 6, None, "broker", "", kind=CONNECTION_LIMIT, conditions=(7, 0, 0, 1, 5, 6, 8)),
+    Limit(5, 1, None, "default", "", 10, 1000),
+    Limit(6, 2, "b1", "group", "gold", None, None),
+    Limit(7, 3, "b1", "broker", "", 0, 2**62),
+    Attachment(8, 4, None, "tenant", "t", group_name="gold"),
+    SubscribeLimit(9, 5, None, "topic", "persistent://t/n/a", subscribes_per_period=3, period_s=30),
+    UnloadLimit(9, 6, "b1", "broker", "", starts_per_s=3, timeout_ms=2000),
+    ConnectionLimit(9, 6, None, "broker", "", conditions=(7, 0, 0, 1, 5, 6, 8)),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.engine import Rules
-from headgate.throttle.limits.changes import ATTACHMENT, Change
+from headgate.throttle.limits.changes import Attachment, Limit
 from headgate.throttle.readable_engine import run_readable
 from headgate.throttle.schemas import EVENTS
 from headgate.throttle.state import DomainState
@@ -18,13 +18,13 @@ ROWS = [
     (AT_US, 0, "b", "persistent://t/n/x", producer, "c", messages, 0)
     for producer, messages in (("p", 9), ("q", 4), ("q", 5))
 ]
-CHANGES = [Change(AT_US, 0, None, "group", "g", rate, 0) for rate in (5, 7)]
+CHANGES = [Limit(AT_US, 0, None, "group", "g", rate, 0) for rate in (5, 7)]
 
 
 def step(rows, changes, engine):
     domain = DomainState("b", pending=list(changes))
     domain.in_force.groups["g"] = (10, 0)
-    domain.in_force.apply(Change(0, 0, None, "tenant", "t", kind=ATTACHMENT, group_name="g"))
+    domain.in_force.apply(Attachment(0, 0, None, "tenant", "t", group_name="g"))
     events = pa.table([list(column) for column in zip(*rows, strict=True)], schema=EVENTS)
     output = advance(domain, {"events": events}, AT_US + 5_000_000, Rules(), engine, finish=True)
     return output.of("marks").to_pylist(), output.of("topic_usage").to_pylist()

@@ -1,5 +1,7 @@
 """Where the limiter of a broker's unloads lies does not show in the results (design 4: state_key)."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +34,7 @@ unload_limits = st.lists(
         st.sampled_from([BROKER, "broker-2"]),
     ),
     max_size=3,
-).map(lambda changes: [change._replace(seq=seq) for seq, change in enumerate(changes)])
+).map(lambda changes: [replace(change, seq=seq) for seq, change in enumerate(changes)])
 
 
 @pytest.mark.parametrize("routing", LAYOUTS.values(), ids=LAYOUTS)

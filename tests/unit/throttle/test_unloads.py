@@ -215,7 +215,7 @@ LIMITS = st.lists(
         st.sampled_from([None, "broker-1", "broker-2"]),
     ),
     max_size=5,
-).map(lambda changes: [change._replace(seq=seq) for seq, change in enumerate(changes)])
+).map(lambda changes: [replace(change, seq=seq) for seq, change in enumerate(changes)])
 BOUNDED = st.lists(
     st.builds(lambda n, at: unload_limit(n, 500, at_us=at), st.sampled_from([1, 2, 5]), TIMES), max_size=4
 )

@@ -1,7 +1,8 @@
 """Changes with the time from which they hold: limits, and what is attached to which resource group."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,110 +51,42 @@ NO_CONDITIONS = ConditionLimits(max_pending_publish_requests=0)
 """Limits of connections that hold nothing."""
 
 
-class Change(NamedTuple):
-    """From `effective_us` on, `name` of `scope` has these rates per second, or is attached to `group_name`.
+Says = Rates | DispatchRates | ConditionLimits | str
+"""What a change says about its place, as limiters take it."""
 
-    Kind `limit`: 0 is off, of a group it blocks and null is off; None and None: the policy is gone, the next wider one
-    holds. scope: `default` (every topic), `namespace`, `topic`, `broker`, `group`; name is empty for `default` and
-    `broker`. Kinds OF_DISPATCH: as `limit`, of dispatches; but of groups rates are in period_s (None: 1), and may be
-    relative. Kind `subscribe_limit`: so many subscribes of a consumer in period_s; 0 is off, None and None: the policy
-    is gone. Kind `unload_limit`: so many unloads of bundles start a second, 0 is off, and each is awaited up to
-    timeout_ms; None and None: the default holds.
-    Kind `connection_limit`: conditions, the fields of a ConditionLimits as whole numbers, 0 is off; None: the policy is
-    gone. Kind `attachment`: scope `tenant`, `namespace` or `topic`; group_name None: nothing is attached there.
 
-    broker: the one it holds on, None for all. Changes of a kind apply in the order (effective_us, seq); at one instant
-    limits come first, then attachments, then limits of groups that end, then traffic: who waits for a group that
-    nothing is attached to any more has moved to another before its limit ends.
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From `effective_us` on, what it says holds for `name` of `scope`; each kind is a class with what it says.
+
+    name is empty for the scopes `default` and `broker`. broker: the one it holds on, None for all. Changes of a kind
+    apply in the order (effective_us, seq); at one instant limits come first, then attachments, then limits of groups
+    that end, then traffic: who waits for a group that nothing is attached to any more has moved to another before its
+    limit ends.
     """
+
+    kind: ClassVar[str]
 
     effective_us: int
     seq: int
     broker: str | None
     scope: str
     name: str
-    messages_per_s: int | None = None
-    bytes_per_s: int | None = None
-    kind: str = LIMIT
-    group_name: str | None = None
-    subscribes_per_period: int | None = None
-    period_s: int | None = None
-    relative_to_publish_rate: bool | None = None
-    starts_per_s: int | None = None
-    timeout_ms: int | None = None
-    conditions: tuple[int, ...] | None = None
 
     @property
-    def rates(self) -> Rates | None:
-        """What limiters take: 0 is off, BLOCKED blocks. None: the policy is gone."""
-        if self.messages_per_s is None and self.bytes_per_s is None:
-            return None
-        if self.scope == "group":
-            return _rate_of_group(self.messages_per_s), _rate_of_group(self.bytes_per_s)
-        return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
-
-    @property
-    def dispatch_rates(self) -> DispatchRates | None:
-        """Of another scope than group: what a level takes. None: the policy is gone."""
-        if self.rates is None:
-            return None
-        return DispatchRates(*self.rates, max(self.period_s or 1, 1), int(self.relative_to_publish_rate or False))
-
-    @property
-    def is_of_level(self) -> bool:
-        """Whether it limits dispatches at a level that is no group's."""
-        return self.kind in OF_DISPATCH and self.scope != "group"
-
-    @property
-    def follows_publishes(self) -> bool:
-        """Whether it says a dispatch rate that is relative to the publish rate."""
-        return self.is_of_level and self.rates is not None and bool(self.relative_to_publish_rate)
-
-    @property
-    def subscribe_rate(self) -> Rates | None:
-        """Subscribes a period, and its seconds; OFF where one is 0. None: the policy is gone."""
-        if self.subscribes_per_period is None or self.period_s is None:
-            return None
-        return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
-
-    @property
-    def unload_limit(self) -> Rates | None:
-        """Starts a second, 0 is off, and the time-out in ms. None: the default."""
-        if self.starts_per_s is None or self.timeout_ms is None:
-            return None
-        return self.starts_per_s, self.timeout_ms
-
-    @property
-    def condition_limits(self) -> ConditionLimits | None:
-        """Limits of connections. None: the policy is gone."""
-        if self.conditions is None:
-            return None
-        requests, buffer_mib, io_threads, pauses, *cooldown = self.conditions
-        return ConditionLimits(
-            max_pending_publish_requests=requests,
-            max_publish_buffer_mib=buffer_mib,
-            io_threads=io_threads or None,
-            pause_if_unwritable=bool(pauses),
-            **dict(zip(("cooldown_ms", "cooldown_permits", "cooldown_period_ms"), cooldown, strict=True)),
-        )
+    def says(self) -> Says | None:
+        """What it says about its place; None takes back what was said."""
+        raise NotImplementedError
 
     @property
     def ends_group(self) -> bool:
         """Whether a group is not limited from then on."""
-        return self.kind != ATTACHMENT and self.scope == "group" and self.rates is None
+        return False
 
     @property
-    def says(self) -> Rates | DispatchRates | ConditionLimits | str | None:
-        """What it says about its place; None takes back what was said."""
-        if self.kind == CONNECTION_LIMIT:
-            return self.condition_limits
-        if self.kind == SUBSCRIBE_LIMIT:
-            return self.subscribe_rate
-        if self.is_of_level:
-            return self.dispatch_rates
-        if self.kind == UNLOAD_LIMIT:
-            return self.unload_limit
-        return self.group_name if self.kind == ATTACHMENT else self.rates
+    def follows_publishes(self) -> bool:
+        """Whether it says a dispatch rate that is relative to the publish rate."""
+        return False
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -177,6 +110,158 @@ class Change(NamedTuple):
         return self.scope != "topic" or self.name == key
 
 
+@dataclass(frozen=True, slots=True)
+class Limit(Change):
+    """Publishes: messages and bytes a second. 0 is off, of a group it blocks and null is off; None and None: the policy
+    is gone, the next wider one holds.
+    """
+
+    kind = LIMIT
+
+    messages_per_s: int | None = None
+    bytes_per_s: int | None = None
+
+    @property
+    def rates(self) -> Rates | None:
+        """What limiters take: 0 is off, BLOCKED blocks. None: the policy is gone."""
+        if self.messages_per_s is None and self.bytes_per_s is None:
+            return None
+        if self.scope == "group":
+            return _rate_of_group(self.messages_per_s), _rate_of_group(self.bytes_per_s)
+        return max(self.messages_per_s or 0, 0), max(self.bytes_per_s or 0, 0)
+
+    @property
+    def says(self) -> Says | None:
+        return self.rates
+
+    @property
+    def ends_group(self) -> bool:
+        return self.scope == "group" and self.rates is None
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchLimit(Limit):
+    """Dispatches of topics, brokers and groups, as of publishes. But for groups, rates are in period_s (None: 1), and
+    may be relative to the publish rate.
+    """
+
+    kind = DISPATCH_LIMIT
+
+    period_s: int | None = None
+    relative_to_publish_rate: bool | None = None
+
+    @property
+    def dispatch_rates(self) -> DispatchRates | None:
+        """Of another scope than group: what a level takes. None: the policy is gone."""
+        if self.rates is None:
+            return None
+        return DispatchRates(*self.rates, max(self.period_s or 1, 1), int(self.relative_to_publish_rate or False))
+
+    @property
+    def says(self) -> Says | None:
+        return self.rates if self.scope == "group" else self.dispatch_rates
+
+    @property
+    def follows_publishes(self) -> bool:
+        return self.scope != "group" and self.rates is not None and bool(self.relative_to_publish_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionLimit(DispatchLimit):
+    """Dispatches of each subscription."""
+
+    kind = SUBSCRIPTION_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatorLimit(DispatchLimit):
+    """Dispatches of each replicator."""
+
+    kind = REPLICATOR_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeLimit(Change):
+    """So many subscribes of a consumer in period_s; 0 is off, None and None: the policy is gone."""
+
+    kind = SUBSCRIBE_LIMIT
+
+    subscribes_per_period: int | None = None
+    period_s: int | None = None
+
+    @property
+    def says(self) -> Rates | None:
+        """Subscribes a period, and its seconds; OFF where one is 0. None: the policy is gone."""
+        if self.subscribes_per_period is None or self.period_s is None:
+            return None
+        return (self.subscribes_per_period, self.period_s) if self.subscribes_per_period and self.period_s else OFF
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadLimit(Change):
+    """So many unloads of bundles start a second, 0 is off, each awaited up to timeout_ms; None: the default holds."""
+
+    kind = UNLOAD_LIMIT
+
+    starts_per_s: int | None = None
+    timeout_ms: int | None = None
+
+    @property
+    def says(self) -> Rates | None:
+        """Starts a second, 0 is off, and the time-out in ms. None: the default."""
+        if self.starts_per_s is None or self.timeout_ms is None:
+            return None
+        return self.starts_per_s, self.timeout_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimit(Change):
+    """conditions: the fields of a ConditionLimits as whole numbers, 0 is off; None: the policy is gone."""
+
+    kind = CONNECTION_LIMIT
+
+    conditions: tuple[int, ...] | None = None
+
+    @property
+    def says(self) -> ConditionLimits | None:
+        """Limits of connections. None: the policy is gone."""
+        if self.conditions is None:
+            return None
+        requests, buffer_mib, io_threads, pauses, *cooldown = self.conditions
+        return ConditionLimits(
+            max_pending_publish_requests=requests,
+            max_publish_buffer_mib=buffer_mib,
+            io_threads=io_threads or None,
+            pause_if_unwritable=bool(pauses),
+            **dict(zip(("cooldown_ms", "cooldown_permits", "cooldown_period_ms"), cooldown, strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment(Change):
+    """A tenant, namespace or topic is attached to a group; None: to none."""
+
+    kind = ATTACHMENT
+
+    group_name: str | None = None
+
+    @property
+    def says(self) -> str | None:
+        return self.group_name
+
+
+CLASSES: dict[str, type[Change]] = {
+    one.kind: one
+    for one in (
+        *(Limit, DispatchLimit, SubscriptionLimit, ReplicatorLimit),
+        *(SubscribeLimit, UnloadLimit, ConnectionLimit, Attachment),
+    )
+}
+HEADER = [one.name for one in fields(Change)]
+OWN = {kind: [one.name for one in fields(of_kind)[len(HEADER) :]] for kind, of_kind in CLASSES.items()}
+"""What each kind says beside the header."""
+
+
 CHANGES = pa.schema(
     [
         ("effective_us", pa.int64()),
@@ -198,10 +283,13 @@ CHANGES = pa.schema(
 )
 
 
-def limit_of_group(name: str, rates: Rates, kind: str = LIMIT) -> Change:
+_OWN_COLUMNS = {kind: [CHANGES.names.index(name) for name in names] for kind, names in OWN.items()}
+
+
+def limit_of_group(name: str, rates: Rates, of_kind: type[Limit] = Limit) -> Limit:
     """The change that says `rates`, as limiters take them, of a group; in force from the start of time."""
     messages_per_s, bytes_per_s = (None if rate == 0 else max(rate, 0) for rate in rates)
-    return Change(0, 0, None, "group", name, messages_per_s, bytes_per_s, kind)
+    return of_kind(0, 0, None, "group", name, messages_per_s, bytes_per_s)
 
 
 def _rate_of_group(rate: int | None) -> int:
@@ -209,18 +297,27 @@ def _rate_of_group(rate: int | None) -> int:
 
 
 def changes_table(changes: Sequence[Change]) -> pa.Table:
-    return table_of(changes, CHANGES)
+    return table_of(list(map(_row, changes)), CHANGES)
+
+
+def _row(change: Change) -> tuple[Any, ...]:
+    """Of CHANGES."""
+    return tuple(getattr(change, name, None) for name in CHANGES.names)
 
 
 def changes_of(table: pa.Table) -> list[Change]:
     *plain, conditions = (table[name].to_pylist() for name in CHANGES.names)
     kept = (None if values is None else tuple(values) for values in conditions)
-    return [Change(*row) for row in zip(*plain, kept, strict=True)]
+    kinds = plain[CHANGES.names.index("kind")]
+    return [
+        CLASSES[kind](*row[: len(HEADER)], *(row[place] for place in _OWN_COLUMNS[kind]))
+        for kind, row in zip(kinds, zip(*plain, kept, strict=True), strict=True)
+    ]
 
 
 def in_order(changes: Iterable[Change]) -> list[Change]:
     """The changes as they apply: by (effective_us, seq), those equal in both by what they say."""
-    return sorted(changes, key=lambda change: (*change[:2], repr(change)))
+    return sorted(changes, key=lambda change: (change.effective_us, change.seq, repr(_row(change))))
 
 
 def without_superseded(changes: Sequence[Change], horizon_us: int) -> list[Change]:
@@ -257,4 +354,4 @@ def reissued_late(held: pa.Table, new: Sequence[Change], reached_us: Mapping[str
         for place, change in last_to_come.items():
             last = last_by_time[place]
             if change.says != last.says:
-                yield change._replace(effective_us=at_us, seq=min(last.seq + 1, _LAST_SEQ), broker=broker)
+                yield replace(change, effective_us=at_us, seq=min(last.seq + 1, _LAST_SEQ), broker=broker)

@@ -29,11 +29,13 @@ from headgate.conf.topics import is_group
 from headgate.throttle.keys import broker_key
 from headgate.throttle.limits.changes import (
     ATTACHMENT,
+    CLASSES,
     CONNECTION_LIMIT,
     DISPATCH_LIMIT,
     LIMIT,
     OF_BROKERS,
     OF_DISPATCH,
+    OWN,
     REPLICATOR_LIMIT,
     SCOPES,
     SUBSCRIBE_LIMIT,
@@ -173,18 +175,10 @@ def _plain(rows: pa.Table) -> list[dict[str, Any]]:
     return rows.to_pylist()  # type: ignore[no-any-return]
 
 
-_AS_THEY_ARE = [name for name in Change._fields if name in CONTROL.names and name not in {"seq", "name"}]
-"""Fields of a change that are columns of `control`."""
-
-
 def _change(row: dict[str, Any]) -> Change:
-    return Change(
-        effective_us=row["effective_time"],
-        seq=row["seq"] or 0,
-        name=row["name"] or "",
-        conditions=None if row["kind"] != CONNECTION_LIMIT else _conditions(row),
-        **{name: row[name] for name in _AS_THEY_ARE},
-    )
+    kind = row["kind"]
+    own = (_conditions(row) if name == "conditions" else row[name] for name in OWN[kind])
+    return CLASSES[kind](row["effective_time"], row["seq"] or 0, row["broker"], row["scope"], row["name"] or "", *own)
 
 
 def _conditions(row: dict[str, Any]) -> tuple[int, ...] | None:

@@ -22,7 +22,6 @@ from headgate.core.kernels.columns import Ints
 from headgate.throttle.keys import BROKER_KEY, are_shared, group_key
 from headgate.throttle.limits.changes import (
     ATTACHMENT,
-    CONNECTION_LIMIT,
     DISPATCH_LIMIT,
     NO_CONDITIONS,
     OF_DISPATCH,
@@ -30,10 +29,17 @@ from headgate.throttle.limits.changes import (
     SCOPES,
     SUBSCRIBE_LIMIT,
     UNLIMITED,
-    UNLOAD_LIMIT,
+    Attachment,
     Change,
+    ConnectionLimit,
+    DispatchLimit,
     DispatchRates,
+    Limit,
     Rates,
+    ReplicatorLimit,
+    SubscribeLimit,
+    SubscriptionLimit,
+    UnloadLimit,
     limit_of_group,
 )
 
@@ -64,34 +70,26 @@ class EffectiveLimits:
         self.attached: dict[str, dict[str, str]] = {scope: {} for scope in SCOPES[ATTACHMENT]}
 
     def apply(self, change: Change) -> None:
-        rates = change.rates
-        if change.kind == ATTACHMENT:
-            self._attach(change)
-        elif change.kind == CONNECTION_LIMIT:
-            self.condition_limits = change.condition_limits or NO_CONDITIONS
-        elif change.kind == SUBSCRIBE_LIMIT:
-            _put(self.subscribe[change.scope], change.name, change.subscribe_rate)
-        elif change.is_of_level:
-            _put(self.dispatch[change.kind][change.scope], change.name, change.dispatch_rates)
-        elif change.kind == UNLOAD_LIMIT:
-            self.unload = change.unload_limit or UNLOAD_DEFAULT
-        elif change.scope == "default":
-            self.default = rates or OFF
-        elif change.scope == "broker":
-            self.broker = rates or OFF
-        else:
-            _put(self._policies(change), change.name, rates)
-
-    def _policies(self, change: Change) -> dict[str, Rates]:
-        if change.kind == DISPATCH_LIMIT:
-            return self.dispatch_groups
-        return {"namespace": self.namespaces, "topic": self.topics, "group": self.groups}[change.scope]
-
-    def _attach(self, change: Change) -> None:
-        if change.group_name is None:
-            self.attached[change.scope].pop(change.name, None)
-        else:
-            self.attached[change.scope][change.name] = change.group_name
+        match change:
+            case Attachment():
+                _put(self.attached[change.scope], change.name, change.says)
+            case ConnectionLimit():
+                self.condition_limits = change.says or NO_CONDITIONS
+            case SubscribeLimit():
+                _put(self.subscribe[change.scope], change.name, change.says)
+            case UnloadLimit():
+                self.unload = change.says or UNLOAD_DEFAULT
+            case DispatchLimit(scope="group"):
+                _put(self.dispatch_groups, change.name, change.rates)
+            case DispatchLimit():
+                _put(self.dispatch[change.kind][change.scope], change.name, change.dispatch_rates)
+            case Limit(scope="default"):
+                self.default = change.rates or OFF
+            case Limit(scope="broker"):
+                self.broker = change.rates or OFF
+            case Limit():
+                policies = {"namespace": self.namespaces, "topic": self.topics, "group": self.groups}
+                _put(policies[change.scope], change.name, change.rates)
 
     @property
     def has_attachments(self) -> bool:
@@ -196,39 +194,33 @@ class EffectiveLimits:
             ("namespace", self.namespaces),
             ("topic", self.topics),
         )
-        limits = [Change(0, 0, None, scope, name, *rates) for scope, held in scopes for name, rates in held.items()]
+        limits: list[Change] = [
+            Limit(0, 0, None, scope, name, *rates) for scope, held in scopes for name, rates in held.items()
+        ]
         limits += [limit_of_group(name, rates) for name, rates in self.groups.items()]
-        limits += [limit_of_group(name, rates, DISPATCH_LIMIT) for name, rates in self.dispatch_groups.items()]
+        limits += [limit_of_group(name, rates, DispatchLimit) for name, rates in self.dispatch_groups.items()]
         attachments = [
-            Change(0, 0, None, scope, name, kind=ATTACHMENT, group_name=group)
+            Attachment(0, 0, None, scope, name, group)
             for scope, held in self.attached.items()
             for name, group in held.items()
         ]
         subscribes = [
-            Change(0, 0, None, scope, name, kind=SUBSCRIBE_LIMIT, subscribes_per_period=rate, period_s=period_s)
+            SubscribeLimit(0, 0, None, scope, name, rate, period_s)
             for scope, held in self.subscribe.items()
             for name, (rate, period_s) in held.items()
         ]
         dispatches = [
-            Change(
-                *(0, 0, None, scope, name),
-                messages_per_s=rates.messages,
-                bytes_per_s=rates.bytes,
-                kind=kind,
-                period_s=rates.period_s,
-                relative_to_publish_rate=bool(rates.relative),
-            )
-            for kind, scopes in self.dispatch.items()
-            for scope, held in scopes.items()
+            of_kind(0, 0, None, scope, name, rates.messages, rates.bytes, rates.period_s, bool(rates.relative))
+            for of_kind in (DispatchLimit, SubscriptionLimit, ReplicatorLimit)
+            for scope, held in self.dispatch[of_kind.kind].items()
             for name, rates in held.items()
         ]
         return limits + subscribes + dispatches + self._changes_of_broker() + attachments
 
     def _changes_of_broker(self) -> list[Change]:
-        starts_per_s, timeout_ms = self.unload
         conditions = tuple(int(value or 0) for value in astuple(self.condition_limits))
-        unload = Change(0, 0, None, "broker", "", kind=UNLOAD_LIMIT, starts_per_s=starts_per_s, timeout_ms=timeout_ms)
-        connection = Change(0, 0, None, "broker", "", kind=CONNECTION_LIMIT, conditions=conditions)
+        unload = UnloadLimit(0, 0, None, "broker", "", *self.unload)
+        connection = ConnectionLimit(0, 0, None, "broker", "", conditions)
         return [unload] * (self.unload != UNLOAD_DEFAULT) + [connection] * (self.condition_limits != NO_CONDITIONS)
 
     @classmethod

@@ -5,7 +5,16 @@ import pytest
 
 from headgate.conf import LimitRow
 from headgate.throttle.keys import broker_key
-from headgate.throttle.limits.changes import ATTACHMENT, CONNECTION_LIMIT, LIMIT, UNLOAD_LIMIT, Change, changes_of
+from headgate.throttle.limits.changes import (
+    ATTACHMENT,
+    LIMIT,
+    UNLOAD_LIMIT,
+    Attachment,
+    ConnectionLimit,
+    Limit,
+    UnloadLimit,
+    changes_of,
+)
 from headgate.throttle.limits.control import changes_in, conf_row, pack_control, tick_row
 from headgate.throttle.schemas import CONTROL
 from unit.throttle.control_rows import (
@@ -43,11 +52,11 @@ def test_limits_and_attachments_go_to_every_slot_in_one_block():
 
     assert {"changes": WHOLE.keys} == keys
     assert [
-        Change(AT_US, 4, "b1", "group", "gold", 50, 0),
-        Change(AT_US, 5, None, "group", "gold", None, None),
-        Change(AT_US, 6, None, "default", "", 10, 1000),
-        Change(AT_US, 7, None, "namespace", "acme/shop", kind=ATTACHMENT, group_name="iron"),
-        Change(AT_US, 8, None, "namespace", "acme/shop", kind=ATTACHMENT, group_name=None),
+        Limit(AT_US, 4, "b1", "group", "gold", 50, 0),
+        Limit(AT_US, 5, None, "group", "gold", None, None),
+        Limit(AT_US, 6, None, "default", "", 10, 1000),
+        Attachment(AT_US, 7, None, "namespace", "acme/shop", group_name="iron"),
+        Attachment(AT_US, 8, None, "namespace", "acme/shop", group_name=None),
     ] == changes_of(blocks["changes"])
 
 
@@ -61,9 +70,7 @@ def test_a_limit_of_a_brokers_unloads_goes_to_the_key_of_that_broker_where_topic
     keys, blocks = pack(BY_TOPIC, UNLOAD_ROW | {"broker": "b1"})
 
     assert {"changes": [broker_key("b1")]} == keys
-    assert [Change(AT_US, 1, "b1", "broker", "", kind=UNLOAD_LIMIT, starts_per_s=3, timeout_ms=500)] == changes_of(
-        blocks["changes"]
-    )
+    assert [UnloadLimit(AT_US, 1, "b1", "broker", "", starts_per_s=3, timeout_ms=500)] == changes_of(blocks["changes"])
 
 
 @pytest.mark.parametrize(
@@ -112,9 +119,9 @@ def test_limits_of_connections_are_one_change_of_a_broker_in_which_null_is_off()
     _, blocks = pack(SLOTS, CONNECTIONS_ROW, of_broker, conf_row(AT, 2, CONNECTIONS, gone=True))
 
     assert [
-        Change(AT_US, 1, None, "broker", "", kind=CONNECTION_LIMIT, conditions=(1000, 64, 8, 1, 5000, 5, 10)),
-        Change(AT_US, 1, "b1", "broker", "", kind=CONNECTION_LIMIT, conditions=(1000, 64, 8, 1, 0, 0, 10)),
-        Change(AT_US, 2, None, "broker", "", kind=CONNECTION_LIMIT),
+        ConnectionLimit(AT_US, 1, None, "broker", "", conditions=(1000, 64, 8, 1, 5000, 5, 10)),
+        ConnectionLimit(AT_US, 1, "b1", "broker", "", conditions=(1000, 64, 8, 1, 0, 0, 10)),
+        ConnectionLimit(AT_US, 2, None, "broker", ""),
     ] == changes_of(blocks["changes"])
 
 

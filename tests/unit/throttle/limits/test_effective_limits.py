@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headgate.arrow.topic_names import namespace_of, without_partition
 from headgate.throttle.keys import BROKER_KEY, group_key
-from headgate.throttle.limits.changes import OFF, Change, changes_of, changes_table
+from headgate.throttle.limits.changes import OFF, Limit, changes_of, changes_table
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from unit.throttle.domains import limit
 from unit.throttle.drawn import quick
@@ -134,7 +134,7 @@ def test_a_book_is_built_again_from_its_changes():
     assert changes == EffectiveLimits.from_changes(in_force.changes()).changes()
 
 
-@pytest.mark.parametrize("changes", [[], [Change(1, 2, "b", "topic", TOPIC, None, 2**63 - 1), limit("default")]])
+@pytest.mark.parametrize("changes", [[], [Limit(1, 2, "b", "topic", TOPIC, None, 2**63 - 1), limit("default")]])
 def test_changes_come_back_from_their_table(changes):
     assert changes == changes_of(changes_table(changes))
 
