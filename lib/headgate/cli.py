@@ -104,9 +104,7 @@ def _look_at(output: str) -> None:
     """Raise TableError where the tables are in folders below; say so on stderr where a run is not through."""
     check_tables_here(output)
     if tried(output) == RUNNING:
-        print(
-            f"headgate: warning: headgate try writes to {output}, or was killed: tables are not whole", file=sys.stderr
-        )
+        print(f"headgate: warning: a run writes to {output}, or was killed: tables are not whole", file=sys.stderr)
 
 
 def add_try(subcommands: "Subcommands") -> None:

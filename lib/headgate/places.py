@@ -16,7 +16,7 @@ from headgate.errors import InputError, StateError, TableError
 LEAST_FREE_BYTES = 1 << 28
 """Of a disk for tables: a run of a small trace fits."""
 RUNNING, TRIED = ".running", ".tried"
-"""Files that `headgate try` leaves in its output: until it is through, and from then on."""
+"""Files that `headgate try` and `headgate replay` leave in their output: until they are through, and from then on."""
 SHOWN_FOLDERS = 10
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 
@@ -65,7 +65,7 @@ def check_new(output: str, option: str = "--output") -> None:
         if place.exists() and not place.is_dir():
             raise InputError(f"{option}: {output} is a file; {allowed}")
         if place.is_dir() and any(place.iterdir()):
-            left = " (headgate try writes there, or was killed)" if tried(output) == RUNNING else ""
+            left = " (a run writes there, or was killed)" if tried(output) == RUNNING else ""
             raise InputError(f"{option}: {output} is there and not empty{left}; {allowed}")
     except OSError as error:
         raise InputError(f"{option}: {output} cannot be read: {error.strerror}; {allowed}") from error
@@ -104,7 +104,7 @@ def check_tables_here(output: str) -> None:
 
 
 def tried(output: str) -> str:
-    """What `headgate try` says of an output: RUNNING, TRIED, or nothing of those that it did not write."""
+    """What `headgate try` and `headgate replay` say of an output: RUNNING, TRIED, or nothing: it is none of theirs."""
     place = local_path(output)
     of_one_or_several = () if place is None else (place, place.parent)
     return next((mark for mark in (RUNNING, TRIED) for folder in of_one_or_several if (folder / mark).exists()), "")
@@ -148,3 +148,32 @@ def _holds(read: str, place: str) -> bool:
     if folder is None or inside is None:
         return False
     return inside.is_relative_to(folder) or any(part.match(str(folder)) for part in (inside, *inside.parents))
+
+
+@contextmanager
+def claimed(output: str | None) -> Iterator[None]:
+    """While the block runs, no other run takes the folder `output`, which is made. Raises InputError where it cannot
+    be made or written to, or another run has it. None: nothing to do.
+    """
+    if output is None:
+        yield
+        return
+    claim = Path(output, RUNNING)
+    try:
+        claim.parent.mkdir(parents=True, exist_ok=True)
+        claim.touch(exist_ok=False)
+    except FileExistsError as error:
+        raise InputError(
+            f"--output: {output} is a file, or another run writes there; give a new or an empty folder"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"--output: {output} cannot be written: {error.strerror}; give a new or an empty folder"
+        ) from error
+    try:
+        yield
+    finally:
+        if any(claim.parent.glob("**/_delta_log")):
+            claim.replace(claim.with_name(TRIED))
+        else:
+            claim.unlink(missing_ok=True)

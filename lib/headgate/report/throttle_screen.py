@@ -16,9 +16,8 @@ from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import READS, HeldBack, held_back
 from headgate.report.throttling.fault import by_second
-from headgate.report.throttling.limiters import MARKS
+from headgate.report.throttling.limiters import HELD_BY, MARKS
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
-from headgate.report.throttling.spans import SECONDS
 from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
 from headgate.tables.sums import Summed, Sums
 from headgate.throttle.tables import SCHEMAS
@@ -36,7 +35,7 @@ SHOWN_SPANS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-_SHOWN_SUMS = (USAGE, HELD, SECONDS, MARKS, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
+_SHOWN_SUMS = (USAGE, HELD, MARKS, HELD_BY, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
@@ -210,7 +209,7 @@ class ThrottleScreen(Screen):
         )
         self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}")
         self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
-        victim = next((row for row in throttling.tenants if row.fault.is_victim and row.worst is not None), None)
+        victim = next((row for row in throttling.tenants if row.is_victim and row.worst is not None), None)
         if victim is not None and victim is not most and victim.worst is not None:
             self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
             self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}")
@@ -224,7 +223,9 @@ class ThrottleScreen(Screen):
         )
         for row in held[:SHOWN_TENANTS]:
             fault = f"; {row.fault.words}" if row.fault.words else ""
-            self.say(f"{plain(row.name)}: {_when(throttling, row)}, by {row.details or row.blame}{fault}")
+            by = [f"by {row.details or row.blame}{fault}", *row.also]
+            when = f"{plain(row.name)}: {_when(throttling, row)}"
+            self.say(f"{when}, {by[0]}" if len(by) == 1 else "\n  ".join([when, *by]))
         if len(held) > SHOWN_TENANTS:
             self.say(f"and {counted(len(held) - SHOWN_TENANTS, 'more tenant')}")
         if free := sorted(row.name for row in throttling.tenants if not row.is_held):

@@ -13,11 +13,12 @@ LOWEST = "lowest_"
 
 
 class Made(NamedTuple):
-    """A column of text that the table does not have: `sql` and `of` say the same."""
+    """A column that the table does not have, of text unless `type` says otherwise: `sql` and `of` say the same."""
 
     name: str
     sql: str
     of: Callable[[pa.Table], pa.ChunkedArray]
+    type: pa.DataType = pa.string()
 
 
 def replaced(name: str, column: str, pattern: str, replacement: str) -> Made:
@@ -35,7 +36,7 @@ class Sums(NamedTuple):
     The result has the columns `by`, `totals` (summed up), `highest` (the largest value), `lowest` (the smallest one, as
     LOWEST and the name) and `rows`, how many there are. A null adds nothing; where all are null the sum is null.
     where: columns, and the values that rows must have there. nonzero: columns, of which one at least is not 0.
-    made: columns that the table does not have, and `by` names.
+    made: columns that the table does not have.
     """
 
     table: str
@@ -84,8 +85,9 @@ class Sums(NamedTuple):
 
     def type_of(self, name: str, table: pa.Schema) -> pa.DataType:
         """Of a column of the result, for the schema of the table."""
-        if any(name == one.name for one in self.made):
-            return pa.string()
+        for one in self.made:
+            if name == one.name:
+                return one.type
         return pa.int64() if name == ROWS else table.field(name.removeprefix(LOWEST)).type
 
     def _grouped(self, rows: pa.Table, lowest: str, count: list[tuple[str | list[str], str]]) -> pa.Table:

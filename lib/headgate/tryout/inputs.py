@@ -1,12 +1,7 @@
 """The input and the output of a trial: is it there, in which format, and is it small enough for one process."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
-from headgate.errors import InputError
-from headgate.places import RUNNING, TRIED
 from headgate.rows.listing import STDIN, check_size
 
 MOST_MIB = {"json": 40 * 1024, "csv": 20 * 1024, "parquet": 5 * 1024, "delta": 5 * 1024}
@@ -19,35 +14,6 @@ class Source(NamedTuple):
     path: str
     format: str
     is_demo: bool = False
-
-
-@contextmanager
-def claimed(output: str | None) -> Iterator[None]:
-    """While the block runs, no other run takes the folder `output`, which is made. Raises InputError where it cannot
-    be made or written to, or another run has it. None: nothing to do.
-    """
-    if output is None:
-        yield
-        return
-    claim = Path(output, RUNNING)
-    try:
-        claim.parent.mkdir(parents=True, exist_ok=True)
-        claim.touch(exist_ok=False)
-    except FileExistsError as error:
-        raise InputError(
-            f"--output: {output} is a file, or another run writes there; give a new or an empty folder"
-        ) from error
-    except OSError as error:
-        raise InputError(
-            f"--output: {output} cannot be written: {error.strerror}; give a new or an empty folder"
-        ) from error
-    try:
-        yield
-    finally:
-        if any(claim.parent.glob("**/_delta_log")):
-            claim.replace(claim.with_name(TRIED))
-        else:
-            claim.unlink(missing_ok=True)
 
 
 def check_patience(path: str, format_: str) -> None:

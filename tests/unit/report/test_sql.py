@@ -58,7 +58,7 @@ def test_tables_in_folders_below_are_named_and_a_run_that_was_killed_is_told_of(
     )
     (output / RUNNING).touch()
     main([*arguments[:at], str(output / "new"), *arguments[at:]])
-    assert f"warning: headgate try writes to {output / 'new'}, or was killed" in capsys.readouterr().err
+    assert f"warning: a run writes to {output / 'new'}, or was killed" in capsys.readouterr().err
 
 
 def test_a_table_with_a_topic_has_its_tenant_and_namespace(tmp_path):

@@ -12,12 +12,12 @@ import pytest
 from headgate import places
 from headgate.cli import main
 from headgate.errors import HeadgateError, InputError
-from headgate.places import RUNNING, TRIED, check_new
+from headgate.places import RUNNING, TRIED, check_new, claimed
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
 from headgate.tryout import inputs
 from headgate.tryout.command import run
-from headgate.tryout.inputs import check_patience, claimed
+from headgate.tryout.inputs import check_patience
 from unit.local_runs import publishes, write_conf, write_trace
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "deltalake", "matplotlib", "rich", "pyspark"}

@@ -1,7 +1,7 @@
 """Whose traffic a limiter holds back: what exceeds a fair share of its rate. No table is read here."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -13,6 +13,10 @@ Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
 OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
+USUAL_S = 10
+"""So long before a limiter begins to hold somebody, what a tenant sends is what it usually sends."""
+LEAST = 1e-9
+"""A smaller part of a demand is an error of rounding."""
 SMALL = 10
 """So many times as much has the one who is at fault as a victim, at least."""
 Amounts = Mapping[str, float]
@@ -22,14 +26,14 @@ Amounts = Mapping[str, float]
 class Second(NamedTuple):
     """What came for a limiter in a second in which it held somebody, by name.
 
-    second_s: since 1970. done: what was let in or failed; None in admitted traffic, where nothing waits. begins: the
-    limiter held nobody when anything came before.
+    second_s: since 1970. done: what was let in or failed; None in admitted traffic, where nothing waits. usual: what
+    came a second in the USUAL_S before; None where the limiter held somebody then, too.
     """
 
     second_s: int
     arrived: Amounts
     done: Amounts | None
-    begins: bool
+    usual: Amounts | None
 
 
 class Excess(NamedTuple):
@@ -46,10 +50,11 @@ class Excess(NamedTuple):
 def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess]]:
     """For each of the seconds, in order, in which a limiter held somebody: what exceeded a fair share, by name.
 
-    The rate is shared out second by second, smallest demand first (max-min fairness). What is left of a demand is still
-    there in the next second, whoever else was let in or charged meanwhile, until a second comes in which the limiter
-    holds nobody. So who has nothing left over would have been let in at once by a limiter that is fair: he is a victim
-    of those who have. A backlog and a debt belong to who made them, not to who sends while they are worked off.
+    The rate is shared out second by second: each gets what it usually sends, and what is left goes to the smallest
+    first, until all have as much or all that they want (max-min fairness). What is left of a demand is still there in
+    the next second, whoever else was let in or charged meanwhile, until a second comes in which the limiter holds
+    nobody. So who has nothing left over would have been let in at once by a limiter that is fair: he is a victim of
+    those who have. A backlog and a debt belong to who made them, not to who sends while they are worked off.
 
     In offered traffic it is known what waits. Who has exceeded a fair share is at fault until nothing of his waits any
     more, and his excess is what waits.
@@ -57,11 +62,14 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
     fair: Amounts = {}
     waits: dict[str, float] = {}
     before: Amounts = {}
+    kept: Amounts = {}
     before_s = 0
-    for second_s, arrived, done, begins in held:
-        if begins:
+    for second_s, arrived, done, usual in held:
+        if usual is not None:
             fair, waits, before = {}, {}, {}
-        fair = unserved(_together(unserved(fair, per_s * (second_s - before_s - 1)), arrived), per_s)
+            too_much = unserved(usual, per_s)
+            kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
+        fair = unserved(_together(unserved(fair, per_s * (second_s - before_s - 1)), arrived), per_s, kept)
         over = fair
         if done is not None:
             waits = {
@@ -76,16 +84,25 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
         before, before_s = over, second_s
 
 
-def unserved(demands: Amounts, capacity: float) -> dict[str, float]:
-    """What is left of demands, those that were met left out: each gets as much as any other, or all that it wants."""
-    over = {}
-    ranked = sorted(demands.items(), key=lambda item: item[1])
-    for place, (name, demand) in enumerate(ranked):
-        part = min(demand, capacity / (len(ranked) - place))
-        capacity -= part
-        if demand > part:
-            over[name] = demand - part
-    return over
+def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:
+    """What is left of demands, those that were met left out: each gets as much as any other, or all that it wants.
+
+    kept: what some get in any case, no more than the capacity in all.
+    """
+    kept = kept or {}
+    served = {name: min(demand, kept.get(name, 0)) for name, demand in demands.items()}
+    capacity -= sum(served.values())
+    level, rising = 0.0, 0
+    # Each rises from what is kept for it to what it wants, all that rise at the same level.
+    for at, step in sorted([*((amount, 1) for amount in served.values()), *((d, -1) for d in demands.values())]):
+        if (at - level) * rising > capacity:
+            break
+        capacity -= (at - level) * rising
+        level, rising = at, rising + step
+    if rising > 0:
+        level += capacity / rising
+    left = {name: demand - max(served[name], min(demand, level)) for name, demand in demands.items()}
+    return {name: amount for name, amount in left.items() if amount > LEAST * demands[name]}
 
 
 def ran_out(marks: Mapping[str, int]) -> list[str]:
@@ -135,12 +152,10 @@ class Traffic:
         rows = self.under(limiter)
         is_held = pc.or_(pc.greater(rows[f"by_{limiter[0]}"], 0), pc.greater(rows["held"], 0))
         held = set(rows.filter(is_held)["second_s"].to_pylist())
-        begins: dict[int, bool] = {}
-        was_held = False
-        for second_s in sorted(pc.unique(rows["second_s"]).to_pylist()):
-            begins[second_s] = not was_held
-            was_held = second_s in held
-        rows = rows.filter(pc.is_in(rows["second_s"], pa.array(held, pa.int64())))
+        all_seconds = sorted(pc.unique(rows["second_s"]).to_pylist())
+        begins = set(_begins(all_seconds, held))
+        before = {at - ago for at in begins for ago in range(1, USUAL_S + 1)}
+        rows = rows.filter(pc.is_in(rows["second_s"], pa.array(held | before, pa.int64())))
         grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
             [(unit, "sum"), (f"done_{unit}", "sum")]
         )
@@ -153,7 +168,33 @@ class Traffic:
                 done[second_s] = None
             elif of_second is not None:
                 of_second[name] = was_done
-        return dict(excesses((Second(at, arrived[at], done[at], begins[at]) for at in sorted(held)), per_s))
+        seconds = (
+            Second(at, arrived[at], done[at], _usual(at, all_seconds[0], arrived, held) if at in begins else None)
+            for at in sorted(held)
+        )
+        return dict(excesses(seconds, per_s))
+
+
+def _begins(seconds: Sequence[int], held: Container[int]) -> Iterator[int]:
+    """Held seconds before which something came, if anything did, while nobody was held."""
+    was_held = False
+    for second_s in seconds:
+        if second_s in held and not was_held:
+            yield second_s
+        was_held = second_s in held
+
+
+def _usual(at: int, first: int, arrived: Mapping[int, Amounts], held: Container[int]) -> dict[str, float]:
+    """What came a second in the USUAL_S before, as far back as nobody was held. first: of all seconds."""
+    sums: dict[str, float] = defaultdict(float)
+    count = 0
+    for second_s in range(at - 1, max(at - USUAL_S, first) - 1, -1):
+        if second_s in held:
+            break
+        count += 1
+        for name, amount in arrived.get(second_s, {}).items():
+            sums[name] += amount
+    return {name: amount / count for name, amount in sums.items()}
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import PUBLISH, QUOTAS, load_units
 from headgate.engines.processes import prepare
 from headgate.engines.replay import run_replay
+from headgate.places import claimed, local_path
 from headgate.replay.asked import Asked, ReplayJob
 from headgate.replay.folders import folder_warnings
 from headgate.replay.job import Heard, Replayed
@@ -54,8 +55,9 @@ def replay(options: Asked, engine: ReplayEngine) -> int:
     rules = Loading(partial(load_units, _units(plans)), lambda line: screen.say(f"replay: {line}"))
     run_on_engine = engine.begin()
     rules.wait()
-    replayed = run_on_engine(job, plans, first.settings.input, screen.counted)
-    report = write_report(replayed.tables, confs, plans, replayed.trace)
+    with claimed(None if local_path(job.output) is None else job.output):
+        replayed = run_on_engine(job, plans, first.settings.input, screen.counted)
+        report = write_report(replayed.tables, confs, plans, replayed.trace)
     screen.end(replayed, plans, report, engine.within)
     screen.say(mode)
     screen.warnings(folder_warnings(confs))  # once more, where they are seen

@@ -1,8 +1,8 @@
 """Who was throttled, when, by which limiter and by whose fault: sums over the tables `topic_usage` and `marks`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +12,15 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter
 from headgate.report.throttling.fault import NOBODY, Fault, Faults, by_second
-from headgate.report.throttling.limiters import MARKS, Blamed, blamed, rates_of
-from headgate.report.throttling.spans import SECONDS, when_held
+from headgate.report.throttling.limiters import HELD_BY, MARKS, Blamed, blamed, rates_of
+from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
 _TIME = "event_time"
 _OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_publishes")
 _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
+SHOWN_OTHERS = 2
+"""Limiters beside that which held somebody longest."""
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
 _KEY = (TENANT, TOPIC, "broker")
@@ -30,12 +32,13 @@ HELD = Sums("topic_usage", _KEY, highest=(_TIME,), lowest=(_TIME,), nonzero=_HEL
 class Throttled:
     """A tenant or topic.
 
-    throttled_ns: of all its topics together. blame: the limiter with most of its marks and the unit that ran out, and
-    their share of the marks; details: the same with rates and brokers.
+    throttled_ns: of all its topics together. blame: the limiter that held it longest and the unit that ran out, and its
+    part of that time; details: the same with rates and brokers.
     delayed, failed: publishes that were let in later, or given up; delay_ns: how much later, summed over the delayed;
     admitted: publishes that were let in, at once or later. None in admitted traffic.
     topics: how many of its topics were held, or failed. first, last: the seconds in which that began and ended.
-    Of a tenant alone: spans: the same of each time, worst: see spans.When; fault: who filled that limiter.
+    Of a tenant alone: spans: the same of each time, worst: see spans.When; fault: who filled that limiter; also: the
+    same of the limiters that come next, in words; is_victim: of others, under each of them.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Throttled:
     spans: tuple[tuple[datetime, datetime], ...] = field(default=(), compare=False)
     details: str = field(default="", compare=False)
     fault: Fault = field(default=NOBODY, compare=False)
+    also: tuple[str, ...] = field(default=(), compare=False)
+    is_victim: bool = field(default=False, compare=False)
 
     @property
     def lost(self) -> int:
@@ -105,9 +110,13 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
         quota = groups.publish_quota(limiter[1], unit) if has_all_brokers and limiter[0] == "group" else None
         return quota or rates.get((limiter, unit), 0)
 
-    faults = Faults(tables.totals(by_second(groups)), usage, groups, rate_of)
-    when = when_held(tables.totals(SECONDS))
-    limiters = {of: blamed(of, marks, groups.publish_quota) for of in (TENANT, TOPIC)}
+    seconds = tables.totals(by_second(groups))
+    faults = Faults(seconds, usage, groups, rate_of)
+    when = when_held(seconds)
+    last = pc.max(usage[_TIME]).as_py()
+    end = None if last is None else last + timedelta(seconds=1)
+    held_by = tables.totals(HELD_BY)
+    limiters = {of: blamed(of, marks, held_by, end, groups.publish_quota) for of in (TENANT, TOPIC)}
     tenants = _ranked(TENANT, usage, held, limiters[TENANT], faults)
     usage_held = usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks()))
     topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], faults)
@@ -118,12 +127,12 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
         ],
         topics,
         pc.min(usage[LOWEST + _TIME]).as_py(),
-        pc.max(usage[_TIME]).as_py(),
+        last,
     )
 
 
 def _ranked(
-    of: str, usage: pa.Table, held: pa.Table, to_blame: Mapping[str, Blamed], faults: Faults
+    of: str, usage: pa.Table, held: pa.Table, to_blame: Mapping[str, Sequence[Blamed]], faults: Faults
 ) -> list[Throttled]:
     """A row for each tenant or topic of `usage`."""
     counts = _grouped(usage, [of], [(name, "sum") for name in _COUNTS])
@@ -131,7 +140,8 @@ def _ranked(
     when = {name: (topics, first, last) for name, first, last, topics in times}
     rows = []
     for name, publishes, throttled, throttled_ns, delayed, failed, delay_ns, admitted in counts:
-        worst = to_blame.get(name)
+        by = to_blame.get(name, ())[: 1 + SHOWN_OTHERS]
+        found = [(one, NOBODY if of == TOPIC else faults.fault(name, one.limiter, one.held_by)) for one in by]
         topics, first, last = when.get(name, (0, None, None))
         rows.append(
             Throttled(
@@ -139,7 +149,7 @@ def _ranked(
                 publishes or 0,
                 throttled or 0,
                 throttled_ns or 0,
-                "none" if worst is None else worst.words,
+                by[0].words if by else "none",
                 delayed,
                 failed,
                 delay_ns,
@@ -147,11 +157,22 @@ def _ranked(
                 topics=topics,
                 first=first,
                 last=last,
-                details="" if worst is None else worst.details,
-                fault=NOBODY if worst is None or of == TOPIC else faults.fault(name, worst.limiter, worst.held_by),
+                details=_details(by),
+                fault=found[0][1] if found else NOBODY,
+                also=tuple(_also(*one) for one in found[1:]),
+                is_victim=bool(found) and all(fault.is_victim for _, fault in found),
             )
         )
     return sorted(rows, key=lambda row: (-(row.failed or 0), -row.throttled_publishes, -row.throttled_ns, row.name))
+
+
+def _details(by: Sequence[Blamed]) -> str:
+    """Of the first; of several with the minutes."""
+    return f"{by[0].details}{f' in {by[0].when}' if len(by) > 1 else ''}" if by else ""
+
+
+def _also(limiter: Blamed, fault: Fault) -> str:
+    return f"by {limiter.details} in {limiter.when}{f'; {fault.words}' if fault.words else ''}"
 
 
 def _grouped(rows: pa.Table, by: list[str], aggregates: list[tuple[str, str]]) -> Iterator[tuple[Any, ...]]:

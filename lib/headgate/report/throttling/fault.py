@@ -114,7 +114,8 @@ class Faults:
         sharers, largest, unit = shared.sharers, shared.largest, shared.unit
         fault = listed(shared)
         topic, part = self._largest_topic(largest, limiter, unit)
-        whole = f"{shared.part(largest):.0%} of the excess {unit}; its largest topic is {plain(topic)} ({part:.0%})"
+        of_topic = f"its largest topic is {plain(topic)} ({part:.0%} of its {unit})"
+        whole = f"{shared.part(largest):.0%} of the excess {unit}; {of_topic}"
         if shared.is_victim(tenant):
             of_excess = f"; {plain(tenant)} is a victim"
             if len(sharers) == 1:
@@ -177,13 +178,19 @@ def _phases(minutes: Mapping[str, Sequence[Shared]]) -> Iterator[_Phase]:
 
     for _, run in groupby(minutes.items(), key=key):
         of_run = dict(run)
-        first, last = (minute(of_run)[-len("HH:MM") :] for minute in (min, max))
         units = [shared.unit for shared in of_run[min(of_run)]]
         together = [
             Shared.together(shared for of_minute in of_run.values() for shared in of_minute if shared.unit == unit)
             for unit in units
         ]
-        yield _Phase(first if first == last else f"{first} to {last}", together)
+        yield _Phase(span_of(of_run), together)
+
+
+def span_of(minutes: Iterable[str]) -> str:
+    """From the first to the last, in words."""
+    known = sorted(minutes)
+    first, last = (minute[-len("HH:MM") :] for minute in (known[0], known[-1]))
+    return first if first == last else f"{first} to {last}"
 
 
 def _briefly(tenant: str, by_unit: Sequence[Shared]) -> str:

@@ -1,8 +1,9 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, ran_out
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
-from headgate.report.throttling.fault import HeldBy
+from headgate.report.throttling.fault import HeldBy, span_of
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
@@ -48,6 +49,24 @@ MARKS = Sums(
 )
 
 
+_SINCE_MS = 1_577_836_800_000
+"""2020 in Unix time: sums of times since then fit into 64 bits for thirty million marks."""
+
+
+def _since_2020(marks: pa.Table) -> pa.ChunkedArray:
+    return pc.subtract(pc.divide(marks["event_time"].cast(pa.int64()), 1000), _SINCE_MS)
+
+
+HELD_BY = Sums(
+    "marks",
+    (TENANT, TOPIC, "scope", "limiter", "action"),
+    ("since_ms",),
+    where=(("action", ("mark", "unmark")),),
+    made=(Made("since_ms", f"(arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS})", _since_2020, pa.int64()),),
+)
+"""A limiter held somebody for the sum of the times at which it let go, less the sum of those at which it began."""
+
+
 @dataclass
 class _Marks:
     """Of one limiter in one unit. least, most: its rate in that unit, over brokers and time."""
@@ -68,38 +87,50 @@ class _Marks:
 
 @dataclass(frozen=True)
 class Blamed:
-    """The limiter with most marks of a tenant or topic, and the unit that ran out most often where that held it.
+    """A limiter that held a tenant or topic.
 
-    words: both, and their share of the marks if there are others. details: with the rates then, the brokers, and the
-    limiter that comes next.
+    words: its name and the unit that ran out most often, and its part of the time held if others held it, too.
+    details: the same with the rates then, and the brokers. when: minutes with its marks, in words.
     """
 
     limiter: Limiter
     words: str
     details: str
+    when: str
     held_by: HeldBy
 
 
 @dataclass
 class _Found:
-    """Marks of one tenant or topic. units: how often each ran out, by limiter and minute."""
+    """Of one tenant or topic, by limiter. units: how often each ran out, by minute. held_ms: for how long it held."""
 
-    marks: dict[tuple[Limiter, str], _Marks] = field(default_factory=lambda: defaultdict(_Marks))
+    marks: dict[Limiter, dict[str, _Marks]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(_Marks)))
     units: dict[Limiter, dict[str, Counter[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
     )
+    held_ms: Counter[Limiter] = field(default_factory=Counter)
 
 
-def blamed(of: str, marks: pa.Table, quota_of: QuotaOf) -> dict[str, Blamed]:
-    """By tenant or topic. marks: sums MARKS."""
+def blamed(
+    of: str, marks: pa.Table, held: pa.Table, end: datetime | None, quota_of: QuotaOf
+) -> dict[str, list[Blamed]]:
+    """By tenant or topic, its limiters: those first that held it longest. marks, held: sums MARKS and HELD_BY.
+
+    end: of the run; what is still held is held until then.
+    """
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks.to_pylist():
         limiter, found = _limiter(row), by_name[row[of]]
         rate = f"{row['unit']}_per_s"
-        found.marks[limiter, row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
+        found.marks[limiter][row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
         for unit in UNITS if row["too"] else (row["unit"],):
             found.units[limiter][row["minute"]][unit] += row[ROWS]
-    return {name: _worst(found, quota_of) for name, found in by_name.items()}
+    end_ms = 0 if end is None else round(end.timestamp() * 1000) - _SINCE_MS
+    for row in held.to_pylist():
+        if row[of] in by_name:
+            sign = 1 if row["action"] == "unmark" else -1
+            by_name[row[of]].held_ms[_limiter(row)] += sign * ((row["since_ms"] or 0) - end_ms * row[ROWS])
+    return {name: list(_ranked(found, quota_of)) for name, found in by_name.items()}
 
 
 def rates_of(marks: pa.Table) -> dict[tuple[Limiter, str], int]:
@@ -116,24 +147,25 @@ def _limiter(row: Mapping[str, Any]) -> Limiter:
     return OWN if row["scope"] == "topic" else (row["scope"], row["limiter"])
 
 
-def _worst(found: _Found, quota_of: QuotaOf) -> Blamed:
-    """The limiter with most marks, whatever ran out of it; then its unit."""
-    of_limiter: Counter[Limiter] = Counter()
-    for (limiter, _), marks in found.marks.items():
-        of_limiter[limiter] += marks.count
-    ranked = sorted(found.marks.items(), key=lambda item: (-of_limiter[item[0][0]], -item[1].count, item[0]))
-    whole = of_limiter.total()
-    ((limiter, unit), marks), *others = ranked
-    name, share = limiter_name(limiter), f"{_part(marks.count, whole)} of marks"
-    quota = quota_of(limiter[1], unit) if limiter[0] == "group" else None
-    details = f"{name} ({unit}{_rate(marks, quota)}{f', {share}' if others else ''}){_where(marks)}"
-    if others:
-        (other, its_unit), its = others[0]
-        details += f", then {limiter_name(other)} ({its_unit}, {_part(its.count, whole)})"
-    units = {minute: ran_out(counts) for minute, counts in found.units[limiter].items()}
+def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
+    """Where no time is known marks count."""
+    counts = Counter({limiter: sum(marks.count for marks in units.values()) for limiter, units in found.marks.items()})
+    times = Counter({limiter: max(found.held_ms[limiter], 0) for limiter in counts})
+    weights, of_what = (times, "the time held") if times.total() else (counts, "marks")
     marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
-    is_share = quota is not None and marks.least is not None and marks.least < quota
-    return Blamed(limiter, f"{name} ({unit}{f', {share}' if others else ''})", details, HeldBy(units, marked, is_share))
+    for limiter in sorted(counts, key=lambda limiter: (-weights[limiter], -counts[limiter], limiter)):
+        unit, marks = min(found.marks[limiter].items(), key=lambda item: (-item[1].count, item[0]))
+        share = f", {_part(weights[limiter], weights.total())} of {of_what}" if len(counts) > 1 else ""
+        quota = quota_of(limiter[1], unit) if limiter[0] == "group" else None
+        units = {minute: ran_out(counts) for minute, counts in found.units[limiter].items()}
+        name = limiter_name(limiter)
+        yield Blamed(
+            limiter,
+            f"{name} ({unit}{share})",
+            f"{name} ({unit}{_rate(marks, quota)}{share}){_where(marks)}",
+            span_of(units),
+            HeldBy(units, marked, is_share=quota is not None and marks.least is not None and marks.least < quota),
+        )
 
 
 def _part(count: int, whole: int) -> str:

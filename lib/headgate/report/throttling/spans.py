@@ -8,16 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT
-from headgate.tables.sums import Made, Sums
+from headgate.tables.sums import Made
 
 QUIET = timedelta(seconds=10)
 """A shorter pause does not end a span."""
 _SECOND = timedelta(seconds=1)
 _TIME, _HELD_NS = "event_time", "throttled_ns"
-_WORST = ("failed_publishes", "throttled_publishes")
-
-SECONDS = Sums("topic_usage", (TENANT, _TIME), _WORST, highest=(_HELD_NS,), nonzero=(*_WORST, _HELD_NS))
-
+_HELD = ("failed_publishes", "throttled_publishes", _HELD_NS)
 
 _FORMAT = "%Y-%m-%dT%H:%M"
 
@@ -39,8 +36,8 @@ MINUTE = Made("minute", f"to_char(event_time, '{_FORMAT}')", _minutes)
 
 @dataclass(frozen=True)
 class When:
-    """spans: first and last second of each, in order. worst: the second in which most publishes failed or, where none
-    did, were throttled.
+    """spans: first and last second of each, in order. worst: the second in which most publishes failed; where none did,
+    at whose end most messages waited; in admitted traffic, in which most publishes were throttled.
     """
 
     spans: tuple[tuple[datetime, datetime], ...]
@@ -48,15 +45,31 @@ class When:
 
 
 def when_held(seconds: pa.Table) -> dict[str, When]:
-    """By tenant. seconds: sums SECONDS."""
+    """By tenant. seconds: sums fault.by_second."""
     by_tenant: dict[str, list[dict[str, Any]]] = {}
-    for row in seconds.sort_by([(_TIME, "ascending")]).to_pylist():
+    sums = ("messages", "admitted_messages", "failed_messages", "failed_publishes", "throttled_publishes")
+    grouped = seconds.group_by([TENANT, _TIME], use_threads=False).aggregate(
+        [*((name, "sum") for name in sums), (_HELD_NS, "max")]
+    )
+    for row in grouped.rename_columns([TENANT, _TIME, *sums, _HELD_NS]).sort_by([(_TIME, "ascending")]).to_pylist():
         by_tenant.setdefault(row[TENANT], []).append(row)
-    return {tenant: When(_spans(rows), _worst(rows)) for tenant, rows in by_tenant.items()}
+    held = {tenant: list(filter(_is_held, rows)) for tenant, rows in by_tenant.items()}
+    return {tenant: When(_spans(held[tenant]), _worst(rows)) for tenant, rows in by_tenant.items() if held[tenant]}
+
+
+def _is_held(row: dict[str, Any]) -> bool:
+    return any(row[name] for name in _HELD)
 
 
 def _worst(rows: list[dict[str, Any]]) -> datetime:
-    worst: datetime = max(rows, key=lambda row: tuple(row[name] or 0 for name in _WORST))[_TIME]
+    """Of all rows of a tenant, in order."""
+    waits, bad = 0, []
+    for row in rows:
+        if row["admitted_messages"] is not None:
+            waits = max(waits + (row["messages"] or 0) - row["admitted_messages"] - (row["failed_messages"] or 0), 0)
+        if _is_held(row):
+            bad.append((row["failed_publishes"] or 0, waits, row["throttled_publishes"] or 0, row[_TIME]))
+    worst: datetime = max(bad, key=lambda one: one[:3])[-1]
     return worst
 
 

@@ -26,6 +26,20 @@ def test_each_gets_as_much_as_any_other_or_all_that_it_wants(demands, capacity, 
     assert unserved(demands, capacity) == left
 
 
+@pytest.mark.parametrize(
+    ("demands", "kept", "left"),
+    [
+        ({"steady": 80, "flood": 300}, {"steady": 80}, {"flood": 280}),
+        ({"steady": 90, "flood": 300}, {"steady": 80}, {"steady": 10, "flood": 280}),
+        ({"steady": 10, "flood": 300}, {"steady": 80}, {"flood": 210}),
+        ({"a": 60, "b": 60, "c": 60}, {"a": 60, "b": 10}, {"b": 40, "c": 40}),
+        ({"a": 60, "b": 60}, {"a": 70, "b": 30}, {"b": 20}),
+    ],
+)
+def test_what_is_kept_for_somebody_comes_first(demands, kept, left):
+    assert unserved(demands, 100, kept) == left
+
+
 @given(AMOUNTS, st.integers(0, 6000))
 def test_nothing_of_the_capacity_is_lost_and_who_gets_least_gets_all_that_it_wants(demands, capacity):
     left = unserved(demands, capacity)
@@ -81,6 +95,14 @@ def over(**by_name):
         (  # the limiter was free in between
             [(1, "flood", 300), (2, "flood", 1, FREE), (3, "calm", 150), (3, "flood", 10)],
             {1: over(flood=200), 3: over(calm=60)},
+        ),
+        (  # who stays with what he usually sends is not at fault, however much that is
+            [*((s, "steady", 80, FREE) for s in (1, 2, 3)), (4, "steady", 80), (4, "flood", 300), (5, "steady", 85)],
+            {4: over(flood=280), 5: over(flood=280, steady=5)},
+        ),
+        (  # seconds of another hold, and before the first row, say nothing of what is usual
+            [(1, "a", 90), (2, "a", 80, FREE), (3, "a", 80), (3, "b", 90)],
+            {1: ({"a": 45}, True), 3: over(b=70)},
         ),
         ([(1, "a", 300), (1, "b", 200), (1, "c", 10)], {1: over(a=255, b=155)}),
         ([(1, "burst", 60), (1, "calm", 10)], {1: ({"burst": 35}, True)}),

@@ -77,16 +77,16 @@ def test_of_equally_throttled_topics_the_longer_held_come_first_and_then_names_d
         ([(A, "topic", A, "mark"), (None, "connection", "c", "mark")], "topic limit (messages)"),
         ([(A, "group", "gold", "mark")] * 2, "group gold (messages)"),
         ([(A, "broker", "b1", "mark")], "broker b1 (messages)"),
-        ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (messages, 67% of marks)"),
+        ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (messages, 67% of the time held)"),
         (
             [(A, "group", "gold", "mark")] * 300 + [(A, "topic", A, "mark")],
-            "group gold (messages, over 99% of marks)",
+            "group gold (messages, over 99% of the time held)",
         ),
         (
             [(A, "group", "gold", "mark")] + [(A, "group", "gold", "unmark"), (A, "topic", A, "unmark")] * 3,
             "group gold (messages)",
         ),
-        ([(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")], "broker b1 (messages, 50% of marks)"),
+        ([(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")], "broker b1 (messages, 50% of the time held)"),
         ([(B, "broker", "b1", "mark")], "none"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_tenant_blames_the_own_limits_of_its_topics_together(tables):
     marks = [(A, "topic", A, "mark"), (B, "topic", B, "mark"), (A, "group", "gold", "mark")]
     fill(tables, [(A, 5, 1, 10), (B, 5, 1, 10)], marks)
 
-    assert ["topic limit (messages, 67% of marks)"] == [row.blame for row in by_tenant(tables)]
+    assert ["topic limit (messages, 67% of the time held)"] == [row.blame for row in by_tenant(tables)]
 
 
 def test_empty_tables_have_nobody(tables):
@@ -155,7 +155,8 @@ def test_a_topic_that_nothing_held_is_left_out(tables):
 
 D, E = "persistent://third/n/d", "persistent://last/n/e"
 GOLD = ResourceGroups(tenants=dict.fromkeys(("acme", "else"), "gold"))
-LARGEST = f"its largest topic is {A} (75%)"
+LARGEST = f"its largest topic is {A} (75% of its messages)"
+OF_BYTES = f"its largest topic is {A} (100% of its bytes)"
 MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
 """What a limiter has left of messages and of bytes."""
 
@@ -196,13 +197,13 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             ("group", "gold"),
             BYTES,
             {A: (10, 90), C: (90, 5), D: (900, 900)},
-            {"else": f"fault of acme: 95% of the excess bytes; its largest topic is {A} (100%); else is a victim"},
+            {"else": f"fault of acme: 95% of the excess bytes; {OF_BYTES}; else is a victim"},
         ),
         (
             ("broker", "b1"),
             BYTES,
             {A: (60, 90), C: (20, 5), D: (20, 5)},
-            {"third": f"fault of acme: 90% of the excess bytes; its largest topic is {A} (100%); third is a victim"},
+            {"third": f"fault of acme: 90% of the excess bytes; {OF_BYTES}; third is a victim"},
         ),
         (
             ("broker", "b1"),
@@ -253,19 +254,49 @@ def test_whose_fault_it_is_goes_by_the_unit_that_ran_out(tables, limiter, left, 
     }
 
 
-def test_details_name_the_rates_the_brokers_and_the_next_limiter(tables):
+def test_details_name_the_rates_and_the_brokers_of_each_limiter_with_its_minutes(tables):
     fill(tables, [(A, 5, 1, 10)])
-    gold = {"topic": A, "scope": "group", "limiter": "gold", "action": "mark", "bytes_balance": -1}
+    mark = {"event_time": NINE, "topic": A, "action": "mark"}
+    gold = mark | {"scope": "group", "limiter": "gold", "bytes_balance": -1}
     rows = [gold | {"broker": f"b{i}", "bytes_per_s": 1000 * i} for i in (4, 1, 2, 3)]
-    rows += [{"topic": A, "scope": "topic", "limiter": A, "action": "mark", "broker": "b9", "messages_per_s": 7}]
+    rows += [mark | {"scope": "topic", "limiter": A, "broker": "b9", "messages_per_s": 7}]
     tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
+    (acme,) = by_tenant(tables)
 
-    assert [
-        (
-            "group gold (bytes, 1,000 to 4,000/s, 80% of marks) on b1, b2, b3 and 1 more brokers, "
-            "then topic limit (messages, 20%)"
-        )
-    ] == [row.details for row in by_tenant(tables)]
+    assert acme.details == (
+        "group gold (bytes, 1,000 to 4,000/s, 80% of the time held) on b1, b2, b3 and 1 more brokers in 09:00"
+    )
+    assert acme.also == ("by topic limit (messages, 7/s, 20% of the time held) on b9 in 09:00",)
+
+
+def test_the_limiter_that_held_somebody_longest_comes_first_whatever_the_number_of_marks(tables):
+    fill(tables, [(A, 5, 1, 10)])
+    gold = {"topic": A, "scope": "group", "limiter": "gold"}
+    own = {"topic": A, "scope": "topic", "limiter": A}
+    ended = [gold | {"action": action, "event_time": second(at)} for at, action in ((1, "mark"), (2, "unmark"))] * 9
+    long = [own | {"action": action, "event_time": second(at)} for at, action in ((3, "mark"), (44, "unmark"))]
+    open_ = [{"topic": C, "scope": "group", "limiter": "gold", "action": "mark", "event_time": NINE}]
+    tables.append("marks", pa.Table.from_pylist([*ended, *long, *open_], MARKS), "query", 0)
+    (acme,) = by_tenant(tables)
+
+    assert acme.blame == "topic limit (messages, 82% of the time held)"
+    assert not acme.is_victim
+
+
+def test_the_worst_second_of_offered_traffic_is_that_with_most_that_waits_or_fails(tables):
+    rows = [  # messages, let in, failed, publishes that failed, throttled
+        (1, 50, 10, 0, 0, 1),
+        (2, 50, 10, 0, 0, 1),
+        (3, 0, 60, 0, 0, 9),
+        (4, 0, 20, 0, 0, 9),
+    ]
+    columns = ("messages", "admitted_messages", "failed_messages", "failed_publishes", "throttled_publishes")
+    usage = [{"event_time": second(at), "topic": A} | dict(zip(columns, counts, strict=True)) for at, *counts in rows]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    assert [second(2)] == [row.worst for row in by_tenant(tables)]
+    failed = {"event_time": second(9), "topic": A} | dict(zip(columns, (0, 0, 5, 1, 1), strict=True))
+    tables.append("topic_usage", pa.Table.from_pylist([failed], TOPIC_USAGE), "query", 1)
+    assert [second(9)] == [row.worst for row in by_tenant(tables)]
 
 
 def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
@@ -468,4 +499,4 @@ def test_most_marks_of_a_limiter_count_whatever_ran_out_of_it(tables):
     fill(tables, [(A, 5, 1, 10)])
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
 
-    assert ["group gold (bytes, 27% of marks)"] == [row.blame for row in by_tenant(tables)]
+    assert ["group gold (bytes, 55% of the time held)"] == [row.blame for row in by_tenant(tables)]
