@@ -35,6 +35,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             list(processes.map(load_units, ([unit] for unit in (CACHE, PROTOCOL, DISPATCH, QUOTAS, PUBLISH))))
 
 
+BROKERS = {"kafka_broker", "pulsar_standalone"}
+"""Fixtures of real brokers."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Processes share the suite file by file, but files with real brokers stay together: each broker starts once."""
+    with_brokers = {item.path for item in items if BROKERS & set(getattr(item, "fixturenames", ()))}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("brokers" if item.path in with_brokers else str(item.path)))
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     """The line that CI repeats."""
     if config.getoption("engine") == "spark":

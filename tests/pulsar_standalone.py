@@ -43,7 +43,7 @@ class Pulsar(NamedTuple):
 
 @pytest.fixture(scope="session")
 def pulsar_standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulsar]:
-    """A broker of 1.3 GB of memory. Tests that use it are best in one file: processes share the suite file by file.
+    """A broker of 1.3 GB of memory.
 
     Skips, with the script's own words, where no broker is to be had: Maven, or the distribution and the network are not
     there.

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from headgate.cache.tables import OF_CACHE
 from headgate.tables.delta import Tables
 from integration.cache_events import BROKERS, events, fed, line, results_of
@@ -13,6 +15,7 @@ SMALL = {"headgate.cache.maxBytes": 60_000}
 NOT_JSON = "this is no JSON"
 
 
+@pytest.mark.long
 def test_a_topic_of_events_is_counted_as_the_rules_count_them(kafka_broker: str, tmp_path: Path) -> None:
     import confluent_kafka as confluent  # noqa: PLC0415  where there is a broker there is a client
 

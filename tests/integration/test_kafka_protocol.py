@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Event
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
@@ -40,6 +41,7 @@ def received(confluent, broker: str, topic: str, n: int) -> list[tuple[str, dict
     return records
 
 
+@pytest.mark.long
 def test_a_topic_of_inputs_gives_the_decisions_of_a_table_and_sends_them(
     kafka_broker: str, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def test_recorded_traffic_is_not_moved_by_the_wall_clock(
     assert at(0.9) == max(row["event_time"] for row in rows_of(tmp_path / "out", "marks"))
 
 
+@pytest.mark.long
 def test_sigterm_ends_the_job_with_status_0_and_the_next_start_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     """With topics as keys: then a start reads the checkpoint's state before its query runs.
 

@@ -18,7 +18,10 @@ from headgate.trace import write_trace
 from integration.processes import TIMEOUT_S, commits, options, python_workers, run_job, started
 from integration.runs import GROUPS, SMALL, await_that, conf_in, results_of, rows_of, run_once
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds Spark's workers in /proc, which Linux has")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(sys.platform != "linux", reason="finds Spark's workers in /proc, which Linux has"),
+]
 
 TRACE = replace(SMALL, events=3 * SMALL.events)
 # The readable form of the rules keeps workers busy for longer: there is always one to be met at work.
