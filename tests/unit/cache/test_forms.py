@@ -84,7 +84,7 @@ def test_both_forms_tell_the_same_row_for_row(
 @pytest.mark.parametrize("family", ["fanout", "mixed"])
 def test_both_forms_tell_the_same_of_traffic(policy: str, family: str) -> None:
     values = {MAX_BYTES: 200_000, POLICY: policy}
-    rows = rows_from(islice(generate(family, 2, "skewed"), 4000))
+    rows = rows_from(islice(generate(family, 2, "skewed"), 1500))
     rows = unlike([*rows, event("conf", 300_000, 10**6, conf={MAX_BYTES: 150_000})])
     batches = [rows[begin:end] for begin, end in pairwise([0, 1, 1300, 4001])]
     expected, slot = (told(values, batches, [rules]) for rules in (READABLE, ARRAYS))

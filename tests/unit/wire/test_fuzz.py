@@ -75,11 +75,11 @@ def survive(seed: int, count: int) -> dict[str, int]:
     return seen
 
 
-def test_100_000_frames_are_read_or_refused_by_name() -> None:
-    seen = survive(seed=3850, count=100_000)
+def test_30_000_frames_are_read_or_refused_by_name() -> None:
+    seen = survive(seed=3850, count=30_000)
 
     assert seen.keys() == MISTAKES | {"too_large", "type 2", "type 3850", "type 3851", "another type"}
-    assert sum(seen.values()) > 90_000
+    assert sum(seen.values()) > 27_000
 
 
 @pytest.mark.long

@@ -301,7 +301,7 @@ steps = st.lists(
 
 
 @given(steps=steps)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 def test_expected_reads_are_the_cursors_behind_and_the_replays_to_come(steps):
     """5: as long as nobody seeks or closes and nothing is inserted by a miss."""
     cache, row = cache_of(maxBytes=1 << 20), Rows()
