@@ -209,7 +209,8 @@ class ThrottleScreen(Screen):
         )
         self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}")
         self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
-        victim = next((row for row in throttling.tenants if row.is_victim and row.worst is not None), None)
+        victims = [row for row in throttling.tenants if row.is_victim and (row.failed is None or row.lost)]
+        victim = max(victims, key=lambda row: row.lost, default=None)
         if victim is not None and victim is not most and victim.worst is not None:
             self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
             self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}")
@@ -384,6 +385,8 @@ def _when(whole: Throttling, row: Throttled) -> str:
         spans.append(f"{counted(more, 'more time')} until {_clock(whole, row.last)}")
     if len(row.spans) == 1 and row.spans[0][0] == row.spans[0][1]:
         return spans[0]
+    if row.failed is not None and not row.lost:
+        return f"{', '.join(spans)}, but none of its publishes came late"
     return f"{', '.join(spans)}, worst {_clock(whole, row.worst)}"
 
 

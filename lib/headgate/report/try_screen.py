@@ -21,6 +21,8 @@ SHOWN_TOPICS = 8
 SHOWN_CHANGES = 20
 SHOWN_FILES = 10
 SHOWN_UNUSED = 5
+WORTH_LATE = 0.1
+"""Of the rows: with more that come too late, figures of groups are wrong."""
 WORTH_A_WARNING = 0.01
 """Of all rows, those that could not be used."""
 NOT_SET = "not set"
@@ -71,15 +73,13 @@ class Changed(Protocol):
 
 
 def is_mostly_bad(tried: Tried) -> bool:
-    """Whether at least half of the rows are dead letters, or so many too late that quotas were not shared as they would
-    be live: what the others say is no answer.
-    """
-    return 0 < tried.dead_letters >= tried.rows or is_mostly_late(tried)
+    """Whether at least half of the rows are dead letters, or too many came late: what the others say is no answer."""
+    return 0 < tried.dead_letters >= tried.rows or are_too_late(tried)
 
 
-def is_mostly_late(tried: Tried) -> bool:
-    """Whether at least half of the rows came long after others of a later time."""
-    return 0 < tried.late >= tried.rows - tried.late
+def are_too_late(tried: Tried) -> bool:
+    """Whether more than WORTH_LATE came so long after others that brokers did not share quotas as they would live."""
+    return tried.late > WORTH_LATE * tried.rows
 
 
 def other_measures(tables: Summed) -> dict[str, int]:
@@ -169,7 +169,7 @@ class TryScreen(Screen):
 
     def _mostly_bad(self, tried: Tried) -> None:
         part = tried.dead_letters / max(tried.rows + tried.dead_letters, 1)
-        if is_mostly_late(tried):
+        if are_too_late(tried):
             self.say(
                 f"\nNO ANSWER: {tried.late / tried.rows:.1%} of the rows came more than trigger.interval_ms behind "
                 "others of a later time, as from a file a broker. Put all rows in one order of event_time, or use "

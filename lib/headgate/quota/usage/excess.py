@@ -247,7 +247,7 @@ class Contention:
     """
 
     def __init__(self, traffic: Traffic, rate_of: Callable[[Limiter, str], float], since_s: int = 0) -> None:
-        self._traffic, self._since_s = traffic, since_s
+        self._traffic, self._rate_of, self._since_s = traffic, rate_of, since_s
         self._excesses = cache(lambda limiter, unit: traffic.excesses(limiter, unit, rate_of(limiter, unit)))
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
@@ -266,14 +266,19 @@ class Contention:
     def shared(
         self, name: str, limiter: Limiter, ran_out: Iterable[str], seconds: Sequence[int] | None = None
     ) -> tuple[Shared, ...]:
-        """In each unit that ran out: those over the rate, or all if none is; first that in which `name` has most.
+        """In each unit of which more came than a fair share; first that in which `name` has most. If there is none: in
+        those that ran out, within the rate.
 
-        Of units in which the same share the fault one is told. ran_out: units, most often first. seconds: those asked
-        about; without them all in which `name` is held.
+        A unit counts as well that would have run out if the other had not held everybody. Of units in which the same
+        share the fault one is told. ran_out: units, most often first. seconds: those asked about; without them all in
+        which `name` is held.
         """
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
-        found = [shared for unit in ran_out if (shared := self._of(limiter, unit, seconds)) is not None]
-        over = [shared for shared in found if not shared.is_within] or found
+        ran_out = list(ran_out)
+        limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
+        found = [self._of(limiter, unit, seconds) for unit in (*ran_out, *limited)]
+        over = [shared for shared in found if shared is not None and not shared.is_within]
+        over = over or [shared for shared in found[: len(ran_out)] if shared is not None]
         told = {frozenset(shared.sharers): shared for shared in reversed(over)}
         return tuple(sorted(told.values(), key=lambda shared: (-shared.part(name), shared.unit)))
 

@@ -72,7 +72,7 @@ class ReplayScreen(Screen):
         self.say(f"\nReport: {report}")
         self.say(f"Tables (Delta): {output}/replay_groups  replay_tenants  replay_seconds  replay_limits  dead_letters")
         trial = f"{command()} try {shlex.quote(self._place)} --conf-dir {shlex.quote(self._folder)}"
-        self.say(f"Tenants and topics, and whose fault it is: {trial}")
+        self.say(f"Tenants and topics, and whose fault it is, if all rows are in one order of event_time: {trial}")
         self.say(f"The smallest limits that would do, by topic and tenant: {trial} --recommend DIR")
 
 

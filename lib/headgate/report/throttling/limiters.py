@@ -1,7 +1,7 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -89,8 +89,8 @@ class _Marks:
 class Blamed:
     """A limiter that held a tenant or topic.
 
-    words: its name and the unit that ran out most often, and its part of the time held if others held it, too.
-    details: the same with the rates then, and the brokers. when: minutes with its marks, in words.
+    words: its name, the units that ran out, of several with their parts of the marks, and its part of the time held if
+    others held it, too. details: the same with the rates then, and the brokers. when: minutes with its marks, in words.
     """
 
     limiter: Limiter
@@ -154,17 +154,27 @@ def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
     weights, of_what = (times, "the time held") if times.total() else (counts, "marks")
     marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
     for limiter in sorted(counts, key=lambda limiter: (-weights[limiter], -counts[limiter], limiter)):
-        unit, marks = min(found.marks[limiter].items(), key=lambda item: (-item[1].count, item[0]))
-        share = f", {_part(weights[limiter], weights.total())} of {of_what}" if len(counts) > 1 else ""
-        quota = quota_of(limiter[1], unit) if limiter[0] == "group" else None
+        by_unit = sorted(found.marks[limiter].items(), key=lambda item: (-item[1].count, item[0]))
+        parts = [f" {_part(marks.count, counts[limiter])}" if len(by_unit) > 1 else "" for _, marks in by_unit]
+        share = f"; {_part(weights[limiter], weights.total())} of {of_what}" if len(counts) > 1 else ""
+        quotas = [quota_of(limiter[1], unit) if limiter[0] == "group" else None for unit, _ in by_unit]
+        rates = [
+            f"{unit}{part}{_rate(marks, quota)}"
+            for (unit, marks), part, quota in zip(by_unit, parts, quotas, strict=True)
+        ]
+        short = ", ".join(f"{unit}{part}" for (unit, _), part in zip(by_unit, parts, strict=True))
         units = {minute: ran_out(counts) for minute, counts in found.units[limiter].items()}
         name = limiter_name(limiter)
+        is_share = any(
+            quota is not None and marks.least is not None and marks.least < quota
+            for (_, marks), quota in zip(by_unit, quotas, strict=True)
+        )
         yield Blamed(
             limiter,
-            f"{name} ({unit}{share})",
-            f"{name} ({unit}{_rate(marks, quota)}{share}){_where(marks)}",
+            f"{name} ({short}{share})",
+            f"{name} ({'; '.join(rates)}{share}){_where([marks for _, marks in by_unit])}",
             span_of(units),
-            HeldBy(units, marked, is_share=quota is not None and marks.least is not None and marks.least < quota),
+            HeldBy(units, marked, is_share),
         )
 
 
@@ -187,8 +197,8 @@ def _rate(marks: _Marks, quota: int | None) -> str:
     return f", {rates}/s" if quota in {None, marks.least} else f", {rates} of {quota:,}/s"
 
 
-def _where(marks: _Marks) -> str:
-    brokers = sorted(marks.brokers)
+def _where(by_unit: Sequence[_Marks]) -> str:
+    brokers = sorted({broker for marks in by_unit for broker in marks.brokers})
     if not brokers:
         return ""
     more = len(brokers) - _SHOWN_BROKERS

@@ -144,7 +144,8 @@ def _consumers(tables: UsageTables | None, arguments: argparse.Namespace, by: st
         return
     if worst is not None:
         yield worst.line
-    heading = f"{instant(last_s * SECOND_MS)}, means of the {seconds} s up to then"
+    means = "the second that begins then" if seconds == 1 else f"means of {seconds} s, of which it is the last"
+    heading = f"{instant(last_s * SECOND_MS)}, {means}"
     yield from consumer_lines(heading, by, consumers, seconds, arguments.top)
 
 

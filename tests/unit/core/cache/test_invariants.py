@@ -17,6 +17,8 @@ from hypothesis.stateful import (
 from examples import examples
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.policies import registry
+from headgate.core.cache.policies.capped import Capped
+from headgate.core.cache.policies.registry import POLICIES as KINDS
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.cache.state import dump, load
@@ -24,7 +26,7 @@ from unit.core.cache.brute_distance import CheckedDistance
 from unit.core.cache.traces import PREFIX, STRATEGY, TTL, Rows, cache_of, counts, ms
 
 SHAPELESS = {"bad_row", "unknown_kind", "late"}
-HARD_CAP = {"lru", "fifo", "sieve", "s3fifo", "cursor_distance"}
+HARD_CAP = {*(name for name, kind in KINDS.items() if issubclass(kind, Capped)), PolicyName.CURSOR_DISTANCE}
 PASSES = {"expired", "evicted"}
 ACCESSED = "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed"
 REQUEUES = "managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes"

@@ -168,13 +168,13 @@ def sized(messages, size):
 @pytest.mark.parametrize(
     ("name", "units", "found"),
     [
-        ("msgs", ["messages"], [("messages", False)]),
-        ("msgs", ["bytes"], [("bytes", True)]),
+        ("msgs", ["messages"], [("messages", False), ("bytes", True)]),  # bytes would have run out, too
         ("msgs", ["bytes", "messages"], [("messages", False), ("bytes", True)]),
+        ("msgs", [], []),
         ("calm", ["messages", "bytes"], [("bytes", True), ("messages", True)]),
     ],
 )
-def test_each_unit_that_ran_out_is_told_and_that_first_in_which_one_is_at_fault(name, units, found):
+def test_each_unit_that_is_exceeded_is_told_and_that_first_in_which_one_is_at_fault(name, units, found):
     rows = [(1, "msgs", 0, sized(300, 1)), (1, "size", 0, sized(1, 300)), (1, "calm", 0, sized(1, 1))]
     shared = Contention(traffic(*rows), lambda *_: 100).shared(name, POOL, units)
     assert [(one.unit, one.is_victim(name)) for one in shared] == found
