@@ -1,10 +1,12 @@
-"""Sections of docs/spec that code, tests and docs cite are there."""
+"""Sections of docs/spec that code, tests and docs cite are there, and what the page of the rules names."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from headgate.conformance.registry import KINDS
 
 ROOT = Path(__file__).parents[2]
 SPECS = {file.stem: file for file in sorted((ROOT / "docs" / "spec").glob("*.md"))}
@@ -41,3 +43,12 @@ def test_every_section_that_is_cited_is_there(folder: str, least: int) -> None:
     cited = list(citations(folder))
     assert len(cited) >= least
     assert not [citation for citation in cited if citation[2] not in there[citation[1]]]
+
+
+def test_the_page_of_the_rules_names_files_and_kinds_of_vectors_that_are_there() -> None:
+    lines = [line.split("|") for line in (ROOT / "docs" / "rules.md").read_text().splitlines() if line.startswith("|")]
+    rules = [[cell.strip() for cell in line[1:-1]] for line in lines[2:]]
+    core = ROOT / "lib" / "headgate" / "core"
+    files = {file for rule in rules for file in re.findall(r"`([\w/]+\.py)`", f"{rule[2]} {rule[3]}")}
+    assert not [file for file in sorted(files) if not (core / file).is_file()]
+    assert {kind for rule in rules for kind in re.findall(r"`(\w+)`", rule[4])} == KINDS.keys()
