@@ -14,6 +14,8 @@ from headgate.tryout.bound import Bound
 from headgate.tryout.notches import notch_from, rate_at
 
 DIMENSIONS = ("messages", "bytes")
+HEADROOM = 1.1
+"""Of the mean: the least that a limit leaves."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Load:
     busiest_s: tuple[int, int]
     mean: tuple[float, float]
     guess: tuple[int, int]
+
+    @property
+    def least(self) -> tuple[float, float]:
+        """With less a backlog would shrink slowly or never."""
+        return self.mean[0] * HEADROOM, self.mean[1] * HEADROOM
 
     def with_lag(self) -> "Load":
         """A guess for a quota that follows demand from broker to broker only after a while: it needs more room."""

@@ -126,12 +126,12 @@ def _smallest(loads: Mapping[str, Load], keep: Callable[[Rates, str], set[str]],
 def _in_turn(load: Load, step: int) -> Generator[RatePair, bool, RatePair]:
     """The smallest rate of messages, then of bytes with it: yields rates to try, and is sent whether they will do.
 
-    None is below the mean: the trace may end before such a rate shows what it does.
+    None is below the mean and a tenth (Load.least): the trace may end before such a rate shows what it does.
     """
     found, off = UNLIMITED, 1.0  # how far the guess was off in messages: bytes are likely to be as far
     for place, guess in enumerate(load.guess):
         if load.busiest[place]:
-            search = Search(notch_from(rate_at(guess) * off), step, lowest=notch_from(load.mean[place]))
+            search = Search(notch_from(rate_at(guess) * off), step, lowest=notch_from(load.least[place]))
             while not search.is_over:
                 search.hear(passed=(yield _put(found, place, rate_at(search.notch))))
             found, off = _put(found, place, rate_at(search.found)), rate_at(search.found) / rate_at(guess)

@@ -56,27 +56,32 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
     nobody. So who has nothing left over would have been let in at once by a limiter that is fair: he is a victim of
     those who have. A backlog and a debt belong to who made them, not to who sends while they are worked off.
 
-    In offered traffic it is known what waits. Who has exceeded a fair share is at fault until nothing of his waits any
-    more, and his excess is what waits.
+    In offered traffic it is known what waits. Who has exceeded a fair share is at fault until all that he had sent by
+    then has been let in or has failed, and his excess is what is left of that.
     """
     fair: Amounts = {}
-    waits: dict[str, float] = {}
     before: Amounts = {}
     kept: Amounts = {}
+    came: dict[str, float] = defaultdict(float)
+    went: dict[str, float] = defaultdict(float)
+    sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
     before_s = 0
     for second_s, arrived, done, usual in held:
         if usual is not None:
-            fair, waits, before = {}, {}, {}
+            fair, before = {}, {}
+            for of_hold in (came, went, sent):
+                of_hold.clear()
             too_much = unserved(usual, per_s)
             kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
         fair = unserved(_together(unserved(fair, per_s * (second_s - before_s - 1)), arrived), per_s, kept)
         over = fair
         if done is not None:
-            waits = {
-                name: left for name, came in _together(waits, arrived).items() if (left := came - done.get(name, 0)) > 0
-            }
-            over = {name: waits[name] for name in {*fair, *before} if name in waits}
-            fair = {name: min(amount, waits[name]) for name, amount in fair.items() if name in waits}
+            for name, amount in arrived.items():
+                came[name] += amount
+                went[name] = min(went[name] + done.get(name, 0), came[name])
+            fair = {name: min(amount, came[name] - went[name]) for name, amount in fair.items()}
+            sent |= {name: came[name] for name, amount in fair.items() if amount > 0}
+            over = {name: left for name, amount in sent.items() if (left := amount - went[name]) > 0}
         if over or before:
             yield second_s, Excess({**over, **before}, is_within=False)
         else:

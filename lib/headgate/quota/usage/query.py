@@ -131,7 +131,8 @@ class UsageTables:
             silent_rounds=self._silent_rounds,
             states_known=states_known,
         )
-        limits = self._newest_limits(None if at_ms is None else epoch)
+        # What is decided in an epoch holds from its end on.
+        limits = self._newest_limits(None if at_ms is None else epoch - 1)
         config = self.config(version)
         held = in_force(reports, brokers, epoch)
         return Found(epoch, self.epoch_ms, at_ms, config, self.group_names, brokers, held, limits, states_known)
