@@ -51,8 +51,8 @@ class RecommendScreen(Screen):
             f"\nThe smallest limits at which at most {self._percent:g} % of publishes wait longer than {self._wait}, "
             f"and none longer than {self._timeout}, when clients give up.\nEvery row counts as what a client wants to "
             f"send. Found by {runs:,} runs of the rules over {publishes:,} publishes: the next lower rate breaks the "
-            "bound, or leaves less than 10 % above the mean, so that a backlog would hardly shrink.\nWaits are those with "
-            "all of these limits in force."
+            "bound, or leaves less than 10 % above the mean, so that a backlog would hardly shrink.\nWaits are "
+            "those with all of these limits in force."
         )
 
     def limits(self, title: str, of: str, limits: Sequence[LimitShown], file: str) -> None:

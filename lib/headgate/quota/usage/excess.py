@@ -274,18 +274,26 @@ class Contention:
         """In each unit of which more came than a fair share; first that in which `name` has most. If there is none: in
         those that ran out, within the rate.
 
-        A unit counts as well that would have run out if the other had not held everybody. Of units in which the same
-        share the fault one is told. ran_out: units, most often first. seconds: those asked about; without them all in
+        A unit counts as well that would have run out if the other had not held everybody, and that for a third of the
+        time. Of units in which the same share the fault one is told. ran_out: units, most often first. seconds: those asked about; without them all in
         which `name` is held.
         """
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
         ran_out = list(ran_out)
-        limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
+        limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._is_over(limiter, unit, seconds)]
         found = [self._of(limiter, unit, seconds) for unit in (*ran_out, *limited)]
         over = [shared for shared in found if shared is not None and not shared.is_within]
         over = over or [shared for shared in found[: len(ran_out)] if shared is not None]
         told = {frozenset(shared.sharers): shared for shared in reversed(over)}
         return tuple(sorted(told.values(), key=lambda shared: (-shared.part(name), shared.unit)))
+
+    def _is_over(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> bool:
+        """Whether more than its rate, if it has one, came for a third of the seconds."""
+        if not self._rate_of(limiter, unit):
+            return False
+        by_second = self._excesses(limiter, unit)
+        over = sum(not by_second[second_s].is_within for second_s in seconds if second_s in by_second)
+        return 3 * over >= len(seconds)
 
     def _of(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Shared | None:
         by_second = self._excesses(limiter, unit)

@@ -186,6 +186,14 @@ def test_a_unit_of_which_less_came_than_the_rate_does_not_count_beside_one_that_
     assert shared.unit == "messages"
 
 
+@pytest.mark.parametrize(("seconds", "units"), [(range(1, 7), ["messages", "bytes"]), (range(1, 8), ["messages"])])
+def test_a_unit_that_did_not_run_out_counts_if_more_than_its_rate_came_for_a_third_of_the_time(seconds, units):
+    rows = [(1, "msgs", 0, sized(900, 1)), (1, "size", 0, sized(1, 150))]
+    rows += [(second, "msgs", 0, sized(100, 1)) for second in range(2, 8)]
+    shared = Contention(traffic(*rows), lambda *_: 150).shared("msgs", POOL, ["messages"], seconds)
+    assert [one.unit for one in shared] == units
+
+
 def test_of_units_in_which_the_same_share_the_fault_that_is_told_which_ran_out_most():
     rows = [(1, "flood", 0, sized(300, 900)), (1, "calm", 0, sized(1, 1))]
     (shared,) = Contention(traffic(*rows), lambda *_: 100).shared("calm", POOL, ran_out({"bytes": 1, "messages": 2}))
