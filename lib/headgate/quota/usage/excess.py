@@ -275,8 +275,8 @@ class Contention:
         those that ran out, within the rate.
 
         A unit counts as well that would have run out if the other had not held everybody, and that for a third of the
-        time. Of units in which the same share the fault one is told. ran_out: units, most often first. seconds: those asked about; without them all in
-        which `name` is held.
+        time. Of units in which the same share the fault one is told. ran_out: units, most often first. seconds: those
+        asked about; without them all in which `name` is held.
         """
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
         ran_out = list(ran_out)
