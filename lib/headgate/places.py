@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import glob
 from pathlib import Path
 
@@ -153,12 +153,13 @@ def _holds(read: str, place: str) -> bool:
 @contextmanager
 def claimed(output: str | None) -> Iterator[None]:
     """While the block runs, no other run takes the folder `output`, which is made. Raises InputError where it cannot
-    be made or written to, or another run has it. None: nothing to do.
+    be made or written to, or another run has it. A run without tables leaves no folder. None: nothing to do.
     """
     if output is None:
         yield
         return
     claim = Path(output, RUNNING)
+    is_new = not claim.parent.exists()
     try:
         claim.parent.mkdir(parents=True, exist_ok=True)
         claim.touch(exist_ok=False)
@@ -177,3 +178,6 @@ def claimed(output: str | None) -> Iterator[None]:
             claim.replace(claim.with_name(TRIED))
         else:
             claim.unlink(missing_ok=True)
+            if is_new:
+                with suppress(OSError):  # something else is there
+                    claim.parent.rmdir()
