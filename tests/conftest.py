@@ -39,6 +39,7 @@ BROKERS = {"kafka_broker", "pulsar_standalone"}
 """Fixtures of real brokers."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Processes share the suite file by file, but files with real brokers stay together: each broker starts once."""
     with_brokers = {item.path for item in items if BROKERS & set(getattr(item, "fixturenames", ()))}

@@ -23,7 +23,7 @@ from headgate.tables.delta import Tables
 from headgate.throttle.schemas import TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 from unit.quota.places import EPOCH, cut, tables
-from unit.quota.usage_scene import FIRST, RAISED, topic_usage, write_gold, write_scene
+from unit.quota.usage_scene import AFTER, BEFORE, FIRST, RAISED, SHARED_AT, topic_usage, write_gold, write_scene
 
 PAGE = Path(__file__).parents[3] / "docs" / "usage.md"
 TOLD = re.compile(r"```\n(\$ headgate .*?)```", re.DOTALL)
@@ -88,10 +88,14 @@ def test_the_past_has_the_quota_that_brokers_had_read_by_then(quotas, epoch, quo
     assert (quota, brokers) == (gold["quota"], len(gold["brokers"]))
 
 
-def test_limits_of_the_past_are_those_of_its_epoch(quotas):
-    gold = quotas("--at", str((EPOCH - 5) * 1000))["gold", "publish", "messages"]
+@pytest.mark.parametrize(
+    ("epoch", "limits"),
+    [(SHARED_AT - 1, BEFORE), (SHARED_AT, BEFORE[:3]), (SHARED_AT + 1, AFTER[:3])],
+)
+def test_limits_of_the_past_are_those_as_its_epoch_began(quotas, epoch, limits):
+    gold = quotas("--at", str(epoch * 1000))["gold", "publish", "messages"]
 
-    assert [600, 330, 220, 250] == [one["limit"] for one in gold["brokers"]]
+    assert list(limits) == [one["limit"] for one in gold["brokers"]][: len(limits)]
 
 
 def test_members_are_as_they_were_where_wall_clock_and_event_time_agree(scene, tmp_path, quotas):
