@@ -4,9 +4,13 @@ And how many examples properties are tried on: a quarter of them in the suite, a
 """
 
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from examples import WHOLE
 from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QUOTAS, load_units
@@ -35,16 +39,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             list(processes.map(load_units, ([unit] for unit in (CACHE, PROTOCOL, DISPATCH, QUOTAS, PUBLISH))))
 
 
-BROKERS = {"kafka_broker", "pulsar_standalone"}
-"""Fixtures of real brokers."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class ByFile(LoadScopeScheduling):
     """Processes share the suite file by file, but files with real brokers stay together: each broker starts once."""
-    with_brokers = {item.path for item in items if BROKERS & set(getattr(item, "fixturenames", ()))}
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group("brokers" if item.path in with_brokers else str(item.path)))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "brokers" if _has_brokers(self.config.rootpath / file) else file
+
+
+@cache
+def _has_brokers(file: Path) -> bool:
+    text = file.read_text()
+    return any(f"{fixture}:" in text for fixture in ("kafka_broker", "pulsar_standalone"))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile | None:
+    """Where `--dist loadfile` is asked for."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_report_header(config: pytest.Config) -> str:
