@@ -128,7 +128,7 @@ def test_the_entry_caches_job(spark: SparkSession, on_spark: Engine, seed: int, 
     assert_equal(spark, by_spark, by_local, [name for name in OF_CACHE if name != "cache_control"])
 
 
-@pytest.mark.parametrize("fan_out", ["tripping", "topic"])
+@pytest.mark.parametrize("fan_out", ["tripping", pytest.param("topic", marks=pytest.mark.long)])
 def test_the_protocols_job(fan_out: str, spark: SparkSession, tmp_path: Path) -> None:
     files, span_ms, connections = 4, 4000, 8
     inputs = write_inputs(tmp_path / "inputs", traffic.inputs(1, connections, 400, span_ms), files)

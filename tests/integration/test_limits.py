@@ -119,7 +119,7 @@ def restarted(spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPat
     return functools.cache(lambda key: three_starts(spark_of_all_tests, tmp_path_factory.mktemp(key), key))
 
 
-@pytest.mark.parametrize("state_key", ["auto", "topic"])
+@pytest.mark.parametrize("state_key", ["auto", pytest.param("topic", marks=pytest.mark.long)])
 class TestRestarts:
     def test_changed_conf_files_hold_from_the_highest_event_time_on(
         self, state_key: str, restarted: Callable[[str], Path]
