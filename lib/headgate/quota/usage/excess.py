@@ -40,74 +40,85 @@ class Excess(NamedTuple):
     """What was left over at the beginning of a second in which a limiter held somebody, and what came to that in it.
 
     is_within: nobody exceeded a fair share; it was held for a burst shorter than a second, or because the brokers'
-    shares did not fit the load. by_name then goes by half of what came.
+    shares did not fit the load. by_name then goes by half of what came. is_over: a fair limiter would hold somebody,
+    too; else what is left over only follows from that.
     """
 
     by_name: Amounts
     is_within: bool
+    is_over: bool
 
 
 def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess]]:
     """For each of the seconds, in order, in which a limiter held somebody: what exceeded a fair share, by name.
 
-    The rate is shared out second by second: each gets what it usually sends, and what is left goes to the smallest
-    first, until all have as much or all that they want (max-min fairness). What is left of a demand is still there in
-    the next second, whoever else was let in or charged meanwhile, until a second comes in which the limiter holds
-    nobody. So who has nothing left over would have been let in at once by a limiter that is fair: he is a victim of
-    those who have. A backlog and a debt belong to who made them, not to who sends while they are worked off.
+    The rate is shared out second by second: each gets what it usually sends, and of the rest as much as any other, or
+    all that it wants beyond that (max-min fairness). What is left of a demand is still there in the next second,
+    whoever else was let in or charged meanwhile, until a second comes in which the limiter holds nobody. So who has
+    nothing left over would have been let in at once by a limiter that is fair: he is a victim of those who have. A
+    backlog and a debt belong to who made them, not to who sends while they are worked off.
 
     In offered traffic it is known what waits. Who has exceeded a fair share is at fault until all that he had sent by
-    then has been let in or has failed, and his excess is what is left of that.
+    then has been let in or has failed, and his excess is what is left of that, but no more than he exceeded it by. If
+    others are still held behind him after that, it stays as it was last. Who exceeded it by less than a SMALL part of
+    what another did in the same hold is at no fault.
     """
     fair: Amounts = {}
+    last: Amounts = {}
     before: Amounts = {}
     kept: Amounts = {}
     came: dict[str, float] = defaultdict(float)
     went: dict[str, float] = defaultdict(float)
     sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
+    most: dict[str, float] = {}  # by how much at most
     before_s = 0
     for second_s, arrived, done, usual in held:
         if usual is not None:
-            fair, before = {}, {}
-            for of_hold in (came, went, sent):
+            fair, before, last = {}, {}, {}
+            for of_hold in (came, went, sent, most):
                 of_hold.clear()
             too_much = unserved(usual, per_s)
             kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
-        fair = unserved(_together(unserved(fair, per_s * (second_s - before_s - 1)), arrived), per_s, kept)
-        over = fair
+        left = unserved(fair, per_s * (second_s - before_s - 1))
+        fair = unserved(_together(left, arrived), per_s, kept)
+        over, is_over = fair, bool(left or fair)
         if done is not None:
             for name, amount in arrived.items():
                 came[name] += amount
                 went[name] = min(went[name] + done.get(name, 0), came[name])
             fair = {name: min(amount, came[name] - went[name]) for name, amount in fair.items()}
             sent |= {name: came[name] for name, amount in fair.items() if amount > 0}
-            over = {name: left for name, amount in sent.items() if (left := amount - went[name]) > 0}
-        if over or before:
-            yield second_s, Excess({**over, **before}, is_within=False)
+            most |= {name: max(amount, most.get(name, 0)) for name, amount in fair.items()}
+            over = {
+                name: min(rest, most[name])
+                for name, amount in sent.items()
+                if (rest := amount - went[name]) > 0 and most[name] * SMALL >= max(most.values())
+            }
+        last = {**over, **before} or last
+        if last:
+            yield second_s, Excess(last, is_within=False, is_over=is_over)
         else:
-            yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
+            yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True, is_over=False)
         before, before_s = over, second_s
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:
-    """What is left of demands, those that were met left out: each gets as much as any other, or all that it wants.
+    """What is left of demands, those that were met left out.
 
-    kept: what some get in any case, no more than the capacity in all.
+    kept: what some get in any case, no more than the capacity in all. Of the rest each gets as much as any other, or
+    all that it wants beyond that.
     """
     kept = kept or {}
-    served = {name: min(demand, kept.get(name, 0)) for name, demand in demands.items()}
-    capacity -= sum(served.values())
-    level, rising = 0.0, 0
-    # Each rises from what is kept for it to what it wants, all that rise at the same level.
-    for at, step in sorted([*((amount, 1) for amount in served.values()), *((d, -1) for d in demands.values())]):
-        if (at - level) * rising > capacity:
-            break
-        capacity -= (at - level) * rising
-        level, rising = at, rising + step
-    if rising > 0:
-        level += capacity / rising
-    left = {name: demand - max(served[name], min(demand, level)) for name, demand in demands.items()}
-    return {name: amount for name, amount in left.items() if amount > LEAST * demands[name]}
+    beyond = {name: max(demand - kept.get(name, 0), 0) for name, demand in demands.items()}
+    capacity -= sum(demand - beyond[name] for name, demand in demands.items())
+    left = {}
+    ranked = sorted(beyond.items(), key=lambda item: item[1])
+    for place, (name, amount) in enumerate(ranked):
+        part = min(amount, capacity / (len(ranked) - place))
+        capacity -= part
+        if amount - part > LEAST * demands[name]:
+            left[name] = amount - part
+    return left
 
 
 def ran_out(marks: Mapping[str, int]) -> list[str]:
@@ -275,27 +286,32 @@ class Contention:
         those that ran out, within the rate.
 
         A unit counts as well that would have run out if the other had not held everybody, and that for a third of the
-        time. Of units in which the same share the fault one is told. ran_out: units, most often first. seconds: those
-        asked about; without them all in which `name` is held.
+        time; if nobody exceeds one that ran out, what is left over of it counts, too. Of units in which the same share
+        the fault one is told. ran_out: units, most often first. seconds: those asked about; without them all in which
+        `name` is held.
         """
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
         ran_out = list(ran_out)
-        limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._is_over(limiter, unit, seconds)]
-        found = [self._of(limiter, unit, seconds) for unit in (*ran_out, *limited)]
-        over = [shared for shared in found if shared is not None and not shared.is_within]
-        over = over or [shared for shared in found[: len(ran_out)] if shared is not None]
+        limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
+        is_over = [unit for unit in limited if self._is_over(limiter, unit, seconds)]
+        within = self._each(limiter, ran_out, seconds)
+        over = [shared for shared in within if not shared.is_within]
+        over += [shared for shared in self._each(limiter, is_over, seconds) if not shared.is_within]
+        over = over or [shared for shared in self._each(limiter, limited, seconds) if not shared.is_within] or within
         told = {frozenset(shared.sharers): shared for shared in reversed(over)}
         return tuple(sorted(told.values(), key=lambda shared: (-shared.part(name), shared.unit)))
 
     def _is_over(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> bool:
-        """Whether more than its rate, if it has one, came for a third of the seconds."""
-        if not self._rate_of(limiter, unit):
-            return False
+        """Whether a fair limiter would hold somebody for a third of the seconds."""
         by_second = self._excesses(limiter, unit)
-        over = sum(not by_second[second_s].is_within for second_s in seconds if second_s in by_second)
+        over = sum(by_second[second_s].is_over for second_s in seconds if second_s in by_second)
         return 3 * over >= len(seconds)
+
+    def _each(self, limiter: Limiter, units: Iterable[str], seconds: Sequence[int]) -> list[Shared]:
+        found = (self._of(limiter, unit, seconds) for unit in units)
+        return [shared for shared in found if shared is not None]
 
     def _of(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Shared | None:
         by_second = self._excesses(limiter, unit)
         found = [by_second[second_s] for second_s in seconds if second_s in by_second]
-        return Shared.together(Shared(unit, *one) for one in found) if any(one.by_name for one in found) else None
+        return Shared.together(Shared(unit, *one[:2]) for one in found) if any(one.by_name for one in found) else None

@@ -30,9 +30,10 @@ def test_each_gets_as_much_as_any_other_or_all_that_it_wants(demands, capacity, 
     ("demands", "kept", "left"),
     [
         ({"steady": 80, "flood": 300}, {"steady": 80}, {"flood": 280}),
-        ({"steady": 90, "flood": 300}, {"steady": 80}, {"steady": 10, "flood": 280}),
+        ({"steady": 95, "flood": 300}, {"steady": 80}, {"steady": 5, "flood": 290}),
         ({"steady": 10, "flood": 300}, {"steady": 80}, {"flood": 210}),
-        ({"a": 60, "b": 60, "c": 60}, {"a": 60, "b": 10}, {"b": 40, "c": 40}),
+        ({"a": 60, "b": 60, "c": 60}, {"a": 60, "b": 10}, {"b": 35, "c": 45}),
+        ({"grown": 85, "flood": 300}, {"grown": 80}, {"flood": 285}),
         ({"a": 60, "b": 60}, {"a": 70, "b": 30}, {"b": 20}),
     ],
 )
@@ -88,9 +89,9 @@ def over(**by_name):
             [(1, "flood", 500), (4, "calm", 10), (5, "calm", 9)],
             {1: over(flood=400), 4: over(flood=400), 5: over(flood=110)},
         ),
-        (  # silent for so long that all is worked off
+        (  # all is worked off, but the limiter still holds somebody
             [(1, "flood", 300), (4, "calm", 10), (5, "calm", 10)],
-            {1: over(flood=200), 4: over(flood=200), 5: ({"calm": 5}, True)},
+            {1: over(flood=200), 4: over(flood=200), 5: over(flood=200)},
         ),
         (  # the limiter was free in between
             [(1, "flood", 300), (2, "flood", 1, FREE), (3, "calm", 150), (3, "flood", 10)],
@@ -98,7 +99,7 @@ def over(**by_name):
         ),
         (  # who stays with what he usually sends is not at fault, however much that is
             [*((s, "steady", 80, FREE) for s in (1, 2, 3)), (4, "steady", 80), (4, "flood", 300), (5, "steady", 85)],
-            {4: over(flood=280), 5: over(flood=280, steady=5)},
+            {4: over(flood=280), 5: over(flood=280)},
         ),
         (  # seconds of another hold, and before the first row, say nothing of what is usual
             [(1, "a", 90), (2, "a", 80, FREE), (3, "a", 80), (3, "b", 90)],
@@ -127,7 +128,7 @@ def offered(second, name, came, done, **more):
                 *(offered(4, "flood", 0, 40), offered(4, "calm", 1, 1)),
                 offered(5, "calm", 1, 1),
             ],
-            {1: {"flood": 210}, 2: {"flood": 210}, 3: {"flood": 100}, 4: {"flood": 40}, 5: None},
+            {1: {"flood": 210}, 2: {"flood": 210}, 3: {"flood": 100}, 4: {"flood": 40}, 5: {"flood": 40}},
         ),
         (  # what fails does not wait any more
             [offered(1, "flood", 300, 100), offered(2, "flood", 0, 190), offered(3, "flood", 0, 10)],
@@ -139,7 +140,7 @@ def offered(second, name, came, done, **more):
                 *(offered(2, "here", 0, 10), offered(2, "there", 0, 100)),
                 *(offered(3, "here", 0, 10), offered(3, "there", 10, 10)),
             ],
-            {1: {"here": 290, "there": 100}, 2: {"here": 290, "there": 100}, 3: {"here": 280}},
+            {1: {"here": 250, "there": 100}, 2: {"here": 250, "there": 100}, 3: {"here": 250}},
         ),
     ],
 )
@@ -186,6 +187,14 @@ def test_a_unit_of_which_less_came_than_the_rate_does_not_count_beside_one_that_
     assert shared.unit == "messages"
 
 
+def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_flood_is_let_in_first():
+    usual = [(second, "grows", 300, FREE) for second in range(1, 10)] + [(9, "flood", 30, FREE)]
+    hold = [(10, "grows", 300, 150), (10, "flood", 900, 450), (11, "grows", 360, 150), (11, "flood", 60, 250)]
+    hold += [(12, "grows", 330, 140), (12, "flood", 30, 290), (13, "grows", 330, 400)]
+    found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, "messages", 400)
+    assert {second: set(one.by_name) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
+
+
 @pytest.mark.parametrize(("seconds", "units"), [(range(1, 7), ["messages", "bytes"]), (range(1, 8), ["messages"])])
 def test_a_unit_that_did_not_run_out_counts_if_more_than_its_rate_came_for_a_third_of_the_time(seconds, units):
     rows = [(1, "msgs", 0, sized(900, 1)), (1, "size", 0, sized(1, 150))]
@@ -198,6 +207,14 @@ def test_of_units_in_which_the_same_share_the_fault_that_is_told_which_ran_out_m
     rows = [(1, "flood", 0, sized(300, 900)), (1, "calm", 0, sized(1, 1))]
     (shared,) = Contention(traffic(*rows), lambda *_: 100).shared("calm", POOL, ran_out({"bytes": 1, "messages": 2}))
     assert shared.unit == "messages"
+
+
+@pytest.mark.parametrize(("second", "unit"), [(1, "bytes"), (3, "bytes"), (4, "messages")])
+def test_what_is_left_of_a_unit_that_did_not_run_out_counts_if_nobody_exceeds_the_other(second, unit):
+    rows = [(1, "size", 0, sized(1, 250)), (2, "size", 0, sized(1, 1)), (3, "size", 0, sized(1, 1))]
+    rows += [(4, "flood", 0, sized(300, 1))]
+    shared = Contention(traffic(*rows), lambda *_: 100).shared("calm", POOL, ["messages"], [second])
+    assert [one.unit for one in shared] == [unit]
 
 
 @pytest.mark.parametrize(("least", "is_victim"), [(90, True), (91, False)])
