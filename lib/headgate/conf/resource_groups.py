@@ -51,6 +51,11 @@ class ResourceGroups:
     namespaces: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def attached(self) -> set[str]:
+        """Groups that anything is attached to."""
+        return {*self.tenants.values(), *self.namespaces.values(), *self.topics.values()}
+
     def group_of(self, topic: str) -> str | None:
         """Return the one group that a topic is charged to: its own, else its namespace's, else its tenant's.
 

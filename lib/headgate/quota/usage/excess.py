@@ -263,19 +263,20 @@ class Contention:
     """
 
     def __init__(self, traffic: Traffic, rate_of: Callable[[Limiter, str], float], since_s: int = 0) -> None:
-        self._traffic, self._rate_of, self._since_s = traffic, rate_of, since_s
+        self._rate_of, self._since_s = rate_of, since_s
+        self._under = cache(traffic.under)
         self._excesses = cache(lambda limiter, unit: traffic.excesses(limiter, unit, rate_of(limiter, unit)))
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
         """Those in which it was held, in order."""
-        rows = self._traffic.under(limiter)
+        rows = self._under(limiter)
         is_held = pc.and_(pc.equal(rows["name"], name), pc.greater(rows["held"], 0))
         seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
         return sorted(second_s for second_s in seconds if second_s >= self._since_s)
 
     def rivals(self, name: str, limiter: Limiter) -> int:
         """How many others sent anything."""
-        rows = self._traffic.under(limiter)
+        rows = self._under(limiter)
         rows = rows.filter(pc.greater_equal(rows["second_s"], self._since_s))
         return len({*rows["name"].to_pylist()} - {name})
 
@@ -293,10 +294,10 @@ class Contention:
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
         ran_out = list(ran_out)
         limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
-        is_over = [unit for unit in limited if self._is_over(limiter, unit, seconds)]
+        exceeded = [unit for unit in limited if self._is_over(limiter, unit, seconds)]
         within = self._each(limiter, ran_out, seconds)
         over = [shared for shared in within if not shared.is_within]
-        over += [shared for shared in self._each(limiter, is_over, seconds) if not shared.is_within]
+        over += [shared for shared in self._each(limiter, exceeded, seconds) if not shared.is_within]
         over = over or [shared for shared in self._each(limiter, limited, seconds) if not shared.is_within] or within
         told = {frozenset(shared.sharers): shared for shared in reversed(over)}
         return tuple(sorted(told.values(), key=lambda shared: (-shared.part(name), shared.unit)))

@@ -9,8 +9,7 @@ from headgate.conf.limits import publish_limits
 
 def has_publish_limits(conf: Conf) -> bool:
     """Whether any publish could be held at all. A group that nothing is attached to holds none."""
-    groups = conf.resource_groups
-    attached = {*groups.tenants.values(), *groups.namespaces.values(), *groups.topics.values()}
+    attached = conf.resource_groups.attached
     return any(
         (row.messages_per_s or 0) > 0 or (row.bytes_per_s or 0) > 0
         for row in publish_limits(conf)
@@ -23,12 +22,11 @@ def unused(conf: Conf, topics: Iterable[str]) -> list[str]:
     names = {without_partition(topic) for topic in topics}
     seen = {"tenant": set(map(tenant_of, names)), "namespace": set(map(namespace_of, names)), "topic": names}
     groups = conf.resource_groups
-    attached = {*groups.tenants.values(), *groups.namespaces.values(), *groups.topics.values()}
     return [
         *(f"{kind} {name} ({file})" for kind, name, file in _named(conf) if name not in seen[kind]),
         *(
             f"group {name} (resource-groups.json: attached to nothing)"
-            for name in sorted(groups.groups.keys() - attached)
+            for name in sorted(groups.groups.keys() - groups.attached)
         ),
     ]
 
