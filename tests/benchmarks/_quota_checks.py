@@ -8,6 +8,8 @@ import numpy as np
 from _quota_rounds import play
 from quota_traffic import EVENT_ROUND, QUOTA, ROUNDS, SCENARIOS, Losses, losses, scenario
 
+from headgate.conformance.oracles.quota_rounds.measures import measure
+from headgate.conformance.oracles.quota_rounds.trace import RoundParameters
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView
@@ -15,8 +17,6 @@ from headgate.core.quota.evaluation.step import first_limit, step
 from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, Reason, StepParameters
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.simulation.measures import measure
-from headgate.core.quota.simulation.trace import RoundParameters
 from headgate.core.quota.topics import topic_of
 from headgate.core.quota.usage.meter import UsageMeter
 from headgate.core.quota.usage.usage_report import MeterParameters

@@ -1,9 +1,9 @@
 """Array form of the rounds of a trace: the views of all brokers in a round are worked out together.
 
-The readable form is `headgate.core.quota.simulation.rounds.play`; a test holds both equal. This one plays what
-scenarios consist of: every broker is a member from the first round, none comes back, demand is visible, rates stay
-below RATE_LIMIT. Profile max_min is `step_many` of the kernels; the others, which only traces ever run, are worked out
-here.
+The readable form is `play` of `headgate.conformance.oracles.quota_rounds.rounds`; a test holds both equal. This one
+plays what scenarios consist of: every broker is a member from the first round, none comes back, demand is visible,
+rates stay below RATE_LIMIT. Profile max_min is `step_many` of the kernels; the others, which only traces
+ever run, are worked out here.
 
 An array over brokers has one entry a broker; a matrix has a row for each receiver and a column for each sender.
 """
@@ -14,10 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from headgate.core.kernels.quota_allocation import NONE, Cells, Cluster, Reports, step_many
-from headgate.core.quota.allocation.allocation import Profile
-from headgate.core.quota.allocation.share_out import share_out
-from headgate.core.quota.simulation.trace import (
+from headgate.conformance.oracles.quota_rounds.trace import (
     GONE,
     Crash,
     Event,
@@ -30,6 +27,9 @@ from headgate.core.quota.simulation.trace import (
     RoundParameters,
     Trace,
 )
+from headgate.core.kernels.quota_allocation import NONE, Cells, Cluster, Reports, step_many
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.allocation.share_out import share_out
 
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -33,11 +33,11 @@ from quota_traffic import (
     seeds,
 )
 
+from headgate.conformance.oracles.quota_rounds import rounds
+from headgate.conformance.oracles.quota_rounds.measures import Measures, measure
+from headgate.conformance.oracles.quota_rounds.trace import GONE, PlayedRound, RoundParameters
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
-from headgate.core.quota.simulation import rounds
-from headgate.core.quota.simulation.measures import Measures, measure
-from headgate.core.quota.simulation.trace import GONE, PlayedRound, RoundParameters
 
 OURS = ((Profile.MAX_MIN, Mode.FAST), (Profile.MAX_MIN, Mode.STRICT))
 THEIRS = tuple((profile, Mode.FAST) for profile in Profile if profile is not Profile.MAX_MIN)

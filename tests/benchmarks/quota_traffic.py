@@ -11,8 +11,17 @@ from typing import Final
 
 from _chance import Chance
 
+from headgate.conformance.oracles.quota_rounds.trace import (
+    Crash,
+    Event,
+    Heal,
+    MemberLost,
+    Partition,
+    QuotaSet,
+    Round,
+    Trace,
+)
 from headgate.core.numbers import at_least
-from headgate.core.quota.simulation.trace import Crash, Event, Heal, MemberLost, Partition, QuotaSet, Round, Trace
 from headgate.errors import InvalidArgument
 
 QUOTA = 10_000

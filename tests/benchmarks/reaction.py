@@ -32,7 +32,7 @@ from _reads import note_reads, noted_reads
 from deltalake import DeltaTable
 
 from headgate.conf import load_conf
-from headgate.core.quota.simulation.measures import exact_split
+from headgate.core.quota.allocation.exact_split import exact_split
 from headgate.spark.session import spark_session
 from headgate.spark.throttle import ThrottleJob, ThrottleRun
 from headgate.tables.query import query

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.schemas import GROUP_USAGE, table_of
+from headgate.core.quota.allocation.exact_split import exact_split
 from headgate.core.quota.groups import Dimension, IntPair, RatePair
-from headgate.core.quota.simulation.measures import exact_split
 from headgate.replay.schemas import GROUP_SHARES
 from headgate.replay.sums import summed
 
@@ -40,7 +40,7 @@ class _Shares:
 class FairShares:
     """Seconds are judged one after the other, each once, so that sums do not depend on how they came.
 
-    The split of a second is the weighted max-min of what arrived in it (measures.exact_split), all weights alike.
+    The split of a second is the weighted max-min of what arrived in it (exact_split), all weights alike.
     quotas: of the groups, messages and bytes a second.
     """
 

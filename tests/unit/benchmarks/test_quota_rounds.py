@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from quota_traffic import SCENARIOS, losses, scenario
 
 from examples import examples
-from headgate.core.quota.allocation.allocation import Profile
-from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
-from headgate.core.quota.simulation import rounds
-from headgate.core.quota.simulation.trace import (
+from headgate.conformance.oracles.quota_rounds import rounds
+from headgate.conformance.oracles.quota_rounds.trace import (
     Crash,
     Heal,
     MemberJoined,
@@ -21,6 +19,8 @@ from headgate.core.quota.simulation.trace import (
     RoundParameters,
     Trace,
 )
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 
 demands = st.one_of(st.just(0), st.integers(0, 50), st.integers(0, 20_000))
 quotas = st.none() | st.just(0) | st.integers(1, 20_000)

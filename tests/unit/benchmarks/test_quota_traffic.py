@@ -4,7 +4,7 @@ import pytest
 from _chance import Chance
 from quota_traffic import EVENT_ROUND, ROUNDS, SCENARIOS, losses, scenario, seeds
 
-from headgate.core.quota.simulation.trace import Crash, Heal, MemberLost, Partition, QuotaSet
+from headgate.conformance.oracles.quota_rounds.trace import Crash, Heal, MemberLost, Partition, QuotaSet
 from headgate.errors import InvalidArgument
 
 # With five brokers and a quota of 10 000, f is 2000; the first half has three brokers, the second two.

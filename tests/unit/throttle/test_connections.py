@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.arrow.blocks import encode
-from headgate.core.connections.connection_conditions import ConnectionConditions
+from headgate.conformance.oracles.connection_conditions import ConnectionConditions
 from headgate.core.connections.connection_limits import ConditionLimits
 from headgate.core.connections.connection_rules import CONDITIONS
 from headgate.keyed.operator import Block

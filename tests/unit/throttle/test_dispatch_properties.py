@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.core.dispatch.dispatch_limiter import DispatchLimiter
+from headgate.conformance.oracles.dispatch_limiter import DispatchLimiter
 from headgate.keyed.operator import Block
 from headgate.throttle.array_engine import run_arrays
 from headgate.throttle.engine import Rules

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable
+from headgate.conformance.oracles.clock_policies import HighWaterClock, LeapTolerantClock
+from headgate.conformance.oracles.pip322 import Pip322Bucket
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.clock import HighWaterClock, LeapTolerantClock
 from headgate.core.numbers import int64
-from headgate.core.publish.pip322 import Pip322Bucket
 from headgate.core.token_bucket import TokenBucket
 from headgate.errors import InvalidArgument
 

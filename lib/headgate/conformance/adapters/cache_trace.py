@@ -5,12 +5,12 @@ from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from headgate.conformance.equality import json_equal
+from headgate.conformance.oracles.horizon.horizon_cache import HorizonCache
 from headgate.conformance.report import Mismatch
 from headgate.conformance.timed import UnsupportedVectorError
 from headgate.conformance.vector_file import Vector, field_of
 from headgate.conformance.wanted import MISMATCHES_PER_VECTOR, Seen, crashed, observed
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon.horizon_cache import HorizonCache
 from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.rows import Kind, Outcome, Row
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable
+from headgate.conformance.oracles.connection_conditions import ConnectionConditions
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.connections.connection_conditions import ConnectionConditions
 from headgate.core.connections.connection_limits import ConditionLimits
 from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.core.unload_limiter import UnloadLimiter

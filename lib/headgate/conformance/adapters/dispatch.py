@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable, rate
+from headgate.conformance.oracles.dispatch_limiter import DispatchLimiter
 from headgate.conformance.timed import TimedAdapter
 from headgate.core.dispatch.classic_window import ClassicWindow
-from headgate.core.dispatch.dispatch_limiter import DispatchLimiter
 
 
 def build_limiter(config: Mapping[str, Any]) -> DispatchLimiter:

@@ -4,22 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from headgate.conformance.equality import json_equal
-from headgate.conformance.report import Mismatch
-from headgate.conformance.vector_file import Vector, field_of
-from headgate.core.quota.allocation.allocation import (
-    Division,
-    Profile,
-    allocate,
-    allocate_coupled,
-    divide,
-    named,
-    pulsar_limit,
-)
-from headgate.core.quota.allocation.allocation_tree import Node, allocate_tree
-from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
-from headgate.core.quota.simulation.measures import Measures, measure
-from headgate.core.quota.simulation.rounds import play
-from headgate.core.quota.simulation.trace import (
+from headgate.conformance.oracles.allocation_tree import Node, allocate_tree
+from headgate.conformance.oracles.quota_rounds.measures import Measures, measure
+from headgate.conformance.oracles.quota_rounds.rounds import play
+from headgate.conformance.oracles.quota_rounds.trace import (
     Crash,
     Event,
     Heal,
@@ -32,6 +20,18 @@ from headgate.core.quota.simulation.trace import (
     RoundParameters,
     Trace,
 )
+from headgate.conformance.report import Mismatch
+from headgate.conformance.vector_file import Vector, field_of
+from headgate.core.quota.allocation.allocation import (
+    Division,
+    Profile,
+    allocate,
+    allocate_coupled,
+    divide,
+    named,
+    pulsar_limit,
+)
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
 from headgate.errors import ConformanceError, CoreError
 
 METRICS_TOLERANCE = 1e-6

@@ -1,11 +1,12 @@
 """The entry cache of one broker: a row in, what it did out (entry-cache 4)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.policies.belady import Belady
+from headgate.core.cache.policies.policy import Policy
 from headgate.core.cache.policies.registry import policy_of
 from headgate.core.cache.reasons import Cause, DeadReason
 from headgate.core.cache.rows import NOTHING, Kind, Outcome, Row
@@ -16,19 +17,22 @@ from headgate.core.cache.topics.topic import Topic
 from headgate.core.numbers import MIN
 from headgate.errors import InvalidArgument
 
+MakePolicy = Callable[[CacheSettings, EntryStore, Mapping[str, Topic]], Policy]
+
 
 class Cache:
     """Results follow from the rows and their order alone: not from a clock, nor from where batches end.
 
     Rows come in the order of (t, seq). A row that is refused is told, and the next one is taken.
 
-    Arguments: `settings`, of which rows of kind conf change the dynamic ones.
+    Arguments: `settings`, of which rows of kind conf change the dynamic ones; `make_policy`, by default that of the
+    settings.
     Attributes: `now_us`, the highest time of a row or an advance; `topics` in order of first appearance; `store`, what
     is cached; `policy`; `dead_letters` by reason; `peak_bytes` and `overshoot_bytes`, the most that was cached after a
     row and by how much that was over the limit. Source: entry-cache 3, 4
     """
 
-    def __init__(self, settings: CacheSettings) -> None:
+    def __init__(self, settings: CacheSettings, make_policy: MakePolicy = policy_of) -> None:
         self.settings = settings
         self.topics: dict[str, Topic] = {}
         self.store = EntryStore(
@@ -36,7 +40,7 @@ class Cache:
             copies_all=settings.copy_entries,
             copies_reads=settings.batch_read_copies,
         )
-        self.policy = policy_of(settings, self.store, self.topics)
+        self.policy = make_policy(settings, self.store, self.topics)
         self.steps = Steps(settings, self.policy)
         self.now_us = MIN
         self.seq = -1

@@ -9,10 +9,9 @@ from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.policies.policy import Policy
 from headgate.core.cache.policies.pre_pip import PrePip
 from headgate.core.cache.policies.s3fifo import S3Fifo
-from headgate.core.cache.policies.sharded import ShardedPip430
 from headgate.core.cache.policies.sieve import Sieve
 from headgate.core.cache.policies.without_strategy import Pip430WithoutStrategy
-from headgate.core.cache.settings import CacheSettings, Mode, PolicyName
+from headgate.core.cache.settings import CacheSettings, PolicyName
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topics.topic import Topic
 
@@ -32,8 +31,6 @@ POLICIES: dict[PolicyName, type[Policy]] = {
 def policy_of(settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> Policy:
     """The policy that the settings name, over a store and its topics."""
     kind = POLICIES[settings.policy]
-    if settings.mode is Mode.HORIZON:
-        kind = ShardedPip430
-    elif kind is Pip430 and not settings.strategy:
+    if kind is Pip430 and not settings.strategy:
         kind = Pip430WithoutStrategy
     return kind(settings, store, topics)

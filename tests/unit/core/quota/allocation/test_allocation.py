@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headgate.conformance.oracles.allocation_tree import Node, allocate_tree
 from headgate.core.quota.allocation.allocation import (
     Division,
     Profile,
@@ -12,7 +13,6 @@ from headgate.core.quota.allocation.allocation import (
     divide,
     pulsar_limit,
 )
-from headgate.core.quota.allocation.allocation_tree import Node, allocate_tree
 from headgate.core.quota.rates import RATE_MAX
 from headgate.errors import BadAllocation, CoreError, InvalidArgument
 

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from headgate.conformance.oracles.horizon.horizon_cache import HorizonCache
+from headgate.conformance.oracles.horizon.shard import Shard, shard_of
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon.horizon_cache import HorizonCache
-from headgate.core.cache.horizon.shard import Shard, shard_of
 from headgate.core.cache.rows import Row
 from headgate.core.cache.traces.workload import generate
 from headgate.errors import InvalidArgument

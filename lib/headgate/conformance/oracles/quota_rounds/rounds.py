@@ -5,11 +5,7 @@ One report per broker and round, nothing suppressed. The trace is the whole inpu
 
 from typing import NamedTuple
 
-from headgate.core.quota.evaluation.assessment import Assessment, assess
-from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView, demand_of, lingers
-from headgate.core.quota.evaluation.step import decide, first_limit
-from headgate.core.quota.rates import capped, capped_or_none
-from headgate.core.quota.simulation.trace import (
+from headgate.conformance.oracles.quota_rounds.trace import (
     GONE,
     Crash,
     Event,
@@ -24,6 +20,10 @@ from headgate.core.quota.simulation.trace import (
     RoundParameters,
     Trace,
 )
+from headgate.core.quota.evaluation.assessment import Assessment, assess
+from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView, demand_of, lingers
+from headgate.core.quota.evaluation.step import decide, first_limit
+from headgate.core.quota.rates import capped, capped_or_none
 
 
 class Heard(NamedTuple):

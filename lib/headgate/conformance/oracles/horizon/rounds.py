@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from heapq import merge
 
-from headgate.core.cache.horizon.keyed_queue import Horizon
+from headgate.conformance.oracles.horizon.keyed_queue import Horizon
+from headgate.conformance.oracles.horizon.sharded_policy import Report
 from headgate.core.cache.limit import ByteLimit
-from headgate.core.cache.policies.sharded import Report
 from headgate.core.cache.rows import WITH_SIZES, Kind, Row
 from headgate.core.cache.settings import CacheSettings
 

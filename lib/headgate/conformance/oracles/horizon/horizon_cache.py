@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from headgate.conformance.oracles.horizon.rounds import BUSY_SHARE, Round, goal_bytes, horizon_of
+from headgate.conformance.oracles.horizon.shard import Shard, shard_of
 from headgate.core.cache.checks import refusal
-from headgate.core.cache.horizon.rounds import BUSY_SHARE, Round, goal_bytes, horizon_of
-from headgate.core.cache.horizon.shard import Shard, shard_of
 from headgate.core.cache.reasons import DeadReason
 from headgate.core.cache.rows import Kind, Outcome, Removed, Row
 from headgate.core.cache.settings import CacheSettings

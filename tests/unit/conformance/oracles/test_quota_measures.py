@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.quota.simulation.measures import exact_split, measure
-from headgate.core.quota.simulation.rounds import play
-from headgate.core.quota.simulation.trace import GONE, PlayedRound, Round, RoundParameters, Trace
+from headgate.conformance.oracles.quota_rounds.measures import measure
+from headgate.conformance.oracles.quota_rounds.rounds import play
+from headgate.conformance.oracles.quota_rounds.trace import GONE, PlayedRound, Round, RoundParameters, Trace
+from headgate.core.quota.allocation.exact_split import exact_split
 
 
 def parts(split):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from headgate.core.clock import HighWaterClock, LeapTolerantClock
+from headgate.conformance.oracles.clock_policies import HighWaterClock, LeapTolerantClock
+from headgate.conformance.oracles.pip322 import Pip322Bucket
 from headgate.core.numbers import MAX, MIN
-from headgate.core.publish.pip322 import Pip322Bucket
 from headgate.errors import InvalidArgument
 
 SECOND = 1_000_000_000

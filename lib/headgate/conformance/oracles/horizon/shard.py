@@ -1,12 +1,15 @@
 """One shard of a broker's entry cache: it shares nothing with the others while a round goes on (entry-cache 14)."""
 
+from collections.abc import Mapping
 from zlib import crc32
 
+from headgate.conformance.oracles.horizon.keyed_queue import Horizon
+from headgate.conformance.oracles.horizon.sharded_policy import Report, ShardedPip430
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.horizon.keyed_queue import Horizon
-from headgate.core.cache.policies.sharded import Report, ShardedPip430
 from headgate.core.cache.rows import NOTHING, Outcome, Row
-from headgate.core.cache.settings import CacheSettings
+from headgate.core.cache.settings import CacheSettings, Mode
+from headgate.core.cache.store import EntryStore
+from headgate.core.cache.topics.topic import Topic
 from headgate.errors import InvalidArgument
 
 
@@ -17,10 +20,13 @@ class Shard(Cache):
     """
 
     def __init__(self, settings: CacheSettings) -> None:
-        super().__init__(settings)
-        if not isinstance(self.policy, ShardedPip430):
+        if settings.mode is not Mode.HORIZON:
             raise InvalidArgument(f"mode: got {settings.mode}, a shard needs horizon")
-        self._sharded = self.policy
+        super().__init__(settings, self._make_policy)
+
+    def _make_policy(self, settings: CacheSettings, store: EntryStore, topics: Mapping[str, Topic]) -> ShardedPip430:
+        self._sharded = ShardedPip430(settings, store, topics)
+        return self._sharded
 
     def feed(self, row: Row) -> Outcome:
         """Take one row of the shard's topics, or a conf row, which all shards take."""

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from headgate.conformance.oracles.horizon.keyed_queue import Horizon, KeyedQueue, Line
 from headgate.core.cache.entries import Entry
-from headgate.core.cache.horizon.keyed_queue import Horizon, KeyedQueue, Line
 from headgate.core.cache.policies.pip430 import Pip430
 from headgate.core.cache.reasons import Cause
 from headgate.core.cache.settings import CacheSettings

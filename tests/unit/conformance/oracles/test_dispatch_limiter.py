@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.dispatch.dispatch_limiter import DispatchLimiter
+from headgate.conformance.oracles.dispatch_limiter import DispatchLimiter
 from headgate.core.numbers import MAX
 from headgate.errors import InvalidArgument
 

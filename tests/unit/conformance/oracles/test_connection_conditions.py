@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.connections.connection_conditions import ConnectionConditions
+from headgate.conformance.oracles.connection_conditions import ConnectionConditions
 from headgate.core.connections.connection_limits import ConditionLimits
 from headgate.core.connections.connection_rules import Connection, ConnectionRules, IoThread
 from headgate.core.numbers import MAX

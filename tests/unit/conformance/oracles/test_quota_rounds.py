@@ -5,12 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.core.quota.allocation.allocation import Profile
-from headgate.core.quota.evaluation.step import step
-from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
-from headgate.core.quota.rates import RATE_MAX
-from headgate.core.quota.simulation.rounds import play
-from headgate.core.quota.simulation.trace import (
+from headgate.conformance.oracles.quota_rounds.rounds import play
+from headgate.conformance.oracles.quota_rounds.trace import (
     Crash,
     Heal,
     MemberJoined,
@@ -21,6 +17,10 @@ from headgate.core.quota.simulation.trace import (
     RoundParameters,
     Trace,
 )
+from headgate.core.quota.allocation.allocation import Profile
+from headgate.core.quota.evaluation.step import step
+from headgate.core.quota.evaluation.step_parameters import Mode, StepParameters
+from headgate.core.quota.rates import RATE_MAX
 from headgate.errors import InvalidArgument
 from unit.core.quota.views import active, outside, view
 
