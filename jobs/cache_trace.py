@@ -5,7 +5,7 @@ python jobs/cache_trace.py --input requests.csv --format csv --time-column 2 --i
     --output /data/requests
 
 Columns are counted from 1. Files that end in .zst, .gz, .bz2 or .lz4 are unpacked on the way.
-docs/cache-traces.md has the layouts.
+docs/traces.md has the layouts.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Public traces of cache requests as cache events, so that policies can be compared with published figures.
 
-Free of Spark: numpy and pyarrow read. docs/cache-traces.md has the layouts and where policies differ.
+Free of Spark: numpy and pyarrow read. docs/traces.md has the layouts and where policies differ.
 """
 
 from headgate.cache_trace.convert import LARGEST_BYTES, convert
