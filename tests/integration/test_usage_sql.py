@@ -13,7 +13,8 @@ from unit.quota.usage_scene import write_scene
 
 PAGE = Path(__file__).parents[2] / "docs" / "usage.md"
 BLOCKS = [block.split(";") for block in re.findall(r"```sql\n(.*?)```", PAGE.read_text(), re.DOTALL)]
-SPARK_TABLES, DUCKDB_TABLES, NOW, PAST, VIEWS, *ASKED = BLOCKS
+SPARK_TABLES, NOW, PAST, VIEWS, *ASKED = BLOCKS
+DUCKDB_TABLES = [re.sub(r"delta\.`(.*?)`", r"delta_scan('\1')", statement) for statement in SPARK_TABLES]
 QUESTIONS = {name: question for name, (question,) in zip(("groups", "brokers", "tenants"), ASKED, strict=True)}
 CLASSES = ("publish", "dispatch")
 UNITS = ("messages", "bytes")
