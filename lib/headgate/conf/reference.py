@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from headgate.conf.findings import INT32_MAX, INT64_MAX, MAX_MS
 from headgate.conf.settings import DURATION, Meaning, Section, Settings
 from headgate.core.protocol.settings import BrokerSettings
 
@@ -22,6 +23,7 @@ _HEAD = """\
 # How the pipeline reads, keys and runs. Every value below is the default: a line that is removed changes nothing.
 # Unknown keys are refused. Made of lib/headgate/conf/settings.py; also in docs/configuration.md.
 """
+_FAR = re.compile(rf" to (?:{INT32_MAX}|{INT64_MAX}|{MAX_MS})$|, from \S+Z to \S+Z$")
 _ROWS = re.compile(rf"(?:^\| `(?:{'|'.join(Settings.model_fields)})\..*\n)+", re.MULTILINE)
 
 
@@ -95,7 +97,7 @@ def _default(name: str, info: FieldInfo) -> str:
         return f"`{_toml(info.default)}`"
     key = name.rpartition(".")[2]
     of_profiles = [_of_profile(key), *([BrokerSettings.LITERAL[key]] if key in BrokerSettings.LITERAL else [])]
-    return f"the profile's: {', '.join(f'`{_toml(value)}`' for value in of_profiles)}"
+    return "; literal: ".join(f"`{_toml(value)}`" for value in of_profiles)
 
 
 def _of_profile(key: str) -> Any:
@@ -103,7 +105,8 @@ def _of_profile(key: str) -> Any:
 
 
 def _allowed(info: FieldInfo) -> str:
-    return "ms" if info.description == DURATION else str(info.description)
+    """Without the bounds that nobody meets; a message has them."""
+    return "ms" if info.description == DURATION else _FAR.sub("", str(info.description)).removeprefix("an integer ")
 
 
 def _toml(value: Any) -> str:

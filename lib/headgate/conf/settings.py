@@ -96,7 +96,7 @@ class KafkaSettings(Section):
         str,
         AfterValidator(_offsets),
         Field(description="earliest, latest, or Spark's JSON of offsets by topic and partition"),
-        Meaning("where the first start begins; later ones go on where they stopped"),
+        Meaning("where the first start begins; a restart continues"),
     ] = "earliest"
     options: Annotated[
         dict[str, str | SecretStr],
@@ -104,7 +104,6 @@ class KafkaSettings(Section):
         Field(description="a table whose values are strings"),
         Meaning(
             "more options of Spark's Kafka source",
-            '; `kafka.security.protocol = "SSL"` may be written without quotes around the key',
             example='kafka.security.protocol = "SASL_SSL"',
         ),
     ] = {}
@@ -123,29 +122,29 @@ class InputSettings(Section):
     format: Annotated[
         Literal["parquet", "json", "csv", "delta", "kafka"],
         Field(description="parquet, json, csv, delta or kafka"),
-        Meaning("form of the input where neither `--format` nor the names of the files say it"),
+        Meaning("format of the input if neither `--format` nor the file names tell"),
     ] = "parquet"
     max_files_per_trigger: Annotated[
         int,
         Field(ge=1, le=INT32_MAX, description=f"an integer from 1 to {INT32_MAX}"),
-        Meaning("most files of a batch"),
+        Meaning("most files per batch"),
     ] = 100
     max_offsets_per_trigger: Annotated[
         int,
         Field(ge=1, le=INT64_MAX, description=f"an integer from 1 to {INT64_MAX}"),
-        Meaning("most Kafka offsets of a batch"),
+        Meaning("most Kafka offsets per batch"),
     ] = 500_000
-    event_time_from: Annotated[Instant, Meaning("rows with an earlier event time go to the dead letters")] = datetime(
+    event_time_from: Annotated[Instant, Meaning("earlier rows go to the dead letters")] = datetime(
         2000, 1, 1, tzinfo=UTC
     )
-    event_time_until: Annotated[Instant, Meaning("rows from this event time on go to the dead letters")] = datetime(
+    event_time_until: Annotated[Instant, Meaning("rows from this time on go to the dead letters")] = datetime(
         2100, 1, 1, tzinfo=UTC
     )
     hold_back_ms: Annotated[
         Milliseconds,
         Meaning(
-            "how long a row waits, in event time, for earlier ones; 0 for a source that is in order per broker",
-            " ([late rows](operations.md), [the entry cache](operations.md#the-entry-cache))",
+            "how long a row waits, in event time, for earlier ones; 0 if each broker's rows are in order",
+            " ([late rows](operations.md#late-rows))",
         ),
     ] = 0
     kafka: Annotated[KafkaSettings, Field(description="a table, [input.kafka]")] = KafkaSettings()
@@ -168,37 +167,36 @@ class OperatorSettings(Section):
         Literal["auto", "topic"],
         Field(description="auto or topic"),
         Meaning(
-            "how state is split. auto: as finely as limits that topics share allow. topic: a key for each topic, plain "
-            "to inspect; refused where a broker-wide or group limit is set or a group is attached"
+            "how state is split. auto: as finely as shared limits allow. topic: a key for each topic; refused with "
+            "broker-wide limits, group limits or attachments to groups"
         ),
     ] = "auto"
     slots: Annotated[
         int,
         Field(ge=1, le=4096, description="an integer from 1 to 4096"),
         Meaning(
-            "number of keys with auto: every domain (topics of a broker that share limits) goes to one, topics of one "
-            "broker without a shared limit to at most 8"
+            "number of keys with auto. Topics of a broker that share limits have one key; its other topics have up to 8"
         ),
     ] = 32
     traffic: Annotated[
         Literal["admitted", "offered"],
         Field(description="admitted or offered"),
         Meaning(
-            "what a row is. admitted: what the broker let in. offered: what a client wants to send, and the job says "
-            "what would have waited. For jobs: `headgate try` and `replay` have `--traffic`",
+            "what rows are. admitted: what the broker let in. offered: what clients want to send. `headgate try` and "
+            "`replay` use `--traffic` instead",
             " ([which to choose](try.md#offered-or-admitted))",
         ),
     ] = "admitted"
     send_timeout_ms: Annotated[
         Milliseconds,
-        Meaning("in offered traffic a message that waits longer has failed; Pulsar's clients give up after 30 s"),
+        Meaning("in offered traffic, a publish that waits longer fails, as in Pulsar's clients"),
     ] = 30_000
     group_limits: Annotated[
         Literal["shared", "each_broker"],
         Field(description="shared or each_broker"),
         Meaning(
-            "whether brokers share the quota of a group, or each enforces all of it. Shared limits follow the batches, "
-            "so what they throttle depends on how the input is cut",
+            "who enforces a group's quota. shared: all brokers together; results depend on the batches. each_broker: "
+            "each broker, the whole quota",
             " ([resource groups](resource-groups.md))",
         ),
     ] = "shared"
@@ -206,33 +204,29 @@ class OperatorSettings(Section):
         bool,
         Field(description="true or false"),
         Meaning(
-            "whether `marks` gets a row at the first publish of each topic over each connection, by which "
-            "`jobs/connections.py` says who is paused with whom"
+            "whether `marks` lists the topics of each connection, so that `jobs/connections.py` shows all topics that "
+            "are paused together"
         ),
     ] = False
     kernel: Annotated[
         Literal["numba", "python"],
         Field(description="numba or python"),
-        Meaning(
-            "form of the rules that runs. numba: over arrays. python: as they read, with the same results, much slower"
-        ),
+        Meaning("form of the rules. numba: compiled. python: the same results, much slower"),
     ] = "numba"
 
 
 class TriggerSettings(Section):
     """[trigger]: when a batch begins."""
 
-    interval_ms: Annotated[
-        Milliseconds, Meaning("time from the start of one batch to the start of the next; 0: as fast as possible")
-    ] = 1000
+    interval_ms: Annotated[Milliseconds, Meaning("time between the starts of two batches; 0: as fast as possible")] = (
+        1000
+    )
 
 
 class LiveSettings(Section):
     """[live]: time of live input moves without rows, too."""
 
-    live_within_ms: Annotated[
-        Milliseconds, Meaning("input is live whose newest row is this near to the wall clock")
-    ] = 60_000
+    live_within_ms: Annotated[Milliseconds, Meaning("input is live if its newest row is younger than this")] = 60_000
     live_lag_ms: Annotated[Milliseconds, Meaning("how far the time of live input stays behind the wall clock")] = 2000
 
 
@@ -243,19 +237,19 @@ class MetricsSettings(Section):
         int,
         Field(ge=0, le=65_535, description="an integer from 0, which is off, to 65535"),
         Meaning(
-            "port of the endpoint; 0: none. `--metrics-port` wins, as each job on a machine needs its own",
+            "port of the endpoint, one for each job on a machine; `--metrics-port` overrides it",
             " ([metrics](operations.md#metrics))",
         ),
     ] = 0
     address: Annotated[
         str,
         Field(pattern=_ADDRESS, description="an address of this machine, without port, or its name"),
-        Meaning("who may ask. 127.0.0.1: this machine alone. 0.0.0.0: whoever reaches it; there is no password"),
+        Meaning("who can connect. 127.0.0.1: this machine. 0.0.0.0: everybody; there is no password"),
     ] = "127.0.0.1"
     topics: Annotated[
         int,
         Field(ge=0, le=10_000, description="an integer from 0 to 10000"),
-        Meaning("how many topics have series of their own, the first that are throttled; the others are one, `other`"),
+        Meaning("how many topics have their own series, the first ones throttled; all others are `other`"),
     ] = 0
 
 
@@ -268,39 +262,41 @@ class ProtocolSettings(Section):
     watermark_delay_ms: Annotated[
         int,
         Field(ge=1, le=MAX_MS, description=_FROM_1),
-        Meaning("how far a row may be behind the latest one and still be put in its place; 1: rows are in order"),
+        Meaning("how far a row may be behind the newest one without being late; 1: rows are in order"),
     ] = 1
     fan_out: Annotated[
         Literal["tripping", "topic"],
         Field(description="tripping or topic"),
         Meaning(
-            "whom a mark goes to. tripping: the producer that tripped the limiter. topic: every producer of its topic "
-            "that is open then. The first start decides",
+            "who gets a command at a mark. tripping: the producer that tripped the limiter. topic: every open producer "
+            "of its topic. The first start decides",
             " ([what clients are told](operations.md#what-clients-are-told))",
         ),
     ] = "tripping"
     profile: Annotated[
         Literal["default", "literal"],
         Field(description="default or literal"),
-        Meaning("whether the next keys are as is best (default), or as PIP-385 has them; each can be set by itself"),
+        Meaning("defaults of the next keys. default: the recommended ones. literal: those of PIP-385"),
     ] = "default"
     pause_mode: Annotated[
         Literal["bucket_refill", "second_boundary"] | None,
         Field(description="bucket_refill or second_boundary"),
-        Meaning("whether a client is asked to stop until the buckets are refilled, or until the second is over"),
+        Meaning("whether a pause ends when the buckets are refilled, or when the second is over"),
     ] = None
     phase_ms: Annotated[
-        int | None, Field(ge=0, le=999, description="an integer from 0 to 999"), Meaning("where in a second it is over")
+        int | None,
+        Field(ge=0, le=999, description="an integer from 0 to 999"),
+        Meaning("with second_boundary: where in a second the pause ends"),
     ] = None
     freeze_deadlines: Annotated[
         bool | None,
         Field(description="true or false"),
-        Meaning("whether deadlines of receipts stand still while nothing is read from the connection"),
+        Meaning("whether deadlines of receipts stand still while the connection is not read"),
     ] = None
     violation_policy: Annotated[
         Literal["pause", "off"] | None,
         Field(description="pause or off"),
-        Meaning("whether reads go off when a client writes before the end that it agreed to"),
+        Meaning("whether reads stop if a client writes during a pause that it acknowledged"),
     ] = None
     violation_slack_ms: Annotated[
         int | None, Field(ge=0, le=MAX_MS, description=DURATION), Meaning("tolerance at the end of a pause")
@@ -309,20 +305,19 @@ class ProtocolSettings(Section):
         int | None,
         Field(ge=1, le=MAX_MS, description=_FROM_1),
         Meaning(
-            "by how much a pause is extended where the buckets are refilled and the limiter still holds; with 20 "
-            "clients lose half as much time, for three times the commands",
+            "by how much a pause is extended if the buckets are refilled but the limiter still holds",
             " ([decision 8](decisions/0008-when-a-pause-ends.md))",
         ),
     ] = None
     extension_step_ms: Annotated[
         int | None,
         Field(ge=1, le=MAX_MS, description=_FROM_1),
-        Meaning("smallest gain for which a further mark extends a pause at once"),
+        Meaning("smallest gain for which another mark extends a pause at once"),
     ] = None
     hard_floor_pause_ms: Annotated[
         int | None,
         Field(ge=0, le=MAX_MS, description=DURATION),
-        Meaning("for a longer pause reads go off without asking; 0: for none"),
+        Meaning("for a longer pause, reads stop without a command; 0: never"),
     ] = None
 
 

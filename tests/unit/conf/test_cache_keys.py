@@ -9,6 +9,7 @@ from headgate.conf import Conf, load_conf
 from headgate.conf.load import FILES
 from headgate.core.cache.settings import KEYS, CacheSettings, difference
 from headgate.errors import ConfError
+from unit.conf.page import documented_defaults
 
 ROOT = Path(__file__).parents[3]
 SIZE, TTL = "managedLedgerCacheSizeMB", "managedLedgerCacheEvictionTimeThresholdMillis"
@@ -90,8 +91,7 @@ def test_dynamic_keys_may_change_between_two_files_and_others_may_not(
 
 
 def test_the_documentation_has_every_key_with_its_default() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    documented = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", page, re.MULTILINE))
+    documented = documented_defaults()
     assert set(KEYS) <= set(documented)
     settings = CacheSettings.of({}).values()
     written = {key: str(value).lower() for key, value in settings.items() if key != GRACE}

@@ -34,6 +34,7 @@ from headgate.conf import (
     unload_limits,
 )
 from headgate.errors import ConfError
+from unit.conf.page import documented_defaults
 
 ROOT = Path(__file__).parents[3]
 
@@ -324,8 +325,7 @@ def test_the_documentations_example_is_what_is_printed(conf_dir: Path) -> None:
 
 
 def test_the_documentation_has_every_key_with_its_default() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text("utf-8")
-    documented = dict(re.findall(r"^\| `([\w.]+)` \| ([^|]+) \|", page, re.MULTILINE))
+    documented = documented_defaults()
     assert {name: key.default or "not set" for name, key in BROKER_KEYS.items()} == {
         name: default for name, default in documented.items() if name in BROKER_KEYS
     }
