@@ -185,7 +185,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "Who was throttled (1 of 1 tenants), when, by which limiter, and by whose fault",
         (
             "acme: from 12:00:09 to 12:00:10, worst 12:00:10, by group gold (messages); its own fault: "
-            f"100% of the excess messages; its largest topic is {TOPIC} (100% of its messages)"
+            f"100% of the excess messages, above all on {TOPIC}"
         ),
         (
             "Parts are of the excess: what came above a fair share of the limiter, and was not let in at once; "

@@ -26,13 +26,14 @@ Amounts = Mapping[str, float]
 class Second(NamedTuple):
     """What came for a limiter in a second in which it held somebody, by name.
 
-    second_s: since 1970. done: what was let in or failed; None in admitted traffic, where nothing waits. usual: what
-    came a second in the USUAL_S before; None where the limiter held somebody then, too.
+    second_s: since 1970. let_in, failed: at the end of a wait, if any; None in admitted traffic, where nothing waits.
+    usual: what came a second in the USUAL_S before; None where the limiter held somebody then, too.
     """
 
     second_s: int
     arrived: Amounts
-    done: Amounts | None
+    let_in: Amounts | None
+    failed: Amounts | None
     usual: Amounts | None
 
 
@@ -58,41 +59,40 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
     nothing left over would have been let in at once by a limiter that is fair: he is a victim of those who have. A
     backlog and a debt belong to who made them, not to who sends while they are worked off.
 
-    In offered traffic it is known what waits. Who has exceeded a fair share is at fault until all that he had sent by
-    then has been let in or has failed, and his excess is what is left of that, but no more than he exceeded it by. If
-    others are still held behind him after that, it stays as it was last. Who exceeded it by less than a SMALL part of
-    what another did in the same hold is at no fault.
+    In offered traffic it is known what waits and what was let in on debt. Who has exceeded a fair share is at fault
+    until all that he had sent by then has been let in and paid for, or has failed. His excess is what is left of that,
+    but no more than he exceeded it by. If others are still held behind him after that, it stays as it was last. Who
+    exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
     """
     fair: Amounts = {}
     last: Amounts = {}
     before: Amounts = {}
     kept: Amounts = {}
-    came: dict[str, float] = defaultdict(float)
-    went: dict[str, float] = defaultdict(float)
+    open_ = _Open(per_s)
     sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
     most: dict[str, float] = {}  # by how much at most
     before_s = 0
-    for second_s, arrived, done, usual in held:
+    for second_s, arrived, let_in, failed, usual in held:
         if usual is not None:
             fair, before, last = {}, {}, {}
-            for of_hold in (came, went, sent, most):
-                of_hold.clear()
+            open_, before_s = _Open(per_s), second_s - 1
+            sent.clear()
+            most.clear()
             too_much = unserved(usual, per_s)
             kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
-        left = unserved(fair, per_s * (second_s - before_s - 1))
+        gap_s = second_s - before_s - 1
+        left = unserved(fair, per_s * gap_s)
         fair = unserved(_together(left, arrived), per_s, kept)
         over, is_over = fair, bool(left or fair)
-        if done is not None:
-            for name, amount in arrived.items():
-                came[name] += amount
-                went[name] = min(went[name] + done.get(name, 0), came[name])
-            fair = {name: min(amount, came[name] - went[name]) for name, amount in fair.items()}
-            sent |= {name: came[name] for name, amount in fair.items() if amount > 0}
+        if let_in is not None:
+            open_.add(arrived, let_in, failed or {}, gap_s)
+            fair = {name: min(amount, open_.of(name)) for name, amount in fair.items()}
+            sent |= {name: open_.came[name] for name, amount in fair.items() if amount > 0}
             most |= {name: max(amount, most.get(name, 0)) for name, amount in fair.items()}
             over = {
                 name: min(rest, most[name])
                 for name, amount in sent.items()
-                if (rest := amount - went[name]) > 0 and most[name] * SMALL >= max(most.values())
+                if (rest := open_.of(name, amount)) > 0 and most[name] * SMALL >= max(most.values())
             }
         last = {**over, **before} or last
         if last:
@@ -100,6 +100,34 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
         else:
             yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True, is_over=False)
         before, before_s = over, second_s
+
+
+class _Open:
+    """What came under a limiter since a hold began and waits, or was let in and is not paid for.
+
+    A publish is let in whole if anything is left of the rate; what it lacks is a debt, for which all others wait.
+    """
+
+    def __init__(self, per_s: float) -> None:
+        self._per_s = self._tokens = per_s  # a second's worth is saved when a hold begins
+        self.came: dict[str, float] = defaultdict(float)
+        self._went: dict[str, float] = defaultdict(float)
+        self._owed: Amounts = {}
+
+    def add(self, arrived: Amounts, let_in: Amounts, failed: Amounts, gap_s: int) -> None:
+        """What happened in a second, so long after the one before."""
+        for name, amount in arrived.items():
+            self.came[name] += amount
+        for name, amount in _together(let_in, failed).items():
+            self._went[name] = min(self._went[name] + amount, self.came[name])
+        owed = _together(self._owed, let_in)
+        tokens = min(self._tokens, self._per_s) + self._per_s * (1 + gap_s)
+        self._owed = unserved(owed, tokens)
+        self._tokens = max(0, tokens - sum(owed.values()))
+
+    def of(self, name: str, came: float | None = None) -> float:
+        """Of one; came: all that he had sent by some second, else by now."""
+        return (self.came[name] if came is None else came) - self._went[name] + self._owed.get(name, 0)
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:
@@ -138,8 +166,10 @@ TRAFFIC = pa.schema(
         ("name", pa.string()),
         ("messages", pa.int64()),
         ("bytes", pa.int64()),
-        ("done_messages", pa.int64()),
-        ("done_bytes", pa.int64()),
+        ("let_in_messages", pa.int64()),
+        ("let_in_bytes", pa.int64()),
+        ("failed_messages", pa.int64()),
+        ("failed_bytes", pa.int64()),
         ("by_broker", pa.int64()),
         ("by_group", pa.int64()),
         ("held", pa.int64()),
@@ -147,7 +177,7 @@ TRAFFIC = pa.schema(
 )
 """What came in a second under a limiter of a broker or group.
 
-done: what was let in or failed, null in admitted traffic. by_broker, by_group: publishes that one of these throttled.
+let_in, failed: null in admitted traffic. by_broker, by_group: publishes that one of these throttled.
 held: whether anything of it waited, was throttled or failed, else 0.
 """
 
@@ -173,19 +203,24 @@ class Traffic:
         before = {at - ago for at in begins for ago in range(1, USUAL_S + 1)}
         rows = rows.filter(pc.is_in(rows["second_s"], pa.array(held | before, pa.int64())))
         grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
-            [(unit, "sum"), (f"done_{unit}", "sum")]
+            [(f"{what}{unit}", "sum") for what in ("", "let_in_", "failed_")]
         )
         arrived: dict[int, dict[str, float]] = defaultdict(dict)
-        done: dict[int, dict[str, float] | None] = defaultdict(dict)
-        for second_s, name, came, was_done in zip(*grouped.to_pydict().values(), strict=True):
-            arrived[second_s][name] = came or 0
-            of_second = done[second_s]
-            if was_done is None:
-                done[second_s] = None
-            elif of_second is not None:
-                of_second[name] = was_done
+        let_in: dict[int, dict[str, float]] = defaultdict(dict)
+        failed: dict[int, dict[str, float]] = defaultdict(dict)
+        for second_s, name, *amounts in zip(*grouped.to_pydict().values(), strict=True):
+            for of_second, amount in zip((arrived, let_in, failed), amounts, strict=True):
+                of_second[second_s][name] = amount or 0
+        if rows[f"let_in_{unit}"].null_count:
+            let_in, failed = {}, {}
         seconds = (
-            Second(at, arrived[at], done[at], _usual(at, all_seconds[0], arrived, held) if at in begins else None)
+            Second(
+                at,
+                arrived[at],
+                let_in.get(at),
+                failed.get(at),
+                _usual(at, all_seconds[0], arrived, held) if at in begins else None,
+            )
             for at in sorted(held)
         )
         return dict(excesses(seconds, per_s))

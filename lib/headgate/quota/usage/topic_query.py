@@ -58,8 +58,10 @@ _SUMMED = {
 _CONTENDED = {
     "messages": "messages",
     "bytes": "bytes",
-    "done_messages": "admitted_messages + failed_messages",
-    "done_bytes": "admitted_bytes + failed_bytes",
+    "let_in_messages": "admitted_messages",
+    "let_in_bytes": "admitted_bytes",
+    "failed_messages": "failed_messages",
+    "failed_bytes": "failed_bytes",
     "by_broker": "throttled_by_broker",
     "by_group": "throttled_by_group",
     "held": "CASE WHEN throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0 THEN 1 ELSE 0 END",

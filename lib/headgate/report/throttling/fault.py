@@ -1,6 +1,6 @@
-"""Whose fault it is that a limiter holds somebody: who exceeds a fair share of it, minute by minute."""
+"""Whose fault it is that a limiter holds somebody: who exceeds a fair share, by hold and minute."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import OWN, TRAFFIC, UNITS, Contention, Limiter, Shared, Traffic
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
-from headgate.report.throttling.spans import minute_of
+from headgate.report.throttling.spans import QUIET, minute_of
 from headgate.tables.sums import Sums
 
 _SHOWN_PHASES = 5
@@ -57,17 +57,24 @@ class HeldBy(NamedTuple):
 
 
 class _Phase(NamedTuple):
-    """span: its time, in words. shared: over all of it, by unit."""
+    """first_s, last_s: its seconds. shared: over all of it, by unit."""
 
-    span: str
+    first_s: int
+    last_s: int
     shared: Sequence[Shared]
+
+    @property
+    def span(self) -> str:
+        """In words."""
+        first, last = (f"{datetime.fromtimestamp(second_s, UTC):%H:%M:%S}" for second_s in self[:2])
+        return first if first == last else f"{first} to {last}"
 
 
 class Faults:
     """Who is at fault where a limiter holds a tenant.
 
-    seconds: sums `by_second`. usage: sums of topic_usage with messages and bytes by tenant, topic and broker. rate_of:
-    of a limiter in a unit, over all brokers of the tables (Contention).
+    seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes.
+    rate_of: of a limiter in a unit, over all brokers of the tables (Contention).
     """
 
     def __init__(
@@ -75,30 +82,31 @@ class Faults:
     ) -> None:
         self._usage, self._groups = usage, groups
         self._contention = Contention(Traffic(_traffic(seconds, groups)), rate_of)
-        self._largest_topic = cache(self._largest_topic_of)
+        self._most_held_topic = cache(self._most_held_topic_of)
 
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
         """Who exceeds a fair share of a limiter while it holds a tenant.
 
         Who has less than a tenth of the largest part of the excess is a victim; the others share the fault. Where that
-        or the unit changes from minute to minute, each phase is told by itself.
+        or the unit changes from one hold or minute to the next, each phase is told by itself.
         """
         if limiter == OWN:
             return NOBODY
-        minutes: dict[str, Sequence[Shared]] = {}
+        found: list[_Phase] = []
         ran_out: Iterable[str] = ()
-        for minute, seconds in _by_minute(self._contention.held_seconds(tenant, limiter)):
+        for seconds in _pieces(self._contention.held_seconds(tenant, limiter)):
+            minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
-                minutes[minute] = shared
+                found.append(_Phase(seconds[0], seconds[-1], shared))
         if held_by.is_share:
-            over = {minute: shared for minute, shared in minutes.items() if not shared[0].is_within}
-            if minutes and not over:
+            over = [piece for piece in found if not piece.shared[0].is_within]
+            if found and not over:
                 return Fault(WITHIN)
-            minutes = over
-        if not minutes:
+            found = over
+        if not found:
             return NOBODY
-        phases = list(_phases(minutes))
+        phases = list(_phases(found))
         is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
         if len(phases) == len(phases[0].shared) == 1:
             return Fault(self._at_length(tenant, limiter, phases[0].shared[0]), is_victim)
@@ -107,15 +115,14 @@ class Faults:
             return Fault(_briefly(tenant, phases[0].shared), is_victim)
         shown = "; ".join(f"{phase.span} {_briefly(tenant, phase.shared)}" for phase in phases[:_SHOWN_PHASES])
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
-        return Fault(f"by minute: {shown}{others}", is_victim)
+        return Fault(f"by time: {shown}{others}", is_victim)
 
     def _at_length(self, tenant: str, limiter: Limiter, shared: Shared) -> str:
         """What is said where it is the same all the time."""
         sharers, largest, unit = shared.sharers, shared.largest, shared.unit
         fault = listed(shared)
-        topic, part = self._largest_topic(largest, limiter, unit)
-        of_topic = f"its largest topic is {plain(topic)} ({part:.0%} of its {unit})"
-        whole = f"{shared.part(largest):.0%} of the excess {unit}; {of_topic}"
+        topic = plain(self._most_held_topic(largest, limiter, unit))
+        whole = f"{shared.part(largest):.0%} of the excess {unit}, above all on {topic}"
         if shared.is_victim(tenant):
             of_excess = f"; {plain(tenant)} is a victim"
             if len(sharers) == 1:
@@ -126,18 +133,26 @@ class Faults:
         own = f"; {plain(tenant)} {shared.part(tenant):.0%}" if len(sharers) > SHOWN_SHARERS else ""
         return f"shared fault of {fault} of the excess {unit}{own}"
 
-    def _largest_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> tuple[str, float]:
-        """Of what a tenant sent under a limiter, and its part."""
+    def _most_held_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> str:
+        """Of those that a limiter limits; without any that was held, that which sent most."""
         rows = self._usage.filter(pc.fill_null(pc.equal(self._usage[TENANT], tenant), False))
         scope, name = limiter
-        amounts: Counter[str] = Counter()
-        for topic, broker, amount in zip(
-            *(rows[column].to_pylist() for column in (TOPIC, "broker", unit)), strict=True
-        ):
-            if name == (broker if scope == "broker" else self._groups.group_of(topic)):
-                amounts[topic] += amount or 0
-        topic = min(amounts, key=lambda one: (-amounts[one], one))
-        return topic, amounts[topic] / max(1, amounts.total())
+        sent: dict[str, float] = defaultdict(float)
+        held: dict[str, float] = defaultdict(float)
+        for row in rows.to_pylist():
+            topic, amount = row[TOPIC], row[unit] or 0
+            if name == (row["broker"] if scope == "broker" else self._groups.group_of(topic)):
+                sent[topic] += amount
+                held[topic] += amount * _held_publishes(row) / (row["publishes"] or 1)
+        return min(sent, key=lambda topic: (-held[topic], -sent[topic], topic))
+
+
+def _held_publishes(row: Mapping[str, int | None]) -> int:
+    """That were not let in at once; in admitted traffic, that left a limiter empty."""
+    admitted = row["admitted_publishes"]
+    if admitted is None:
+        return row["throttled_publishes"] or 0
+    return (row["publishes"] or 0) - admitted + (row["delayed_publishes"] or 0)
 
 
 def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
@@ -155,42 +170,39 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
         "group": of_group.take(names.indices),
         "name": seconds[TENANT],
         **{unit: seconds[unit] for unit in UNITS},
-        **{f"done_{unit}": pc.add(seconds[f"admitted_{unit}"], seconds[f"failed_{unit}"]) for unit in UNITS},
+        **{f"let_in_{unit}": seconds[f"admitted_{unit}"] for unit in UNITS},
+        **{f"failed_{unit}": seconds[f"failed_{unit}"] for unit in UNITS},
         **{f"by_{scope}": pc.fill_null(seconds[f"throttled_by_{scope}"], 0) for scope in ("broker", "group")},
         "held": pc.cast(pc.greater(pc.add(pc.add(held[0], held[1]), held[2]), 0), pa.int64()),
     }
     return pa.table(columns, TRAFFIC)
 
 
-def _by_minute(seconds: Sequence[int]) -> Iterator[tuple[str, list[int]]]:
-    return ((minute, list(of_minute)) for minute, of_minute in groupby(seconds, key=_minute))
+def _pieces(seconds: Iterable[int]) -> Iterator[list[int]]:
+    """Each hold by itself, and each minute of it."""
+    piece: list[int] = []
+    for second_s in seconds:
+        if piece and (second_s // 60 != piece[0] // 60 or second_s - piece[-1] > QUIET.total_seconds() + 1):
+            yield piece
+            piece = []
+        piece.append(second_s)
+    if piece:
+        yield piece
 
 
-def _minute(second_s: int) -> str:
-    return minute_of(datetime.fromtimestamp(second_s, UTC))
+def _phases(pieces: Iterable[_Phase]) -> Iterator[_Phase]:
+    """One for each run of them in which the same tenants share the fault, in the same units."""
 
+    def key(piece: _Phase) -> frozenset[tuple[str, frozenset[str]]]:
+        return frozenset((shared.unit, frozenset(shared.sharers)) for shared in piece.shared)
 
-def _phases(minutes: Mapping[str, Sequence[Shared]]) -> Iterator[_Phase]:
-    """A phase for each run of minutes in which the same tenants share the fault, in the same units."""
-
-    def key(one: tuple[str, Sequence[Shared]]) -> frozenset[tuple[str, frozenset[str]]]:
-        return frozenset((shared.unit, frozenset(shared.sharers)) for shared in one[1])
-
-    for _, run in groupby(minutes.items(), key=key):
-        of_run = dict(run)
-        units = [shared.unit for shared in of_run[min(of_run)]]
+    for _, run in groupby(pieces, key=key):
+        of_run = list(run)
         together = [
-            Shared.together(shared for of_minute in of_run.values() for shared in of_minute if shared.unit == unit)
-            for unit in units
+            Shared.together(shared for piece in of_run for shared in piece.shared if shared.unit == first.unit)
+            for first in of_run[0].shared
         ]
-        yield _Phase(span_of(of_run), together)
-
-
-def span_of(minutes: Iterable[str]) -> str:
-    """From the first to the last, in words."""
-    known = sorted(minutes)
-    first, last = (minute[-len("HH:MM") :] for minute in (known[0], known[-1]))
-    return first if first == last else f"{first} to {last}"
+        yield _Phase(of_run[0].first_s, of_run[-1].last_s, together)
 
 
 def _briefly(tenant: str, by_unit: Sequence[Shared]) -> str:

@@ -1,7 +1,7 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, ran_out
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
-from headgate.report.throttling.fault import HeldBy, span_of
+from headgate.report.throttling.fault import HeldBy
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
@@ -173,9 +173,16 @@ def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
             limiter,
             f"{name} ({short}{share})",
             f"{name} ({'; '.join(rates)}{share}){_where([marks for _, marks in by_unit])}",
-            span_of(units),
+            _span(units),
             HeldBy(units, marked, is_share),
         )
+
+
+def _span(minutes: Iterable[str]) -> str:
+    """From the first to the last, in words."""
+    known = sorted(minutes)
+    first, last = (minute[-len("HH:MM") :] for minute in (known[0], known[-1]))
+    return first if first == last else f"{first} to {last}"
 
 
 def _part(count: int, whole: int) -> str:

@@ -113,8 +113,8 @@ def test_the_excess_belongs_to_who_took_more_than_a_fair_share(rows, excess):
     assert parts(rows) == excess
 
 
-def offered(second, name, came, done, **more):
-    return second, name, came, {"done_messages": done} | more
+def offered(second, name, came, let_in, failed=0, **more):
+    return second, name, came, {"let_in_messages": let_in, "failed_messages": failed} | more
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,39 @@ def offered(second, name, came, done, **more):
             {1: {"flood": 210}, 2: {"flood": 210}, 3: {"flood": 100}, 4: {"flood": 40}, 5: {"flood": 40}},
         ),
         (  # what fails does not wait any more
-            [offered(1, "flood", 300, 100), offered(2, "flood", 0, 190), offered(3, "flood", 0, 10)],
-            {1: {"flood": 200}, 2: {"flood": 200}, 3: {"flood": 10}},
+            [offered(1, "flood", 900, 100), offered(2, "flood", 0, 90, 700), offered(3, "flood", 0, 10)],
+            {1: {"flood": 800}, 2: {"flood": 800}, 3: {"flood": 10}},
         ),
         (  # one has all of his let in elsewhere, the other waits on a broker with a small share
             [
-                *(offered(1, "here", 300, 10), offered(1, "there", 300, 200)),
-                *(offered(2, "here", 0, 10), offered(2, "there", 0, 100)),
-                *(offered(3, "here", 0, 10), offered(3, "there", 10, 10)),
+                *(offered(1, "here", 300, 10), offered(1, "there", 300, 190)),
+                *(offered(2, "here", 0, 10), offered(2, "there", 0, 80)),
+                *(offered(3, "here", 0, 10), offered(3, "there", 10, 40)),
             ],
-            {1: {"here": 250, "there": 100}, 2: {"here": 250, "there": 100}, 3: {"here": 250}},
+            {1: {"here": 250, "there": 110}, 2: {"here": 250, "there": 110}, 3: {"here": 250, "there": 30}},
+        ),
+        (  # let in whole on debt, for which all others wait
+            [
+                *(offered(1, "large", 900, 900), offered(1, "calm", 40, 20)),
+                *(offered(second, "calm", 40, 0) for second in range(2, 9)),
+                *(offered(9, "calm", 40, 100), offered(10, "calm", 40, 100)),
+            ],
+            {
+                1: {"large": 720},
+                2: {"large": 720},
+                3: {"large": 620},
+                4: {"large": 520},
+                5: {"large": 420},
+                6: {"large": 320},
+                7: {"large": 220},
+                8: {"large": 120},
+                9: {"large": 20},
+                10: {"large": 20},
+            },
+        ),
+        (  # what is let in within the rate, and with what was saved before, is no debt
+            [offered(1, "once", 300, 200), offered(2, "once", 0, 100), offered(3, "flood", 300, 100)],
+            {1: {"once": 100}, 2: {"once": 100}, 3: {"flood": 200}},
         ),
     ],
 )
@@ -188,7 +211,8 @@ def test_a_unit_of_which_less_came_than_the_rate_does_not_count_beside_one_that_
 
 
 def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_flood_is_let_in_first():
-    usual = [(second, "grows", 300, FREE) for second in range(1, 10)] + [(9, "flood", 30, FREE)]
+    usual = [offered(second, "grows", 300, 300, **FREE) for second in range(1, 10)]
+    usual.append(offered(9, "flood", 30, 30, **FREE))
     hold = [(10, "grows", 300, 150), (10, "flood", 900, 450), (11, "grows", 360, 150), (11, "flood", 60, 250)]
     hold += [(12, "grows", 330, 140), (12, "flood", 30, 290), (13, "grows", 330, 400)]
     found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, "messages", 400)

@@ -1,6 +1,6 @@
 """Who was throttled, when, by which limiter and by whose fault: sums over the tables."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -155,8 +155,6 @@ def test_a_topic_that_nothing_held_is_left_out(tables):
 
 D, E = "persistent://third/n/d", "persistent://last/n/e"
 GOLD = ResourceGroups(tenants=dict.fromkeys(("acme", "else"), "gold"))
-LARGEST = f"its largest topic is {A} (75% of its messages)"
-OF_BYTES = f"its largest topic is {A} (100% of its bytes)"
 MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
 """What a limiter has left of messages and of bytes."""
 
@@ -169,8 +167,8 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             MESSAGES,
             {A: (60, 1), B: (20, 1), C: (2, 2)},
             {
-                "acme": f"its own fault: 98% of the excess messages; {LARGEST}",
-                "else": f"fault of acme: 98% of the excess messages; {LARGEST}; else is a victim",
+                "acme": f"its own fault: 98% of the excess messages, above all on {A}",
+                "else": f"fault of acme: 98% of the excess messages, above all on {A}; else is a victim",
             },
         ),
         (
@@ -197,13 +195,13 @@ MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
             ("group", "gold"),
             BYTES,
             {A: (10, 90), C: (90, 5), D: (900, 900)},
-            {"else": f"fault of acme: 95% of the excess bytes; {OF_BYTES}; else is a victim"},
+            {"else": f"fault of acme: 95% of the excess bytes, above all on {A}; else is a victim"},
         ),
         (
             ("broker", "b1"),
             BYTES,
             {A: (60, 90), C: (20, 5), D: (20, 5)},
-            {"third": f"fault of acme: 90% of the excess bytes; {OF_BYTES}; third is a victim"},
+            {"third": f"fault of acme: 90% of the excess bytes, above all on {A}; third is a victim"},
         ),
         (
             ("broker", "b1"),
@@ -379,12 +377,59 @@ def test_each_phase_is_told_where_the_fault_changes_hands(tables):
     told = {row.name: row.fault for row in throttling(tables, groups).tenants}
 
     assert told["acme"].words == (
-        "by minute: 09:01 its own fault (95% of the excess messages); 09:02 to 09:03 shared fault of else 51% and "
-        "acme 48% of the excess messages; 09:05 victim of else 91% of the excess messages"
+        "by time: 09:01:00 its own fault (95% of the excess messages); 09:02:00 to 09:03:00 shared fault of else 51% "
+        "and acme 48% of the excess messages; 09:05:00 victim of else 91% of the excess messages"
     )
-    assert told["third"].words.startswith("by minute: 09:01 victim of acme 95% of the excess messages; 09:02 to")
-    assert told["third"].words.endswith("09:05 victim of else 91% of the excess messages")
+    assert told["third"].words.startswith("by time: 09:01:00 victim of acme 95% of the excess messages; 09:02:00 to")
+    assert told["third"].words.endswith("09:05:00 victim of else 91% of the excess messages")
     assert {"third": True, "acme": False} == {name: told[name].is_victim for name in ("third", "acme")}
+
+
+def second_of(number):
+    return NINE + timedelta(seconds=number)
+
+
+def test_holds_are_told_apart_within_a_minute(tables):
+    sent = {1: {A: 900, C: 5}, 20: {A: 1, C: 99}}
+    usage = [
+        {"event_time": second_of(second), "topic": topic, "broker": "b1", "messages": count, "bytes": count}
+        | {"throttled_publishes": 1}
+        for second, by_topic in sent.items()
+        for topic, count in by_topic.items()
+    ]
+    usage.append(usage[0] | {"event_time": second_of(10), "throttled_publishes": 0, "throttled_ns": 0})
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0), MARKS), "query", 0)
+    (acme,) = (row for row in throttling(tables, GOLD).tenants if row.name == "acme")
+
+    assert acme.fault.words == (
+        "by time: 09:00:01 its own fault (99% of the excess messages); 09:00:20 victim of else 99% of the excess "
+        "messages"
+    )
+
+
+@pytest.mark.parametrize(
+    ("offered", "topic"),
+    [
+        ({A: (900, 900, 0), B: (300, 40, 60)}, B),  # most of it was let in late or waits
+        ({A: (900, 300, 0), B: (300, 40, 60)}, A),
+        ({A: (900, 900, 0), B: (300, 300, 0)}, A),
+        ({A: (900, None, 10), B: (300, None, 60)}, B),
+    ],
+)
+def test_of_the_topics_of_who_is_at_fault_that_is_named_of_which_most_was_held(tables, offered, topic):
+    """publishes, of these let in, and of these late; in admitted traffic those that were throttled."""
+    usage = [
+        {"event_time": NINE, "topic": name, "broker": "b1", "messages": publishes, "bytes": 1, "publishes": publishes}
+        | {"admitted_publishes": let_in, "delayed_publishes": late, "failed_publishes": 0}
+        | {"throttled_publishes": late or 1}
+        for name, (publishes, let_in, late) in offered.items()
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0), MARKS), "query", 0)
+    (acme,) = throttling(tables, GOLD).tenants
+
+    assert acme.fault.words == f"its own fault: 100% of the excess messages, above all on {topic}"
 
 
 def held_by(*minutes, limiter=("group", "gold"), **more):
@@ -426,8 +471,8 @@ def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, fa
     ("per_s", "quota", "words"),
     [
         (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"),
-        (30, 50, "its own fault: 100% of the excess messages; "),
-        (200, 200, "its own fault: 100% of the excess messages; "),
+        (30, 50, "its own fault: 100% of the excess messages, above"),
+        (200, 200, "its own fault: 100% of the excess messages, above"),
     ],
 )
 def test_a_share_that_follows_late_is_nobodys_fault(tables, per_s, quota, words):
