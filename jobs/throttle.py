@@ -70,7 +70,9 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         in_vain = (
             job.once
             and used_up
-            and screen.in_vain(found, job.input, has_rows=run.has_rows, limits_changed=run.limits_changed)
+            and screen.in_vain(
+                found, job.input, options.conf_dir, has_rows=run.has_rows, limits_changed=run.limits_changed
+            )
         )
         if not in_vain:
             screen.end(found, run.quota_courses(), job.shared)

@@ -135,7 +135,7 @@ class ThrottleScreen(Screen):
         lag = f"lag={lag_s:.1f}s" if abs(lag_s) < RECORDED_S else "recorded" if lag_s > 0 else "ahead"
         return f"{zulu(reached)}({lag})"
 
-    def in_vain(self, ended: Ended, source: str, *, has_rows: bool, limits_changed: bool) -> bool:
+    def in_vain(self, ended: Ended, source: str, conf_dir: str, *, has_rows: bool, limits_changed: bool) -> bool:
         """Whether this start took in no row and says nothing of its limits, and why. source: the input.
 
         has_rows: there are some of earlier starts. limits_changed: the conf files say something else than then.
@@ -151,7 +151,8 @@ class ThrottleScreen(Screen):
             self.say(
                 f"The conf files have changed, and {source} has nothing new: the tables under {ended.output} are of "
                 "the limits before, and say nothing of the new ones. To see what these do to the same traffic, give "
-                f"another --output, or run {command()} try {source}; {command()} replay compares several conf folders."
+                f"another --output, or run {command()} try {source} --conf-dir {conf_dir}; {command()} replay compares "
+                "several conf folders."
             )
         return True
 
@@ -211,7 +212,7 @@ class ThrottleScreen(Screen):
         self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
         victims = [row for row in throttling.tenants if row.is_victim and (row.failed is None or row.lost)]
         victim = max(victims, key=lambda row: row.lost, default=None)
-        if victim is not None and victim is not most and victim.worst is not None:
+        if victim is not None and victim is not most and victim.worst not in {None, at}:
             self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
             self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}")
 
@@ -241,7 +242,8 @@ class ThrottleScreen(Screen):
             f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""
         )
         self.say(
-            f"Parts are of the excess: what came above a fair share of the limiter, and was not let in at once{more}"
+            "Parts are of the excess, added up over the seconds in which the tenant was held: what had come above a "
+            f"fair share of the limiter and was not worked off yet{more}"
         )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:

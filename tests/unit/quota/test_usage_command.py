@@ -20,7 +20,7 @@ from headgate.quota.tables.topic_tables import output_of
 from headgate.quota.usage.parser import instant_ms
 from headgate.report.usage.words import REASONS, instant
 from headgate.tables.delta import Tables
-from headgate.throttle.schemas import TOPIC_USAGE
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
 from unit.quota.places import EPOCH, cut, tables
 from unit.quota.usage_scene import AFTER, BEFORE, FIRST, RAISED, SHARED_AT, topic_usage, write_gold, write_scene
@@ -182,6 +182,57 @@ def test_topics_of_jobs_of_one_broker_are_those_of_the_job_of_all(scene, tmp_pat
         throttle_tables(Path(output_of(str(folder), broker))).append("topic_usage", own, "scene", 0)
 
     assert usage("--by", by) == usage("--by", by, output=folder)
+
+
+@pytest.mark.parametrize(
+    ("behind_s", "msg_per_s"),
+    [((0, 0), "8"), ((0, 2), "8"), ((0, 11), "5")],  # a job that is far behind is not waited for
+)
+def test_of_live_jobs_of_one_broker_a_second_is_shown_that_all_of_them_are_through_with(
+    tmp_path, usage, behind_s, msg_per_s
+):
+    now = datetime.now(UTC).replace(microsecond=0)
+    for broker, behind in zip(("b1", "b2"), behind_s, strict=True):
+        rows = [
+            second_of("acme", 0, 4 if at < 0 else 1, 0)
+            | {"broker": broker, "event_time": now + timedelta(seconds=at - behind)}
+            | {"messages": {"b1": 5, "b2": 3}[broker] if at < 0 else 1}
+            for at in range(-30, 1)
+        ]
+        table = throttle_tables(Path(output_of(str(tmp_path), broker)))
+        table.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "scene", 0)
+
+    (line,) = (line for line in usage("--epochs", "1", output=tmp_path)[1].splitlines() if line.startswith("acme"))
+    assert line.split()[2] == msg_per_s
+
+
+def test_who_is_held_all_the_time_is_told_by_the_limiter_that_marked_him_last(tmp_path, usage):
+    """A large publish on debt: nobody is let in, and nobody is marked anew."""
+    at = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+    offered = {"admitted_publishes": 0, "failed_publishes": 0, "delayed_publishes": 0, "failed_messages": 0}
+    offered |= {"admitted_messages": 0, "admitted_bytes": 0, "failed_bytes": 0}
+    large = {"bytes": 900, "admitted_bytes": 900, "admitted_messages": 9, "admitted_publishes": 9}
+    rows = [
+        second_of("acme", 0, 9, 1) | offered | large | {"throttled_by_broker": 1},
+        second_of("else", 0, 5, 0) | offered | {"bytes": 5},
+        *(second_of(name, 1, 5, 0) | offered | {"bytes": 5, "throttled_ns": 10**9} for name in ("acme", "else")),
+    ]
+    marks = [
+        {"topic": f"persistent://{name}/n/t", "broker": "b", "action": "mark", "event_time": at + timedelta(seconds=s)}
+        | {"scope": scope, "limiter": limiter, "bytes_balance": -800, "messages_balance": 1, "bytes_per_s": 100}
+        for name in ("acme", "else")
+        for s, scope, limiter in ((-1, "topic", f"persistent://{name}/n/t"), (0, "broker", "b"))
+    ]
+    tables_ = throttle_tables(tmp_path)
+    tables_.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "scene", 0)
+    tables_.append("marks", pa.Table.from_pylist(marks, MARKS), "scene", 0)
+
+    printed = usage("--by", "tenant", "--epochs", "1", "--at", "2026-03-01T09:00:01Z", output=tmp_path)[1]
+    assert "\nTHROTTLED: acme\nONLY VICTIMS: else\n" in printed
+    assert [line.split("  ")[-1] for line in printed.splitlines() if "all waits" in line] == [
+        "has 100% of the excess bytes of broker b",
+        "VICTIM: acme 100% of the excess bytes of broker b",
+    ]
 
 
 @pytest.mark.parametrize(

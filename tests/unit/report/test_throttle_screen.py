@@ -188,7 +188,8 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             f"100% of the excess messages, above all on {TOPIC}"
         ),
         (
-            "Parts are of the excess: what came above a fair share of the limiter, and was not let in at once; "
+            "Parts are of the excess, added up over the seconds in which the tenant was held: what had come above a "
+            "fair share of the limiter and was not worked off yet; "
             "headgate usage out --by tenant --epochs 1 --at TIME has those of one second"
         ),
         "",
@@ -453,10 +454,11 @@ def test_a_start_in_vain_says_why_and_shows_no_figure(tmp_path, rows, dead_lette
     tables.append("dead_letters", pa.Table.from_pylist(letters, DEAD_LETTERS), "query", 0)
     screen, file = screen_of(1, terminal=False)
     screen.batch(batch(rows=rows, dead_letters=dead_letters), 0)
-    told = screen.in_vain(ended(tables), "IN", has_rows=has_rows, limits_changed=limits_changed)
+    told = screen.in_vain(ended(tables), "IN", "new", has_rows=has_rows, limits_changed=limits_changed)
     lines = file.getvalue().splitlines()[bool(rows or dead_letters) :]
     assert told == (said is not None)
     assert told == any(line.startswith(said or "nothing") for line in lines)
+    assert limits_changed == any(" try IN --conf-dir new; " in line for line in lines)
     assert not any("acme" in line for line in lines)
 
 

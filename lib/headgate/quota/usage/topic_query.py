@@ -15,13 +15,15 @@ from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.quota.usage.excess import BYTES, MESSAGES, TRAFFIC, UNITS, Contention, Limiter, Traffic, ran_out
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, TRAFFIC, UNITS, Contention, Limiter, Traffic, ran_out
 from headgate.quota.usage.topic_view import TopicSum
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
 LOOKBACK_S = 300
 """How far back a backlog or debt is followed to who made it."""
+BEHIND_S = 10
+"""A job that is further behind the others is not waited for."""
 _BY_SECOND = (
     "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
     "sum({held}) AS held FROM t GROUP BY event_time"
@@ -82,11 +84,20 @@ class TopicUsage:
 
     def newest_s(self) -> int:
         """The newest second that any table has, since 1970."""
-        newest = [row["newest"] for row in self._rows("SELECT arrow_cast(max(event_time), 'Int64') AS newest FROM t")]
-        known = [time_us for time_us in newest if time_us is not None]
-        if not known:
+        if not (newest := self._newest()):
             raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
-        return int(max(known)) // SECOND_US
+        return max(newest)
+
+    def settled_s(self) -> int:
+        """The newest second that has rows and that all jobs are through with, but for those that are far behind."""
+        newest_s = self.newest_s()
+        end_s = min(second_s for second_s in self._newest() if newest_s - second_s <= BEHIND_S)
+        return max(self._newest(f"event_time < {_literal(end_s * SECOND_US)}"), default=newest_s)
+
+    def _newest(self, where: str = "true") -> list[int]:
+        """The newest second of each table that has any."""
+        rows = self._rows(f"SELECT arrow_cast(max(event_time), 'Int64') AS time_us FROM t WHERE {where}")  # noqa: S608  our own names
+        return [row["time_us"] // SECOND_US for row in rows if row["time_us"] is not None]
 
     def worst_s(self, seconds: int, *, by_groups: bool = False) -> tuple[int, int, int]:
         """Of all spans of so many seconds the last second of that in which most publishes failed or were throttled or,
@@ -116,7 +127,11 @@ class TopicUsage:
         where = _within(last_s, seconds)
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _SUMMED.items())
         sql = f"SELECT topic, broker, {summed} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
-        sums = [TopicSum(**row) for row in self._rows(sql)]
+        rows = list(self._rows(sql))
+        if any(row["throttled_ns"] and not row["throttled"] for row in rows):
+            held_since = self._held_since(last_s, seconds)
+            rows = [row | {"held_since": held_since.get((row["topic"], row["broker"]))} for row in rows]
+        sums = [TopicSum(**row) for row in rows]
         if not sums:
             newest = datetime.fromtimestamp(self.newest_s(), UTC)
             raise TableError(
@@ -152,6 +167,17 @@ class TopicUsage:
 
         return Contention(Traffic(pa.Table.from_pylist(rows, TRAFFIC)), rate_of, last_s - seconds + 1)
 
+    def _held_since(self, last_s: int, seconds: int) -> dict[tuple[str, str], Limiter]:
+        """By topic and broker, the limiter that marked it last, at most LOOKBACK_S before these seconds."""
+        where = f"action = 'mark' AND {_within(last_s, seconds + LOOKBACK_S)}"
+        columns = "topic, broker, scope, limiter, arrow_cast(max(event_time), 'Int64') AS time_us"
+        sql = f"SELECT {columns} FROM t WHERE {where} GROUP BY topic, broker, scope, limiter ORDER BY time_us"  # noqa: S608  our own names
+        return {
+            (row["topic"], row["broker"]): OWN if row["scope"] == OWN[0] else (row["scope"], row["limiter"])
+            for table in self._marks
+            for row in rows_of(table, sql)
+        }
+
     def _rates(self, last_s: int, seconds: int) -> dict[tuple[Limiter, str], int]:
         """The highest that each limiter had on each broker, summed over brokers."""
         columns = ", ".join(f"max({unit}_per_s) AS {unit}" for unit in UNITS)
@@ -165,7 +191,10 @@ class TopicUsage:
         return rates
 
     def units(self, last_s: int, seconds: int) -> dict[Limiter, list[str]]:
-        """The units that ran out (`ran_out`) of each limiter that marked anybody in these seconds."""
+        """The units that ran out (`ran_out`) of each limiter in these seconds; before, if it marked nobody in them."""
+        return self._units(last_s, seconds + LOOKBACK_S) | self._units(last_s, seconds)
+
+    def _units(self, last_s: int, seconds: int) -> dict[Limiter, list[str]]:
         where = f"action = 'mark' AND {_within(last_s, seconds)}"
         columns = f"scope, limiter, {RAN_OUT} AS unit, {RAN_OUT_TOO} AS too"
         sql = f"SELECT {columns}, count(*) AS marks FROM t WHERE {where} GROUP BY scope, limiter, unit, too"  # noqa: S608  our own names

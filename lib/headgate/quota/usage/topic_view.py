@@ -17,7 +17,7 @@ class TopicSum:
 
     messages, bytes: that came. admitted_messages, admitted_bytes: that were let in. settled: publishes that were let in
     or failed; held: of these, those that came late or failed. In admitted traffic all are let in, and held are those
-    that left a limiter empty.
+    that left a limiter empty. held_since: what held it last before these seconds, where nothing throttled it in them.
     """
 
     topic: str
@@ -34,6 +34,7 @@ class TopicSum:
     by_broker: int
     by_group: int
     throttled_ns: int
+    held_since: Limiter | None = None
 
 
 @dataclass(slots=True)
@@ -48,6 +49,7 @@ class _Sums:
     held: int = 0
     throttled_ns: int = 0
     by_limiter: dict[Limiter, int] = field(default_factory=lambda: defaultdict(int))
+    held_since: dict[Limiter, int] = field(default_factory=lambda: defaultdict(int))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,9 @@ class Consumer:
     """A tenant or topic with what it did and the group that this is charged to, None for none.
 
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
-    None where nothing was throttled. shared: who exceeded a fair share of that limiter, by unit; empty where nobody
-    shares it, or the tables do not tell. rivals: how many others sent anything under it.
+    where none was throttled and it was held all the same, that which still held it; None where nothing held it.
+    shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
+    tell. rivals: how many others sent anything under it.
     """
 
     name: str
@@ -74,6 +77,11 @@ class Consumer:
     blame: float = 0.0
     shared: tuple[Shared, ...] = ()
     rivals: int = 0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether any limit did anything to it."""
+        return bool(self.throttled or self.throttled_ns or self.held)
 
     @property
     def is_victim(self) -> bool:
@@ -131,6 +139,8 @@ def _add(sums: _Sums, one: TopicSum, group: str | None) -> None:
     sums.by_limiter[OWN] += one.by_topic
     sums.by_limiter["broker", one.broker] += one.by_broker
     sums.by_limiter["group", group or ""] += one.by_group
+    if one.held_since is not None:
+        sums.held_since[one.held_since] += one.throttled_ns
 
 
 def _consumer(
@@ -142,10 +152,11 @@ def _consumer(
 ) -> Consumer:
     counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes
     known = (name, group, *counts, sums.throttled, sums.settled, sums.held, sums.throttled_ns)
-    limiter, marked = max(sums.by_limiter.items(), key=lambda item: (item[1], item[0]))
+    by_limiter = sums.by_limiter if any(sums.by_limiter.values()) else sums.held_since
+    limiter, marked = max(by_limiter.items(), key=lambda item: (item[1], item[0]), default=(OWN, 0))
     if not marked:
         return Consumer(*known)
-    blame = marked / sum(sums.by_limiter.values())
+    blame = marked / sum(by_limiter.values())
     if limiter == OWN:
         return Consumer(*known, limiter, blame)
     shared = contention.shared(name, limiter, units.get(limiter, UNITS))

@@ -130,7 +130,7 @@ def _consumers(tables: UsageTables | None, arguments: argparse.Namespace, by: st
     if worst is not None:
         last_s = worst.last_s
     else:
-        last_s = usage.newest_s() if arguments.at is None else arguments.at // SECOND_MS
+        last_s = usage.settled_s() if arguments.at is None else arguments.at // SECOND_MS
     sums = usage.sums(last_s, seconds)
     config = ConfigTables()
     if tables is not None:

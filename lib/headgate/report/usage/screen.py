@@ -7,7 +7,7 @@ from headgate.quota.usage.series import Series, total_of
 from headgate.quota.usage.topic_view import Consumer
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.bars import bar, sparkline
-from headgate.report.screen import plain
+from headgate.report.screen import counted, plain
 from headgate.report.usage import words
 
 Courses = Mapping[tuple[int, int, int, int], Series]
@@ -54,9 +54,9 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
 def _calm(found: Found, quotas: int) -> str:
     """Nothing is throttled, as far as it is known."""
     when = "now" if found.at_ms is None else "then"
-    counted = [broker for broker in found.brokers.values() if broker.counts]
-    unheard = [broker.name for broker in counted if words.broker_state(broker)]
-    if not counted:
+    up = [broker for broker in found.brokers.values() if broker.counts]
+    unheard = [broker.name for broker in up if words.broker_state(broker)]
+    if not up:
         last = words.instant(found.epoch * found.epoch_ms)
         return f"No broker is up, so nothing is used ({quotas} quotas). --at TIME tells of a time before {last}."
     if unheard:
@@ -78,7 +78,7 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     """A line for each tenant or topic and group that it is charged to; rates are means over the seconds."""
     yield heading_line
     yield ""
-    throttled = [one for one in consumers if one.throttled]
+    throttled = [one for one in consumers if one.is_held]
     victims = [one for one in throttled if one.is_victim]
     if throttled:
         others = [plain(one.name) for one in throttled if not one.is_victim]
@@ -103,9 +103,9 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
 def heading(found: Found) -> str:
     """As of when, and whether everybody was heard of."""
     brokers = found.brokers.values()
-    counted = [broker for broker in brokers if broker.counts]
+    up = [broker for broker in brokers if broker.counts]
     parts = [f"{words.instant(found.epoch * found.epoch_ms)}, epoch {found.epoch} of {found.epoch_ms:,} ms"]
-    parts.append(f"{len(counted)} brokers {'up' if found.states_known else 'that reported'}")
+    parts.append(f"{counted(len(up), 'broker')} {'up' if found.states_known else 'that reported'}")
     wrong = [
         f"{plain(broker.name)} {words.broker_state(broker)}"
         for broker in brokers
@@ -187,7 +187,7 @@ def _consumer_row(one: Consumer, seconds: int, most: int) -> tuple[str, ...]:
         bar(one.admitted_messages / most if most else 0, BAR_WIDTH),
         f"{one.admitted_bytes / seconds:,.0f}",
         f"{one.messages / seconds:,.0f}",
-        f"{one.held / one.settled:.1%}" if one.held else "",
+        f"{one.held / one.settled:.1%}" if one.held else "all waits" if one.throttled_ns and not one.settled else "",
         f"{one.throttled_ns / _NS:,.1f} s" if one.throttled_ns else "",
         words.limiter_name(one),
         words.consumer_verdict(one),
