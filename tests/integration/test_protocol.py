@@ -33,7 +33,7 @@ from unit.protocol.runs import run as run_key
 
 ONE_FILE = "[input]\nmax_files_per_trigger = 1\n"
 FANNED_OUT = ONE_FILE + '[protocol]\nfan_out = "topic"\n'
-CONNECTIONS, SPAN_MS, FILES = 12, 6000, 6
+CONNECTIONS, SPAN_MS, FILES = 12, 6000, 4
 DECISIONS = f"SELECT {', '.join(COLUMNS.names)} FROM throttle_decisions ORDER BY connection, seq"
 COUNTS = "SELECT connection, name, labels, value FROM throttle_metrics"
 LETTERS = "SELECT reason, raw FROM protocol_dead_letters ORDER BY raw"
