@@ -25,7 +25,7 @@ LAST = (1 << 63) - 1
 DEEP = '{"x":' + 980 * "[" + 980 * "]" + "}"
 DEEPER = "[" * 100_000
 WIDE = f'{{"managedLedgerCacheEvictionWatermark": 1{"0" * 400}}}'
-quick = settings(max_examples=examples(32))
+quick = settings(max_examples=examples(24))
 
 
 @st.composite

@@ -26,16 +26,17 @@ classes = pytest.mark.parametrize(
 )
 
 
-@layouts
 @pytest.mark.parametrize(
-    ("demands", "shares"),
+    ("one_job", "demands", "shares"),
     [
-        ({"a": 900, "b": 900, "c": 900}, {"a": 334, "b": 333, "c": 333}),
-        ({"a": 100, "b": 900, "c": 900}, {"a": 100, "b": 450, "c": 450}),
-        ({"a": 900}, {"a": 1000, "b": 16, "c": 16}),
-        ({}, {"a": 334, "b": 333, "c": 333}),
+        (True, {"a": 900, "b": 900, "c": 900}, {"a": 334, "b": 333, "c": 333}),
+        (True, {"a": 100, "b": 900, "c": 900}, {"a": 100, "b": 450, "c": 450}),
+        (True, {"a": 900}, {"a": 1000, "b": 16, "c": 16}),
+        (True, {}, {"a": 334, "b": 333, "c": 333}),
+        (False, {"a": 100, "b": 900, "c": 900}, {"a": 100, "b": 450, "c": 450}),
+        (False, {"a": 900}, {"a": 1000, "b": 16, "c": 16}),
     ],
-    ids=["all want more", "one wants little", "one alone", "nobody"],
+    ids=["all want more", "one wants little", "one alone", "nobody", "a job each", "a job each, one alone"],
 )
 @classes
 def test_shares_follow_demand_whatever_the_layout(tmp_path, one_job, demands, shares, traffic_class):

@@ -59,7 +59,7 @@ def batches_of(rows, publishes, changes, until_us):
     return [[dispatches_block(rows), events_block(publishes), changes_block(changes), tick_block(until_us)]]
 
 
-@settings(quick, max_examples=examples(80))
+@settings(quick, max_examples=examples(48))
 @given(dispatches(), traffic(), dispatch_changes(), limit_changes(groups=False), all_rules(), endings_us)
 def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
     until_us = max(end_us(rows), end_us(publishes)) + after_us

@@ -287,7 +287,7 @@ def checked(policy, count, steps):
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_random_rows_keep_the_invariants(policy):
-    checked(policy, examples(80), 40)
+    checked(policy, examples(120 if policy == PolicyName.CURSOR_DISTANCE else 80), 40)
 
 
 @pytest.mark.long
