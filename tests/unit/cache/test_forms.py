@@ -81,7 +81,7 @@ def test_both_forms_tell_the_same_row_for_row(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("family", ["fanout", "mixed"])
+@pytest.mark.parametrize("family", [pytest.param("fanout", marks=pytest.mark.long), "mixed"])
 def test_both_forms_tell_the_same_of_traffic(policy: str, family: str) -> None:
     values = {MAX_BYTES: 60_000, POLICY: policy}
     rows = rows_from(islice(generate(family, 2, "skewed"), 600))

@@ -21,6 +21,7 @@ from headgate.throttle.schemas import DEAD_LETTERS, MARKS
 from unit.local_runs import START_US, conf_of, cut, in_order, parsed
 from unit.protocol import traffic
 
+FEW_KEYS = "[operator]\nkernel = 'python'\nslots = 4\n"
 NAMES = ("seq", "kind", "topic", "cursor", "ledger", "entry", "count", "sizes")
 
 
@@ -44,7 +45,7 @@ def cache_tables(folder, conf, rows, chance=None):
 
 
 def test_cache_metrics_and_evictions_do_not_depend_on_batches(tmp_path):
-    conf = conf_of(tmp_path / "conf", "[operator]\nkernel = 'python'\n", {}, **{"headgate.cache.maxBytes": 20_000})
+    conf = conf_of(tmp_path / "conf", FEW_KEYS, {}, **{"headgate.cache.maxBytes": 20_000})
     rows = [*cache_events(), {"event_time": START_US, "seq": None, "broker": "b1", "kind": "add"}]
     whole = cache_tables(tmp_path / "whole", conf, rows)
     assert len(whole.read("cache_evictions")) > 10
@@ -79,9 +80,9 @@ def protocol_tables(folder, conf, inputs, marks, chance=None):
 
 @pytest.mark.parametrize("clients_speak", [True, False])
 def test_decisions_of_the_protocol_do_not_depend_on_batches(tmp_path, clients_speak):
-    conf = conf_of(tmp_path / "conf", "[operator]\nkernel = 'python'\n", {})
-    given = traffic.inputs(1, 4, 100, 2000) if clients_speak else []
-    marks = traffic.marks(2, 4, 40, 2000)
+    conf = conf_of(tmp_path / "conf", FEW_KEYS, {})
+    given = traffic.inputs(1, 3, 80, 1500) if clients_speak else []
+    marks = traffic.marks(2, 3, 30, 1500)
     whole = protocol_tables(tmp_path / "whole", conf, given, marks)
     assert len(whole.read("throttle_decisions")) > 50
     for seed in range(2):
