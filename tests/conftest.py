@@ -3,8 +3,11 @@
 And how many examples properties are tried on: a quarter of them in the suite, all with --hypothesis-profile=long.
 """
 
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,12 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+import headgate.core
 from examples import WHOLE
 from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QUOTAS, load_units
+
+CORE = Path(headgate.core.__file__).parent
+COMPILED = "headgate/compiled"
 
 # How fast an example runs is no test.
 settings.register_profile("suite", max_examples=WHOLE // 4, deadline=None)
@@ -33,10 +40,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Where several processes share the tests, all kernels are compiled before they start: no two compile the same."""
-    if not hasattr(session.config, "workerinput") and session.config.getoption("numprocesses", None):
+    """Where several processes share the tests, all kernels are compiled before they start: no two compile the same.
+
+    That they are compiled is noted, as to load them here takes 4 s.
+    """
+    if hasattr(session.config, "workerinput") or not session.config.getoption("numprocesses", None):
+        return
+    noted, sources = getattr(session.config, "cache", None), _digest_of_core()
+    if noted is None or noted.get(COMPILED, None) != sources or not any(CORE.rglob("*.nbc")):
         with ProcessPoolExecutor(max_workers=2) as processes:
             list(processes.map(load_units, ([unit] for unit in (CACHE, PROTOCOL, DISPATCH, QUOTAS, PUBLISH))))
+        if noted is not None:
+            noted.set(COMPILED, sources)
+
+
+def _digest_of_core() -> str:
+    """Of all that machine code is compiled from."""
+    digest = sha256(f"{sys.version} {version('numba')}".encode())
+    for source in sorted(CORE.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
 
 
 class ByFile(LoadScopeScheduling):

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -22,11 +23,29 @@ KERNELS_ONLY = {"numba", "numpy", "hashlib", "importlib", "pickle"}  # the latte
 
 def imported(file: Path) -> Iterator[str]:
     """Every module that a file imports, at its top or inside a function."""
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in import_nodes(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif node.module and not node.level:
             yield node.module
+
+
+@cache
+def import_nodes(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The statements that import, wherever they stand."""
+    tree = ast.parse(file.read_text())
+    return [node for node in statements(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Statements at any depth; what only expressions hold is passed over."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            waiting += inner if isinstance(inner, list) else ()
 
 
 def files(folder: Path) -> list[Path]:
@@ -66,7 +85,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def names(file: Path) -> Iterator[str]:
     """What a file imports, and each name of it, which can be a module as well."""
     yield from imported(file)
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in import_nodes(file):
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 

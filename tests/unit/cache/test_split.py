@@ -107,10 +107,15 @@ def test_when_a_change_of_conf_files_is_heard_of_does_not_show_before_its_time(
     assert results(whole) == results(told(VALUES, [first, rows[len(first) :]], 0, early=False))
 
 
-@pytest.mark.parametrize("policy", [policy for policy in PolicyName if policy is not PolicyName.BELADY])
-@pytest.mark.parametrize("release", ["immediate", "explicit"])
+@pytest.mark.parametrize(
+    ("policy", "release"),
+    [
+        *((policy, "immediate") for policy in PolicyName if policy is not PolicyName.BELADY),
+        *((policy, "explicit") for policy in (PolicyName.PIP430, PolicyName.LRU)),
+    ],
+)
 def test_every_policy_is_cut_without_a_trace(policy: str, release: str) -> None:
-    values = {MAX_BYTES: 100_000, "headgate.cache.policy": policy, "headgate.cache.release": release}
-    rows = rows_from(islice(generate("mixed", 2, "skewed"), 500))
-    cut = [rows[begin:end] for begin, end in pairwise([0, 7, 300, 301, 500])]
+    values = {MAX_BYTES: 40_000, "headgate.cache.policy": policy, "headgate.cache.release": release}
+    rows = rows_from(islice(generate("mixed", 2, "skewed"), 250))
+    cut = [rows[begin:end] for begin, end in pairwise([0, 7, 150, 151, 250])]
     assert results(told(values, [rows], 0, early=True)) == results(told(values, cut, 0, early=True))

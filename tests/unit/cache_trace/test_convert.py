@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from headgate.cache_trace import Layout, convert
 from headgate.errors import ConfError, InputError
 from unit.cache_trace import requests
 from unit.cache_trace.requests import ORACLE_GENERAL, REQUESTS
+from unit.jobs import run_here
 
 ROOT = Path(__file__).parents[3]
 
@@ -129,7 +131,12 @@ def test_a_trace_without_a_size_above_0_is_refused(tmp_path):
         converted(tmp_path, requests.oracle_general([(1, 5, 0)]))
 
 
-def run_job(*arguments):
+@pytest.fixture
+def run_job(capsys):
+    return partial(run_here, capsys, "cache_trace")
+
+
+def start_job(*arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     command = [sys.executable, str(ROOT / "jobs/cache_trace.py"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -138,7 +145,7 @@ def run_job(*arguments):
 def test_the_job_says_what_it_wrote(tmp_path):
     (tmp_path / "trace.csv").write_bytes(requests.csv([*REQUESTS, (2, 3, 0), (1, 3, 1)]))
     columns = ["--time-column", 2, "--id-column", 4, "--size-column", 3]
-    done = run_job("--input", tmp_path / "trace.csv", "--format", "csv", *columns, "--output", tmp_path / "events")
+    done = start_job("--input", tmp_path / "trace.csv", "--format", "csv", *columns, "--output", tmp_path / "events")
     assert (0, "") == (done.returncode, done.stderr)
     assert done.stdout.startswith("5 requests in 1 file: ")
     assert "1 requests for 0 bytes left out" in done.stdout
@@ -146,7 +153,7 @@ def test_the_job_says_what_it_wrote(tmp_path):
     assert 5 == len(list(requests.rows(tmp_path / "events")))
 
 
-def test_the_job_says_what_is_wrong(tmp_path):
+def test_the_job_says_what_is_wrong(tmp_path, run_job):
     (tmp_path / "trace").write_bytes(b"abc")
     done = run_job("--input", tmp_path / "trace", "--format", "oracleGeneral", "--output", tmp_path / "events")
     assert (2, "") == (done.returncode, done.stdout)
@@ -163,7 +170,7 @@ def test_the_job_says_what_is_wrong(tmp_path):
         (["--id-column", 1, "--output", "/proc/events"], "--output: /proc/events cannot be made"),
     ],
 )
-def test_the_job_refuses_options_that_cannot_be_meant(tmp_path, options, says):
+def test_the_job_refuses_options_that_cannot_be_meant(tmp_path, run_job, options, says):
     (tmp_path / "trace.csv").write_bytes(b"1,2,3\n")
     given = ["--input", tmp_path / "trace.csv", "--format", "csv", "--output", tmp_path / "events"]
     done = run_job(*given, *options)

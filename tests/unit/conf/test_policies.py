@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples import examples
 from headgate.conf import DispatchRate, Policies, PublishRate, RatePolicies, SubscribeRate
 from headgate.conf.findings import INT64_MAX, INT64_MIN, Findings
 from headgate.conf.policies import read_policies
@@ -308,6 +309,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples(40))
 @given(JSON)
 def test_no_value_makes_reading_fail(value: object) -> None:
     read({"namespaces": {"a/b": value}, "topics": {"a/b/c": value}})

@@ -21,6 +21,7 @@ from headgate.throttle.schemas import DEAD_LETTERS, MARKS
 from unit.local_runs import START_US, conf_of, cut, in_order, parsed
 from unit.protocol import traffic
 
+FEW_KEYS = "[operator]\nkernel = 'python'\nslots = 4\n"
 NAMES = ("seq", "kind", "topic", "cursor", "ledger", "entry", "count", "sizes")
 
 
@@ -44,12 +45,12 @@ def cache_tables(folder, conf, rows, chance=None):
 
 
 def test_cache_metrics_and_evictions_do_not_depend_on_batches(tmp_path):
-    conf = conf_of(tmp_path / "conf", "[operator]\nkernel = 'python'\n", {}, **{"headgate.cache.maxBytes": 20_000})
+    conf = conf_of(tmp_path / "conf", FEW_KEYS, {}, **{"headgate.cache.maxBytes": 20_000})
     rows = [*cache_events(), {"event_time": START_US, "seq": None, "broker": "b1", "kind": "add"}]
     whole = cache_tables(tmp_path / "whole", conf, rows)
     assert len(whole.read("cache_evictions")) > 10
     assert len(whole.read("dead_letters")) == 1
-    for seed in range(4):
+    for seed in range(2):
         shuffled = cache_tables(tmp_path / f"{seed}", conf, rows, random.Random(seed))
         for name in ("cache_evictions", "dead_letters"):
             assert in_order(whole.read(name), "offset") == in_order(shuffled.read(name), "offset"), (name, seed)
@@ -79,12 +80,12 @@ def protocol_tables(folder, conf, inputs, marks, chance=None):
 
 @pytest.mark.parametrize("clients_speak", [True, False])
 def test_decisions_of_the_protocol_do_not_depend_on_batches(tmp_path, clients_speak):
-    conf = conf_of(tmp_path / "conf", "[operator]\nkernel = 'python'\n", {})
-    given = traffic.inputs(1, 6, 150, 3000) if clients_speak else []
-    marks = traffic.marks(2, 6, 60, 3000)
+    conf = conf_of(tmp_path / "conf", FEW_KEYS, {})
+    given = traffic.inputs(1, 3, 80, 1500) if clients_speak else []
+    marks = traffic.marks(2, 3, 30, 1500)
     whole = protocol_tables(tmp_path / "whole", conf, given, marks)
     assert len(whole.read("throttle_decisions")) > 50
-    for seed in range(4):
+    for seed in range(2):
         shuffled = protocol_tables(tmp_path / f"{seed}", conf, given, marks, random.Random(seed))
         for name in ("throttle_decisions", "protocol_dead_letters"):
             assert in_order(whole.read(name)) == in_order(shuffled.read(name)), (name, seed)

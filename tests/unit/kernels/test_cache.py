@@ -83,8 +83,8 @@ def test_vector_holds_on_arrays(vector):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("family", ["fanout", "catchup", "replay", "mixed"])
 def test_arrays_end_as_the_readable_form_does_on_the_generators_traffic(policy, family):
-    rows = list(islice(generate(family, 1, "skewed"), 3000))
-    chosen = settings_of(policy, MIB_BYTES // 4, rangeHits="entry", reasonMemory=50)
+    rows = list(islice(generate(family, 1, "skewed"), 1000))
+    chosen = settings_of(policy, MIB_BYTES // 8, rangeHits="entry", reasonMemory=50)
     array, cache = both_told(chosen, rows)
 
     array.feed_rows(array.pack(rows))
@@ -188,12 +188,12 @@ def test_columns_that_a_kind_does_not_need_are_ignored(row):
 
 
 def test_rows_may_be_told_and_fed_in_other_parts():
-    rows = list(generate("replay", 1, "skewed"))[:4000]
+    rows = list(islice(generate("replay", 1, "skewed"), 2000))
     _, cache = both_told(settings_of("belady", MIB_BYTES // 8), rows)
     parts = ArrayCache(settings_of("belady", MIB_BYTES // 8), is_logged=True)
 
-    parts.foresee_rows([parts.pack(rows[:1000])])
-    parts.foresee(rows[1000:])
+    parts.foresee_rows([parts.pack(rows[:500])])
+    parts.foresee(rows[500:])
     for begin in range(0, len(rows), 700):
         parts.feed_rows(parts.pack(rows[begin : begin + 700]))
 
@@ -229,7 +229,7 @@ def test_more_entries_than_can_be_numbered_are_left_to_the_readable_form(monkeyp
 
 def test_state_of_an_installation_that_had_fewer_fields_is_read():
     array = ArrayCache(settings_of("lru", 900), is_logged=True)
-    array.feed_rows(array.pack(list(generate("replay", 1))[:500]))
+    array.feed_rows(array.pack(list(islice(generate("replay", 1), 500))))
     stored = array.dump()
     del stored["arrays"]["future"]
     state = stored["arrays"]["state"]

@@ -42,12 +42,12 @@ def test_a_cache_goes_on_as_arrays_after_any_row(policy, events, options, profil
 @pytest.mark.parametrize("policy", STREAMED)
 def test_a_cache_in_use_goes_on_as_arrays(policy):
     cache = Cache(settings_of(policy, MIB_BYTES // 8, rangeHits="entry", reasonMemory=50))
-    rows = list(islice(generate("replay", 1, "skewed"), 5000))
-    for row in rows[:4000]:
+    rows = list(islice(generate("replay", 1, "skewed"), 2000))
+    for row in rows[:1500]:
         cache.feed(row)
     array = array_cache_of(cache, is_logged=True)
 
-    assert [array.feed(row) for row in rows[4000:]] == [cache.feed(row) for row in rows[4000:]]
+    assert [array.feed(row) for row in rows[1500:]] == [cache.feed(row) for row in rows[1500:]]
 
     assert_equal(array, cache)
 
@@ -57,15 +57,15 @@ def test_a_cache_in_use_goes_on_as_arrays(policy):
 @pytest.mark.parametrize("max_bytes", [0, 30_000, 60_000])
 def test_conf_files_change_arrays_as_they_change_the_readable_form(policy, t_us, max_bytes):
     cache = Cache(settings_of(policy, 50_000))
-    rows = list(islice(generate("replay", 1, "skewed"), 800))
-    for row in rows[:600]:
+    rows = list(islice(generate("replay", 1, "skewed"), 600))
+    for row in rows[:450]:
         cache.feed(row)
     array = array_cache_of(cache, is_logged=True)
 
     changed = {MAX_BYTES: max_bytes, "managedLedgerCacheEvictionTimeThresholdMillis": 50}
     assert array.change(changed, t_us) == cache.change(changed, t_us)
     assert (array.now_us, array.seq) == (cache.now_us, cache.seq)
-    assert [array.feed(row) for row in rows[600:]] == [cache.feed(row) for row in rows[600:]]
+    assert [array.feed(row) for row in rows[450:]] == [cache.feed(row) for row in rows[450:]]
 
     assert_equal(array, cache)
 

@@ -62,7 +62,7 @@ def test_a_source_tree_keeps_its_machine_code_beside_itself(tree, no_home):
     assert [file.name for file in kernels.rglob("int128.sat_add-*.nbc")] != []
 
 
-@pytest.mark.parametrize("package", ["kernels", "quota"])
+@pytest.mark.parametrize("package", [pytest.param("kernels", marks=pytest.mark.long), "quota"])
 def test_a_change_in_one_file_reaches_compiled_callers_in_others(tree, no_home, package):
     kernels = tree / "headgate" / "core" / "kernels"
     folder = kernels.parent / package

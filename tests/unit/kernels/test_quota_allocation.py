@@ -44,7 +44,7 @@ def or_none(values):
     return [None if value == -1 else value for value in values.tolist()]
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(80))
 @given(cells, st.booleans())
 @example([(RATE_MAX, [(1000, None, None, None, False, False, False)] * 1000)], True)
 @example([(RATE_MAX, [(1000, RATE_MAX, None, None, False, False, False)] * 1000)], False)

@@ -60,10 +60,10 @@ def test_inputs_and_marks_in_any_batches(rows, cuts, rules, keys):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_traffic_of_many_connections(seed):
-    rows = traffic.inputs(seed, 20, 2000, 4000)
+    rows = traffic.inputs(seed, 20, 1000, 3000)
     keys = {"freeze_deadlines": seed % 2 == 0, WAIT: (100, 30)[seed // 2]}
     rules = replace(RULES, settings=BrokerSettings.of(keys))
-    assert_equal(batches_of(rows, [300, 700, 1500]), rules)
+    assert_equal(batches_of(rows, [300, 400, 800]), rules)
 
 
 def test_pools_grow_with_what_time_brings(monkeypatch):
@@ -84,4 +84,4 @@ def test_pools_grow_with_what_time_brings(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_marks_of_obedient_clients(seed):
-    assert_equal(batches_of(traffic.marks(seed, 20, 1500, 4000), [300, 700, 1500]), OBEDIENT)
+    assert_equal(batches_of(traffic.marks(seed, 20, 800, 3000), [300, 400, 900]), OBEDIENT)

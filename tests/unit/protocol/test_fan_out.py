@@ -233,8 +233,8 @@ def test_both_engines_tell_the_same(rows, cuts, rules, refills):
 
 @pytest.mark.parametrize("rules", [RULES, OBEDIENT], ids=["inputs", "marks"])
 def test_traffic_of_many_connections(rules):
-    rows = traffic.marks(1, 20, 800, 4000) if rules is OBEDIENT else traffic.inputs(1, 20, 1200, 4000)
-    outcome = assert_equal(batches_of(rows, [300, 700, 1100]), rules)
+    rows = traffic.marks(1, 10, 300, 2000) if rules is OBEDIENT else traffic.inputs(1, 10, 500, 2000)
+    outcome = assert_equal(batches_of(rows, [100, 300, 450]), rules)
     alone = run(batches_of(rows, []), replace(rules, fan_out=False))
 
     assert len(outcome.decisions) > len(alone.decisions)

@@ -47,16 +47,16 @@ def test_without_the_usage_table_everybody_ends_at_its_safe_share_and_it_is_told
     tmp_path, caplog, one_job, profile
 ):
     caplog.set_level(logging.INFO)
-    quota = cluster(tmp_path, one_job=one_job, allocation_profile=profile)
-    quota.run(5, a=900, b=100)
+    quota = cluster(tmp_path, one_job=one_job, allocation_profile=profile, silent_rounds=3)
+    quota.run(3, a=900, b=100)
     shares = quota.limits()
     jobs = len(quota.jobs)
     with Gone(tmp_path, "rg_usage"):
-        quota.run(5, a=900, b=100)
+        quota.run(2, a=900, b=100)
         kept, causes = quota.limits(), quota.degraded()
-        quota.run(25, a=900, b=100)
+        quota.run(8, a=900, b=100)
         safe = quota.limits()
-    quota.run(8, a=900, b=100)
+    quota.run(4, a=900, b=100)
 
     assert shares == kept
     assert {"a": 500, "b": 500} == safe
@@ -66,7 +66,7 @@ def test_without_the_usage_table_everybody_ends_at_its_safe_share_and_it_is_told
         told(caplog, "usage_read")
     )
     if profile == "max_min":
-        assert BOUND >= max(quota.sums[5:35])
+        assert BOUND >= max(quota.sums[3:13])
         assert {"a": 900, "b": 100} == quota.limits()
 
 
@@ -74,11 +74,11 @@ def test_what_could_not_be_sent_for_long_is_sent_once_with_its_seqs(tmp_path):
     quota = cluster(tmp_path, one_job=True, suppress_rounds=0)
     quota.run(3, a=900, b=100)
     with Gone(tmp_path, "rg_usage"):
-        quota.run(12, a=900, b=100)
+        quota.run(5, a=900, b=100)
     quota.run(1, a=900, b=100)
 
     rows = rows_of(tmp_path, "rg_usage", f"WHERE group_id = 1 AND broker_id = 0 AND kind = {int(ReportKind.PERIODIC)}")
-    assert list(range(START, START + 16)) == sorted(row["epoch"] for row in rows)
+    assert list(range(START, START + 9)) == sorted(row["epoch"] for row in rows)
     beats = rows_of(tmp_path, "rg_usage", "WHERE broker_id = 0")
     seqs = sorted({row["seq"] for row in beats})
     assert list(range(1, len(seqs) + 1)) == seqs
@@ -112,9 +112,9 @@ def test_while_appends_fail_alone_the_loop_keeps_reading_and_its_broker_becomes_
 )
 def test_tables_that_cannot_be_read_stay_as_they_were_read_last(tmp_path, name, cause):
     quota = cluster(tmp_path)
-    quota.run(4, a=900, b=100)
+    quota.run(3, a=900, b=100)
     with Gone(tmp_path, name):
-        quota.run(3, a=900, b=100)
+        quota.run(2, a=900, b=100)
         shares, causes = quota.limits(), quota.degraded()
     quota.run(1, a=900, b=100)
 
@@ -185,7 +185,7 @@ def test_a_broker_that_died_is_lost_after_the_bound_and_its_share_is_free_in_tha
     quota.run(bound - 1, running=["a", "b"], a=900, b=900)
     alive = quota.limits()
     states = {row["name"]: row["state"] for row in rows_of(tmp_path, "rg_members", "ORDER BY version")}
-    quota.run(3, running=["a", "b"], a=900, b=900)
+    quota.run(2, running=["a", "b"], a=900, b=900)
 
     assert ({"a": 334, "b": 333, "c": 333}, "up") == (alive, states["c"])
     assert {"a": 500, "b": 500} == {name: quota.limits()[name] for name in "ab"}
@@ -211,10 +211,10 @@ def test_one_that_was_marked_lost_while_it_ran_joins_again(tmp_path):
 
 def test_an_outage_of_the_table_loses_nobody(tmp_path):
     quota = cluster(tmp_path, silent_rounds=2)
-    quota.run(4, a=900, b=900)
+    quota.run(2, a=900, b=900)
     with Gone(tmp_path, "rg_usage"):
-        quota.run(lost_after_ms(quota.settings) // 1000 + 5, a=900, b=900)
-    quota.run(3, a=900, b=900)
+        quota.run(lost_after_ms(quota.settings) // 1000 + 2, a=900, b=900)
+    quota.run(2, a=900, b=900)
 
     assert 2 == quota.metric("members") == len(rows_of(tmp_path, "rg_members"))
 
@@ -235,7 +235,7 @@ def test_a_clock_may_be_an_epoch_off_and_who_is_further_off_becomes_silent(tmp_p
     quota = cluster(tmp_path, silent_rounds=3)
     quota.run(3, a=900, b=300)
     quota.jobs["b"].clock_off_ms = seconds * 1000
-    quota.run(11 if reason else 5, a=900, b=300)
+    quota.run(9 if reason else 4, a=900, b=300)
 
     dropped = quota.metric("rows_dropped_total")
     newest = rows_of(tmp_path, "rg_limits", "WHERE broker_id = 0 ORDER BY epoch DESC")[0]
@@ -248,10 +248,10 @@ def test_a_clock_may_be_an_epoch_off_and_who_is_further_off_becomes_silent(tmp_p
 
 
 def test_members_may_be_taken_from_the_reports(tmp_path):
-    quota = cluster(tmp_path, membership="reports")
-    quota.run(5, a=900, b=300)
+    quota = cluster(tmp_path, membership="reports", silent_rounds=2)
+    quota.run(4, a=900, b=300)
     both = quota.limits()
-    quota.run(14, running=["a"], a=900)
+    quota.run(12, running=["a"], a=900)
 
     assert {"a": 700, "b": 300} == both
     assert 1000 == quota.limits()["a"]

@@ -74,44 +74,47 @@ class Live:
 
 
 @pytest.mark.parametrize(
-    ("apart_s", "first_s"),
-    [(0.0, (2, 2, 2)), (1.5, (12, 9, 6)), (1.5, (4, 8, 16))],
+    ("apart_s", "first_s", "until_s"),
+    [(0.0, (2, 2, 2), 10), (1.5, (12, 9, 6), 20), (1.5, (4, 8, 16), 28)],
     ids=["at once", "the last one first", "in order"],
 )
-def test_jobs_that_start_one_after_another_never_have_more_than_the_quota_among_them(tmp_path, apart_s, first_s):
+def test_jobs_that_start_one_after_another_never_have_more_than_the_quota_among_them(
+    tmp_path, apart_s, first_s, until_s
+):
     live = Live(tmp_path)
     for number, broker in enumerate("abc"):
-        live.start(broker, 1 + number * apart_s, first_s=first_s[number], batch_s=(1.1, 2.3, 0.7)[number])
+        batch_s = (1.1, 2.3, 0.7)[number]
+        live.start(broker, 1 + number * apart_s, first_s=first_s[number], batch_s=batch_s, until_s=until_s)
     live.run()
     all_up = ceil(1 + 2 * apart_s)
-    beyond = {epoch: held for epoch in range(all_up, 26) if sum((held := live.limits(epoch)).values()) > MOST}
+    beyond = {epoch: held for epoch in range(all_up, until_s) if sum((held := live.limits(epoch)).values()) > MOST}
 
     assert {} == beyond
-    assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(26)
+    assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(until_s)
     assert {"up"} == {row["state"] for row in rows_of(tmp_path, "rg_members")}
 
 
 def test_a_job_that_joins_others_has_the_floor_until_it_has_said_something_and_they_keep_its_part(tmp_path):
     live = Live(tmp_path)
     for broker in "ab":
-        live.start(broker, 1, first_s=2)
-    live.start("c", 15, first_s=9)
+        live.start(broker, 1, first_s=2, until_s=20)
+    live.start("c", 8, first_s=7, until_s=20)
     live.run()
 
     expected = {"a": 1500, "b": 1500, "c": 50}
-    assert expected == live.limits(14)
-    assert expected == live.limits(17)
-    assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(19)
-    assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(28)
+    assert expected == live.limits(7)
+    assert expected == live.limits(10)
+    assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(12)
+    assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(20)
 
 
 def test_what_a_member_never_used_is_kept_for_it_until_it_is_lost_or_leaves(tmp_path):
     """Its job may be dead, or in a first batch that takes minutes."""
     live = Live(tmp_path, "ab", silent_rounds=2)
     live.start("b", 1, first_s=100)
-    live.start("a", 1, first_s=2, until_s=65)
+    live.start("a", 1, first_s=2, batch_s=3, until_s=65)
     live.run()
     lost_s = max(epoch for epoch in range(65) if live.limits(epoch) == {"a": 1500, "b": 1500})
 
     assert {"a": 3000, "b": 1500} == live.limits(64)
-    assert 50 <= lost_s <= 58
+    assert 50 <= lost_s <= 60

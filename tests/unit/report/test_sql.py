@@ -15,7 +15,7 @@ from headgate.report import sql
 from headgate.report.sql import query
 from headgate.tables.delta import Tables
 from headgate.throttle.schemas import DEAD_LETTERS, TOPIC_USAGE
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 LETTERS = [
     {"reason": "no JSON", "raw": "[b]:fire:[/x", "source": "a", "offset": 7},
@@ -25,7 +25,7 @@ LETTERS = [
 
 @pytest.fixture
 def output(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     tables.append("dead_letters", pa.Table.from_pylist(LETTERS, DEAD_LETTERS), "query", 0)
     return str(tmp_path)
 
@@ -50,7 +50,7 @@ def test_tables_in_folders_below_are_named_and_a_run_that_was_killed_is_told_of(
     output, arguments = tmp_path / "out", [*command[:1], *command[1:]]
     at = 1 if command[0] != "groups" else 2
     for name in ("new", "old"):
-        throttle_tables(output / name)
+        empty_tables(output / name)
 
     assert 2 == main([*arguments[:at], str(output), *arguments[at:]])
     assert f"no table is right in {output}; give one of the folders that have some: {output}/new, {output}/old" in (

@@ -22,7 +22,7 @@ from headgate.throttle.schemas import (
     TOPIC_USAGE,
     UNLOAD_OUTCOMES,
 )
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)
 NOW_US = int(NOW.timestamp()) * 1_000_000
@@ -171,7 +171,7 @@ def fill(tables, publishes, throttled, throttled_ns=1_250_000_000):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, terminal):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, 2000, 500)
     screen, file = screen_of(1, 62.25, terminal=terminal)
     screen.batch(batch(rows=2000), 0)
@@ -219,7 +219,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
 
 
 def test_the_end_of_a_run_without_throttling_says_so(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, 2000, 0)
     screen, file = screen_of(1, terminal=False)
     screen.end(ended(tables))
@@ -231,13 +231,13 @@ def test_the_end_of_a_run_without_throttling_says_so(tmp_path):
 
 def test_the_end_of_a_run_that_took_nothing_in_speaks_of_no_limit(tmp_path):
     screen, file = screen_of(1, terminal=False)
-    screen.end(ended(throttle_tables(tmp_path)))
+    screen.end(ended(empty_tables(tmp_path)))
 
     assert "\nNo publish is in the tables yet.\n" in file.getvalue()
 
 
 def test_line_breaks_and_commands_to_terminals_in_names_are_spelled_out(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     row = usage_row("persistent://acme/n/a\nb\x1b[2J")
     tables.append("topic_usage", pa.Table.from_pylist([row], TOPIC_USAGE), "query", 0)
     screen, file = screen_of(1, terminal=False)
@@ -247,7 +247,7 @@ def test_line_breaks_and_commands_to_terminals_in_names_are_spelled_out(tmp_path
 
 
 def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     names = [f"persistent://acme/n/{'long' * 40}-{i}" for i in range(12)]
     rows = [usage_row(name) for name in names]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
@@ -262,7 +262,7 @@ def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
 
 
 def test_a_victim_has_a_command_of_its_own_and_who_was_never_throttled_is_named(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     victim, free = TOPIC.replace("acme", "small"), TOPIC.replace("acme", "free")
     rows = [
         usage_row(messages=900, throttled_publishes=9),
@@ -319,7 +319,7 @@ def course(group, *shares):
 
 
 def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, 2000, 0)
     screen, file = screen_of(1, terminal=False)
     courses = [course("gold", (400, 40, None), (0, 360, 360)), course("new", (None, None, None), (50, 100, 100))]
@@ -334,7 +334,7 @@ def test_the_end_shows_how_shares_followed_where_they_moved(tmp_path):
 
 
 def test_the_end_says_where_the_tables_of_groups_are_that_jobs_of_one_broker_share(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, 2000, 500)
     screen, file = screen_of(1, terminal=False)
     screen.end(ended(tables, "out/brokers/b-0"), [course("gold", (400, 40), (0, 360))], "out")
@@ -345,7 +345,7 @@ def test_the_end_says_where_the_tables_of_groups_are_that_jobs_of_one_broker_sha
 
 
 def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     counts = {
         "publishes": 20,
         "throttled_publishes": 5,
@@ -363,7 +363,7 @@ def test_offered_traffic_has_columns_of_what_was_delayed_and_failed(tmp_path):
 
 @pytest.mark.parametrize(("rows", "is_said"), [(2000, False), (1999, True)])
 def test_tables_of_earlier_runs_too_are_said_to_be_so(tmp_path, rows, is_said):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, 2000, 500)
     screen, file = screen_of(1, 2, terminal=False)
     screen.batch(batch(rows=rows), 0)
@@ -380,7 +380,7 @@ def test_tables_of_earlier_runs_too_are_said_to_be_so(tmp_path, rows, is_said):
     ],
 )
 def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused, shown):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     rows = [{"consumer": "c", "client": "host", "topic": TOPIC, "allowed": n < 2} for n in range(2 + refused)]
     tables.append("subscribe_decisions", pa.Table.from_pylist(rows, SUBSCRIBE_DECISIONS), "query", 0)
     screen, file = screen_of(1.0, terminal=False)
@@ -392,7 +392,7 @@ def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused
 
 @pytest.mark.parametrize(("held", "shown"), [(0, []), (3, ["b-1 t s 12 3 25.0% 3 group"])])
 def test_the_end_says_which_subscriptions_were_held_back_most_if_any_was(tmp_path, held, shown):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     row = {"broker": "b-1", "topic": "t", "subscription": "s", "reads": 12, "allowed_reads": 9, "held_by_group": held}
     row |= dict.fromkeys(("held_by_broker", "held_by_topic", "held_by_subscription"), 0)
     tables.append("dispatch_decisions", pa.Table.from_pylist([row], DISPATCH_DECISIONS), "query", 0)
@@ -415,7 +415,7 @@ def test_the_end_says_which_subscriptions_were_held_back_most_if_any_was(tmp_pat
     ],
 )
 def test_the_end_says_how_unloads_went(tmp_path, outcomes, said):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     rows = [{"outcome": outcome, "waited_ns": 1_234_567_890, "end_time": NOW} for outcome in outcomes]
     tables.append("unloads", pa.Table.from_pylist(rows, UNLOAD_OUTCOMES), "query", 0)
     screen, file = screen_of(1.0, terminal=False)
@@ -426,7 +426,7 @@ def test_the_end_says_how_unloads_went(tmp_path, outcomes, said):
 
 def test_the_end_is_silent_about_unloads_where_there_are_none(tmp_path):
     screen, file = screen_of(1.0, terminal=False)
-    screen.end(ended(throttle_tables(tmp_path)))
+    screen.end(ended(empty_tables(tmp_path)))
 
     assert "unloads of bundles" not in file.getvalue()
 
@@ -448,7 +448,7 @@ def test_the_end_is_silent_about_unloads_where_there_are_none(tmp_path):
     ],
 )
 def test_a_start_in_vain_says_why_and_shows_no_figure(tmp_path, rows, dead_letters, has_rows, limits_changed, said):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, 2000, 500)
     letters = [{"reason": "no JSON", "raw": "x"}] * dead_letters
     tables.append("dead_letters", pa.Table.from_pylist(letters, DEAD_LETTERS), "query", 0)
@@ -463,7 +463,7 @@ def test_a_start_in_vain_says_why_and_shows_no_figure(tmp_path, rows, dead_lette
 
 
 def test_times_have_their_date_where_the_traffic_has_more_than_one(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     rows = [usage_row(), usage_row(at=NOW.replace(day=2))]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
     screen, file = screen_of(1, terminal=False)
@@ -476,6 +476,6 @@ def test_times_have_their_date_where_the_traffic_has_more_than_one(tmp_path):
 def test_the_command_is_named_as_it_was_called(tmp_path, monkeypatch):
     monkeypatch.setenv("HEADGATE_COMMAND", "/opt/headgate/headgate")
     screen, file = screen_of(1, terminal=False)
-    screen.end(ended(throttle_tables(tmp_path)))
+    screen.end(ended(empty_tables(tmp_path)))
 
     assert 'Try: /opt/headgate/headgate sql out "' in file.getvalue()

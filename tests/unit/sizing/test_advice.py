@@ -184,5 +184,6 @@ def test_the_report_has_the_advice_the_pictures_and_what_belady_is(tmp_path, sam
     assert f'<td class="name">16{NO_BREAK}MiB</td>' in text
     assert "<b>1" not in text
     assert ("one entry in 10" in text) == (sample == 10)
-    assert write_report(rows, str(tmp_path), "a & b") == path
-    assert (tmp_path / "report.html").read_text() == text
+    if sample == 1:
+        assert write_report(rows, str(tmp_path), "a & b") == path
+        assert (tmp_path / "report.html").read_text() == text

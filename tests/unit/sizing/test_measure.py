@@ -17,7 +17,7 @@ from headgate.sizing.instants import Span
 from headgate.sizing.measure import OF_ALL_ROWS, REASONS, SCALED, WORK, Letter, measure, summed
 from headgate.sizing.trace import batches_of
 
-ROWS = list(islice(generate("mixed", 1), 6000))
+ROWS = list(islice(generate("mixed", 1), 3000))
 REQUEUES = "managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes"
 SPAN = Span(ROWS[0].t_us, ROWS[-1].t_us)
 
@@ -54,7 +54,7 @@ def test_looking_into_a_cache_changes_nothing(policy: PolicyName) -> None:
 @pytest.mark.parametrize("every", [1, 10])
 def test_both_forms_of_the_rules_tell_the_same(policy: PolicyName, every: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rows among them that are refused for their form, and by the state."""
-    odd = [Row(ROWS[4000].t_us, 10**6, "close", "t0000", "nobody"), Row(ROWS[5000].t_us, 10**7, "read", "t0000")]
+    odd = [Row(ROWS[2000].t_us, 10**6, "close", "t0000", "nobody"), Row(ROWS[2500].t_us, 10**7, "read", "t0000")]
     rows = sorted([*ROWS, *odd], key=lambda row: (row.t_us, row.seq))
     letters: list[tuple[DeadReason, int]] = []
 

@@ -1,5 +1,7 @@
 """Events of a sweep as files: what is read of rows, what a sample keeps of them, what dead letters tell."""
 
+from itertools import islice
+
 import pyarrow as pa
 
 from headgate.arrow.schemas import DEAD_LETTERS
@@ -34,7 +36,7 @@ def test_rows_come_with_their_places_and_dead_letters_with_nothing_else() -> Non
 
 
 def test_a_sample_of_batches_is_that_of_rows_each_with_its_place() -> None:
-    rows = list(generate("mixed", 1))[:20_000]
+    rows = list(islice(generate("mixed", 1), 20_000))
     sample, lines, found = SampledRows(10), iter(range(len(rows))), []
     for batch in batches_of(rows):
         offsets = pa.array([next(lines) for _ in range(len(batch))], pa.int64())

@@ -59,7 +59,7 @@ def batches_of(rows, publishes, changes, until_us):
     return [[dispatches_block(rows), events_block(publishes), changes_block(changes), tick_block(until_us)]]
 
 
-@settings(quick, max_examples=examples(80))
+@settings(quick, max_examples=examples(48))
 @given(dispatches(), traffic(), dispatch_changes(), limit_changes(groups=False), all_rules(), endings_us)
 def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
     until_us = max(end_us(rows), end_us(publishes)) + after_us
@@ -68,7 +68,7 @@ def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publish
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-@settings(quick, max_examples=examples(40))
+@settings(quick, max_examples=examples(24))
 @given(st.data(), dispatch_changes(), rules_with_slots, endings_us)
 def test_batches_ticks_and_the_state_between_them_do_not_show(engine, data, changes, rules, after_us):
     rows = data.draw(dispatches())
@@ -90,7 +90,7 @@ def by_second(outcome):
 
 
 @pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-@settings(quick, max_examples=examples(40))
+@settings(quick, max_examples=examples(24))
 @given(st.data(), rules_with_slots, endings_us)
 def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(engine, data, rules, after_us):
     """Averages of publishes are those of whole intervals, wherever batches end."""

@@ -14,7 +14,7 @@ from unit.throttle.domains import end_us, picture, step_through, whole
 from unit.throttle.drawn import all_rules, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS
 
-thorough = settings(quick, max_examples=examples(40))
+thorough = settings(quick, max_examples=examples(24))
 PER_TOPIC = [("default", ""), ("namespace", "acme/ns0"), ("topic", TOPICS[0]), ("topic", TOPICS[3])]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AMOUNTS = ("publishes", "messages", "bytes")

@@ -72,7 +72,7 @@ def test_brokers_that_come_in_the_order_of_time_cannot_tell_that_changes_were_dr
 
 
 def test_history_stays_an_hour_and_a_spare_long_however_often_limits_change():
-    hours, hour_s = 4, HISTORY_US // SECOND_US
+    hours, hour_s = 2, HISTORY_US // SECOND_US
     batches = [[events_block([event(0)])]]
     batches += [
         [default_by_second(s, s + 600), tick_block((s + 600) * SECOND_US)] for s in range(0, hours * hour_s, 600)

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from headgate.trace import SCHEMA, TraceSpec, generate_files, write_trace
 from headgate.trace.defects import TEXT_DEFECTS, TYPED_DEFECTS
 
-SPEC = TraceSpec(events=8_000, files=3, bad_share=0.1)
+SPEC = TraceSpec(events=4_000, files=3, bad_share=0.1)
 ISO = re.compile(r"2026-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z?)")
 NAMES = SCHEMA.names
 

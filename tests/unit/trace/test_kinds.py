@@ -12,7 +12,7 @@ import pytest
 from headgate.trace import SCHEMA, TraceSpec, generate_files, write_trace
 from headgate.trace.kinds import DURATIONS_MS
 
-SPEC = TraceSpec(events=8_000, files=3, dispatch_share=0.4, subscriptions_per_topic=3)
+SPEC = TraceSpec(events=4_000, files=3, dispatch_share=0.4, subscriptions_per_topic=3)
 CONSUMER = ("client", "consumer", "consumer_id")
 UNLOADING = ("bundle", "duration_ms")
 NOT_OF_SUBSCRIBES = ("producer", "connection", "subscription", "messages", "bytes")

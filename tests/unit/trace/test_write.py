@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from deltalake import DeltaTable
 from headgate.errors import ConfError
 from headgate.rows.listing import FORMATS
 from headgate.trace import SCHEMA, TraceSpec, generate_files, write_trace
+from unit.jobs import run_here
 
 ROOT = Path(__file__).parents[3]
 SPEC = TraceSpec(events=2_000, files=5)
@@ -27,7 +29,12 @@ def whole(spec):
     return pa.concat_tables(generate_files(spec))
 
 
-def run_job(*arguments):
+@pytest.fixture
+def run_job(capsys):
+    return partial(run_here, capsys, "generate")
+
+
+def start_job(*arguments):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
     command = [sys.executable, str(ROOT / "jobs/generate.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -119,14 +126,14 @@ def test_a_folder_that_holds_something_and_an_unknown_format_are_refused_togethe
 
 
 def test_the_job_writes_what_the_library_writes_and_sums_it_up(tmp_path):
-    done = run_job("--output", str(tmp_path / "job"), "--events", "2000", "--files", "5", "--bad-share", "0.1")
+    done = start_job("--output", str(tmp_path / "job"), "--events", "2000", "--files", "5", "--bad-share", "0.1")
     summary = write_trace(replace(SPEC, bad_share=0.1), tmp_path / "library", "json")
     assert (0, content(tmp_path / "library")) == (done.returncode, content(tmp_path / "job"))
     assert summary.describe().splitlines() == done.stdout.splitlines()[:-1]
     assert done.stderr.endswith("file 5 of 5: 2,000 of 2,000 rows\n")
 
 
-def test_the_job_refuses_bad_arguments_without_a_traceback(tmp_path):
+def test_the_job_refuses_bad_arguments_without_a_traceback(tmp_path, run_job):
     done = run_job("--output", str(tmp_path / "new"), "--topics", "0", "--files", "0")
     expected = [
         "generate: 2 mistakes in the configuration:",
@@ -140,7 +147,7 @@ DELTA, CACHE = ("--format", "delta"), ("--cache", "fanout", "--files", "1")
 
 
 @pytest.mark.parametrize("arguments", [(), *(pytest.param(more, marks=pytest.mark.long) for more in (DELTA, CACHE))])
-def test_the_job_says_that_a_folder_cannot_be_made(tmp_path, arguments):
+def test_the_job_says_that_a_folder_cannot_be_made(tmp_path, run_job, arguments):
     below = tmp_path / "file" / "trace"
     below.parent.touch()
     done = run_job("--output", str(below), *arguments)
@@ -148,7 +155,7 @@ def test_the_job_says_that_a_folder_cannot_be_made(tmp_path, arguments):
     assert (2, "", expected) == (done.returncode, done.stdout, done.stderr)
 
 
-def test_the_job_refuses_what_only_cache_events_have_without_them(tmp_path):
+def test_the_job_refuses_what_only_cache_events_have_without_them(tmp_path, run_job):
     done = run_job("--output", str(tmp_path / "new"), "--brokers", "2", "--sizes", "skewed", "--scale", "3")
     expected = [
         "generate: 2 mistakes in the configuration:",
@@ -163,14 +170,14 @@ def test_the_job_refuses_what_only_cache_events_have_without_them(tmp_path):
     ("option", "names"),
     [("--cache", "'fanout', 'catchup', 'replay', 'mixed'"), ("--sizes", "'equal', 'skewed'")],
 )
-def test_the_job_names_the_choices_as_they_are_given(tmp_path, option, names):
+def test_the_job_names_the_choices_as_they_are_given(tmp_path, run_job, option, names):
     done = run_job("--output", str(tmp_path / "new"), option, "foo")
     assert done.returncode == 2
     assert f"argument {option}: invalid choice: 'foo' (choose from {names})" in done.stderr
 
 
 @pytest.mark.parametrize("arguments", [("--format", "kafka"), ("--format", "csv", "--kafka-servers", "localhost:9092")])
-def test_the_job_takes_kafka_servers_with_kafka_and_only_then(tmp_path, arguments):
+def test_the_job_takes_kafka_servers_with_kafka_and_only_then(tmp_path, run_job, arguments):
     done = run_job("--output", str(tmp_path / "new"), *arguments)
     assert done.returncode == 2
     assert "needed with kafka, refused otherwise" in done.stderr

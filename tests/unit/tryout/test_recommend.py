@@ -3,6 +3,8 @@
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -11,13 +13,14 @@ from headgate.conf import load_conf
 from headgate.core.quota.groups import UNLIMITED
 from headgate.errors import InputError
 from headgate.report.screen import terminal_console
+from headgate.tryout import recommend_session
 from headgate.tryout.batches import Trace
 from headgate.tryout.bound import Bound
 from headgate.tryout.folders import loaded
 from headgate.tryout.inputs import Source
 from headgate.tryout.loads import Load
 from headgate.tryout.notches import notch_from, rate_at
-from headgate.tryout.recommend import Runs, recommend
+from headgate.tryout.recommend import Recommended, Runs, recommend
 from headgate.tryout.recommend_session import RecommendSession
 from headgate.tryout.recommended_conf import (
     group_rows,
@@ -81,8 +84,8 @@ def runs(source, conf):
 
 
 @pytest.fixture(scope="module")
-def recommended(runs, conf):
-    return recommend(conf, runs)
+def recommended(session):
+    return session.recommended
 
 
 def one_lower(rates, place):
@@ -170,10 +173,24 @@ def test_a_tenant_keeps_a_group_that_nobody_else_uses_and_gets_one_otherwise(con
     assert own == {"acme": "a", "globex": "globex", "initech": "initech-2"}
 
 
+class Shown(NamedTuple):
+    """The lines of the whole command, the folders of before and after, and what was recommended."""
+
+    lines: list
+    folder: Path
+    target: Path
+    recommended: Recommended
+
+
 @pytest.fixture(scope="module")
-def shown(source, tmp_path_factory):
-    """The lines of the whole command, and the folders of before and after."""
-    here = tmp_path_factory.mktemp("session")
+def session(source, tmp_path_factory):
+    """One run of the whole command for all tests: it plays the trace some dozens of times."""
+    here, found = tmp_path_factory.mktemp("session"), []
+
+    def noted(*arguments):
+        found.append(recommend(*arguments))
+        return found[-1]
+
     folder, target = write_conf(here / "conf", SHARED, GROUPS, **{LIMIT: 1000}), here / "new"
     (folder / "policies.json").write_text(
         json.dumps({"topics": {"acme/shop/steady": {"//": "ours", "publishRate": None, "subscribeRate": None}}})
@@ -181,9 +198,15 @@ def shown(source, tmp_path_factory):
     console = io.StringIO()
     with pytest.MonkeyPatch.context() as wide, RecommendSession(source, str(folder), str(target)) as session:
         wide.setenv("COLUMNS", "250")
+        wide.setattr(recommend_session, "recommend", noted)
         session._screen._console = terminal_console(console)
         assert session.recommend(loaded([str(folder)]), BOUND) == 0
-    return [line.rstrip() for line in console.getvalue().splitlines()], folder, target
+    return Shown([line.rstrip() for line in console.getvalue().splitlines()], folder, target, *found)
+
+
+@pytest.fixture(scope="module")
+def shown(session):
+    return session[:3]
 
 
 def test_the_written_folder_gives_the_figures_that_the_screen_says(shown, source, conf):

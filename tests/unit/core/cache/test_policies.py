@@ -297,3 +297,13 @@ def test_rows_of_a_replay_may_be_told_in_parts():
     cache.foresee(rows[3:])
 
     assert 1 == sum(cache.feed(row).hits for row in rows)
+
+
+@pytest.mark.parametrize(("target", "left"), [(0.5, 5), (0.55, 5), (0.0, 0)])
+def test_cursor_distance_evicts_no_more_than_down_to_its_target(target, left):
+    """Of eleven entries of 100 bytes, when the limit is 1000: at the target itself the pass ends."""
+    cache, row = cache_of(policy="cursor_distance", maxBytes=1000, distance_target=target), Rows()
+    cache.feed(row(0, "open", cursor="c", at=(0, 0)))
+    cache.feed(row(1, "add", at=(0, 0), count=11))
+
+    assert left == cache.totals()["entries"]

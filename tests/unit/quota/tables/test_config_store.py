@@ -175,7 +175,7 @@ def test_two_processes_that_write_at_once_lose_nothing(tmp_path):
     tables(tmp_path)
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    names, count = ("a", "b"), 8
+    names, count = ("a", "b"), 5
     writers = [context.Process(target=write_many, args=(str(tmp_path), name, count, results)) for name in names]
     for writer in writers:
         writer.start()

@@ -11,7 +11,7 @@ from headgate.report.throttling.blame import Throttled, throttling
 from headgate.report.throttling.limiters import MARKS as SUMS
 from headgate.report.throttling.spans import minute_of as minute_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 A, B, C = "persistent://acme/n/a", "persistent://acme/n/b", "non-persistent://else/n/c"
 NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -19,7 +19,7 @@ NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 @pytest.fixture
 def tables(tmp_path):
-    return throttle_tables(tmp_path)
+    return empty_tables(tmp_path)
 
 
 def fill(tables, usage, marks=()):

@@ -4,13 +4,13 @@ import pyarrow as pa
 
 from headgate.report.throttling.conditions import Held, held_connections, opened_connections
 from headgate.throttle.schemas import MARKS
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 FULL, BYTES = "ConnectionOutboundBufferFull", "IOThreadMaxPendingPublishBytesExceeded"
 
 
 def tables_with(folder, rows):
-    tables = throttle_tables(folder)
+    tables = empty_tables(folder)
     names = ("broker", "connection", "scope", "type", "action")
     made = [dict(zip(names, row, strict=True)) for row in rows]
     tables.append("marks", pa.Table.from_pylist(made, MARKS), "query", 0)

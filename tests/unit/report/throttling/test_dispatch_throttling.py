@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from headgate.report.throttling.dispatch_throttling import HeldBack, held_back
 from headgate.throttle.schemas import DISPATCH_DECISIONS
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 NAMES = ("broker", "topic", "subscription", "reads", "allowed_reads")
 HELD = ("held_by_broker", "held_by_topic", "held_by_subscription", "held_by_group")
@@ -16,7 +16,7 @@ def fill(tables, *rows):
 
 
 def test_reads_are_summed_by_broker_topic_and_subscription_most_held_first(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(
         tables,
         ("b1", "t", "s", 5, 3, 0, 2, 0, 0),
@@ -36,7 +36,7 @@ def test_reads_are_summed_by_broker_topic_and_subscription_most_held_first(tmp_p
 
 
 def test_the_level_is_the_one_that_held_most_with_its_share(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     own, of_topic = ("b1", "t", "s", 999, 0, 0, 0, 998, 0), ("b1", "t", "r", 9, 0, 0, 3, 0, 1)
     fill(tables, own, ("b1", "t", "s", 999, 0, 1, 0, 0, 0), of_topic)
 
@@ -44,14 +44,14 @@ def test_the_level_is_the_one_that_held_most_with_its_share(tmp_path):
 
 
 def test_a_replicators_own_level_is_called_so(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     fill(tables, ("b1", "t", "pulsar.repl.west", 9, 0, 0, 0, 3, 0), ("b1", "t", "pulsar.repl.east", 9, 0, 2, 0, 0, 0))
 
     assert ["replicator", "broker"] == [row.level for row in held_back(tables, 5)]
 
 
 def test_where_nothing_was_held_back_there_is_nobody(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     assert [] == held_back(tables, 5)
     fill(tables, ("b1", "t", "s", 9, 9, 0, 0, 0, 0))
 

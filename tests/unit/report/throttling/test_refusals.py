@@ -4,11 +4,11 @@ import pyarrow as pa
 
 from headgate.report.throttling.refusals import Refused, refused_consumers
 from headgate.throttle.schemas import SUBSCRIBE_DECISIONS
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 
 def test_attempts_are_summed_by_consumer_and_client_most_refused_first(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     rows = [
         *[("c", "h1", "t1", True), ("c", "h1", "t1", False), ("c", "h1", "t2", False), ("c", "h1", "t2", False)],
         *[("c", "h2", "t1", True), ("d", "h1", "t1", True), ("d", "h1", "t1", False)],
@@ -22,4 +22,4 @@ def test_attempts_are_summed_by_consumer_and_client_most_refused_first(tmp_path)
 
 
 def test_without_subscribes_there_is_nobody(tmp_path):
-    assert [] == refused_consumers(throttle_tables(tmp_path))
+    assert [] == refused_consumers(empty_tables(tmp_path))

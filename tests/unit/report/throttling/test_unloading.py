@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from headgate.report.throttling.unloading import Unloading, unloading
 from headgate.throttle.schemas import UNLOAD_OUTCOMES
-from headgate.throttle.tables import throttle_tables
+from unit.report.empty_tables import empty_tables
 
 
 def test_unloads_are_counted_with_the_longest_wait_and_the_last_end(tmp_path):
-    tables = throttle_tables(tmp_path)
+    tables = empty_tables(tmp_path)
     ends = [datetime(2026, 1, 5, 9, 0, second, tzinfo=UTC) for second in (3, 9, 7)]
     runs = zip(("done", "timed_out", "done"), (0, 4, 7), ends, strict=True)
     rows = [{"outcome": outcome, "waited_ns": waited_ns, "end_time": end} for outcome, waited_ns, end in runs]
@@ -20,4 +20,4 @@ def test_unloads_are_counted_with_the_longest_wait_and_the_last_end(tmp_path):
 
 
 def test_without_unloads_there_is_nothing_to_tell(tmp_path):
-    assert unloading(throttle_tables(tmp_path)) is None
+    assert unloading(empty_tables(tmp_path)) is None

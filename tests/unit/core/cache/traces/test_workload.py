@@ -1,6 +1,7 @@
 """The generator of cache workloads is the one of the specification, bit for bit."""
 
 import hashlib
+from itertools import islice
 
 import pytest
 
@@ -32,7 +33,7 @@ def digest(rows):
     return total.hexdigest()[:16]
 
 
-IN_THE_NORMAL_RUN = {("catchup", 1, "equal"), ("mixed", 1, "skewed")}
+IN_THE_NORMAL_RUN = {("catchup", 1, "equal")}
 
 
 def in_the_normal_run(case):
@@ -54,8 +55,14 @@ def test_rows_are_those_whose_digest_the_specification_tells(family, seed, sizes
         assert read == sum(row.count for row in rows if row.kind in {"read", "replay_read"})
 
 
+@pytest.mark.parametrize(("family", "digest_16"), [("mixed", "f7f22211553b0598"), ("fanout", "c3d5575589b394f2")])
+def test_the_first_rows_are_those_of_a_trace_whose_digest_the_specification_tells(family, digest_16):
+    """The digests of these rows were taken from traces that had the whole one."""
+    assert digest_16 == digest(islice(generate(family, 1, "skewed" if family == "mixed" else "equal"), 10_000))
+
+
 def test_scale_multiplies_the_topics():
-    topics = {row.topic for row in generate("mixed", 1, scale=2) if row.kind == "open"}
+    topics = {row.topic for row in islice(generate("mixed", 1, scale=2), 2000) if row.kind == "open"}
 
     assert len(topics) == 2 * 12
 
