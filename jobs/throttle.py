@@ -22,6 +22,7 @@ from headgate.report.modes import mode_line
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import throttling
+from headgate.report.throttling.unused import has_publish_limits
 from headgate.rows.listing import FORMATS
 from headgate.spark.job import WRONG, ended, exit_status, heed_signals, port, stop_asked
 from headgate.spark.session import spark_session
@@ -62,11 +63,16 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
         heed_signals(stop)
         run = ThrottleRun(spark, job, conf, screen.batch, stop, metrics=metrics)
         screen.warnings(run.warnings)
+        said = len(run.warnings)
         rules.wait()
         screen.say("throttle: the first batch takes some seconds more: workers start")
         used_up = run.run()
         throttled = throttling(run.tables, conf.resource_groups, has_all_brokers=job.broker is None)
-        found = Ended(run.tables, throttled, mode, job.output)
+        found = Ended(
+            *(run.tables, throttled, mode, job.output),
+            has_limits=job.broker is not None or has_publish_limits(conf),
+            is_offered=operator.traffic == "offered",
+        )
         in_vain = (
             job.once
             and used_up
@@ -74,6 +80,7 @@ def throttle(options: argparse.Namespace, stop: Event) -> int:
                 found, job.input, options.conf_dir, has_rows=run.has_rows, limits_changed=run.limits_changed
             )
         )
+        screen.warnings(run.warnings[said:])
         if not in_vain:
             screen.end(found, run.quota_courses(), job.shared)
         screen.warnings([*conf.warnings, *run.warnings])  # once more, where they are seen

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.core.numbers import MAX
 from headgate.core.quota.groups import UsageKey
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
 from headgate.core.quota.usage.usage_map import UsageMap
@@ -175,9 +176,10 @@ class Readback:
         return () if broker is None else tuple(broker.histories)
 
     def _note(self, row: UsageRow, *, early: bool) -> None:
-        """What the row makes due."""
-        idle = not row.is_leave and row.is_idle
-        self._changed_groups.accepted(row, idle=idle, early=early)
-        entry = self.usage_map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
+        """What the row makes due. A late one that is not idle makes a later one linger that is."""
+        self._changed_groups.accepted(row, idle=not row.is_leave and row.is_idle, early=early)
+        if row.is_leave:
+            return
+        entry = self.usage_map.members()[row.broker_id].as_of(row.key, MAX)
         if entry is not None and entry.idle_since is not None:
             self._changed_groups.expect_later(row.key, entry.idle_since + self._settings.linger_rounds)

@@ -14,7 +14,7 @@ from headgate.report.bars import sparkline
 from headgate.report.screen import Screen, command, counted, empty_table, plain, quoted, zulu
 from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
-from headgate.report.throttling.dispatch_throttling import READS, HeldBack, held_back
+from headgate.report.throttling.dispatch_throttling import HELD_READS, READS, HeldBack, held_back
 from headgate.report.throttling.fault import by_second
 from headgate.report.throttling.limiters import HELD_BY, MARKS
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
@@ -35,10 +35,14 @@ SHOWN_SPANS = 3
 WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
-_SHOWN_SUMS = (USAGE, HELD, MARKS, HELD_BY, READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
+_SHOWN_SUMS = (USAGE, HELD, MARKS, HELD_BY, READS, HELD_READS, ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS)
 QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
 
 
+_READS = (
+    "SELECT event_time, sum(reads) AS reads, sum(held_by_broker + held_by_topic + held_by_subscription + "
+    "held_by_group) AS held FROM dispatch_decisions GROUP BY event_time ORDER BY held DESC LIMIT 20"
+)
 _TOPICS_OF = (
     "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
     "FROM topic_usage WHERE {} GROUP BY topic ORDER BY throttled DESC"
@@ -68,7 +72,7 @@ class Batch(Protocol):
 class Ended(NamedTuple):
     """What a run ends with. mode: of its traffic, in words (modes.mode_line). output: where its tables are, if kept.
 
-    has_limits: a publish could have been held.
+    has_limits: a publish could have been held. is_offered: rows are what clients want to send.
     """
 
     tables: Summed
@@ -76,6 +80,7 @@ class Ended(NamedTuple):
     mode: str
     output: str = ""
     has_limits: bool = True
+    is_offered: bool = True
 
 
 class ThrottleScreen(Screen):
@@ -172,7 +177,7 @@ class ThrottleScreen(Screen):
         if courses:
             shared = shared or output
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
-        self.next_steps(ended.throttling, output, shared or output)
+        self.next_steps(ended.throttling, output, shared or output, has_held_reads=bool(held_back(ended.tables)))
 
     def results(self, ended: Ended, courses: Sequence[QuotaCourse]) -> None:
         """Who was throttled, when, by which limiter and by whose fault, what else limits did, how shares followed."""
@@ -189,7 +194,7 @@ class ThrottleScreen(Screen):
             self.say(f"No publish was throttled: {reached}.")
         else:
             self.say("No publish is in the tables yet.")
-        self._held_back(held_back(tables, SHOWN_SUBSCRIPTIONS))
+        self._held_back(throttling, held_back(tables), is_offered=ended.is_offered)
         self._refused(refused_consumers(tables))
         self._unloaded(unloading(tables))
         self._held(opened_connections(tables), held_connections(tables))
@@ -197,11 +202,17 @@ class ThrottleScreen(Screen):
         if moved:
             self._shares(moved)
 
-    def next_steps(self, throttling: Throttling, output: str, shared: str, under: str = "") -> None:
-        """The commands that lead on, with names and times of who was throttled most. under: which conf, in words."""
+    def next_steps(
+        self, throttling: Throttling, output: str, shared: str, under: str = "", *, has_held_reads: bool = False
+    ) -> None:
+        """The commands that lead on, with names and times of who was throttled most. under: which conf, in words.
+
+        has_held_reads: limits held dispatches back, which is asked about where they held no publish.
+        """
         most = next((row for row in throttling.tenants if row.is_held), None)
         if most is None or most.first is None or most.last is None:
-            self.say(f'Try: {command()} sql {output} "{QUESTION}"')
+            of_reads = " of reads that were held back" if has_held_reads else ""
+            self.say(f'Try{of_reads}: {command()} sql {output} "{_READS if has_held_reads else QUESTION}"')
             return
         at = most.worst or most.first
         where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
@@ -289,20 +300,27 @@ class ThrottleScreen(Screen):
             count = sum(row.waiting for row in by_count)
             self.say(f"\n{count:,} publishes were neither let in nor failed by the end, and still wait: {most}")
 
-    def _held_back(self, subscriptions: Sequence[HeldBack]) -> None:
+    def _held_back(self, whole: Throttling, subscriptions: Sequence[HeldBack], *, is_offered: bool) -> None:
+        """In admitted traffic all reads were delivered, so that none was never allowed."""
         if not subscriptions:
             return
         table = empty_table("Subscriptions whose dispatches were held back most")
         for name in ("broker", "topic", "subscription"):
             table.add_column(name, overflow="fold")
-        for name in ("reads", "held back", "share", "never allowed"):
+        for name in ("reads", "held back", "share", *(["never allowed"] if is_offered else [])):
             table.add_column(name, justify="right")
-        table.add_column("most by level")
-        for row in subscriptions:
-            never = row.reads - row.allowed
-            amounts = f"{row.reads:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}", f"{never:,}"
-            table.add_row(plain(row.broker), plain(row.topic), plain(row.subscription), *amounts, row.level)
+        for name in ("from", "to", "most by level"):
+            table.add_column(name)
+        for row in subscriptions[:SHOWN_SUBSCRIPTIONS]:
+            never = [f"{row.reads - row.allowed:,}"] if is_offered else []
+            table.add_row(
+                *map(plain, (row.broker, row.topic, row.subscription)),
+                *(f"{row.reads:,}", f"{row.held:,}", f"{row.held / row.reads:.1%}", *never),
+                *(_clock(whole, row.first), _clock(whole, row.last), row.level),
+            )
         self.table(table)
+        if len(subscriptions) > SHOWN_SUBSCRIPTIONS:
+            self.say(f"and {len(subscriptions) - SHOWN_SUBSCRIPTIONS:,} more")
 
     def _refused(self, consumers: Sequence[Refused]) -> None:
         attempts, refused = sum(row.attempts for row in consumers), sum(row.refused for row in consumers)

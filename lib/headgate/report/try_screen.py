@@ -11,7 +11,7 @@ from headgate.report.screen import Screen, command, empty_table, plain, zulu
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import Throttled, Throttling
 from headgate.report.throttling.conditions import held_connections
-from headgate.report.throttling.dispatch_throttling import READS
+from headgate.report.throttling.dispatch_throttling import READS, held_back
 from headgate.report.throttling.refusals import refused_consumers
 from headgate.report.throttling.unloading import unloading
 from headgate.tables.sums import Summed
@@ -45,6 +45,8 @@ class Tried(Protocol):
     def mode(self) -> str: ...
     @property
     def has_limits(self) -> bool: ...
+    @property
+    def is_offered(self) -> bool: ...
     @property
     def unused(self) -> Sequence[str]: ...
     @property
@@ -108,11 +110,16 @@ class TryScreen(Screen):
         self._mostly_bad(tried)
         self._unused([tried])
         closing.results(
-            Ended(tried.tables, tried.throttling, tried.mode, output or "", has_limits=tried.has_limits), tried.courses
+            Ended(
+                *(tried.tables, tried.throttling, tried.mode, output or ""),
+                has_limits=tried.has_limits,
+                is_offered=tried.is_offered,
+            ),
+            tried.courses,
         )
         self._kept([tried], output)
         if output is not None:
-            closing.next_steps(tried.throttling, output, output)
+            closing.next_steps(tried.throttling, output, output, has_held_reads=bool(held_back(tried.tables)))
 
     def several(self, tried: Sequence[Tried], changed: Sequence[Changed], output: str | None) -> None:
         """Confs side by side: what differs between them, and what each does to tenants and topics."""

@@ -107,7 +107,7 @@ class RecommendSession(Session):
         if conf.settings.operator.state_key == "topic":
             screen.say('\nNo quotas of tenants: operator.state_key is "topic", with which there are no groups.')
         names = [*recommended.tenants, *recommended.topics]
-        screen.broken([name for name in names if not waited[name].keeps(bound)])
+        screen.broken({name: waited[name].failed for name in names if not waited[name].keeps(bound)})
         screen.courses([CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)])
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
         screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
@@ -138,6 +138,8 @@ def _reasons(
     for name, load in loads.items():
         of_waits = f"{waited[name].slow_percent:.2f} % of publishes wait longer than {wait}"
         of_waits += f", the longest {waited[name].longest_ns / 1e9:,.1f} s"
+        if waited[name].failed:
+            of_waits += f", and {waited[name].failed:,} fail: limits that stay as they are hold them back as well"
         of_messages, of_bytes = (
             f"busiest second {load.busiest[place]:,}, mean {load.mean[place]:,.0f}; {of_waits}; "
             f"{_before(now[name][place], by_name_.get(name), place)}"

@@ -30,7 +30,8 @@ FIRST_PROGRESS_S, PROGRESS_S = 2.0, 5.0
 class Trial:
     """What came of it. rows: good ones that were taken in. is_whole: False where a stop came before the end.
 
-    mode: of its traffic, in words. has_limits: any publish could have been held. unused: limits that no row came under,
+    mode: of its traffic, in words. has_limits: any publish could have been held. is_offered: see Ended.
+    unused: limits that no row came under,
     in words. others: what limits did beside throttling publishes, by name
     (try_screen.other_measures). late: rows so far behind others that quotas were not shared as live.
     """
@@ -40,6 +41,7 @@ class Trial:
     throttling: Throttling
     mode: str
     has_limits: bool
+    is_offered: bool
     unused: Sequence[str]
     others: Mapping[str, int]
     share_courses: Callable[[], list[QuotaCourse]]
@@ -82,6 +84,7 @@ def run_trial(  # noqa: PLR0917  what a trial has
         throttling(tables, conf.resource_groups),
         mode_line(operator.traffic, operator.send_timeout_ms),
         has_publish_limits(conf),
+        operator.traffic == "offered",
         unused(conf, _topics(tables)),
         other_measures(tables),
         local.quota_courses,

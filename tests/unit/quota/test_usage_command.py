@@ -363,7 +363,7 @@ def second_of(topic, at, publishes, throttled, failed=None):
             "worst 9 s, up to 2026-03-01T09:01:00Z",
         ),
         ([("a", 0, 9, 3, 0), ("a", 60, 9, 0, 4)], [], "worst 30 s, up to 2026-03-01T09:01:00Z"),
-        ([("a", 0, 9, 0), ("b", 60, 5, 0), ("a", 60, 5, 0)], [], "worst 30 s, up to 2026-03-01T09:01:00Z"),
+        ([("a", 0, 9, 0), ("b", 60, 5, 0), ("a", 60, 5, 0)], [], "busiest 30 s, up to 2026-03-01T09:01:00Z, as no"),
     ],
 )
 def test_without_groups_tenants_are_shown_and_of_traffic_that_is_over_the_worst_time(

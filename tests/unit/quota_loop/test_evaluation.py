@@ -6,6 +6,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from examples import examples
+from headgate.core.numbers import MAX
 from headgate.core.quota.evaluation.assessment import assess
 from headgate.core.quota.evaluation.step import decide
 from headgate.core.quota.evaluation.view import choose_epoch
@@ -66,6 +67,8 @@ def said(broker, kind="busy", *, offered=0, limit=None, late=0):
 
 
 ALL = {0, 1, 2}
+REORDERED = [([said(0), said(1)], ALL), ([said(1, offered=1, late=2)], ALL), *[([], ALL)] * 4]
+"""A late row that is not idle makes a later one linger that is."""
 QUIET = [([], ALL)] * 4
 PAUSES = [([said(0, offered=600), said(1, offered=600)], ALL), ([said(1, "idle")], ALL), *QUIET]
 """A broker pauses and ceases to linger while nobody says anything else."""
@@ -139,7 +142,7 @@ def noted(changed_groups, world, accepted):
     for row, early in accepted:
         idle = not row.is_leave and row.usage().idle
         changed_groups.accepted(row, idle=idle, early=early)
-        entry = world.map.members()[row.broker_id].as_of(row.key, row.epoch) if idle else None
+        entry = None if row.is_leave else world.map.members()[row.broker_id].as_of(row.key, MAX)
         if entry is not None and entry.idle_since is not None:
             changed_groups.expect_later(row.key, entry.idle_since + world.settings.linger_rounds)
 
@@ -162,6 +165,7 @@ def everything(world, settings, book, own):
 @pytest.mark.parametrize("own", [{0: 1, 1: 2, 2: 1}, {1: 2}, {0: 1, 5: 3}], ids=["all", "one", "one not listed"])
 @hypothesis_settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(history=histories, settings=chosen, joined=st.integers(10, 16))
+@example(history=REORDERED, settings=QuotaSettings(linger_rounds=3), joined=10)
 @example(history=PAUSES, settings=QuotaSettings(linger_rounds=2), joined=10)
 @example(history=LEFT_OVER, settings=QuotaSettings(allocation_mode="strict", overshoot_percent=0), joined=10)
 @example(history=NEWCOMER, settings=QuotaSettings(allocation_mode="strict", silent_rounds=2), joined=13)

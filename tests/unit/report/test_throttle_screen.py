@@ -390,7 +390,7 @@ def test_the_end_says_whose_attempts_to_subscribe_were_refused(tmp_path, refused
     assert set(shown) <= set(lines)
 
 
-@pytest.mark.parametrize(("held", "shown"), [(0, []), (3, ["b-1 t s 12 3 25.0% 3 group"])])
+@pytest.mark.parametrize(("held", "shown"), [(0, []), (3, ["b-1 t s 12 3 25.0% 3 12:00:00 12:00:00 group"])])
 def test_the_end_says_which_subscriptions_were_held_back_most_if_any_was(tmp_path, held, shown):
     tables = empty_tables(tmp_path)
     row = {"broker": "b-1", "topic": "t", "subscription": "s", "reads": 12, "allowed_reads": 9, "held_by_group": held}

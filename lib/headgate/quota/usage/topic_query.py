@@ -99,9 +99,10 @@ class TopicUsage:
         rows = self._rows(f"SELECT arrow_cast(max(event_time), 'Int64') AS time_us FROM t WHERE {where}")  # noqa: S608  our own names
         return [row["time_us"] // SECOND_US for row in rows if row["time_us"] is not None]
 
-    def worst_s(self, seconds: int, *, by_groups: bool = False) -> tuple[int, int, int]:
+    def worst_s(self, seconds: int, *, by_groups: bool = False) -> tuple[int, bool, int, int]:
         """Of all spans of so many seconds the last second of that in which most publishes failed or were throttled or,
-        where none were, in which most came; and the first and the last second of all. The earliest counts.
+        where none were, in which most came; whether any were; and the first and the last second of all. The earliest
+        counts.
 
         by_groups: those count that limits of groups throttled.
         """
@@ -120,7 +121,7 @@ class TopicUsage:
                 span = span[0] - gone[0], span[1] - gone[1]
             if span > worst:
                 worst, last_s = span, second
-        return last_s, min(by_second), max(by_second)
+        return last_s, worst[0] > 0, min(by_second), max(by_second)
 
     def sums(self, last_s: int, seconds: int) -> list[TopicSum]:
         """The sums over as many seconds, of which `last_s` is the last one; one of each job that has any."""

@@ -1,16 +1,19 @@
 """Which subscriptions were held back, and by which level: sums over the table `dispatch_decisions`."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow.compute as pc
 
-from headgate.tables.sums import Summed, Sums
+from headgate.tables.sums import LOWEST, Summed, Sums
 from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.schemas import DISPATCH_LEVELS
 
 _PLACE = ("broker", "topic", "subscription")
 _HELD_BY = tuple(f"held_by_{level}" for level in DISPATCH_LEVELS)
+_TIME = "event_time"
 READS = Sums("dispatch_decisions", _PLACE, ("reads", "allowed_reads", *_HELD_BY))
+HELD_READS = Sums("dispatch_decisions", _PLACE, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD_BY)
 
 
 @dataclass(frozen=True)
@@ -18,7 +21,8 @@ class HeldBack:
     """A subscription or replicator of a topic on a broker.
 
     reads: dispatches that came; allowed: those that were, of offered traffic also after a wait; held: those that found
-    no permit as they came. level: which held most of them, and its share of them.
+    no permit as they came. level: which held most of them, and its share of them. first, last: the seconds in which the
+    first and the last of them came.
     """
 
     broker: str
@@ -28,22 +32,30 @@ class HeldBack:
     allowed: int
     held: int
     level: str
+    first: datetime
+    last: datetime
 
 
-def held_back(tables: Summed, most: int) -> list[HeldBack]:
-    """Up to `most` of those that were held back at all, most reads held first."""
+def held_back(tables: Summed) -> list[HeldBack]:
+    """Those that were held back at all, most reads held first."""
     sums = tables.totals(READS)
     held = sums[_HELD_BY[0]]
     for name in _HELD_BY[1:]:
         held = pc.add(held, sums[name])
     sums = sums.append_column("held", held)
     order = [("held", "descending"), ("reads", "descending"), *((name, "ascending") for name in _PLACE)]
-    worst = sums.filter(pc.greater(sums["held"], 0)).sort_by(order).slice(0, most)
+    worst = sums.filter(pc.greater(sums["held"], 0)).sort_by(order)
+    when = {
+        tuple(row[name] for name in _PLACE): (row[LOWEST + _TIME], row[_TIME])
+        for row in tables.totals(HELD_READS).to_pylist()
+    }
     return [
         HeldBack(
             **{name: row[name] for name in (*_PLACE, "reads", "held")},
             allowed=row["allowed_reads"],
             level=_level(row["subscription"], {level: row[f"held_by_{level}"] for level in DISPATCH_LEVELS}),
+            first=when[tuple(row[name] for name in _PLACE)][0],
+            last=when[tuple(row[name] for name in _PLACE)][1],
         )
         for row in worst.to_pylist()
     ]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
+from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC, without_partition
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import OWN, TRAFFIC, UNITS, Contention, Limiter, Shared, Traffic
 from headgate.report.screen import counted, plain
@@ -144,7 +144,18 @@ class Faults:
             if name == (row["broker"] if scope == "broker" else self._groups.group_of(topic)):
                 sent[topic] += amount
                 held[topic] += amount * _held_publishes(row) / (row["publishes"] or 1)
-        return min(sent, key=lambda topic: (-held[topic], -sent[topic], topic))
+        return _foremost(held if any(held.values()) else sent)
+
+
+def _foremost(amounts: Mapping[str, float]) -> str:
+    """The topic with most; one of its partitions only if that has more than half of it."""
+    whole: dict[str, float] = defaultdict(float)
+    for topic, amount in amounts.items():
+        whole[without_partition(topic)] += amount
+    most = min(whole, key=lambda topic: (-whole[topic], topic))
+    partitions = {topic: amount for topic, amount in amounts.items() if without_partition(topic) == most}
+    foremost = min(partitions, key=lambda topic: (-partitions[topic], topic))
+    return foremost if 2 * partitions[foremost] > whole[most] else most
 
 
 def _held_publishes(row: Mapping[str, int | None]) -> int:

@@ -75,14 +75,16 @@ class _Worst(NamedTuple):
     @classmethod
     def of(cls, usage: TopicUsage, seconds: int = 1, *, by_groups: bool = False) -> Self:
         """by_groups: by what limits of groups throttled."""
-        last_s, first, end = usage.worst_s(seconds, by_groups=by_groups)
+        last_s, is_any, first, end = usage.worst_s(seconds, by_groups=by_groups)
         first_text, end_text, worst = (instant(at * SECOND_MS) for at in (first, end, last_s))
-        span = f"the worst second, {worst}" if seconds == 1 else f"its worst {seconds} s, up to {worst}"
+        kind = "worst" if is_any else "busiest"
+        span = f"the {kind} second, {worst}" if seconds == 1 else f"its {kind} {seconds} s, up to {worst}"
         held = "limits of groups throttled" if by_groups else "failed or were throttled"
+        by = f"by publishes that {held}" if is_any else "as no publish was throttled (this view is of publishes alone)"
         return cls(
             last_s,
-            f"No job runs on this traffic now, which is of {first_text} to {end_text}: this is {span}, by publishes "
-            f"that {held}. --at TIME shows others.",
+            f"No job runs on this traffic now, which is of {first_text} to {end_text}: this is {span}, {by}. "
+            "--at TIME shows others.",
         )
 
 
