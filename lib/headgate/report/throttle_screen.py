@@ -171,7 +171,7 @@ class ThrottleScreen(Screen):
         self.bad_rows(problems(ended.tables), ended.output)
         if ended.throttling.publishes > self._rows:
             self.say("What follows is of all runs on this output.")
-        self.results(ended, courses)
+        self.results(ended, courses, shared)
         output = ended.output
         self.say(f"\nTables (Delta): {output}/{'  '.join(SCHEMAS)}")
         if courses:
@@ -179,13 +179,16 @@ class ThrottleScreen(Screen):
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
         self.next_steps(ended.throttling, output, shared or output, has_held_reads=bool(held_back(ended.tables)))
 
-    def results(self, ended: Ended, courses: Sequence[QuotaCourse]) -> None:
-        """Who was throttled, when, by which limiter and by whose fault, what else limits did, how shares followed."""
+    def results(self, ended: Ended, courses: Sequence[QuotaCourse], shared: str | None = None) -> None:
+        """Who was throttled, when, by which limiter and by whose fault, what else limits did, how shares followed.
+
+        shared: as for `end`.
+        """
         throttling, tables = ended.throttling, ended.tables
         self.say(ended.mode)
         if any(row.is_held for row in throttling.tenants):
             self.who_and_when(throttling)
-            self.what_parts_are([throttling], ended.output)
+            self.what_parts_are([throttling], shared or ended.output)
             self._throttled("Throttled tenants", "tenant", throttling, throttling.tenants, SHOWN_TENANTS)
             self._throttled("Most throttled topics", "topic", throttling, throttling.topics, SHOWN_TOPICS)
             self._waiting(throttling.tenants)
@@ -247,7 +250,7 @@ class ThrottleScreen(Screen):
 
     def what_parts_are(self, tried: Sequence[Throttling], output: str | None) -> None:
         """What the parts in lines of `who_and_when` mean, if there are any. output: of any of those tried."""
-        if not any(row.fault.words for one in tried for row in one.tenants if row.is_held):
+        if not any("% of the excess" in row.fault.words for one in tried for row in one.tenants if row.is_held):
             return
         more = (
             f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""

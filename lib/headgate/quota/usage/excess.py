@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -41,13 +41,11 @@ class Excess(NamedTuple):
     """What was left over at the beginning of a second in which a limiter held somebody, and what came to that in it.
 
     is_within: nobody exceeded a fair share; it was held for a burst shorter than a second, or because the brokers'
-    shares did not fit the load. by_name then goes by half of what came. is_over: a fair limiter would hold somebody,
-    too; else what is left over only follows from that.
+    shares did not fit the load. by_name then goes by half of what came.
     """
 
     by_name: Amounts
     is_within: bool
-    is_over: bool
 
 
 def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess]]:
@@ -81,9 +79,8 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
             too_much = unserved(usual, per_s)
             kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
         gap_s = second_s - before_s - 1
-        left = unserved(fair, per_s * gap_s)
-        fair = unserved(_together(left, arrived), per_s, kept)
-        over, is_over = fair, bool(left or fair)
+        fair = unserved(_together(unserved(fair, per_s * gap_s), arrived), per_s, kept)
+        over = fair
         if let_in is not None:
             open_.add(arrived, let_in, failed or {}, gap_s)
             fair = {name: min(amount, open_.of(name)) for name, amount in fair.items()}
@@ -96,9 +93,9 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
             }
         last = {**over, **before} or last
         if last:
-            yield second_s, Excess(last, is_within=False, is_over=is_over)
+            yield second_s, Excess(last, is_within=False)
         else:
-            yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True, is_over=False)
+            yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
         before, before_s = over, second_s
 
 
@@ -182,22 +179,49 @@ held: whether anything of it waited, was throttled or failed, else 0.
 """
 
 
+MINUTE_S = 60
+RanOut = Mapping[tuple[Limiter, str], Mapping[int, Container[str]]]
+"""The units that ran out of a limiter on a broker, by minute (its first second since 1970) with marks."""
+
+
 @dataclass(frozen=True)
 class Traffic:
-    """Rows of TRAFFIC, in any order."""
+    """Rows of TRAFFIC, in any order. ran_out: of a limiter and broker that it does not know, each unit may have."""
 
     rows: pa.Table
+    ran_out: RanOut = field(default_factory=dict)
 
     def under(self, limiter: Limiter) -> pa.Table:
         """The rows that a limiter of a broker or group limits."""
         scope, name = limiter
         return self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
 
+    def held_seconds(self, limiter: Limiter) -> set[int]:
+        """Those in which it held anybody."""
+        return self._held(self.under(limiter), limiter, None)
+
+    def _held(self, rows: pa.Table, limiter: Limiter, unit: str | None) -> set[int]:
+        """The seconds in which it held anybody on a broker where the unit had run out; None: whatever had."""
+        rows = rows.filter(pc.or_(pc.greater(rows[f"by_{limiter[0]}"], 0), pc.greater(rows["held"], 0)))
+        if unit is None:
+            return set(rows["second_s"].to_pylist())
+        places = rows.group_by(["broker", "second_s"], use_threads=False).aggregate([]).to_pydict()
+        return {
+            second_s
+            for broker, second_s in zip(places["broker"], places["second_s"], strict=True)
+            if self._has_run_out(limiter, broker, second_s, unit)
+        }
+
+    def _has_run_out(self, limiter: Limiter, broker: str, second_s: int, unit: str) -> bool:
+        """What ran out stays so until a minute with other marks."""
+        by_minute = self.ran_out.get((limiter, broker), {})
+        minute = max((minute for minute in by_minute if minute <= second_s), default=None)
+        return minute is None or unit in by_minute[minute]
+
     def excesses(self, limiter: Limiter, unit: str, per_s: float) -> dict[int, Excess]:
         """By second in which it held anybody. unit: messages or bytes."""
         rows = self.under(limiter)
-        is_held = pc.or_(pc.greater(rows[f"by_{limiter[0]}"], 0), pc.greater(rows["held"], 0))
-        held = set(rows.filter(is_held)["second_s"].to_pylist())
+        held = self._held(rows, limiter, unit)
         all_seconds = sorted(pc.unique(rows["second_s"]).to_pylist())
         begins = set(_begins(all_seconds, held))
         before = {at - ago for at in begins for ago in range(1, USUAL_S + 1)}
@@ -300,6 +324,7 @@ class Contention:
     def __init__(self, traffic: Traffic, rate_of: Callable[[Limiter, str], float], since_s: int = 0) -> None:
         self._rate_of, self._since_s = rate_of, since_s
         self._under = cache(traffic.under)
+        self._held_seconds = cache(traffic.held_seconds)
         self._excesses = cache(lambda limiter, unit: traffic.excesses(limiter, unit, rate_of(limiter, unit)))
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
@@ -318,30 +343,19 @@ class Contention:
     def shared(
         self, name: str, limiter: Limiter, ran_out: Iterable[str], seconds: Sequence[int] | None = None
     ) -> tuple[Shared, ...]:
-        """In each unit of which more came than a fair share; first that in which `name` has most. If there is none: in
-        those that ran out, within the rate.
+        """In each unit that ran out, if more came than a fair share; first that in which `name` has most.
 
-        A unit counts as well that would have run out if the other had not held everybody, and that for a third of the
-        time; if nobody exceeds one that ran out, what is left over of it counts, too. Of units in which the same share
-        the fault one is told. ran_out: units, most often first. seconds: those asked about; without them all in which
-        `name` is held.
+        If no more did, what is left over of the other unit counts: what is held by it for long is too much at once
+        afterwards. Without that, in those that ran out, within the rate. ran_out: units, most often first. seconds:
+        those asked about; without them all in which `name` is held.
         """
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
         ran_out = list(ran_out)
-        limited = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
-        exceeded = [unit for unit in limited if self._is_over(limiter, unit, seconds)]
+        others = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
         within = self._each(limiter, ran_out, seconds)
         over = [shared for shared in within if not shared.is_within]
-        over += [shared for shared in self._each(limiter, exceeded, seconds) if not shared.is_within]
-        over = over or [shared for shared in self._each(limiter, limited, seconds) if not shared.is_within] or within
-        told = {frozenset(shared.sharers): shared for shared in reversed(over)}
-        return tuple(sorted(told.values(), key=lambda shared: (-shared.part(name), shared.unit)))
-
-    def _is_over(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> bool:
-        """Whether a fair limiter would hold somebody for a third of the seconds."""
-        by_second = self._excesses(limiter, unit)
-        over = sum(by_second[second_s].is_over for second_s in seconds if second_s in by_second)
-        return 3 * over >= len(seconds)
+        over = over or [shared for shared in self._each(limiter, others, seconds) if not shared.is_within] or within
+        return tuple(sorted(over, key=lambda shared: -shared.part(name)))
 
     def _each(self, limiter: Limiter, units: Iterable[str], seconds: Sequence[int]) -> list[Shared]:
         found = (self._of(limiter, unit, seconds) for unit in units)
@@ -350,4 +364,13 @@ class Contention:
     def _of(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Shared | None:
         by_second = self._excesses(limiter, unit)
         found = [by_second[second_s] for second_s in seconds if second_s in by_second]
-        return Shared.together(Shared(unit, *one[:2]) for one in found) if any(one.by_name for one in found) else None
+        found = found or self._last(limiter, by_second, seconds)
+        return Shared.together(Shared(unit, *one) for one in found) if any(one.by_name for one in found) else None
+
+    def _last(self, limiter: Limiter, by_second: Mapping[int, Excess], seconds: Sequence[int]) -> list[Excess]:
+        """What was left over last in the same hold, before these seconds."""
+        held = self._held_seconds(limiter)
+        before_s = seconds[0] - 1 if seconds else 0
+        while before_s in held and before_s not in by_second:
+            before_s -= 1
+        return [by_second[before_s]] if before_s in by_second else []

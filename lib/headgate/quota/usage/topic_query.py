@@ -1,7 +1,7 @@
 """Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,8 +15,20 @@ from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, TRAFFIC, UNITS, Contention, Limiter, Traffic, ran_out
-from headgate.quota.usage.topic_view import TopicSum
+from headgate.quota.usage.excess import (
+    BYTES,
+    MESSAGES,
+    MINUTE_S,
+    OWN,
+    TRAFFIC,
+    UNITS,
+    Contention,
+    Limiter,
+    RanOut,
+    Traffic,
+    ran_out,
+)
+from headgate.quota.usage.topic_view import TopicSum, Units
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
@@ -166,18 +178,15 @@ class TopicUsage:
             quota = None if group is None else group.rates[UNITS.index(unit)]
             return quota or rates.get((limiter, unit), 0)
 
-        return Contention(Traffic(pa.Table.from_pylist(rows, TRAFFIC)), rate_of, last_s - seconds + 1)
+        traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(last_s, seconds + LOOKBACK_S))
+        return Contention(traffic, rate_of, last_s - seconds + 1)
 
     def _held_since(self, last_s: int, seconds: int) -> dict[tuple[str, str], Limiter]:
         """By topic and broker, the limiter that marked it last, at most LOOKBACK_S before these seconds."""
         where = f"action = 'mark' AND {_within(last_s, seconds + LOOKBACK_S)}"
         columns = "topic, broker, scope, limiter, arrow_cast(max(event_time), 'Int64') AS time_us"
         sql = f"SELECT {columns} FROM t WHERE {where} GROUP BY topic, broker, scope, limiter ORDER BY time_us"  # noqa: S608  our own names
-        return {
-            (row["topic"], row["broker"]): OWN if row["scope"] == OWN[0] else (row["scope"], row["limiter"])
-            for table in self._marks
-            for row in rows_of(table, sql)
-        }
+        return {(row["topic"], row["broker"]): _limiter(row) for table in self._marks for row in rows_of(table, sql)}
 
     def _rates(self, last_s: int, seconds: int) -> dict[tuple[Limiter, str], int]:
         """The highest that each limiter had on each broker, summed over brokers."""
@@ -191,25 +200,44 @@ class TopicUsage:
                     rates[(row["scope"], row["limiter"]), unit] += row[unit] or 0
         return rates
 
-    def units(self, last_s: int, seconds: int) -> dict[Limiter, list[str]]:
-        """The units that ran out (`ran_out`) of each limiter in these seconds; before, if it marked nobody in them."""
-        return self._units(last_s, seconds + LOOKBACK_S) | self._units(last_s, seconds)
+    def units(self, last_s: int, seconds: int, name_of: Callable[[str], str]) -> Units:
+        """The units that ran out (`ran_out`) when a limiter marked somebody in these seconds; before, if it did not in
+        them. name_of: what a topic counts for.
+        """
+        return self._units(last_s, seconds + LOOKBACK_S, name_of) | self._units(last_s, seconds, name_of)
 
-    def _units(self, last_s: int, seconds: int) -> dict[Limiter, list[str]]:
-        where = f"action = 'mark' AND {_within(last_s, seconds)}"
-        columns = f"scope, limiter, {RAN_OUT} AS unit, {RAN_OUT_TOO} AS too"
-        sql = f"SELECT {columns}, count(*) AS marks FROM t WHERE {where} GROUP BY scope, limiter, unit, too"  # noqa: S608  our own names
-        marks: dict[Limiter, Counter[str]] = defaultdict(Counter)
-        for table in self._marks:
-            for row in rows_of(table, sql):
+    def _units(self, last_s: int, seconds: int, name_of: Callable[[str], str]) -> dict[tuple[str, Limiter], list[str]]:
+        marks: dict[tuple[str, Limiter], Counter[str]] = defaultdict(Counter)
+        for row in self._marks_by("topic", last_s, seconds):
+            if row["topic"] is not None:
                 for unit in UNITS if row["too"] else (row["unit"],):
-                    marks[row["scope"], row["limiter"]][unit] += row["marks"]
-        return {limiter: ran_out(of_limiter) for limiter, of_limiter in marks.items()}
+                    marks[name_of(row["topic"]), _limiter(row)][unit] += row["marks"]
+        return {of: ran_out(counts) for of, counts in marks.items()}
+
+    def _ran_out(self, last_s: int, seconds: int) -> RanOut:
+        units: dict[tuple[Limiter, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        minute = f"arrow_cast(event_time, 'Int64') / {SECOND_US * MINUTE_S}"
+        for row in self._marks_by(f"broker, {minute}", last_s, seconds, f"broker, {minute} AS minute"):
+            found = units[_limiter(row), row["broker"]][row["minute"] * MINUTE_S]
+            found |= set(UNITS) if row["too"] else {row["unit"]}
+        return units
+
+    def _marks_by(self, by: str, last_s: int, seconds: int, columns: str = "") -> Iterator[dict[str, Any]]:
+        """How often each limiter marked anything in these seconds, by what ran out of it."""
+        where = f"action = 'mark' AND {_within(last_s, seconds)}"
+        counted = f"{columns or by}, scope, limiter, {RAN_OUT} AS unit, {RAN_OUT_TOO} AS too, count(*) AS marks"
+        sql = f"SELECT {counted} FROM t WHERE {where} GROUP BY {by}, scope, limiter, unit, too"  # noqa: S608  our own names
+        for table in self._marks:
+            yield from rows_of(table, sql)
 
     def _rows(self, sql: str) -> Iterator[dict[str, Any]]:
         """What the query gives on each table of topic_usage."""
         for table in self._tables:
             yield from rows_of(table, sql)
+
+
+def _limiter(row: Mapping[str, Any]) -> Limiter:
+    return OWN if row["scope"] == OWN[0] else (row["scope"], row["limiter"])
 
 
 def _within(last_s: int, seconds: int) -> str:

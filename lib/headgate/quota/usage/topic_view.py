@@ -9,6 +9,8 @@ from headgate.core.quota.topics import topic_of
 from headgate.quota.usage.excess import OWN, UNITS, Contention, Limiter, Shared
 
 NO_TENANT = "(no tenant)"
+Units = Mapping[tuple[str, Limiter], Iterable[str]]
+"""What ran out of a limiter when it marked a tenant or topic, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +101,14 @@ def consumers_of(
     sums: Iterable[TopicSum],
     config: ConfigTables,
     name_of: Callable[[str], str],
-    units: Mapping[Limiter, Iterable[str]],
+    units: Units,
     contention: Contention,
     *,
     group: str | None = None,
 ) -> list[Consumer]:
     """One for each name and group that it is charged to: most throttled time first, then most messages.
 
-    name_of: what a topic counts for. units: what ran out of a limiter; contention: who exceeds a fair share of it, in
+    name_of: what a topic counts for. units: what ran out of limiters; contention: who exceeds a fair share of it, in
     the last of these seconds and before. group: only those charged to it; what they share is reckoned over all.
     """
     by_key: dict[tuple[str, str | None], _Sums] = defaultdict(_Sums)
@@ -147,7 +149,7 @@ def _consumer(
     name: str,
     group: str | None,
     sums: _Sums,
-    units: Mapping[Limiter, Iterable[str]],
+    units: Units,
     contention: Contention,
 ) -> Consumer:
     counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes
@@ -159,5 +161,5 @@ def _consumer(
     blame = marked / sum(by_limiter.values())
     if limiter == OWN:
         return Consumer(*known, limiter, blame)
-    shared = contention.shared(name, limiter, units.get(limiter, UNITS))
+    shared = contention.shared(name, limiter, units.get((name, limiter), UNITS))
     return Consumer(*known, limiter, blame, shared, contention.rivals(name, limiter))

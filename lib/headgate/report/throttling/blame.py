@@ -12,7 +12,7 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter
 from headgate.report.throttling.fault import NOBODY, Fault, Faults, by_second
-from headgate.report.throttling.limiters import HELD_BY, MARKS, Blamed, blamed, rates_of
+from headgate.report.throttling.limiters import HELD_BY, MARKS, Blamed, blamed, ran_out_of, rates_of
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -103,7 +103,7 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
     """Of all rows of the tables. has_all_brokers: else quotas are of brokers that they do not have, too."""
     usage, held = tables.totals(USAGE), tables.totals(HELD)
     marks = tables.totals(MARKS)
-    marks = marks.filter(pc.is_valid(marks[TOPIC]))
+    marks = marks.filter(pc.is_valid(marks[TOPIC])).to_pylist()
     rates = rates_of(marks)
 
     def rate_of(limiter: Limiter, unit: str) -> float:
@@ -111,7 +111,7 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
         return quota or rates.get((limiter, unit), 0)
 
     seconds = tables.totals(by_second(groups))
-    faults = Faults(seconds, usage, groups, rate_of)
+    faults = Faults(seconds, usage, groups, rate_of, ran_out_of(marks), has_all_brokers=has_all_brokers)
     when = when_held(seconds)
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)

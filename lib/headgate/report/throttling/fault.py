@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC, without_partition
 from headgate.conf.resource_groups import ResourceGroups
-from headgate.quota.usage.excess import OWN, TRAFFIC, UNITS, Contention, Limiter, Shared, Traffic
+from headgate.quota.usage.excess import OWN, TRAFFIC, UNITS, Contention, Limiter, RanOut, Shared, Traffic
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
 from headgate.report.throttling.spans import QUIET, minute_of
@@ -21,6 +21,7 @@ from headgate.tables.sums import Sums
 
 _SHOWN_PHASES = 5
 _SECOND_US = 1_000_000
+ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below, knows all of them"
 WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"
 
 
@@ -74,14 +75,23 @@ class Faults:
     """Who is at fault where a limiter holds a tenant.
 
     seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes.
-    rate_of: of a limiter in a unit, over all brokers of the tables (Contention).
+    rate_of: of a limiter in a unit, over all brokers of the tables (Contention). ran_out: see Traffic.
+    has_all_brokers: else nothing can be said of a quota that others use, too.
     """
 
     def __init__(
-        self, seconds: pa.Table, usage: pa.Table, groups: ResourceGroups, rate_of: Callable[[Limiter, str], float]
+        self,
+        seconds: pa.Table,
+        usage: pa.Table,
+        groups: ResourceGroups,
+        rate_of: Callable[[Limiter, str], float],
+        ran_out: RanOut,
+        *,
+        has_all_brokers: bool = True,
     ) -> None:
+        self._has_all_brokers = has_all_brokers
         self._usage, self._groups = usage, groups
-        self._contention = Contention(Traffic(_traffic(seconds, groups)), rate_of)
+        self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out), rate_of)
         self._most_held_topic = cache(self._most_held_topic_of)
 
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
@@ -92,6 +102,8 @@ class Faults:
         """
         if limiter == OWN:
             return NOBODY
+        if held_by.is_share and not self._has_all_brokers:
+            return Fault(ELSEWHERE)
         found: list[_Phase] = []
         ran_out: Iterable[str] = ()
         for seconds in _pieces(self._contention.held_seconds(tenant, limiter)):
@@ -108,30 +120,32 @@ class Faults:
             return NOBODY
         phases = list(_phases(found))
         is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
-        if len(phases) == len(phases[0].shared) == 1:
-            return Fault(self._at_length(tenant, limiter, phases[0].shared[0]), is_victim)
         more = len(phases) - _SHOWN_PHASES
         if len(phases) == 1:
-            return Fault(_briefly(tenant, phases[0].shared), is_victim)
+            by_unit = phases[0].shared
+            is_same = len({frozenset(shared.sharers) for shared in by_unit}) == 1
+            words = self._at_length(tenant, limiter, by_unit) if is_same else _briefly(tenant, by_unit)
+            return Fault(words, is_victim)
         shown = "; ".join(f"{phase.span} {_briefly(tenant, phase.shared)}" for phase in phases[:_SHOWN_PHASES])
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
 
-    def _at_length(self, tenant: str, limiter: Limiter, shared: Shared) -> str:
-        """What is said where it is the same all the time."""
-        sharers, largest, unit = shared.sharers, shared.largest, shared.unit
-        fault = listed(shared)
-        topic = plain(self._most_held_topic(largest, limiter, unit))
-        whole = f"{shared.part(largest):.0%} of the excess {unit}, above all on {topic}"
-        if shared.is_victim(tenant):
+    def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
+        """What is said where it is the same all the time, and in each unit."""
+        first = by_unit[0]
+        sharers, largest = first.sharers, first.largest
+        fault = ", and ".join(f"{listed(shared)} of the excess {shared.unit}" for shared in by_unit)
+        whole = " and ".join(f"{shared.part(largest):.0%} of the excess {shared.unit}" for shared in by_unit)
+        whole = f"{whole}, most held: {plain(self._most_held_topic(largest, limiter, first.unit))}"
+        if first.is_victim(tenant):
             of_excess = f"; {plain(tenant)} is a victim"
             if len(sharers) == 1:
                 return f"fault of {plain(largest)}: {whole}{of_excess}"
-            return f"fault of {fault} of the excess {unit}{of_excess}"
+            return f"fault of {fault}{of_excess}"
         if len(sharers) == 1:
             return f"its own fault: {whole}"
-        own = f"; {plain(tenant)} {shared.part(tenant):.0%}" if len(sharers) > SHOWN_SHARERS else ""
-        return f"shared fault of {fault} of the excess {unit}{own}"
+        own = f"; {plain(tenant)} {first.part(tenant):.0%}" if len(sharers) > SHOWN_SHARERS else ""
+        return f"shared fault of {fault}{own}"
 
     def _most_held_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> str:
         """Of those that a limiter limits; without any that was held, that which sent most."""

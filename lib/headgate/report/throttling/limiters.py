@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, ran_out
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, RanOut, ran_out
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
@@ -111,15 +111,16 @@ class _Found:
     held_ms: Counter[Limiter] = field(default_factory=Counter)
 
 
-def blamed(
-    of: str, marks: pa.Table, held: pa.Table, end: datetime | None, quota_of: QuotaOf
-) -> dict[str, list[Blamed]]:
-    """By tenant or topic, its limiters: those first that held it longest. marks, held: sums MARKS and HELD_BY.
+Rows = Sequence[Mapping[str, Any]]
+
+
+def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of: QuotaOf) -> dict[str, list[Blamed]]:
+    """By tenant or topic, its limiters: those first that held it longest. marks, held: of the sums MARKS and HELD_BY.
 
     end: of the run; what is still held is held until then.
     """
     by_name: dict[str, _Found] = defaultdict(_Found)
-    for row in marks.to_pylist():
+    for row in marks:
         limiter, found = _limiter(row), by_name[row[of]]
         rate = f"{row['unit']}_per_s"
         found.marks[limiter][row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
@@ -133,10 +134,19 @@ def blamed(
     return {name: list(_ranked(found, quota_of)) for name, found in by_name.items()}
 
 
-def rates_of(marks: pa.Table) -> dict[tuple[Limiter, str], int]:
-    """The highest rate that a limiter had on each broker in a unit, summed over brokers. marks: sums MARKS."""
+def ran_out_of(marks: Rows) -> RanOut:
+    """The units that ran out of each limiter, by broker and minute. marks: of the sums MARKS."""
+    units: dict[tuple[Limiter, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in marks:
+        minute = int(datetime.fromisoformat(f"{row['minute']}+00:00").timestamp())
+        units[_limiter(row), row["broker"]][minute] |= set(UNITS) if row["too"] else {row["unit"]}
+    return units
+
+
+def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
+    """The highest rate that a limiter had on each broker in a unit, summed over brokers. marks: of the sums MARKS."""
     highest: dict[tuple[Limiter, str], dict[str, int]] = defaultdict(dict)
-    for row in marks.to_pylist():
+    for row in marks:
         for unit in UNITS:
             of_brokers = highest[_limiter(row), unit]
             of_brokers[row["broker"]] = max(of_brokers.get(row["broker"], 0), row[f"{unit}_per_s"] or 0)

@@ -139,7 +139,7 @@ def _consumers(tables: UsageTables | None, arguments: argparse.Namespace, by: st
         is_past = arguments.at is not None or worst is not None
         config = tables.config(tables.config_version_at(arguments.epochs, last_s * SECOND_MS) if is_past else None)
     name_of = tenant_name if by == "tenant" else str
-    units, contention = usage.units(last_s, seconds), usage.contention(last_s, seconds, config, name_of)
+    units, contention = usage.units(last_s, seconds, name_of), usage.contention(last_s, seconds, config, name_of)
     consumers = consumers_of(sums, config, name_of, units, contention, group=arguments.group)
     if arguments.json:
         yield json.dumps(consumers_json(by, last_s * SECOND_MS, seconds, consumers), indent=2)

@@ -192,13 +192,13 @@ def sized(messages, size):
 @pytest.mark.parametrize(
     ("name", "units", "found"),
     [
-        ("msgs", ["messages"], [("messages", False), ("bytes", True)]),  # bytes would have run out, too
+        ("msgs", ["messages"], [("messages", False)]),  # what bytes would have done does not count
         ("msgs", ["bytes", "messages"], [("messages", False), ("bytes", True)]),
         ("msgs", [], []),
-        ("calm", ["messages", "bytes"], [("bytes", True), ("messages", True)]),
+        ("calm", ["messages", "bytes"], [("messages", True), ("bytes", True)]),
     ],
 )
-def test_each_unit_that_is_exceeded_is_told_and_that_first_in_which_one_is_at_fault(name, units, found):
+def test_each_unit_that_ran_out_is_told_and_that_first_in_which_one_is_at_fault(name, units, found):
     rows = [(1, "msgs", 0, sized(300, 1)), (1, "size", 0, sized(1, 300)), (1, "calm", 0, sized(1, 1))]
     shared = Contention(traffic(*rows), lambda *_: 100).shared(name, POOL, units)
     assert [(one.unit, one.is_victim(name)) for one in shared] == found
@@ -219,18 +219,33 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     assert {second: set(one.by_name) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
-@pytest.mark.parametrize(("seconds", "units"), [(range(1, 7), ["messages", "bytes"]), (range(1, 8), ["messages"])])
-def test_a_unit_that_did_not_run_out_counts_if_more_than_its_rate_came_for_a_third_of_the_time(seconds, units):
-    rows = [(1, "msgs", 0, sized(900, 1)), (1, "size", 0, sized(1, 150))]
-    rows += [(second, "msgs", 0, sized(100, 1)) for second in range(2, 8)]
-    shared = Contention(traffic(*rows), lambda *_: 150).shared("msgs", POOL, ["messages"], seconds)
-    assert [one.unit for one in shared] == units
+RAN_OUT = {(POOL, "b"): {0: {"bytes"}}, (POOL, "c"): {0: {"messages"}, 60: {"bytes"}, 120: {"messages"}}}
 
 
-def test_of_units_in_which_the_same_share_the_fault_that_is_told_which_ran_out_most():
+def on_broker_c(second, name, came):
+    return second, name, came, {"broker": "c", "bytes": 1}
+
+
+def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_that_dammed_up_is_its_fault():
+    """Of messages on broker c until second 59, of bytes until 119, and of messages again."""
+    rows = [on_broker_c(59, "flood", 300), on_broker_c(59, "calm", 10)]
+    rows += [on_broker_c(second, "calm", 10) for second in range(60, 125)]
+    rows.append((60, "size", 1, {"broker": "c", "bytes": 900}))
+    of_rows = Traffic(traffic(*rows).rows, RAN_OUT)
+    contention = Contention(of_rows, lambda *_: 100)
+
+    assert set(of_rows.excesses(POOL, "messages", 100)) == {59, *range(120, 125)}
+    (at_first,) = contention.shared("calm", POOL, ["messages"], [59])
+    (in_bytes,) = contention.shared("calm", POOL, ["bytes"], range(60, 120))
+    (dammed_up,) = contention.shared("calm", POOL, ["messages"], range(120, 125))
+    assert [set(one.amounts) for one in (at_first, in_bytes, dammed_up)] == [{"flood"}, {"size"}, {"size"}]
+    assert [one.unit for one in (at_first, in_bytes, dammed_up)] == ["messages", "bytes", "bytes"]
+
+
+def test_of_units_in_which_one_has_the_same_part_that_comes_first_which_ran_out_most():
     rows = [(1, "flood", 0, sized(300, 900)), (1, "calm", 0, sized(1, 1))]
-    (shared,) = Contention(traffic(*rows), lambda *_: 100).shared("calm", POOL, ran_out({"bytes": 1, "messages": 2}))
-    assert shared.unit == "messages"
+    shared = Contention(traffic(*rows), lambda *_: 100).shared("calm", POOL, ran_out({"bytes": 1, "messages": 2}))
+    assert [one.unit for one in shared] == ["messages", "bytes"]
 
 
 @pytest.mark.parametrize(("second", "unit"), [(1, "bytes"), (3, "bytes"), (4, "messages")])
@@ -243,7 +258,8 @@ def test_what_is_left_of_a_unit_that_did_not_run_out_counts_if_nobody_exceeds_th
 
 @pytest.mark.parametrize(("least", "is_victim"), [(90, True), (91, False)])
 def test_a_tenth_of_the_largest_part_is_a_share_of_the_fault(least, is_victim):
-    (shared,) = Contention(traffic((1, "most", 901), (1, "some", least)), lambda *_: 0).shared("some", POOL, UNITS)
+    contention = Contention(traffic((1, "most", 901), (1, "some", least)), lambda *_: 0)
+    (shared,) = contention.shared("some", POOL, ["messages"])
     assert (shared.is_victim("some"), shared.largest) == (is_victim, "most")
     assert shared.sharers == (["most"] if is_victim else ["most", "some"])
 

@@ -69,7 +69,7 @@ def test_one_group_alone_is_still_reckoned_against_all_of_its_limiter():
 )
 def test_a_victim_has_little_of_the_excess_in_each_unit_that_ran_out(ran_out, units, victim):
     throttled = topic("persistent://a/n/y", 5, bytes_=60, by=(0, 0, 1), ns=1)
-    of_limiters = {("group", "gold"): ran_out, ("broker", "b-0"): {"bytes"}}
+    of_limiters = {("a", ("group", "gold")): ran_out, ("a", ("broker", "b-0")): {"bytes"}}
     one, _ = found(throttled, topic("persistent://b/n/y", 95, bytes_=40), units=of_limiters)
 
     assert (("group", "gold"), victim) == (one.limiter, one.is_victim)
