@@ -57,39 +57,41 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
     nothing left over would have been let in at once by a limiter that is fair: he is a victim of those who have. A
     backlog and a debt belong to who made them, not to who sends while they are worked off.
 
-    In offered traffic it is known what waits and what was let in on debt. Who has exceeded a fair share is at fault
-    until all that he had sent by then has been let in and paid for, or has failed. His excess is what is left of that,
-    but no more than he exceeded it by. If others are still held behind him after that, it stays as it was last. Who
-    exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
+    In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
+    share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
+    is what is left of that, but no more than he exceeded it by. If others are still held after that, it stays as it was
+    last. Who exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
     """
     fair: Amounts = {}
     last: Amounts = {}
     before: Amounts = {}
     kept: Amounts = {}
-    open_ = _Open(per_s)
+    came: dict[str, float] = defaultdict(float)
+    went: dict[str, float] = defaultdict(float)
     sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
     most: dict[str, float] = {}  # by how much at most
     before_s = 0
     for second_s, arrived, let_in, failed, usual in held:
         if usual is not None:
-            fair, before, last = {}, {}, {}
-            open_, before_s = _Open(per_s), second_s - 1
-            sent.clear()
-            most.clear()
+            fair, before, last, before_s = {}, {}, {}, second_s - 1
+            for of_hold in (came, went, sent, most):
+                of_hold.clear()
             too_much = unserved(usual, per_s)
             kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
-        gap_s = second_s - before_s - 1
-        fair = unserved(_together(unserved(fair, per_s * gap_s), arrived), per_s, kept)
-        over = fair
-        if let_in is not None:
-            open_.add(arrived, let_in, failed or {}, gap_s)
-            fair = {name: min(amount, open_.of(name)) for name, amount in fair.items()}
-            sent |= {name: open_.came[name] for name, amount in fair.items() if amount > 0}
+        left = unserved(fair, per_s * (second_s - before_s - 1))
+        over = fair = unserved(_together(left, arrived), per_s, kept)
+        if let_in is not None and failed is not None:
+            for name, amount in arrived.items():
+                came[name] += amount
+                went[name] = min(went[name] + let_in.get(name, 0) + failed.get(name, 0), came[name])
+            fair = {name: rest for name, amount in fair.items() if (rest := amount - failed.get(name, 0)) > 0}
+            sent |= {name: came[name] for name in fair}
             most |= {name: max(amount, most.get(name, 0)) for name, amount in fair.items()}
             over = {
-                name: min(rest, most[name])
+                name: rest
                 for name, amount in sent.items()
-                if (rest := open_.of(name, amount)) > 0 and most[name] * SMALL >= max(most.values())
+                if (rest := max(fair.get(name, 0), min(amount - went[name], most[name]))) > 0
+                and most[name] * SMALL >= max(most.values())
             }
         last = {**over, **before} or last
         if last:
@@ -97,34 +99,6 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
         else:
             yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
         before, before_s = over, second_s
-
-
-class _Open:
-    """What came under a limiter since a hold began and waits, or was let in and is not paid for.
-
-    A publish is let in whole if anything is left of the rate; what it lacks is a debt, for which all others wait.
-    """
-
-    def __init__(self, per_s: float) -> None:
-        self._per_s = self._tokens = per_s  # a second's worth is saved when a hold begins
-        self.came: dict[str, float] = defaultdict(float)
-        self._went: dict[str, float] = defaultdict(float)
-        self._owed: Amounts = {}
-
-    def add(self, arrived: Amounts, let_in: Amounts, failed: Amounts, gap_s: int) -> None:
-        """What happened in a second, so long after the one before."""
-        for name, amount in arrived.items():
-            self.came[name] += amount
-        for name, amount in _together(let_in, failed).items():
-            self._went[name] = min(self._went[name] + amount, self.came[name])
-        owed = _together(self._owed, let_in)
-        tokens = min(self._tokens, self._per_s) + self._per_s * (1 + gap_s)
-        self._owed = unserved(owed, tokens)
-        self._tokens = max(0, tokens - sum(owed.values()))
-
-    def of(self, name: str, came: float | None = None) -> float:
-        """Of one; came: all that he had sent by some second, else by now."""
-        return (self.came[name] if came is None else came) - self._went[name] + self._owed.get(name, 0)
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:

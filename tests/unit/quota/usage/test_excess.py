@@ -123,24 +123,30 @@ def offered(second, name, came, let_in, failed=0, **more):
         (  # at fault until nothing of his waits, however long that takes
             [
                 *(offered(1, "flood", 300, 90), offered(1, "calm", 10, 10)),
-                *(offered(2, "flood", 0, 110), offered(2, "calm", 50, 5)),
-                *(offered(3, "flood", 0, 60), offered(3, "calm", 0, 45)),
-                *(offered(4, "flood", 0, 40), offered(4, "calm", 1, 1)),
-                offered(5, "calm", 1, 1),
+                *(offered(second, "flood", 0, 40) for second in (2, 3, 4, 5)),
+                *(offered(6, "flood", 0, 50), offered(7, "calm", 1, 1)),
             ],
-            {1: {"flood": 210}, 2: {"flood": 210}, 3: {"flood": 100}, 4: {"flood": 40}, 5: {"flood": 40}},
+            {
+                1: {"flood": 210},
+                2: {"flood": 210},
+                3: {"flood": 170},
+                4: {"flood": 130},
+                5: {"flood": 90},
+                6: {"flood": 50},
+                7: {"flood": 50},
+            },
         ),
         (  # what fails does not wait any more
             [offered(1, "flood", 900, 100), offered(2, "flood", 0, 90, 700), offered(3, "flood", 0, 10)],
             {1: {"flood": 800}, 2: {"flood": 800}, 3: {"flood": 10}},
         ),
-        (  # one has all of his let in elsewhere, the other waits on a broker with a small share
+        (  # one took more than his part elsewhere, the other waits on a broker with a small share
             [
                 *(offered(1, "here", 300, 10), offered(1, "there", 300, 190)),
                 *(offered(2, "here", 0, 10), offered(2, "there", 0, 80)),
                 *(offered(3, "here", 0, 10), offered(3, "there", 10, 40)),
             ],
-            {1: {"here": 250, "there": 110}, 2: {"here": 250, "there": 110}, 3: {"here": 250, "there": 30}},
+            {1: {"here": 250, "there": 250}, 2: {"here": 250, "there": 250}, 3: {"here": 250, "there": 200}},
         ),
         (  # let in whole on debt, for which all others wait
             [
@@ -149,25 +155,28 @@ def offered(second, name, came, let_in, failed=0, **more):
                 *(offered(9, "calm", 40, 100), offered(10, "calm", 40, 100)),
             ],
             {
-                1: {"large": 720},
-                2: {"large": 720},
-                3: {"large": 620},
-                4: {"large": 520},
-                5: {"large": 420},
-                6: {"large": 320},
-                7: {"large": 220},
-                8: {"large": 120},
-                9: {"large": 20},
-                10: {"large": 20},
+                1: {"large": 840},
+                2: {"large": 840},
+                3: {"large": 780},
+                4: {"large": 720},
+                5: {"large": 660},
+                6: {"large": 600},
+                7: {"large": 540},
+                8: {"large": 480},
+                9: {"large": 420},
+                10: {"large": 360},
             },
         ),
-        (  # what is let in within the rate, and with what was saved before, is no debt
-            [offered(1, "once", 300, 200), offered(2, "once", 0, 100), offered(3, "flood", 300, 100)],
-            {1: {"once": 100}, 2: {"once": 100}, 3: {"flood": 200}},
+        (  # who is let in at once although he takes more than his part, while others wait
+            [
+                *(offered(second, "grows", 80, 80) for second in (1, 2)),
+                *(offered(second, "calm", 30, 20) for second in (1, 2)),
+            ],
+            {1: {"grows": 10}, 2: {"grows": 10}},
         ),
     ],
 )
-def test_in_offered_traffic_the_excess_is_what_waits_of_those_who_exceeded_a_fair_share(rows, excess):
+def test_in_offered_traffic_who_exceeded_a_fair_share_is_at_fault_for_what_he_took_or_what_waits(rows, excess):
     found = traffic(*rows).excesses(POOL, "messages", 100)
     assert {second: None if one.is_within else one.by_name for second, one in found.items()} == excess
 
