@@ -16,8 +16,7 @@ from headgate.places import sole_use
 from headgate.protocol.key_operator import engine_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
-from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
-from headgate.spark.protocol_inputs import FORMATS
+from headgate.spark.protocol import FORMATS, ProtocolJob, ProtocolResult, ProtocolRun
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 

@@ -13,7 +13,7 @@ from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker.inputs import ConditionClear, ConditionSet, Trip
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
-from headgate.gate.clock import LoopClock
+from headgate.gate.command import LoopClock
 from headgate.gate.feed import Clock, Feed
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate

@@ -20,7 +20,7 @@ from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.protocol.wire_format import WireType, last_values
 from headgate.core.publish.publish_limiter import PublishLimiter
-from headgate.gate.clock import LoopClock
+from headgate.gate.command import LoopClock
 from headgate.gate.feed import NameTaken
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate

@@ -26,8 +26,7 @@ from headgate.core.protocol.broker.inputs import Trip
 from headgate.core.protocol.broker.outputs import Command, Output, ReadsPaused
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
-from headgate.gate.clock import LoopClock
-from headgate.gate.command import allow_descriptors, leave_start_to_itself
+from headgate.gate.command import LoopClock, allow_descriptors, leave_start_to_itself
 from headgate.gate.feed import Link, Seat
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate

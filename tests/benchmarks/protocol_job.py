@@ -33,8 +33,7 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.routing import pack_input
 from headgate.protocol.schemas import INPUTS
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.protocol import ProtocolJob, ProtocolRun
-from headgate.spark.protocol_inputs import read_inputs
+from headgate.spark.protocol import ProtocolJob, ProtocolRun, read_inputs
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 

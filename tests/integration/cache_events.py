@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from headgate.cache.schemas import EVENTS
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.schemas import EVENTS, OF_CACHE
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import INPUT as CACHE_INPUT
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.schemas import OF_CACHE
 from headgate.conf import Conf
 from headgate.engines.local_cache import LocalCache
 from headgate.engines.local_protocol import LocalProtocol
@@ -21,8 +21,7 @@ from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.marks import COLUMNS as MARK_COLUMNS
 from headgate.protocol.parse import parse_inputs
-from headgate.protocol.schemas import INPUTS
-from headgate.protocol.tables import OF_PROTOCOL
+from headgate.protocol.schemas import INPUTS, OF_PROTOCOL
 from headgate.rows.files import input_files, parsed_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import Parsed, parse_traffic

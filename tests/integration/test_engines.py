@@ -13,14 +13,13 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.schemas import OF_CACHE
 from headgate.conf import load_conf
 from headgate.engines.local_protocol import LocalProtocol
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.marks import COLUMNS as MARK_COLUMNS
 from headgate.protocol.parse import parse_inputs
-from headgate.protocol.schemas import INPUTS
-from headgate.protocol.tables import OF_PROTOCOL
+from headgate.protocol.schemas import INPUTS, OF_PROTOCOL
 from headgate.rows.files import input_files, parsed_files
 from headgate.spark.protocol import ProtocolJob, ProtocolRun
 from headgate.throttle.schemas import MARKS

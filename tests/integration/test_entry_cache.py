@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from headgate.cache.schemas import EVENTS
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.schemas import EVENTS, OF_CACHE
 from headgate.conf import load_conf
 from headgate.errors import ConfError, InputError, StateError
 from headgate.spark.entry_cache import CacheJob, CacheResult, CacheRun

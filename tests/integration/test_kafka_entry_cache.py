@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.schemas import OF_CACHE
 from headgate.tables.delta import Tables
 from integration.cache_events import BROKERS, events, fed, line, results_of
 from integration.processes import connected, options, run_job

@@ -17,9 +17,8 @@ from pyspark.sql import SparkSession
 from headgate.conf import load_conf
 from headgate.errors import InputError, StateError
 from headgate.protocol.schemas import DECISIONS as COLUMNS
-from headgate.protocol.schemas import INPUTS
+from headgate.protocol.schemas import INPUTS, OF_PROTOCOL
 from headgate.protocol.step import ProtocolRules
-from headgate.protocol.tables import OF_PROTOCOL
 from headgate.report.sql import query
 from headgate.spark.protocol import ProtocolJob, ProtocolResult, ProtocolRun
 from headgate.throttle.schemas import MARKS

@@ -22,7 +22,7 @@ from headgate.engines.sharing import Sharing
 from headgate.errors import StateError
 from headgate.metrics import Metrics
 from headgate.quota import member_log
-from headgate.quota.groups.admin_writer import apply
+from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import EVERYWHERE
 from headgate.quota.groups.requests import attach, local_parameters, put_group
 from headgate.quota.pace import LOOKED_AT

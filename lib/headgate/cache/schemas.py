@@ -4,6 +4,7 @@ import pyarrow as pa
 
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.cache.reasons import Cause
+from headgate.throttle.schemas import DEAD_LETTERS
 
 COUNTS_BY_NAME = pa.map_(pa.string(), pa.int64())
 
@@ -107,3 +108,13 @@ not told of.
 """
 CACHE_BATCHES = PROGRESS.insert(0, pa.field("batch_id", pa.int64())).remove(PROGRESS.names.index("is_open") + 1)
 """The table `cache_batches`: a row a broker that rows came for."""
+
+
+WRITTEN: dict[str, pa.Schema] = {
+    "cache_metrics": CACHE_METRICS,
+    "cache_evictions": EVICTIONS,
+    "dead_letters": DEAD_LETTERS,
+    "cache_batches": CACHE_BATCHES,
+}
+"""What a batch brings."""
+OF_CACHE: dict[str, pa.Schema] = {**WRITTEN, "cache_control": CONTROL}

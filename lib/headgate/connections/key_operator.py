@@ -1,14 +1,30 @@
-"""What the stateful operator of the connections job does with one key. No engine."""
+"""What the operator of the connections job does with one key, and which key a connection belongs to. No engine."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from headgate.arrow.blocks import encode, gather
 from headgate.connections.state import VERSION, Brokers, decode_state, encode_state
 from headgate.connections.step import follow
 from headgate.keyed.operator import Block, StateCodec
+from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks
+from headgate.throttle.routing import blocks_by_key, packed
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import OF_CONNECTIONS
+
+
+def pack_marks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """MARKS in; for each slot that has a connection of them a block out."""
+    for batch in batches:
+        rows = pa.Table.from_batches([batch]).cast(MARKS)
+        yield packed(blocks_by_key(rows, slot_keys(FIXED_SLOTS), slots_of_marks(rows, _name), "marks"))
+
+
+def _name(broker: str, connection: str) -> str:
+    """What slots go by. Another text would part connections from their state in checkpoints."""
+    return f"{broker} {connection}"
 
 
 @dataclass(frozen=True)

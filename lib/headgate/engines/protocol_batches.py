@@ -11,9 +11,8 @@ from headgate.conf import Conf, protocol_settings
 from headgate.engines.batches import Appends
 from headgate.protocol.clock import Clock
 from headgate.protocol.key_operator import ProtocolOperator
-from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS
+from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS, WRITTEN
 from headgate.protocol.step import ProtocolRules
-from headgate.protocol.tables import WRITTEN
 from headgate.throttle.schemas import DEAD_LETTERS
 
 KINDS = {"decisions": DECISIONS, "counts": COUNTS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import fields
 
 from headgate.conf import load_conf, protocol_settings
+from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import ConfError
-from headgate.gate.clock import LoopClock
 from headgate.gate.control import control_on
 from headgate.gate.decisions import DecisionReader
 from headgate.gate.machine_feed import MachineFeed
@@ -22,6 +22,24 @@ from headgate.gate.receipts import ReceiptLog
 from headgate.gate.server import Gate, listening
 from headgate.gate.settings import GateSettings
 from headgate.gate.table_feed import TableFeed
+
+
+class LoopClock:
+    """Wall-clock time as of when it was made, and from there on the loop's own time, which never goes back."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._start_s = loop.time()
+        self._start_ms = time.time_ns() // 1_000_000
+
+    def now_ms(self) -> int:
+        """The millisecond that is not over yet."""
+        return self._start_ms + int((self._loop.time() - self._start_s) * SECOND_MS)
+
+    def call_at(self, at_ms: int, act: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `act` once `at_ms` has begun. A turn of the loop calls what sockets bring before what is due."""
+        return self._loop.call_at(self._start_s + (at_ms - self._start_ms) / SECOND_MS, act)
+
 
 Say = Callable[[str], None]
 LOOPBACK = "127.0.0.1"

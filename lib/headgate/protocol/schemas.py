@@ -3,6 +3,7 @@
 import pyarrow as pa
 
 from headgate.arrow.schemas import TIMESTAMP
+from headgate.throttle.schemas import DEAD_LETTERS
 
 _BUCKETS = pa.list_(pa.struct([("balance", pa.int64()), ("rate", pa.int64())]))
 _TRIPS = pa.list_(pa.struct([("reason", pa.int32()), ("ordinal", pa.int64()), ("buckets", _BUCKETS)]))
@@ -82,3 +83,13 @@ PROGRESS = pa.schema(
 """How far a key is: rows of this batch, those of them behind the watermark, the highest time, the watermark, rows that
 wait for it, and when a machine acts next by itself (null: never).
 """
+
+
+WRITTEN: dict[str, pa.Schema] = {
+    "throttle_decisions": DECISIONS,
+    "throttle_metrics": METRICS,
+    "protocol_dead_letters": DEAD_LETTERS,
+}
+"""What a batch brings."""
+OF_PROTOCOL: dict[str, pa.Schema] = {**WRITTEN, "protocol_ticks": TICKS}
+"""Beside those of the throttle job whose marks are followed."""

@@ -5,7 +5,7 @@ For each batch `measure` counts and cuts, the caller makes `state` durable, `exc
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +14,9 @@ from headgate.core.numbers import at_least
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
-from headgate.core.quota.settings import QuotaSettings
+from headgate.core.quota.settings import MembershipSource, QuotaSettings
 from headgate.core.quota.usage.broker_usage import BrokerUsage
+from headgate.core.settings_keys import Mistake
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import ConfError
 from headgate.quota.control_rows import AppliedLimits, ControlRows, LimitKey, effective_attachments
@@ -27,7 +28,6 @@ from headgate.quota.groups.configuration import Configuration
 from headgate.quota.incarnations import Incarnations, id_of
 from headgate.quota.limit_book import Decided, LimitBook
 from headgate.quota.limit_log import LimitLog
-from headgate.quota.loop_layout import has_transport, layout_mistakes
 from headgate.quota.metering import Metering
 from headgate.quota.outbox import Outbox, Pending
 from headgate.quota.own_broker import OwnBroker
@@ -36,6 +36,33 @@ from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.rg_members import MemberRow
 from headgate.quota.tables.upkeep import CLOSED_AFTER_MS
 from headgate.quota.tables.usage_rows import HOUR_MS
+
+
+def layout_mistakes(settings: QuotaSettings, broker: str | None) -> Iterator[Mistake]:
+    """What the settings lack. broker: the one that the job is for, None for a job for all.
+
+    A broker's job whose tables are not those of the others would hear of nobody and take every quota for itself. Either
+    all tables of the exchange are somewhere that all jobs know, or none is and the number of brokers is given.
+    """
+    yield from settings.layout_mistakes(job_per_broker=broker is not None)
+    if broker is None or settings.usage_table is None:
+        return
+    shared = {
+        "resourceGroupGroupTable": settings.group_table,
+        "resourceGroupAttachmentTable": settings.attachment_table,
+    }
+    if settings.membership is MembershipSource.TABLE:
+        shared["resourceGroupMemberTable"] = settings.member_table
+    for key, location in shared.items():
+        if location is None:
+            remedy = "set it to the table that the jobs of all brokers use, as resourceGroupUsageTable is"
+            yield Mistake(key, "nothing", "the location of a table in a job of one broker", remedy)
+
+
+def has_transport(settings: QuotaSettings, broker: str | None) -> bool:
+    """Whether there is a table over which brokers hear of each other. Source: resource-groups 10."""
+    return broker is None or settings.usage_table is not None
+
 
 KEPT_UP_EVERY = 100
 """Exchanges."""

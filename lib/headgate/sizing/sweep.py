@@ -19,8 +19,26 @@ from headgate.errors import InputError, TableError
 from headgate.sizing.asked import SweepJob
 from headgate.sizing.combinations import Combination
 from headgate.sizing.instants import Span
+from headgate.sizing.measure import OF_ALL_ROWS, SCALED, WORK
 from headgate.sizing.runs import RESULT, Outcome, Run, with_totals
-from headgate.sizing.schemas import CACHE_SWEEP, TABLES
+
+MEASURED = (*SCALED, *OF_ALL_ROWS, *WORK)
+CACHE_SWEEP = pa.schema(
+    [
+        ("combination", pa.int64()),
+        ("broker", pa.string()),
+        ("is_present", pa.bool_()),
+        ("policy", pa.string()),
+        ("max_bytes", pa.int64()),
+        ("changed", pa.string()),
+        ("conf", pa.string()),
+        ("sample", pa.int64()),
+        *((name, pa.int64()) for name in MEASURED),
+        ("cpu_s", pa.float64()),
+    ]
+)
+TABLES = {"cache_sweep": CACHE_SWEEP, "dead_letters": DEAD_LETTERS}
+
 
 _LETTERS_AT_ONCE = 10_000
 

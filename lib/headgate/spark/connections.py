@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from headgate.connections.key_operator import ConnectionsOperator
-from headgate.connections.routing import pack_marks
+from headgate.connections.key_operator import ConnectionsOperator, pack_marks
 from headgate.errors import InputError
 from headgate.metrics import Metrics
 from headgate.spark.input.sources import appended_rows, path_exists

@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headgate.cache.clock import now
 from headgate.cache.control import check_streaming, conf_row, tick_row
 from headgate.cache.routing import pack_control, pack_input
-from headgate.cache.schemas import CONTROL
-from headgate.cache.tables import OF_CACHE, WRITTEN
+from headgate.cache.schemas import CONTROL, OF_CACHE, WRITTEN
 from headgate.conf import Conf
 from headgate.engines.cache_batches import KINDS, CacheResult, CacheWriter, kernel_of, operator_of
 from headgate.errors import StateError

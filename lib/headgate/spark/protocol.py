@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
-from headgate.conf import Conf
+from headgate.conf import Conf, InputSettings
 from headgate.engines.protocol_batches import (
     KINDS,
     ProtocolResult,
@@ -24,17 +25,38 @@ from headgate.engines.protocol_batches import (
 from headgate.errors import InputError
 from headgate.protocol.key_operator import engine_of
 from headgate.protocol.marks import COLUMNS
+from headgate.protocol.parse import other_types
 from headgate.protocol.routing import pack_input, pack_marks, pack_ticks
-from headgate.protocol.schemas import DECISIONS, TICKS
+from headgate.protocol.schemas import DECISIONS, OF_PROTOCOL, TICKS, WRITTEN
 from headgate.protocol.state import NEVER
-from headgate.protocol.tables import OF_PROTOCOL, WRITTEN
 from headgate.spark.feed import Feed, fed_rows
-from headgate.spark.input.sources import appended_rows, fed_lines, path_exists
+from headgate.spark.input.sources import appended_rows, fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
-from headgate.spark.protocol_inputs import read_inputs
 from headgate.spark.sink import collected, query_id_of
 from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks, refuse_another_checkpoint
 from headgate.tables.delta import Tables
+
+FORMATS = ("delta", "kafka")
+
+
+def read_inputs(spark: SparkSession, settings: InputSettings, place: str, format_: str) -> DataFrame:
+    """As `read_raw`. Raises InputError also for a Delta table whose columns have other types."""
+    if format_ == "delta" and not path_exists(spark, f"{place}/_delta_log"):
+        raise InputError(f"--input: no Delta table is at {place}; give the folder of one, or --format kafka")
+    rows = read_raw(spark, settings, place, format_)
+    if format_ == "delta":
+        _check_columns(rows, place)
+    return rows
+
+
+def _check_columns(rows: DataFrame, place: str) -> None:
+    mistakes = [
+        f"{got.name}: got {from_arrow_type(got.type).simpleString()}, "
+        f"allowed {from_arrow_type(wanted.type).simpleString()}"
+        for got, wanted in other_types(to_arrow_schema(rows.select("row.*").schema))
+    ]
+    if mistakes:
+        raise InputError(f"--input: columns of {place} have other types; write them anew: {'; '.join(mistakes)}")
 
 
 @dataclass(frozen=True)

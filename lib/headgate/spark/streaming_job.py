@@ -16,9 +16,36 @@ from headgate.spark.feed import Feed
 from headgate.spark.idle import idle_of
 from headgate.spark.input.input_files import InputFiles
 from headgate.spark.input.sources import literal, path_exists
-from headgate.spark.query_end import POLL_S, end_query, is_committed
 from headgate.spark.sink import collected
 from headgate.tables.delta import PatientAppend, Tables
+
+POLL_S = 0.1
+STOP_WAIT_S = 30
+
+
+def end_query(query: StreamingQuery, is_between: Callable[[], bool]) -> bool:
+    """Stop the query between two batches. True: one took longer than STOP_WAIT_S, and was broken off.
+
+    is_between: whether a batch has ended since this was called, and Spark has noted that.
+    """
+    deadline_s = time.monotonic() + STOP_WAIT_S
+    broken_off = False
+    while query.isActive and query.status["isTriggerActive"]:
+        if is_between():
+            break
+        if time.monotonic() > deadline_s:
+            broken_off = True
+            break
+        time.sleep(POLL_S)
+    query.stop()
+    return broken_off
+
+
+def is_committed(query: StreamingQuery, batch_id: int) -> bool:
+    """Whether Spark has noted that the batch is done, and will not run it again at the next start."""
+    progress = query.lastProgress
+    return progress is not None and progress["batchId"] >= batch_id
+
 
 CLOSING_BATCHES = 5
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.arrow.blocks import decode
-from headgate.connections.routing import FIXED_SLOTS, pack_marks
+from headgate.connections.key_operator import FIXED_SLOTS, pack_marks
 from headgate.connections.state import VERSION, decode_state, encode_state
 from headgate.connections.step import follow
 from headgate.core.publish.throttle_tracker import ThrottleType

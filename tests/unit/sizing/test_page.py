@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.sizing.schemas import CACHE_SWEEP
+from headgate.sizing.sweep import CACHE_SWEEP
 
 PAGE = Path(__file__).parents[3] / "docs" / "sizing.md"
 TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "double": pa.float64()}

@@ -9,11 +9,9 @@ import pytest
 from deltalake import DeltaTable
 
 from headgate.arrow.topic_names import named_schema
-from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS
-from headgate.cache.tables import OF_CACHE
+from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS, OF_CACHE
 from headgate.errors import TableError
-from headgate.protocol.schemas import INPUTS, METRICS
-from headgate.protocol.tables import OF_PROTOCOL
+from headgate.protocol.schemas import INPUTS, METRICS, OF_PROTOCOL
 from headgate.rows import kinds
 from headgate.tables.delta import MOST_FAILURES, PatientAppend, Tables
 from headgate.throttle.limits.control import FROM_THE_START, tick_row

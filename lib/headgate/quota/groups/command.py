@@ -3,10 +3,11 @@
 import argparse
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from headgate.core.quota.admin.api import Presence
-from headgate.core.quota.admin.request import Request
+from headgate.core.quota.admin.api import AdminParameters, Change, Presence, after_conflict, decide
+from headgate.core.quota.admin.request import Request, Response
 from headgate.core.quota.attachments import FIELDS, Scope
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS, ResourceGroup, is_group_name
@@ -14,12 +15,35 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.topics import topic_of
 from headgate.errors import AdminError
 from headgate.places import tried
-from headgate.quota.groups.admin_writer import Written, apply
 from headgate.quota.groups.parser import RATE_OPTIONS
 from headgate.quota.groups.presence import EVERYWHERE, presence_of
 from headgate.quota.groups.requests import attach, delete_group, local_parameters, put_group
 from headgate.quota.tables.config_store import ConfigStore
 from headgate.quota.tables.opened import opened_config
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a request is answered, and what it changed, None for nothing."""
+
+    response: Response
+    change: Change | None
+
+
+def apply(store: ConfigStore, request: Request, presence: Presence, parameters: AdminParameters) -> Written:
+    """Answer a request; what it changes is in the tables then, and was decided on what they held just before.
+
+    Where others write at the same time it is decided again, three times at most; the last answer is 409 then, and the
+    first for a group that others created. Any number of processes may write at once. Raises TableError.
+    Source: resource-groups 4.
+    """
+    decision = decide(request, store.read(), presence, parameters)
+    while decision.change is not None:
+        if store.write([decision.change.row], decision.change.read_version):
+            break
+        decision = after_conflict(decision, request, store.read(), presence, parameters)
+    return Written(decision.response, decision.change)
+
 
 _HEADING = ("GROUP", "PUBLISH MSG/S", "PUBLISH B/S", "DISPATCH MSG/S", "DISPATCH B/S", "ATTACHED TO")
 READING = {"list", "get"}

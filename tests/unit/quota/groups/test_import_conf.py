@@ -13,7 +13,7 @@ from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.core.quota.attachments import Attachments, Scope
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
-from headgate.quota.groups.admin_writer import apply
+from headgate.quota.groups.command import apply
 from headgate.quota.groups.import_conf import IMPORTED, Imported, import_groups
 from headgate.quota.groups.presence import EVERYWHERE
 from headgate.quota.groups.requests import attach, delete_group, local_parameters, put_group

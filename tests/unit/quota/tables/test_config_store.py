@@ -11,7 +11,7 @@ from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import INT64_MAX, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
-from headgate.quota.groups.admin_writer import apply
+from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import EVERYWHERE
 from headgate.quota.groups.requests import attach, delete_group, local_parameters, put_group
 from headgate.quota.tables.config_store import _attachment_row
