@@ -45,6 +45,7 @@ def test_what_is_left_makes_the_same_limits_from_the_horizon_on(changes, horizon
 
     assert sorted(books[0].changes(), key=repr) == sorted(books[1].changes(), key=repr)
     assert [c for c in changes if c.effective_us > at_us] == [c for c in left if c.effective_us > at_us]
+    assert all(left.count(change) <= changes.count(change) for change in left)
 
 
 @quick

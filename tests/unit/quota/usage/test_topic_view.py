@@ -46,7 +46,7 @@ def test_a_tenant_has_a_line_for_each_group_that_it_is_charged_to():
         *(topic("persistent://a/n/x-partition-3", 9), topic("persistent://a/n/x-partition-4", 9)),
         *(topic("persistent://a/n/y", 5), topic("persistent://c/n/z", 2), topic("no topic", 1)),
     )
-    assert ("a", "own", 18) == (one.name, one.group, one.messages)
+    assert ("a", "own", 18, 18) == (one.name, one.group, one.messages, one.bytes)
     assert ("a", "gold", 5) == (other.name, other.group, other.messages)
     assert ("c", None, 2) == (nothing.name, nothing.group, nothing.messages)
     assert (NO_TENANT, None) == (stray.name, stray.group)
