@@ -1,5 +1,6 @@
 """Whose traffic a limiter holds back: what exceeds a fair share of its rate. No table is read here."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,13 +25,14 @@ Amounts = Mapping[str, float]
 
 
 class Second(NamedTuple):
-    """What came for a limiter in a second in which it held somebody, by name.
+    """What came for a limiter in a second in which it held somebody or used up what it had saved, by name.
 
-    second_s: since 1970. let_in, failed: at the end of a wait, if any; None in admitted traffic, where nothing waits.
-    usual: what came a second in the USUAL_S before; None where the limiter held somebody then, too.
+    second_s: since 1970. is_held: the former. let_in, failed: at the end of a wait, if any; None in admitted traffic,
+    where nothing waits. usual: what came a second in the USUAL_S before; None where the second before is another one.
     """
 
     second_s: int
+    is_held: bool
     arrived: Amounts
     let_in: Amounts | None
     failed: Amounts | None
@@ -48,7 +50,7 @@ class Excess(NamedTuple):
     is_within: bool
 
 
-def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess]]:
+def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess]]:
     """For each of the seconds, in order, in which a limiter held somebody: what exceeded a fair share, by name.
 
     The rate is shared out second by second: each gets what it usually sends, and of the rest as much as any other, or
@@ -71,7 +73,7 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
     sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
     most: dict[str, float] = {}  # by how much at most
     before_s = 0
-    for second_s, arrived, let_in, failed, usual in held:
+    for second_s, is_held, arrived, let_in, failed, usual in seconds:
         if usual is not None:
             fair, before, last, before_s = {}, {}, {}, second_s - 1
             for of_hold in (came, went, sent, most):
@@ -94,7 +96,9 @@ def excesses(held: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess
                 and most[name] * SMALL >= max(most.values())
             }
         last = {**over, **before} or last
-        if last:
+        if not is_held:
+            pass
+        elif last:
             yield second_s, Excess(last, is_within=False)
         else:
             yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
@@ -153,9 +157,19 @@ held: whether anything of it waited, was throttled or failed, else 0.
 """
 
 
-MINUTE_S = 60
-RanOut = Mapping[tuple[Limiter, str], Mapping[int, Container[str]]]
-"""The units that ran out of a limiter on a broker, by minute (its first second since 1970) with marks."""
+RanOut = Mapping[tuple[Limiter, str], Mapping[str, Sequence[int]]]
+"""Of a limiter on a broker, the seconds in which it marked anybody as a unit had run out, in order, by unit."""
+ENDS_S = 10
+"""A unit has not run out any more if for so long only the other one did."""
+
+
+def ran_out_by(marks: Iterable[tuple[Limiter, str, int, Iterable[str]]]) -> RanOut:
+    """marks: limiter, broker, second and the units that had run out."""
+    found: dict[tuple[Limiter, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for limiter, broker, second_s, units in marks:
+        for unit in units:
+            found[limiter, broker][unit].add(second_s)
+    return {of: {unit: sorted(seconds) for unit, seconds in by_unit.items()} for of, by_unit in found.items()}
 
 
 @dataclass(frozen=True)
@@ -187,19 +201,24 @@ class Traffic:
         }
 
     def _has_run_out(self, limiter: Limiter, broker: str, second_s: int, unit: str) -> bool:
-        """What ran out stays so until a minute with other marks."""
-        by_minute = self.ran_out.get((limiter, broker), {})
-        minute = max((minute for minute in by_minute if minute <= second_s), default=None)
-        return minute is None or unit in by_minute[minute]
+        """Whether it had by then, and not only the other one for ENDS_S."""
+        by_unit = self.ran_out.get((limiter, broker), {})
+        last = {
+            one: seconds[place - 1]
+            for one, seconds in by_unit.items()
+            if (place := bisect_right(seconds, second_s)) > 0
+        }
+        return not last or (unit in last and last[unit] >= max(last.values()) - ENDS_S)
 
     def excesses(self, limiter: Limiter, unit: str, per_s: float) -> dict[int, Excess]:
         """By second in which it held anybody. unit: messages or bytes."""
         rows = self.under(limiter)
         held = self._held(rows, limiter, unit)
         all_seconds = sorted(pc.unique(rows["second_s"]).to_pylist())
-        begins = set(_begins(all_seconds, held))
-        before = {at - ago for at in begins for ago in range(1, USUAL_S + 1)}
-        rows = rows.filter(pc.is_in(rows["second_s"], pa.array(held | before, pa.int64())))
+        since = _since(rows, unit, held, per_s)
+        told = held.union(*(range(from_s, at) for at, from_s in since.items())) & set(all_seconds)
+        before = {from_s - ago for from_s in since.values() for ago in range(1, USUAL_S + 1)}
+        rows = rows.filter(pc.is_in(rows["second_s"], pa.array(told | before, pa.int64())))
         grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
             [(f"{what}{unit}", "sum") for what in ("", "let_in_", "failed_")]
         )
@@ -211,33 +230,49 @@ class Traffic:
                 of_second[second_s][name] = amount or 0
         if rows[f"let_in_{unit}"].null_count:
             let_in, failed = {}, {}
+        begun = {from_s: at for at, from_s in since.items()}
         seconds = (
             Second(
-                at,
-                arrived[at],
-                let_in.get(at),
-                failed.get(at),
-                _usual(at, all_seconds[0], arrived, held) if at in begins else None,
+                *(at, at in held, arrived[at], let_in.get(at), failed.get(at)),
+                _usual(at, begun[at], all_seconds[0], arrived, held) if at in begun else None,
             )
-            for at in sorted(held)
+            for at in sorted(told)
         )
         return dict(excesses(seconds, per_s))
 
 
-def _begins(seconds: Sequence[int], held: Container[int]) -> Iterator[int]:
-    """Held seconds before which something came, if anything did, while nobody was held."""
-    was_held = False
-    for second_s in seconds:
+def _since(rows: pa.Table, unit: str, held: Container[int], per_s: float) -> dict[int, int]:
+    """By the first second of each hold, that since which a limiter that began full was not full again.
+
+    From there on more came than the rate, until what had been saved up was used. It is not before the end of another
+    hold and, without a known rate, the same second.
+    """
+    sums = rows.group_by(["second_s"], use_threads=False).aggregate([(unit, "sum")]).sort_by("second_s").to_pydict()
+    since: dict[int, int] = {}
+    saved, was_held, from_s, before_s = per_s, False, 0, None
+    for second_s, amount in zip(*sums.values(), strict=True):
+        if before_s is not None:
+            saved = min(per_s, saved + per_s * (second_s - before_s - 1))
+        if before_s is None or saved >= per_s or (was_held and second_s not in held):
+            from_s = second_s
         if second_s in held and not was_held:
-            yield second_s
-        was_held = second_s in held
+            since[second_s] = from_s if per_s else second_s
+        was_held, before_s = second_s in held, second_s
+        saved = min(per_s, saved + per_s - (amount or 0))
+    return since
 
 
-def _usual(at: int, first: int, arrived: Mapping[int, Amounts], held: Container[int]) -> dict[str, float]:
-    """What came a second in the USUAL_S before, as far back as nobody was held. first: of all seconds."""
+def _usual(
+    from_s: int, held_s: int, first: int, arrived: Mapping[int, Amounts], held: Container[int]
+) -> dict[str, float]:
+    """What came a second in the USUAL_S before, as far back as nobody was held.
+
+    Where somebody was until then, what came from there until the next hold, at held_s. first: of all seconds.
+    """
     sums: dict[str, float] = defaultdict(float)
     count = 0
-    for second_s in range(at - 1, max(at - USUAL_S, first) - 1, -1):
+    end_s = held_s if from_s - 1 in held else from_s
+    for second_s in range(end_s - 1, max(end_s - USUAL_S, first) - 1, -1):
         if second_s in held:
             break
         count += 1

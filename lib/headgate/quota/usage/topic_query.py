@@ -18,7 +18,6 @@ from headgate.quota.tables.topic_tables import topic_tables
 from headgate.quota.usage.excess import (
     BYTES,
     MESSAGES,
-    MINUTE_S,
     OWN,
     TRAFFIC,
     UNITS,
@@ -27,6 +26,7 @@ from headgate.quota.usage.excess import (
     RanOut,
     Traffic,
     ran_out,
+    ran_out_by,
 )
 from headgate.quota.usage.topic_view import TopicSum, Units
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
@@ -215,12 +215,11 @@ class TopicUsage:
         return {of: ran_out(counts) for of, counts in marks.items()}
 
     def _ran_out(self, last_s: int, seconds: int) -> RanOut:
-        units: dict[tuple[Limiter, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        minute = f"arrow_cast(event_time, 'Int64') / {SECOND_US * MINUTE_S}"
-        for row in self._marks_by(f"broker, {minute}", last_s, seconds, f"broker, {minute} AS minute"):
-            found = units[_limiter(row), row["broker"]][row["minute"] * MINUTE_S]
-            found |= set(UNITS) if row["too"] else {row["unit"]}
-        return units
+        second = f"arrow_cast(event_time, 'Int64') / {SECOND_US}"
+        rows = self._marks_by(f"broker, {second}", last_s, seconds, f"broker, {second} AS second_s")
+        return ran_out_by(
+            (_limiter(row), row["broker"], row["second_s"], UNITS if row["too"] else (row["unit"],)) for row in rows
+        )
 
     def _marks_by(self, by: str, last_s: int, seconds: int, columns: str = "") -> Iterator[dict[str, Any]]:
         """How often each limiter marked anything in these seconds, by what ran out of it."""

@@ -22,6 +22,7 @@ from headgate.tables.sums import Sums
 _SHOWN_PHASES = 5
 _SECOND_US = 1_000_000
 ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below, knows all of them"
+NOBODYS = "nobody's fault (shares had not followed the load)"
 WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"
 
 
@@ -63,6 +64,11 @@ class _Phase(NamedTuple):
     first_s: int
     last_s: int
     shared: Sequence[Shared]
+
+    @property
+    def is_within(self) -> bool:
+        """Whether nobody exceeded a fair share."""
+        return self.shared[0].is_within
 
     @property
     def span(self) -> str:
@@ -112,13 +118,12 @@ class Faults:
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
                 found.append(_Phase(seconds[0], seconds[-1], shared))
         if held_by.is_share:
-            over = [piece for piece in found if not piece.shared[0].is_within]
-            if found and not over:
+            found = [piece for hold in _holds(found) for piece in _over(hold)]
+            if found and all(piece.is_within for piece in found):
                 return Fault(WITHIN)
-            found = over
         if not found:
             return NOBODY
-        phases = list(_phases(found))
+        phases = list(_phases(found, tells_within=held_by.is_share))
         is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
         more = len(phases) - _SHOWN_PHASES
         if len(phases) == 1:
@@ -126,7 +131,10 @@ class Faults:
             is_same = len({frozenset(shared.sharers) for shared in by_unit}) == 1
             words = self._at_length(tenant, limiter, by_unit) if is_same else _briefly(tenant, by_unit)
             return Fault(words, is_victim)
-        shown = "; ".join(f"{phase.span} {_briefly(tenant, phase.shared)}" for phase in phases[:_SHOWN_PHASES])
+        shown = "; ".join(
+            f"{phase.span} {NOBODYS if held_by.is_share and phase.is_within else _briefly(tenant, phase.shared)}"
+            for phase in phases[:_SHOWN_PHASES]
+        )
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
 
@@ -215,10 +223,31 @@ def _pieces(seconds: Iterable[int]) -> Iterator[list[int]]:
         yield piece
 
 
-def _phases(pieces: Iterable[_Phase]) -> Iterator[_Phase]:
-    """One for each run of them in which the same tenants share the fault, in the same units."""
+def _holds(pieces: Iterable[_Phase]) -> Iterator[list[_Phase]]:
+    hold: list[_Phase] = []
+    for piece in pieces:
+        if hold and piece.first_s - hold[-1].last_s > QUIET.total_seconds() + 1:
+            yield hold
+            hold = []
+        hold.append(piece)
+    if hold:
+        yield hold
 
-    def key(piece: _Phase) -> frozenset[tuple[str, frozenset[str]]]:
+
+def _over(hold: list[_Phase]) -> list[_Phase]:
+    """Its pieces in which somebody exceeded a fair share; all where nobody did in any."""
+    return [piece for piece in hold if not piece.is_within] or hold
+
+
+def _phases(pieces: Iterable[_Phase], *, tells_within: bool) -> Iterator[_Phase]:
+    """One for each run of them in which the same tenants share the fault, in the same units.
+
+    tells_within: what is within the rate is a phase by itself.
+    """
+
+    def key(piece: _Phase) -> frozenset[tuple[str, frozenset[str]]] | None:
+        if tells_within and piece.is_within:
+            return None
         return frozenset((shared.unit, frozenset(shared.sharers)) for shared in piece.shared)
 
     for _, run in groupby(pieces, key=key):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, RanOut, ran_out
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, RanOut, ran_out, ran_out_by
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
@@ -49,6 +49,20 @@ MARKS = Sums(
 )
 
 
+def _second_s(marks: pa.Table) -> pa.ChunkedArray:
+    return pc.divide(marks["event_time"].cast(pa.int64()), 1_000_000)
+
+
+RAN_OUT_AT = Sums(
+    "marks",
+    ("broker", "scope", "limiter", "second_s", "unit", "too"),
+    where=(("action", ("mark",)), ("scope", ("broker", "group"))),
+    made=(
+        Made("unit", RAN_OUT, _unit),
+        Made("too", RAN_OUT_TOO, _too),
+        Made("second_s", "arrow_cast(event_time, 'Int64') / 1000000", _second_s, pa.int64()),
+    ),
+)
 _SINCE_MS = 1_577_836_800_000
 """2020 in Unix time: sums of times since then fit into 64 bits for thirty million marks."""
 
@@ -134,13 +148,12 @@ def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of:
     return {name: list(_ranked(found, quota_of)) for name, found in by_name.items()}
 
 
-def ran_out_of(marks: Rows) -> RanOut:
-    """The units that ran out of each limiter, by broker and minute. marks: of the sums MARKS."""
-    units: dict[tuple[Limiter, str], dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for row in marks:
-        minute = int(datetime.fromisoformat(f"{row['minute']}+00:00").timestamp())
-        units[_limiter(row), row["broker"]][minute] |= set(UNITS) if row["too"] else {row["unit"]}
-    return units
+def ran_out_of(marks: pa.Table) -> RanOut:
+    """marks: of the sums RAN_OUT_AT."""
+    return ran_out_by(
+        (_limiter(row), row["broker"], row["second_s"], UNITS if row["too"] else (row["unit"],))
+        for row in marks.to_pylist()
+    )
 
 
 def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:

@@ -80,7 +80,9 @@ class _Worst(NamedTuple):
         kind = "worst" if is_any else "busiest"
         span = f"the {kind} second, {worst}" if seconds == 1 else f"its {kind} {seconds} s, up to {worst}"
         held = "limits of groups throttled" if by_groups else "failed or were throttled"
-        by = f"by publishes that {held}" if is_any else "as no publish was throttled (this view is of publishes alone)"
+        none = "no limit of a group throttled a publish; --by tenant has all limits"
+        none = none if by_groups else "no publish was throttled (this view is of publishes alone)"
+        by = f"by publishes that {held}" if is_any else f"as {none}"
         return cls(
             last_s,
             f"No job runs on this traffic now, which is of {first_text} to {end_text}: this is {span}, {by}. "

@@ -113,6 +113,22 @@ def test_the_excess_belongs_to_who_took_more_than_a_fair_share(rows, excess):
     assert parts(rows) == excess
 
 
+def test_what_used_up_the_saved_up_rate_before_a_hold_is_no_usual_traffic():
+    """A limiter that begins full holds nobody while little more than its rate comes, until the saved part is used."""
+    rows = [(second, "steady", 70, FREE) for second in range(1, 20)]
+    rows += [(second, "grows", 25 if second < 8 else 45, FREE) for second in range(1, 20)]
+    rows += [(second, name, amount) for second in (20, 21) for name, amount in (("steady", 70), ("grows", 45))]
+
+    assert {second: set(by_name) for second, (by_name, _) in parts(rows).items()} == {20: {"grows"}, 21: {"grows"}}
+    assert traffic(*rows).excesses(POOL, "messages", 0)[20].by_name.keys() == {"steady", "grows"}
+
+
+def test_between_two_holds_what_came_is_usual():
+    rows = [(1, "a", 300), *((second, "a", 95, FREE) for second in (2, 3)), (4, "a", 95), (4, "b", 60)]
+
+    assert parts(rows)[4] == over(b=55)
+
+
 def offered(second, name, came, let_in, failed=0, **more):
     return second, name, came, {"let_in_messages": let_in, "failed_messages": failed} | more
 
@@ -228,7 +244,7 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     assert {second: set(one.by_name) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
-RAN_OUT = {(POOL, "b"): {0: {"bytes"}}, (POOL, "c"): {0: {"messages"}, 60: {"bytes"}, 120: {"messages"}}}
+RAN_OUT = {(POOL, "b"): {"bytes": [0]}, (POOL, "c"): {"messages": [59, 120], "bytes": [60, 80]}}
 
 
 def on_broker_c(second, name, came):
@@ -236,14 +252,14 @@ def on_broker_c(second, name, came):
 
 
 def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_that_dammed_up_is_its_fault():
-    """Of messages on broker c until second 59, of bytes until 119, and of messages again."""
+    """Of messages on broker c until second 69, of bytes from 60 to 119, and of messages again."""
     rows = [on_broker_c(59, "flood", 300), on_broker_c(59, "calm", 10)]
     rows += [on_broker_c(second, "calm", 10) for second in range(60, 125)]
     rows.append((60, "size", 1, {"broker": "c", "bytes": 900}))
     of_rows = Traffic(traffic(*rows).rows, RAN_OUT)
     contention = Contention(of_rows, lambda *_: 100)
 
-    assert set(of_rows.excesses(POOL, "messages", 100)) == {59, *range(120, 125)}
+    assert set(of_rows.excesses(POOL, "messages", 100)) == {*range(59, 80), *range(120, 125)}
     (at_first,) = contention.shared("calm", POOL, ["messages"], [59])
     (in_bytes,) = contention.shared("calm", POOL, ["bytes"], range(60, 120))
     (dammed_up,) = contention.shared("calm", POOL, ["messages"], range(120, 125))

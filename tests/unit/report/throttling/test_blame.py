@@ -487,6 +487,27 @@ def test_a_share_that_follows_late_is_nobodys_fault(tables, per_s, quota, words)
     assert not acme.fault.is_victim
 
 
+def test_a_hold_that_is_nobodys_fault_is_told_beside_one_that_is_somebodys(tables):
+    sent = {1: {A: 900, C: 5}, 20: {A: 60, C: 40}}
+    usage = [
+        {"event_time": second_of(second), "topic": topic, "broker": "b1", "messages": count, "bytes": 1}
+        | {"throttled_publishes": 1}
+        for second, by_topic in sent.items()
+        for topic, count in by_topic.items()
+    ]
+    usage.append(usage[0] | {"event_time": second_of(10), "throttled_publishes": 0, "throttled_ns": 0, "messages": 1})
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0, messages_per_s=50), MARKS), "query", 0)
+    pool = {"gold": ResourceGroup(publish_messages_per_s=200)}
+    groups = ResourceGroups(pool, tenants=dict.fromkeys(("acme", "else"), "gold"))
+    (acme,) = (row for row in throttling(tables, groups).tenants if row.name == "acme")
+
+    assert acme.fault.words == (
+        "by time: 09:00:01 its own fault (100% of the excess messages); 09:00:20 nobody's fault (shares had not "
+        "followed the load)"
+    )
+
+
 def test_a_job_of_one_broker_names_nobody_for_a_share_as_others_use_the_rest(tables):
     usage = [{"event_time": NINE, "topic": A, "broker": "b1", "messages": 100, "bytes": 1, "throttled_publishes": 9}]
     tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
