@@ -15,7 +15,7 @@ Limiter = tuple[str, str]
 OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
 USUAL_S = 10
-"""So long before a limiter begins to hold somebody, what a tenant sends is what it usually sends."""
+"""So long before more than the rate begins to come, what a tenant sends is what it usually sends."""
 LEAST = 1e-9
 """A smaller part of a demand is an error of rounding."""
 SMALL = 10
@@ -96,12 +96,9 @@ def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Exc
                 and most[name] * SMALL >= max(most.values())
             }
         last = {**over, **before} or last
-        if not is_held:
-            pass
-        elif last:
-            yield second_s, Excess(last, is_within=False)
-        else:
-            yield second_s, Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
+        if is_held:
+            within = Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
+            yield second_s, Excess(last, is_within=False) if last else within
         before, before_s = over, second_s
 
 
