@@ -268,8 +268,8 @@ class ProtocolSettings(Section):
         Literal["tripping", "topic"],
         Field(description="tripping or topic"),
         Meaning(
-            "who gets a command at a mark. tripping: the producer that tripped the limiter. topic: every open producer "
-            "of its topic. The first start decides",
+            "which producers are told to pause. tripping: the one whose publish emptied the limiter. topic: all open "
+            "producers of its topic. The first start decides",
             " ([what clients are told](operations.md#what-clients-are-told))",
         ),
     ] = "tripping"
