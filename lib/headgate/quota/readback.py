@@ -172,14 +172,13 @@ class Readback:
         self.usage_map.expire(clock_ms)
 
     def _keys_of(self, broker_id: int) -> tuple[UsageKey, ...]:
-        broker = self.usage_map.members().get(broker_id)
+        broker = self.usage_map.member(broker_id)
         return () if broker is None else tuple(broker.histories)
 
     def _note(self, row: UsageRow, *, early: bool) -> None:
         """What the row makes due. A late one that is not idle makes a later one linger that is."""
         self._changed_groups.accepted(row, idle=not row.is_leave and row.is_idle, early=early)
-        if row.is_leave:
-            return
-        entry = self.usage_map.members()[row.broker_id].as_of(row.key, MAX)
+        broker = None if row.is_leave else self.usage_map.member(row.broker_id)
+        entry = None if broker is None else broker.as_of(row.key, MAX)
         if entry is not None and entry.idle_since is not None:
             self._changed_groups.expect_later(row.key, entry.idle_since + self._settings.linger_rounds)

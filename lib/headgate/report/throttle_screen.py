@@ -11,7 +11,8 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import PROBLEMS, problems
 from headgate.report.bars import sparkline
-from headgate.report.screen import Screen, command, counted, empty_table, plain, quoted, zulu
+from headgate.report.next_steps import next_steps
+from headgate.report.screen import Screen, command, counted, empty_table, plain, zulu
 from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import HELD_READS, READS, HeldBack, held_back
@@ -36,29 +37,8 @@ WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
 _SHOWN_SUMS = (
-    USAGE,
-    HELD,
-    MARKS,
-    HELD_BY,
-    RAN_OUT_AT,
-    READS,
-    HELD_READS,
-    ATTEMPTS,
-    OUTCOMES,
-    OPENED,
-    CONDITIONS,
-    PROBLEMS,
-)
-QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
-
-
-_READS = (
-    "SELECT event_time, sum(reads) AS reads, sum(held_by_broker + held_by_topic + held_by_subscription + "
-    "held_by_group) AS held FROM dispatch_decisions GROUP BY event_time ORDER BY held DESC LIMIT 20"
-)
-_TOPICS_OF = (
-    "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
-    "FROM topic_usage WHERE {} GROUP BY topic ORDER BY throttled DESC"
+    *(USAGE, HELD, MARKS, HELD_BY, RAN_OUT_AT, READS, HELD_READS),
+    *(ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS),
 )
 
 
@@ -190,7 +170,8 @@ class ThrottleScreen(Screen):
         if courses:
             shared = shared or output
             self.say(f"of shared quotas: {shared}/rg_usage  rg_limits  rg_groups  rg_attachments  rg_members")
-        self.next_steps(ended.throttling, output, shared or output, has_held_reads=bool(held_back(ended.tables)))
+        for line in next_steps(ended.throttling, ended.tables, output, shared or output):
+            self.say(line)
 
     def results(self, ended: Ended, courses: Sequence[QuotaCourse], shared: str | None = None) -> None:
         """Who was throttled, when, by which limiter and by whose fault, what else limits did, how shares followed.
@@ -218,31 +199,6 @@ class ThrottleScreen(Screen):
         if moved:
             self._shares(moved)
 
-    def next_steps(
-        self, throttling: Throttling, output: str, shared: str, under: str = "", *, has_held_reads: bool = False
-    ) -> None:
-        """The commands that lead on, with names and times of who was throttled most. under: which conf, in words.
-
-        has_held_reads: limits held dispatches back, which is asked about where they held no publish.
-        """
-        most = next((row for row in throttling.tenants if row.is_held), None)
-        if most is None or most.first is None or most.last is None:
-            of_reads = " of reads that were held back" if has_held_reads else ""
-            self.say(f'Try{of_reads}: {command()} sql {output} "{_READS if has_held_reads else QUESTION}"')
-            return
-        at = most.worst or most.first
-        where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
-        self.say(
-            f"\nWhat to run next, about {plain(most.name)}{under}: who used what at its worst second, and its topics"
-        )
-        self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}")
-        self.say(f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"')
-        victims = [row for row in throttling.tenants if row.is_victim and (row.failed is None or row.lost)]
-        victim = max(victims, key=lambda row: row.lost, default=None)
-        if victim is not None and victim is not most and victim.worst not in {None, at}:
-            self.say(f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second")
-            self.say(f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}")
-
     def who_and_when(self, throttling: Throttling, under: str = "") -> None:
         """A line for each tenant that was held: when, by which limiter, by whose fault. under: which conf, in words."""
         held, tenants = [row for row in throttling.tenants if row.is_held], len(throttling.tenants)
@@ -263,7 +219,7 @@ class ThrottleScreen(Screen):
 
     def what_parts_are(self, tried: Sequence[Throttling], output: str | None) -> None:
         """What the parts in lines of `who_and_when` mean, if there are any. output: of any of those tried."""
-        if not any("% of the excess" in row.fault.words for one in tried for row in one.tenants if row.is_held):
+        if not any(row.fault.has_parts for one in tried for row in one.tenants if row.is_held):
             return
         more = (
             f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""

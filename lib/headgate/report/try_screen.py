@@ -7,11 +7,12 @@ from rich.console import Console
 
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.report.bad_rows import problems
+from headgate.report.next_steps import next_steps
 from headgate.report.screen import Screen, command, empty_table, plain, zulu
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import Throttled, Throttling
 from headgate.report.throttling.conditions import held_connections
-from headgate.report.throttling.dispatch_throttling import READS, held_back
+from headgate.report.throttling.dispatch_throttling import READS
 from headgate.report.throttling.refusals import refused_consumers
 from headgate.report.throttling.unloading import unloading
 from headgate.tables.sums import Summed
@@ -119,7 +120,7 @@ class TryScreen(Screen):
         )
         self._kept([tried], output)
         if output is not None:
-            closing.next_steps(tried.throttling, output, output, has_held_reads=bool(held_back(tried.tables)))
+            self._next_steps(tried, output)
 
     def several(self, tried: Sequence[Tried], changed: Sequence[Changed], output: str | None) -> None:
         """Confs side by side: what differs between them, and what each does to tenants and topics."""
@@ -139,7 +140,11 @@ class TryScreen(Screen):
         if output is not None:
             for one in tried:
                 folder = output_of(output, one.name, len(tried))
-                ThrottleScreen(self._console).next_steps(one.throttling, folder, folder, f" under {plain(one.name)}")
+                self._next_steps(one, folder, f" under {plain(one.name)}")
+
+    def _next_steps(self, tried: Tried, output: str, under: str = "") -> None:
+        for line in next_steps(tried.throttling, tried.tables, output, output, under):
+            self.say(line)
 
     def _who_and_when(self, tried: Sequence[Tried], output: str | None) -> None:
         """Under each conf: who was held, when, by which limiter, by whose fault."""

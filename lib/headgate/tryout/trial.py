@@ -30,9 +30,8 @@ FIRST_PROGRESS_S, PROGRESS_S = 2.0, 5.0
 class Trial:
     """What came of it. rows: good ones that were taken in. is_whole: False where a stop came before the end.
 
-    mode: of its traffic, in words. has_limits: any publish could have been held. is_offered: see Ended.
-    unused: limits that no row came under,
-    in words. others: what limits did beside throttling publishes, by name
+    mode: of its traffic, in words. has_limits: any publish could have been held. is_offered: see Ended. unused: limits
+    that no row came under, in words. others: what limits did beside throttling publishes, by name
     (try_screen.other_measures). late: rows so far behind others that quotas were not shared as live.
     """
 

@@ -11,8 +11,9 @@ from rich.console import Console
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.quota.groups import Dimension
 from headgate.quota.usage.share_courses import BrokerCourse, QuotaCourse
+from headgate.report.next_steps import QUESTION
 from headgate.report.screen import terminal_console
-from headgate.report.throttle_screen import QUESTION, Ended, ThrottleScreen
+from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import throttling
 from headgate.throttle.schemas import (
     DEAD_LETTERS,

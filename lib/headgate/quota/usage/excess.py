@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -160,12 +160,22 @@ ENDS_S = 10
 """A unit has not run out any more if for so long only the other one did."""
 
 
-def ran_out_by(marks: Iterable[tuple[Limiter, str, int, Iterable[str]]]) -> RanOut:
-    """marks: limiter, broker, second and the units that had run out."""
+def limiter_of(row: Mapping[str, Any]) -> Limiter:
+    """Of a row of marks, or of a sum of them by scope and limiter."""
+    return OWN if row["scope"] == OWN[0] else (row["scope"], row["limiter"])
+
+
+def units_of(row: Mapping[str, Any]) -> Sequence[str]:
+    """What had run out, of a sum of marks by unit and too (topic_query.RAN_OUT, RAN_OUT_TOO)."""
+    return UNITS if row["too"] else (row["unit"],)
+
+
+def ran_out_by(marks: Iterable[Mapping[str, Any]]) -> RanOut:
+    """marks: sums by scope, limiter, broker, second_s, unit and too."""
     found: dict[tuple[Limiter, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for limiter, broker, second_s, units in marks:
-        for unit in units:
-            found[limiter, broker][unit].add(second_s)
+    for row in marks:
+        for unit in units_of(row):
+            found[limiter_of(row), row["broker"]][unit].add(row["second_s"])
     return {of: {unit: sorted(seconds) for unit, seconds in by_unit.items()} for of, by_unit in found.items()}
 
 

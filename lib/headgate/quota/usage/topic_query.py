@@ -1,7 +1,7 @@
 """Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,15 +18,16 @@ from headgate.quota.tables.topic_tables import topic_tables
 from headgate.quota.usage.excess import (
     BYTES,
     MESSAGES,
-    OWN,
     TRAFFIC,
     UNITS,
     Contention,
     Limiter,
     RanOut,
     Traffic,
+    limiter_of,
     ran_out,
     ran_out_by,
+    units_of,
 )
 from headgate.quota.usage.topic_view import TopicSum, Units
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
@@ -96,15 +97,18 @@ class TopicUsage:
 
     def newest_s(self) -> int:
         """The newest second that any table has, since 1970."""
-        if not (newest := self._newest()):
-            raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
-        return max(newest)
+        return max(self._newest_of_each())
 
     def settled_s(self) -> int:
         """The newest second that has rows and that all jobs are through with, but for those that are far behind."""
-        newest_s = self.newest_s()
-        end_s = min(second_s for second_s in self._newest() if newest_s - second_s <= BEHIND_S)
-        return max(self._newest(f"event_time < {_literal(end_s * SECOND_US)}"), default=newest_s)
+        newest = self._newest_of_each()
+        end_s = min(second_s for second_s in newest if max(newest) - second_s <= BEHIND_S)
+        return max(self._newest(f"event_time < {_literal(end_s * SECOND_US)}"), default=max(newest))
+
+    def _newest_of_each(self) -> list[int]:
+        if not (newest := self._newest()):
+            raise TableError(f"the table {self._name} has no rows: the job has seen no publish yet")
+        return newest
 
     def _newest(self, where: str = "true") -> list[int]:
         """The newest second of each table that has any."""
@@ -186,7 +190,7 @@ class TopicUsage:
         where = f"action = 'mark' AND {_within(last_s, seconds + LOOKBACK_S)}"
         columns = "topic, broker, scope, limiter, arrow_cast(max(event_time), 'Int64') AS time_us"
         sql = f"SELECT {columns} FROM t WHERE {where} GROUP BY topic, broker, scope, limiter ORDER BY time_us"  # noqa: S608  our own names
-        return {(row["topic"], row["broker"]): _limiter(row) for table in self._marks for row in rows_of(table, sql)}
+        return {(row["topic"], row["broker"]): limiter_of(row) for table in self._marks for row in rows_of(table, sql)}
 
     def _rates(self, last_s: int, seconds: int) -> dict[tuple[Limiter, str], int]:
         """The highest that each limiter had on each broker, summed over brokers."""
@@ -197,7 +201,7 @@ class TopicUsage:
         for table in self._marks:
             for row in rows_of(table, sql):
                 for unit in UNITS:
-                    rates[(row["scope"], row["limiter"]), unit] += row[unit] or 0
+                    rates[limiter_of(row), unit] += row[unit] or 0
         return rates
 
     def units(self, last_s: int, seconds: int, name_of: Callable[[str], str]) -> Units:
@@ -210,16 +214,13 @@ class TopicUsage:
         marks: dict[tuple[str, Limiter], Counter[str]] = defaultdict(Counter)
         for row in self._marks_by("topic", last_s, seconds):
             if row["topic"] is not None:
-                for unit in UNITS if row["too"] else (row["unit"],):
-                    marks[name_of(row["topic"]), _limiter(row)][unit] += row["marks"]
+                for unit in units_of(row):
+                    marks[name_of(row["topic"]), limiter_of(row)][unit] += row["marks"]
         return {of: ran_out(counts) for of, counts in marks.items()}
 
     def _ran_out(self, last_s: int, seconds: int) -> RanOut:
         second = f"arrow_cast(event_time, 'Int64') / {SECOND_US}"
-        rows = self._marks_by(f"broker, {second}", last_s, seconds, f"broker, {second} AS second_s")
-        return ran_out_by(
-            (_limiter(row), row["broker"], row["second_s"], UNITS if row["too"] else (row["unit"],)) for row in rows
-        )
+        return ran_out_by(self._marks_by(f"broker, {second}", last_s, seconds, f"broker, {second} AS second_s"))
 
     def _marks_by(self, by: str, last_s: int, seconds: int, columns: str = "") -> Iterator[dict[str, Any]]:
         """How often each limiter marked anything in these seconds, by what ran out of it."""
@@ -233,10 +234,6 @@ class TopicUsage:
         """What the query gives on each table of topic_usage."""
         for table in self._tables:
             yield from rows_of(table, sql)
-
-
-def _limiter(row: Mapping[str, Any]) -> Limiter:
-    return OWN if row["scope"] == OWN[0] else (row["scope"], row["limiter"])
 
 
 def _within(last_s: int, seconds: int) -> str:

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
-from headgate.quota.usage.excess import UNITS, Limiter
+from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
 from headgate.report.throttling.fault import NOBODY, Fault, Faults, by_second
-from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT, Blamed, blamed, ran_out_of, rates_of
+from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT, Blamed, blamed, rates_of
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -111,9 +111,8 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
         return quota or rates.get((limiter, unit), 0)
 
     seconds = tables.totals(by_second(groups))
-    faults = Faults(
-        seconds, usage, groups, rate_of, ran_out_of(tables.totals(RAN_OUT_AT)), has_all_brokers=has_all_brokers
-    )
+    ran_out = ran_out_by(tables.totals(RAN_OUT_AT).to_pylist())
+    faults = Faults(seconds, usage, groups, rate_of, ran_out, has_all_brokers=has_all_brokers)
     when = when_held(seconds)
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)

@@ -1,7 +1,9 @@
 """Which subscriptions were held back, and by which level: sums over the table `dispatch_decisions`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -45,20 +47,22 @@ def held_back(tables: Summed) -> list[HeldBack]:
     sums = sums.append_column("held", held)
     order = [("held", "descending"), ("reads", "descending"), *((name, "ascending") for name in _PLACE)]
     worst = sums.filter(pc.greater(sums["held"], 0)).sort_by(order)
-    when = {
-        tuple(row[name] for name in _PLACE): (row[LOWEST + _TIME], row[_TIME])
-        for row in tables.totals(HELD_READS).to_pylist()
-    }
+    when = {_place(row): (row[LOWEST + _TIME], row[_TIME]) for row in tables.totals(HELD_READS).to_pylist()}
     return [
         HeldBack(
             **{name: row[name] for name in (*_PLACE, "reads", "held")},
             allowed=row["allowed_reads"],
             level=_level(row["subscription"], {level: row[f"held_by_{level}"] for level in DISPATCH_LEVELS}),
-            first=when[tuple(row[name] for name in _PLACE)][0],
-            last=when[tuple(row[name] for name in _PLACE)][1],
+            first=first,
+            last=last,
         )
         for row in worst.to_pylist()
+        for first, last in [when[_place(row)]]
     ]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["broker"], row["topic"], row["subscription"]
 
 
 def _level(subscription: str, held_by: dict[str, int]) -> str:

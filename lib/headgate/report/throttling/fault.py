@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +20,9 @@ from headgate.report.throttling.spans import QUIET, minute_of
 from headgate.tables.sums import Sums
 
 _SHOWN_PHASES = 5
+_Item = TypeVar("_Item")
 _SECOND_US = 1_000_000
+_APART_S = QUIET.total_seconds() + 1
 ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below, knows all of them"
 NOBODYS = "nobody's fault (shares had not followed the load)"
 WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"
@@ -41,6 +43,11 @@ class Fault:
 
     words: str = ""
     is_victim: bool = False
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether the words tell parts of the excess."""
+        return self.words not in {"", WITHIN, ELSEWHERE}
 
 
 NOBODY = Fault()
@@ -213,25 +220,23 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
 
 def _pieces(seconds: Iterable[int]) -> Iterator[list[int]]:
     """Each hold by itself, and each minute of it."""
-    piece: list[int] = []
-    for second_s in seconds:
-        if piece and (second_s // 60 != piece[0] // 60 or second_s - piece[-1] > QUIET.total_seconds() + 1):
-            yield piece
-            piece = []
-        piece.append(second_s)
-    if piece:
-        yield piece
+    return _split(seconds, lambda one, next_: next_ - one > _APART_S or next_ // 60 != one // 60)
 
 
 def _holds(pieces: Iterable[_Phase]) -> Iterator[list[_Phase]]:
-    hold: list[_Phase] = []
-    for piece in pieces:
-        if hold and piece.first_s - hold[-1].last_s > QUIET.total_seconds() + 1:
-            yield hold
-            hold = []
-        hold.append(piece)
-    if hold:
-        yield hold
+    return _split(pieces, lambda one, next_: next_.first_s - one.last_s > _APART_S)
+
+
+def _split(items: Iterable[_Item], is_end: Callable[[_Item, _Item], bool]) -> Iterator[list[_Item]]:
+    """Runs of items. is_end: whether one ends between two of them."""
+    run: list[_Item] = []
+    for item in items:
+        if run and is_end(run[-1], item):
+            yield run
+            run = []
+        run.append(item)
+    if run:
+        yield run
 
 
 def _over(hold: list[_Phase]) -> list[_Phase]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, RanOut, ran_out, ran_out_by
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, limiter_of, ran_out, units_of
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
@@ -135,25 +135,17 @@ def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of:
     """
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks:
-        limiter, found = _limiter(row), by_name[row[of]]
+        limiter, found = limiter_of(row), by_name[row[of]]
         rate = f"{row['unit']}_per_s"
         found.marks[limiter][row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
-        for unit in UNITS if row["too"] else (row["unit"],):
+        for unit in units_of(row):
             found.units[limiter][row["minute"]][unit] += row[ROWS]
     end_ms = 0 if end is None else round(end.timestamp() * 1000) - _SINCE_MS
     for row in held.to_pylist():
         if row[of] in by_name:
             sign = 1 if row["action"] == "unmark" else -1
-            by_name[row[of]].held_ms[_limiter(row)] += sign * ((row["since_ms"] or 0) - end_ms * row[ROWS])
+            by_name[row[of]].held_ms[limiter_of(row)] += sign * ((row["since_ms"] or 0) - end_ms * row[ROWS])
     return {name: list(_ranked(found, quota_of)) for name, found in by_name.items()}
-
-
-def ran_out_of(marks: pa.Table) -> RanOut:
-    """marks: of the sums RAN_OUT_AT."""
-    return ran_out_by(
-        (_limiter(row), row["broker"], row["second_s"], UNITS if row["too"] else (row["unit"],))
-        for row in marks.to_pylist()
-    )
 
 
 def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
@@ -161,13 +153,9 @@ def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
     highest: dict[tuple[Limiter, str], dict[str, int]] = defaultdict(dict)
     for row in marks:
         for unit in UNITS:
-            of_brokers = highest[_limiter(row), unit]
+            of_brokers = highest[limiter_of(row), unit]
             of_brokers[row["broker"]] = max(of_brokers.get(row["broker"], 0), row[f"{unit}_per_s"] or 0)
     return {key: sum(of_brokers.values()) for key, of_brokers in highest.items()}
-
-
-def _limiter(row: Mapping[str, Any]) -> Limiter:
-    return OWN if row["scope"] == "topic" else (row["scope"], row["limiter"])
 
 
 def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:

@@ -168,6 +168,11 @@ class UsageMap:
         """C: what is known of each member, by broker. Not to be changed."""
         return {broker_id: broker for broker_id, broker in self._brokers.items() if broker.is_member}
 
+    def member(self, broker_id: int) -> BrokerUsage | None:
+        """What `members` has of one broker. Not to be changed."""
+        broker = self._brokers.get(broker_id)
+        return broker if broker is not None and broker.is_member else None
+
     def _reason_to_drop(self, row: UsageRow, at_ms: Any) -> DropReason | None:
         if not is_count(at_ms) or not row.valid:
             return DropReason.INVALID

@@ -1,0 +1,40 @@
+"""What to run next, once it is known who was throttled: commands with names and times filled in."""
+
+from collections.abc import Iterator
+
+from headgate.report.screen import command, plain, quoted, zulu
+from headgate.report.throttling.blame import Throttling
+from headgate.report.throttling.dispatch_throttling import held_back
+from headgate.tables.sums import Summed
+
+QUESTION = "SELECT limiter, count(*) AS marks FROM marks WHERE action = 'mark' GROUP BY limiter ORDER BY marks DESC"
+_OF_READS = (
+    "SELECT event_time, sum(reads) AS reads, sum(held_by_broker + held_by_topic + held_by_subscription + "
+    "held_by_group) AS held FROM dispatch_decisions GROUP BY event_time ORDER BY held DESC LIMIT 20"
+)
+_TOPICS_OF = (
+    "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
+    "FROM topic_usage WHERE {} GROUP BY topic ORDER BY throttled DESC"
+)
+
+
+def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str, under: str = "") -> Iterator[str]:
+    """Lines about who was throttled most and, where no publish was, about dispatches that were held back.
+
+    output: where the tables are; shared: those of groups. under: which conf, in words.
+    """
+    most = next((row for row in throttling.tenants if row.is_held), None)
+    if most is None or most.first is None or most.last is None:
+        of_reads, question = (" of reads that were held back", _OF_READS) if held_back(tables) else ("", QUESTION)
+        yield f'Try{of_reads}: {command()} sql {output} "{question}"'
+        return
+    at = most.worst or most.first
+    where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
+    yield f"\nWhat to run next, about {plain(most.name)}{under}: who used what at its worst second, and its topics"
+    yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}"
+    yield f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"'
+    victims = [row for row in throttling.tenants if row.is_victim and (row.failed is None or row.lost)]
+    victim = max(victims, key=lambda row: row.lost, default=None)
+    if victim is not None and victim is not most and victim.worst not in {None, at}:
+        yield f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second"
+        yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}"
