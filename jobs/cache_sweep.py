@@ -3,10 +3,10 @@
 Options, tables and report are the same: docs/sizing.md.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 
+from headgate.options import Parser
 from headgate.report.sweep.command import SweepRunner, sweep
 from headgate.sizing.arguments import DESCRIPTION, add_sweep_arguments
 from headgate.sizing.asked import asked
@@ -23,7 +23,7 @@ SPARK = SweepRunner(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
-    parser = argparse.ArgumentParser(prog="cache_sweep", description=DESCRIPTION, allow_abbrev=False)
+    parser = Parser(prog="cache_sweep", description=DESCRIPTION)
     add_sweep_arguments(parser)
     return status_of_whole("cache_sweep", lambda: sweep(asked(parser.parse_args(arguments)), SPARK))
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from headgate.cache_trace import FORMATS, LARGEST_BYTES, Layout, convert
 from headgate.cache_trace.layout import TIME_UNITS_NS
 from headgate.errors import HeadgateError
+from headgate.options import Parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,10 +59,9 @@ def layout_of(options: argparse.Namespace) -> Layout:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cache_trace",
         description=__doc__,
-        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--input", required=True, type=Path, help="the trace, one file")

@@ -12,6 +12,7 @@ from threading import Event
 
 from headgate.conf import load_conf
 from headgate.metrics import serving, url_of
+from headgate.options import Parser
 from headgate.places import sole_use
 from headgate.quota.tables.topic_tables import output_of
 from headgate.report.screen import Screen, terminal_console
@@ -60,7 +61,7 @@ def tell(screen: Screen, batch: ConnectionsResult) -> None:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="connections", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="connections", description=__doc__)
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help="of the throttle job; its tables, too")
     parser.add_argument("--broker", metavar="NAME", help="follow the throttle job of this broker under the output")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: connections-checkpoint under the output")

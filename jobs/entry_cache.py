@@ -15,7 +15,7 @@ from headgate.engines.cache_batches import kernel_of
 from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import CACHE, load_units
 from headgate.errors import Mistakes
-from headgate.options import add_strict, input_format, is_topic
+from headgate.options import Parser, add_strict, input_format, is_topic
 from headgate.places import check_places, check_writable, sole_use
 from headgate.report.cache_screen import CacheScreen
 from headgate.report.screen import terminal_console
@@ -79,7 +79,7 @@ def load_rules(conf: Conf) -> None:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="entry_cache", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="entry_cache", description=__doc__)
     parser.add_argument("--input", required=True, metavar="PATH_OR_TOPIC", help="cache events")
     parser.add_argument(
         "--format", choices=(*FORMATS, "kafka"), help="default: by the names of the files, else as headgate.toml says"

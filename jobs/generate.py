@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from headgate.cache.trace import write_cache_trace
 from headgate.cache.trace_options import add_cache_options, cache_trace_from, check_without_cache
 from headgate.errors import ConfError, HeadgateError
+from headgate.options import Parser
 from headgate.rows.listing import FORMATS
 from headgate.trace import TraceSpec, TraceSummary, add_options, spec_from, write_trace
 
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="generate", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="generate", description=__doc__)
     parser.add_argument("--output", required=True, help="new or empty folder; with --format kafka, the Kafka topic")
     parser.add_argument("--format", default="json", choices=[*FORMATS, "kafka"], help="default json")
     parser.add_argument("--kafka-servers", help="host:port[,host:port], with --format kafka only")

@@ -12,6 +12,7 @@ from threading import Event
 
 from headgate.conf import load_conf
 from headgate.engines.compiling import Loading
+from headgate.options import Parser
 from headgate.places import sole_use
 from headgate.protocol.key_operator import engine_of
 from headgate.report.screen import Screen, terminal_console
@@ -59,7 +60,7 @@ def tell(screen: Screen, batch: ProtocolResult) -> None:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="protocol", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="protocol", description=__doc__)
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help="of a throttle job; its tables, too")
     parser.add_argument("--input", metavar="PATH_OR_TOPIC", help="what clients do: a Delta table or Kafka topic")
     parser.add_argument("--format", choices=FORMATS, default="delta", help="of the input; default delta")

@@ -3,11 +3,11 @@
 Options, tables and report are the same: docs/replay.md.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
 
+from headgate.options import Parser
 from headgate.replay.arguments import DESCRIPTION, add_replay_arguments
 from headgate.replay.asked import asked
 from headgate.report.replay.command import ReplayEngine, replay
@@ -24,7 +24,7 @@ SPARK = ReplayEngine(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 when the report is written; 1 if Spark failed, 2 for wrong options, conf or input, 3 if stopped."""
-    parser = argparse.ArgumentParser(prog="replay", description=DESCRIPTION, allow_abbrev=False)
+    parser = Parser(prog="replay", description=DESCRIPTION)
     add_replay_arguments(parser)
     return status_of_whole("replay", lambda: replay(asked(parser.parse_args(arguments)), SPARK))
 

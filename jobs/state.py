@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from headgate.errors import HeadgateError
+from headgate.options import Parser
 from headgate.report.state_screen import json_lines, state_lines
 from headgate.spark.session import spark_session
 from headgate.spark.state import read_state
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="state", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="state", description=__doc__)
     parser.add_argument("--checkpoint", required=True, metavar="DIR", help="of a throttle or entry cache job")
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default table")
     return parser.parse_args(arguments)

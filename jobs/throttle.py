@@ -15,7 +15,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.errors import Mistakes
 from headgate.metrics import check_port, serving, url_of
-from headgate.options import add_strict, input_format, is_topic
+from headgate.options import Parser, add_strict, input_format, is_topic
 from headgate.places import check_places, check_writable, sole_use
 from headgate.quota.tables.topic_tables import output_of
 from headgate.report.modes import mode_line
@@ -111,7 +111,7 @@ def checked(options: argparse.Namespace) -> tuple[ThrottleJob, Conf, MetricsSett
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="throttle", description=__doc__, allow_abbrev=False)
+    parser = Parser(prog="throttle", description=__doc__)
     parser.add_argument("--input", metavar="PATH_OR_TOPIC", help="files, folder, Delta table or Kafka topic")
     parser.add_argument(
         "--format", choices=(*FORMATS, "kafka"), help="default: by the names of the files, else as headgate.toml says"

@@ -1,19 +1,18 @@
 """The command `headgate`: one function per subcommand adds its parser; its `run` returns the exit status."""
 
 import argparse
-import difflib
 import os
-import re
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from headgate import __version__
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
+from headgate.options import Parser
 from headgate.places import RUNNING, check_tables_here, tried
 from headgate.quota.groups.parser import add_groups_actions
 from headgate.quota.usage.parser import add_usage_arguments
@@ -29,36 +28,6 @@ if TYPE_CHECKING:
 EXIT_ERROR = 2
 EXIT_STOPPED = 130
 """Of a process that Ctrl-C ended before it had anything to show."""
-
-
-GUESSES = {
-    "try": "compare diff dry-run explain recommend run simulate test what-if whatif",
-    "usage": "consumers limits ps show status tenants throttled top topics who why",
-    "groups": "group quota quotas resource-groups resourcegroups",
-    "sql": "ask query select",
-    "tables": "describe ls",
-    "sweep": "cache entry-cache size sizing",
-    "replay": "report",
-    "get": "describe show",
-    "set": "add create edit put update",
-    "delete": "remove rm",
-    "list": "ls",
-}
-"""What people call a command, or an action of one, that has another name here."""
-_NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
-
-
-class Parser(argparse.ArgumentParser):
-    """Of the command and all below it: what does not exist is told with the nearest that does."""
-
-    def error(self, message: str) -> NoReturn:
-        """End the process with the message."""
-        if wrong := _NO_CHOICE.search(message):
-            choices = re.findall(r"'([^']*)'", wrong[2])
-            near = next((name for name in choices if wrong[1].casefold() in GUESSES.get(name, "").split()), None)
-            near = near or next(iter(difflib.get_close_matches(wrong[1].casefold(), choices, 1)), None)
-            message += f"; did you mean {near}?" if near else ""
-        super().error(message)
 
 
 class _WithoutPandas(MetaPathFinder):
@@ -78,11 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     subcommands = parser.add_subparsers(metavar="COMMAND", required=True)
     for add_to in SUBCOMMANDS:
         add_to(subcommands)
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:
-        is_traffic = hasattr(arguments, "input") and os.path.exists(unknown[0])  # noqa: PTH110  of any length
-        hint = "; give what is to be read with --input" if is_traffic else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    arguments = parser.parse_args(argv)
     try:
         if hasattr(arguments, "of_tables"):
             _look_at(arguments.output)

@@ -1,10 +1,72 @@
-"""Options that several commands and jobs have. Nothing heavy is imported here: `--help` is quick."""
+"""How commands and jobs read their arguments. Nothing heavy is imported here: `--help` is quick."""
 
 import argparse
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from headgate.places import check_there
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
+
+GUESSES = {
+    "try": "compare diff dry-run explain recommend run simulate test what-if whatif",
+    "usage": "consumers limits ps show status tenants throttled top topics who why",
+    "groups": "group quota quotas resource-groups resourcegroups",
+    "sql": "ask query select",
+    "tables": "describe ls",
+    "sweep": "cache entry-cache size sizing",
+    "replay": "report",
+    "get": "describe show",
+    "set": "add create edit put update",
+    "delete": "remove rm",
+    "list": "ls",
+}
+"""What people call a command, or an action of one, that has another name here."""
+_ALIKE, _ALIKE_OPTION = 0.5, 0.6
+"""`try` for `trie`, but not --help for --inpt: both have dashes."""
+_NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """Of a command and all below it, or a job: what does not exist is told with the nearest that does.
+
+    Options are spelled whole, so that a new one changes the meaning of none.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**{"allow_abbrev": False} | arguments)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Nothing is left unread: the parser of the subcommand knows best which options there are."""
+        known, unread = super().parse_known_args(args, namespace)
+        if unread:
+            self._tell_unread(unread, takes_input=hasattr(known, "input"))
+        return known, unread
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with the message."""
+        if wrong := _NO_CHOICE.search(message):
+            message += _meant(wrong[1], re.findall(r"'([^']*)'", wrong[2]), _ALIKE)
+        super().error(message)
+
+    def _tell_unread(self, unread: Sequence[str], *, takes_input: bool) -> NoReturn:
+        hint = ""
+        if unread[0].startswith("--"):
+            options = [name for name in self._option_string_actions if name.startswith("--")]
+            hint = _meant(unread[0].partition("=")[0], options, _ALIKE_OPTION)
+        elif takes_input and os.path.exists(unread[0]):  # noqa: PTH110  of any length
+            hint = "; give what is to be read with --input"
+        self.error(f"unrecognized arguments: {' '.join(unread)}{hint}")
+
+
+def _meant(wrong: str, names: Sequence[str], alike: float) -> str:
+    wrong = wrong.casefold()
+    guessed = (name for name in names if wrong in GUESSES.get(name, "").split())
+    near = next(guessed, None) or next(iter(difflib.get_close_matches(wrong, names, 1, alike)), None)
+    return f"; did you mean {near}?" if near else ""
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:

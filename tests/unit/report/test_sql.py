@@ -85,7 +85,11 @@ def test_tables_of_earlier_versions_get_the_columns_that_are_new(tmp_path):
         (["groups", "create"], "set"),
         (["groups", "lst"], "list"),
         (["usage", "x", "--by", "tenent"], "tenant"),
+        (["trie"], "try"),
+        (["try", "x", "--recomend"], "--recommend"),
+        (["usage", "x", "--epoch=1"], "--epochs"),
         (["xyzzy"], None),
+        (["try", "x", "--inpt"], None),
     ],
 )
 def test_a_command_that_does_not_exist_gets_the_nearest_that_does(capsys, arguments, near):
