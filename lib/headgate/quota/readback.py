@@ -33,7 +33,8 @@ class Readback:
     Between two reads that clock passes through every instant, and a row is taken at the one at which it was published,
     not before the last read and not after this one: batches of many epochs, a restart and a table that could not be
     read for a while make no row stale that the reader was late to read. What a sender published behind that, by a clock
-    that is slow, is.
+    that is slow, is. Not so the first rows of a life: a first batch takes long and the next ones catch up, so they are
+    taken as of when they were published. Heartbeats would vouch for them without saying them again.
 
     A reader whose input waits has not come to the time of which others speak: what is `future` to its clock, though by
     wall clock its time has come, waits here until then. So it sees them as they were, and a row that is said once is
@@ -159,9 +160,11 @@ class Readback:
 
     def _take(self, rows: Iterable[UsageRow], clock_ms: int) -> None:
         current_epoch = clock_ms // self._settings.epoch_ms
+        unheard = self.unheard()
         for row in rows:
             published_ms = row.publish_time_ms if is_count(row.publish_time_ms) else clock_ms
-            at_ms = min(max(published_ms, self._read_ms), clock_ms)
+            seen_ms = published_ms if row.broker_id in unheard else max(published_ms, self._read_ms)
+            at_ms = min(seen_ms, clock_ms)
             is_leave_all = row.is_leave_all
             left = self._keys_of(row.broker_id) if is_leave_all else ()
             if self.usage_map.receive(row, at_ms) is None:

@@ -74,17 +74,22 @@ class Live:
 
 
 @pytest.mark.parametrize(
-    ("apart_s", "first_s", "until_s"),
-    [(0.0, (2, 2, 2), 10), (1.5, (12, 9, 6), 20), (1.5, (4, 8, 16), 28)],
-    ids=["at once", "the last one first", "in order"],
+    ("apart_s", "first_s", "batch_s", "until_s"),
+    [
+        (0.0, (2, 2, 2), (1.1, 2.3, 0.7), 10),
+        (1.5, (12, 9, 6), (1.1, 2.3, 0.7), 20),
+        (1.5, (4, 8, 16), (1.1, 2.3, 0.7), 28),
+        (1.5, (2.6, 2, 4), (0.6, 0.7, 0.5), 20),
+    ],
+    ids=["at once", "the last one first", "in order", "first rows that others are too far ahead for"],
 )
 def test_jobs_that_start_one_after_another_never_have_more_than_the_quota_among_them(
-    tmp_path, apart_s, first_s, until_s
+    tmp_path, apart_s, first_s, batch_s, until_s
 ):
     live = Live(tmp_path)
     for number, broker in enumerate("abc"):
-        batch_s = (1.1, 2.3, 0.7)[number]
-        live.start(broker, 1 + number * apart_s, first_s=first_s[number], batch_s=batch_s, until_s=until_s)
+        begins_s = 1 + number * apart_s
+        live.start(broker, begins_s, first_s=first_s[number], batch_s=batch_s[number], until_s=until_s)
     live.run()
     all_up = ceil(1 + 2 * apart_s)
     beyond = {epoch: held for epoch in range(all_up, until_s) if sum((held := live.limits(epoch)).values()) > MOST}
