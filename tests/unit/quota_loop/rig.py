@@ -7,11 +7,14 @@ from deltalake import DeltaTable
 
 from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
 from headgate.core.quota.attachments import Scope
-from headgate.core.quota.config_tables import Attachment
+from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.quota.loop import QuotaLoop
+from headgate.quota.memory import HeldConfig, MemoryExchange, MemoryRead
 from headgate.quota.tables.opened import Locations, QuotaTables
+from headgate.quota.tables.schemas import USAGE
+from headgate.quota.tables.usage_rows import usage_table
 from headgate.tables.query import query
 
 START = 1_700_000_000
@@ -32,6 +35,45 @@ def shared(folder, **values):
 
 def opened(folder, settings):
     return QuotaTables(Locations.of(folder, settings), settings)
+
+
+class WrittenConfig(HeldConfig):
+    """Groups and attachments that tests change."""
+
+    def write(self, rows, _version):
+        for row in rows:
+            self.tables = self.tables.written(row)
+        return True
+
+
+class UsageReader:
+    """All cuts, each once: what was sent before it began, too."""
+
+    def __init__(self, sent):
+        self.sent, self.known = sent, 0
+
+    def read(self, _now_ms):
+        new = [USAGE.empty_table(), *self.sent[self.known :]]
+        self.known = len(self.sent)
+        return MemoryRead(pa.concat_tables(new))
+
+    def earlier(self, _lives, _now_ms):
+        return USAGE.empty_table()
+
+
+class WithoutFiles(MemoryExchange):
+    """An exchange of several loops in this process, where files would take most of a test's time."""
+
+    def __init__(self, settings):
+        super().__init__(ConfigTables(), settings, 0)
+        self.config, self.usage, self.epoch_ms, self.sent = WrittenConfig(ConfigTables()), self, settings.epoch_ms, []
+
+    def append(self, sent, shards):
+        self.sent.append(usage_table(sent, shards, self.epoch_ms))
+        return True
+
+    def usage_reader(self):
+        return UsageReader(self.sent)
 
 
 def group(name="gold", *, id_=1, rate=1000, version=1, **values):
@@ -113,25 +155,22 @@ class Job:
 
 
 class Cluster:
-    """Brokers a, b, ... in one job, or each in its own."""
+    """Brokers a, b, ... in one job, or each in its own; folder: of the tables, None: without files."""
 
     def __init__(self, folder, brokers, *, one_job, demand_visible=True, traffic_class=0, **values):
         self.brokers, self.one_job, self.demand_visible = brokers, one_job, demand_visible
         self.traffic_class = traffic_class
         self.settings = chosen(**values) if one_job else shared(folder, **values)
         self.folder = folder
-        self.tables = opened(folder, self.settings)
+        self.tables = WithoutFiles(self.settings) if folder is None else opened(folder, self.settings)
         self.epoch = START
         self.jobs = {name: self.job(None if one_job else name) for name in (("all",) if one_job else brokers)}
         self.sums = []
 
     def job(self, broker=None):
-        return Job(
-            QuotaLoop(
-                opened(self.folder, self.settings), self.settings, broker=broker, demand_visible=self.demand_visible
-            ),
-            traffic_class=self.traffic_class,
-        )
+        tables = self.tables if self.folder is None else opened(self.folder, self.settings)
+        loop = QuotaLoop(tables, self.settings, broker=broker, demand_visible=self.demand_visible)
+        return Job(loop, traffic_class=self.traffic_class)
 
     def run(self, epochs, running=None, **demands):
         """Epochs with the same demand of every broker for gold; `running`: the jobs that are not dead."""

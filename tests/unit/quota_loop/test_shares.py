@@ -48,8 +48,8 @@ def test_shares_follow_demand_whatever_the_layout(tmp_path, one_job, demands, sh
 
 @layouts
 @classes
-def test_the_sum_stays_within_the_quota_and_its_floors_while_demand_moves(tmp_path, one_job, traffic_class):
-    quota = cluster(tmp_path, one_job=one_job, traffic_class=traffic_class)
+def test_the_sum_stays_within_the_quota_and_its_floors_while_demand_moves(one_job, traffic_class):
+    quota = cluster(None, one_job=one_job, traffic_class=traffic_class)
     quota.run(2, a=900, b=50, c=50)
     quota.run(2, a=50, b=900, c=50)
     quota.run(2, a=900, b=900, c=900)
@@ -63,8 +63,8 @@ def test_the_sum_stays_within_the_quota_and_its_floors_while_demand_moves(tmp_pa
 
 
 @layouts
-def test_a_quota_that_changes_changes_shares_at_the_first_evaluation_that_reads_it(tmp_path, one_job):
-    quota = cluster(tmp_path, "ab", one_job=one_job)
+def test_a_quota_that_changes_changes_shares_at_the_first_evaluation_that_reads_it(one_job):
+    quota = cluster(None, "ab", one_job=one_job)
     quota.run(2, a=900, b=900)
     seen = []
     for rate in (2000, 400, 0, None, 600):
@@ -76,8 +76,8 @@ def test_a_quota_that_changes_changes_shares_at_the_first_evaluation_that_reads_
     assert halves == seen
 
 
-def test_attaching_detaching_and_switching_is_told_once_each(tmp_path):
-    quota = cluster(tmp_path, "a", one_job=True)
+def test_attaching_detaching_and_switching_is_told_once_each():
+    quota = cluster(None, "a", one_job=True)
     quota.run(2, a=100)
     write(quota.tables, group("silver", id_=2, rate=50), attached(name="silver"))
     quota.run(1, a=100)
@@ -125,8 +125,8 @@ def test_of_a_group_that_is_not_attached_any_more_limits_are_dropped_and_readers
 
 
 @layouts
-def test_a_group_that_was_deleted_by_hand_dangles_until_it_is_there_again(tmp_path, one_job):
-    quota = cluster(tmp_path, "ab", one_job=one_job)
+def test_a_group_that_was_deleted_by_hand_dangles_until_it_is_there_again(one_job):
+    quota = cluster(None, "ab", one_job=one_job)
     quota.run(2, a=900, b=900)
     write(quota.tables, group(deleted=True))
     quota.run(1, a=900, b=900)
@@ -139,8 +139,8 @@ def test_a_group_that_was_deleted_by_hand_dangles_until_it_is_there_again(tmp_pa
     assert {("namespace", "acme/a"): "gold"} == quota.job_of("a").attached
 
 
-def test_an_attachment_that_dangles_from_the_start_is_told_when_its_group_appears(tmp_path):
-    quota = Cluster(tmp_path, ["a"], one_job=True)
+def test_an_attachment_that_dangles_from_the_start_is_told_when_its_group_appears():
+    quota = Cluster(None, ["a"], one_job=True)
     write(quota.tables, attached(), attached("acme/b", "silver"), group("silver", id_=1, rate=10))
     quota.run(1)
     write(quota.tables, group(id_=2))
@@ -176,8 +176,8 @@ def test_every_broker_of_the_input_joins_before_its_first_row_and_idles_when_it_
     assert ["a", "b"] == sorted(row["name"] for row in rows_of(tmp_path, "rg_members"))
 
 
-def test_weights_are_those_of_the_jobs(tmp_path):
-    heavy = Cluster(tmp_path, ["a", "b"], one_job=False)
+def test_weights_are_those_of_the_jobs():
+    heavy = Cluster(None, ["a", "b"], one_job=False)
     write(heavy.tables, group(), attached())
     heavy.settings = type(heavy.settings)(
         **{name: getattr(heavy.settings, name) for name in heavy.settings.__slots__} | {"broker_weight": 3}
@@ -188,8 +188,8 @@ def test_weights_are_those_of_the_jobs(tmp_path):
     assert {"a": 250, "b": 750} == heavy.limits()
 
 
-def test_a_burst_inside_an_epoch_is_followed_before_the_epoch_closes(tmp_path):
-    quota = cluster(tmp_path, "ab", one_job=True)
+def test_a_burst_inside_an_epoch_is_followed_before_the_epoch_closes():
+    quota = cluster(None, "ab", one_job=True)
     quota.run(4, a=600, b=100)
     before = quota.limits()
     job, epoch = quota.jobs["all"], quota.epoch
@@ -211,23 +211,23 @@ def test_a_burst_inside_an_epoch_is_followed_before_the_epoch_closes(tmp_path):
         ("pip82_residual_equal", {"a": 700, "b": 300}),
     ],
 )
-def test_every_profile_runs_in_the_loop(tmp_path, profile, shares):
-    quota = cluster(tmp_path, "ab", one_job=True, allocation_profile=profile)
+def test_every_profile_runs_in_the_loop(profile, shares):
+    quota = cluster(None, "ab", one_job=True, allocation_profile=profile)
     quota.run(5, a=700, b=300)
 
     assert shares == quota.limits()
 
 
-def test_coupled_dimensions_run_in_the_loop(tmp_path):
-    quota = Cluster(tmp_path, ["a", "b"], one_job=True, couple_dimensions=True)
+def test_coupled_dimensions_run_in_the_loop():
+    quota = Cluster(None, ["a", "b"], one_job=True, couple_dimensions=True)
     write(quota.tables, group(rates=(1000, 10_000, None, None)), attached())
     quota.run(4, a=900, b=900)
 
     assert ({"a": 500, "b": 500}, {"a": 5000, "b": 5000}) == (quota.limits(), quota.limits(dimension=1))
 
 
-def test_without_visible_demand_a_throttled_broker_counts_as_wanting_more(tmp_path):
-    quota = cluster(tmp_path, "ab", one_job=True, demand_visible=False)
+def test_without_visible_demand_a_throttled_broker_counts_as_wanting_more():
+    quota = cluster(None, "ab", one_job=True, demand_visible=False)
     quota.run(5, a=2000, b=100)
 
     assert {"a": 900, "b": 100} == quota.limits()

@@ -5,7 +5,7 @@ from math import ceil
 import pyarrow as pa
 import pytest
 
-from unit.quota_loop.rig import START, Cluster, attached, group, rows_of, usage_of, waits_of, write
+from unit.quota_loop.rig import START, Cluster, attached, group, usage_of, waits_of, write
 
 Q = 3000
 MOST = Q * 1.05
@@ -20,8 +20,8 @@ class Live:
     A limit holds from the event time that the job had come to when it was decided.
     """
 
-    def __init__(self, folder, brokers="abc", **values):
-        self.quota = Cluster(folder, list(brokers), one_job=False, **values)
+    def __init__(self, brokers="abc", **values):
+        self.quota = Cluster(None, list(brokers), one_job=False, **values)
         write(self.quota.tables, group(rate=Q), attached())
         self.jobs, self.reached_s, self.decided = {}, {}, {}
         self.due = []
@@ -84,9 +84,9 @@ class Live:
     ids=["at once", "the last one first", "in order", "first rows that others are too far ahead for"],
 )
 def test_jobs_that_start_one_after_another_never_have_more_than_the_quota_among_them(
-    tmp_path, apart_s, first_s, batch_s, until_s
+    apart_s, first_s, batch_s, until_s
 ):
-    live = Live(tmp_path)
+    live = Live()
     for number, broker in enumerate("abc"):
         begins_s = 1 + number * apart_s
         live.start(broker, begins_s, first_s=first_s[number], batch_s=batch_s[number], until_s=until_s)
@@ -96,11 +96,11 @@ def test_jobs_that_start_one_after_another_never_have_more_than_the_quota_among_
 
     assert {} == beyond
     assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(until_s)
-    assert {"up"} == {row["state"] for row in rows_of(tmp_path, "rg_members")}
+    assert {"up"} == {row.state for row in live.quota.tables.members.read().values()}
 
 
-def test_a_job_that_joins_others_has_the_floor_until_it_has_said_something_and_they_keep_its_part(tmp_path):
-    live = Live(tmp_path)
+def test_a_job_that_joins_others_has_the_floor_until_it_has_said_something_and_they_keep_its_part():
+    live = Live()
     for broker in "ab":
         live.start(broker, 1, first_s=2, until_s=20)
     live.start("c", 8, first_s=7, until_s=20)
@@ -113,9 +113,9 @@ def test_a_job_that_joins_others_has_the_floor_until_it_has_said_something_and_t
     assert {"a": 1000, "b": 1000, "c": 1000} == live.limits(20)
 
 
-def test_what_a_member_never_used_is_kept_for_it_until_it_is_lost_or_leaves(tmp_path):
+def test_what_a_member_never_used_is_kept_for_it_until_it_is_lost_or_leaves():
     """Its job may be dead, or in a first batch that takes minutes."""
-    live = Live(tmp_path, "ab", silent_rounds=2)
+    live = Live("ab", silent_rounds=2)
     live.start("b", 1, first_s=100)
     live.start("a", 1, first_s=2, batch_s=3, until_s=65)
     live.run()
