@@ -55,7 +55,8 @@ def run(rows, changes, rules, engine, until_us, *, finish=True):
     """One batch, and all that is open written at its end."""
     changes = [replace(change, seq=seq) for seq, change in enumerate(changes)]
     blocks = [changes_block(changes), dispatches_block(rows), tick_block(until_us)]
-    return step_through([blocks, [tick_block(until_us, finish=True)]] if finish else [blocks], rules, engine)
+    batches = [blocks, [tick_block(until_us, finish=True)]] if finish else [blocks]
+    return step_through(batches, rules, engine, stored=False)
 
 
 def told(outcome, *names):

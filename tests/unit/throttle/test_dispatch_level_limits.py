@@ -211,7 +211,7 @@ def follow(engine, until_us, *, rules=STATS, changes=(RELATIVE,), rows=ASKED, ev
     """100 messages and 1000 bytes are published in the first of the intervals of 5 s: 20 and 200 a second."""
     changes = [replace(change, seq=seq) for seq, change in enumerate(changes)]
     blocks = [changes_block(changes), dispatches_block(list(rows)), events_block(events), tick_block(until_us)]
-    return step_through([blocks], rules, engine)
+    return step_through([blocks], rules, engine, stored=False)
 
 
 @both_engines
