@@ -79,8 +79,8 @@ class RecommendScreen(Screen):
     def lag(self) -> None:
         """Quotas above the busiest second need a word."""
         self.say(
-            "A quota above the busiest second: brokers share it, and shares follow the traffic from batch to batch. It "
-            "has to leave room for that."
+            "A quota above the busiest second: it is at least 10 % above the mean, and leaves room for brokers that "
+            "share it, since shares follow the traffic from batch to batch."
         )
 
     def left_out(self, names: Sequence[str], who: str) -> None:

@@ -338,9 +338,9 @@ def test_who_is_not_heard_may_be_throttled_and_of_nobody_up_the_past_is_told(usa
     quota.usage.append([cut(1, epoch=EPOCH - 9, broker=0), cut(1, epoch=EPOCH, broker=1)], {})
     write_gold(quota.config)
 
-    assert "Nothing is known to be throttled now (1 quotas): a may be." in usage(output=tmp_path)[1]
+    assert "No quota is known to throttle anybody now (1 quota): a may be throttled." in usage(output=tmp_path)[1]
     quota.members.leave({row.broker_id: row.incarnation for row in lives.values()})
-    told = f"No broker is up, so nothing is used (1 quotas). --at TIME tells of a time before {instant(EPOCH * 1000)}."
+    told = f"No broker is up, so nothing is used (1 quota). --at TIME tells of a time before {instant(EPOCH * 1000)}."
     assert told in usage(output=tmp_path)[1]
 
 

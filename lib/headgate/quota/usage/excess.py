@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,19 +40,12 @@ class Second(NamedTuple):
     usual: Amounts | None
 
 
-class Excess(NamedTuple):
-    """What was left over at the beginning of a second in which a limiter held somebody, and what came to that in it.
-
-    is_within: nobody exceeded a fair share; it was held for a burst shorter than a second, or because the brokers'
-    shares did not fit the load. by_name then goes by half of what came.
-    """
-
-    by_name: Amounts
-    is_within: bool
-
-
-def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Excess]]:
+def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Amounts]]:
     """For each of the seconds, in order, in which a limiter held somebody: what exceeded a fair share, by name.
+
+    That is what was left over as the second began, and what came to that in it. It is empty where nobody exceeded one:
+    somebody was held for a burst shorter than a second, for a backlog that another limiter let go at once, or because
+    the brokers' shares did not fit the load.
 
     The rate is shared out second by second: each gets what it usually sends, and of the rest as much as any other, or
     all that it wants beyond that (max-min fairness). What is left of a demand is still there in the next second,
@@ -97,8 +91,7 @@ def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Exc
             }
         last = {**over, **before} or last
         if is_held:
-            within = Excess(unserved(arrived, sum(arrived.values()) / 2), is_within=True)
-            yield second_s, Excess(last, is_within=False) if last else within
+            yield second_s, last
         before, before_s = over, second_s
 
 
@@ -130,6 +123,7 @@ def _together(left: Amounts, arrived: Amounts) -> dict[str, float]:
     return {name: left.get(name, 0) + arrived.get(name, 0) for name in {**left, **arrived}}
 
 
+SCOPES = ("topic", "broker", "group")
 TRAFFIC = pa.schema(
     [
         ("second_s", pa.int64()),
@@ -142,14 +136,13 @@ TRAFFIC = pa.schema(
         ("let_in_bytes", pa.int64()),
         ("failed_messages", pa.int64()),
         ("failed_bytes", pa.int64()),
-        ("by_broker", pa.int64()),
-        ("by_group", pa.int64()),
+        *((f"by_{scope}", pa.int64()) for scope in SCOPES),
         ("held", pa.int64()),
     ]
 )
 """What came in a second under a limiter of a broker or group.
 
-let_in, failed: null in admitted traffic. by_broker, by_group: publishes that one of these throttled.
+let_in, failed: null in admitted traffic. by: publishes that a limiter of the scope throttled.
 held: whether anything of it waited, was throttled or failed, else 0.
 """
 
@@ -187,9 +180,14 @@ class Traffic:
     ran_out: RanOut = field(default_factory=dict)
 
     def under(self, limiter: Limiter) -> pa.Table:
-        """The rows that a limiter of a broker or group limits."""
+        """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
+
+        before: whether it did so after another one, in the same hold.
+        """
         scope, name = limiter
-        return self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
+        rows = self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
+        held, before = _holds(rows, scope)
+        return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
 
     def held_seconds(self, limiter: Limiter) -> set[int]:
         """Those in which it held anybody."""
@@ -197,7 +195,7 @@ class Traffic:
 
     def _held(self, rows: pa.Table, limiter: Limiter, unit: str | None) -> set[int]:
         """The seconds in which it held anybody on a broker where the unit had run out; None: whatever had."""
-        rows = rows.filter(pc.or_(pc.greater(rows[f"by_{limiter[0]}"], 0), pc.greater(rows["held"], 0)))
+        rows = rows.filter(pc.greater(rows["held"], 0))
         if unit is None:
             return set(rows["second_s"].to_pylist())
         places = rows.group_by(["broker", "second_s"], use_threads=False).aggregate([]).to_pydict()
@@ -217,7 +215,7 @@ class Traffic:
         }
         return not last or (unit in last and last[unit] >= max(last.values()) - ENDS_S)
 
-    def excesses(self, limiter: Limiter, unit: str, per_s: float) -> dict[int, Excess]:
+    def excesses(self, limiter: Limiter, unit: str, per_s: float) -> dict[int, Amounts]:
         """By second in which it held anybody. unit: messages or bytes."""
         rows = self.under(limiter)
         held = self._held(rows, limiter, unit)
@@ -246,6 +244,39 @@ class Traffic:
             for at in sorted(told)
         )
         return dict(excesses(seconds, per_s))
+
+
+def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
+    """Whether it is the limiter of this scope that holds each row of TRAFFIC, and whether another one held it before.
+
+    In one hold, of a name on a broker, a limiter holds from where it first throttled something of it until for ENDS_S
+    only others did. A hold in which none throttled anything of it, as it waits behind others, counts for all.
+    """
+    keys = [rows[column].combine_chunks().dictionary_encode().indices for column in ("name", "broker", "group")]
+    codes = [pc.fill_null(key, -1).to_numpy(zero_copy_only=False) for key in keys]
+    second = rows["second_s"].to_numpy()
+    of_row = [rows["held"].to_numpy(), *(rows[f"by_{one}"].to_numpy() for one in (scope, *SCOPES))]
+    order = np.lexsort((second, *codes))
+    if not len(order):
+        return pa.array([], pa.int64()), pa.array([], pa.bool_())
+    changes = np.any([np.diff(code[order], prepend=-2) for code in codes], axis=0)
+    second = second[order]
+    is_first = changes | (np.diff(second, prepend=second[0]) != 0)
+    at = np.flatnonzero(is_first)
+    held, own, *each = (np.add.reduceat(values[order], at) for values in of_row)
+    second, place, others = second[at], np.arange(len(at)), sum(each) - own
+    is_begun = changes[at] | (np.diff(second, prepend=second[0]) > ENDS_S)
+    is_begun[1:] |= held[:-1] == 0
+    begun = np.maximum.accumulate(np.where(is_begun, place, 0))
+    last_own, last_other = (np.maximum.accumulate(np.where(counts > 0, place, -1)) for counts in (own, others))
+    has_own, has_other = last_own >= begun, last_other >= begun
+    of_hold = np.cumsum(is_begun) - 1
+    is_known = np.bincount(of_hold, own + others)[of_hold] > 0
+    is_recent = ~has_other | (second[last_own] >= second[last_other] - ENDS_S)
+    is_held = (held > 0) & np.where(is_known, has_own & is_recent, True)
+    back = np.empty(len(order), np.int64)
+    back[order] = np.cumsum(is_first) - 1
+    return pa.array(is_held[back].astype(np.int64)), pa.array((is_held & has_other)[back])
 
 
 def _since(rows: pa.Table, unit: str, held: Container[int], per_s: float) -> dict[int, int]:
@@ -290,29 +321,28 @@ def _usual(
 
 @dataclass(frozen=True)
 class Shared:
-    """Who exceeded a fair share of a limiter while it held somebody: the excess in `unit`, by name.
-
-    is_within: in none of these seconds did more come than the limiter's rate (Excess).
-    """
+    """Who exceeded a fair share of a limiter while it held somebody: the excess in `unit`, by name."""
 
     unit: str
     amounts: Amounts
-    is_within: bool
 
     @classmethod
-    def together(cls, several: Iterable["Shared"]) -> "Shared":
-        """Of several times, in one unit; those within the rate do not count beside others."""
-        found = list(several)
-        over = [one for one in found if not one.is_within] or found
+    def together(cls, several: Sequence["Shared"]) -> "Shared":
+        """Of several times, in one unit."""
         amounts: dict[str, float] = defaultdict(float)
-        for one in over:
+        for one in several:
             for name, amount in one.amounts.items():
                 amounts[name] += amount
-        return cls(over[0].unit, amounts, over[0].is_within)
+        return cls(several[0].unit, amounts)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether nobody did, in any of these seconds (`excesses`)."""
+        return not self.amounts
 
     def part(self, name: str) -> float:
-        """Of the excess."""
-        return self.amounts.get(name, 0) / sum(self.amounts.values())
+        """Of the excess, 0 without any."""
+        return self.amounts[name] / sum(self.amounts.values()) if name in self.amounts else 0
 
     @property
     def largest(self) -> str:
@@ -326,8 +356,8 @@ class Shared:
         return [name for name in ranked if not self.is_victim(name)]
 
     def is_victim(self, name: str) -> bool:
-        """Whether it has less than a tenth of what the largest has."""
-        return SMALL * self.amounts.get(name, 0) < self.amounts[self.largest]
+        """Whether it has less than a tenth of what the largest has; of nobody where there is no excess."""
+        return SMALL * self.amounts.get(name, 0) < max(self.amounts.values(), default=0)
 
 
 class Contention:
@@ -349,6 +379,12 @@ class Contention:
         is_held = pc.and_(pc.equal(rows["name"], name), pc.greater(rows["held"], 0))
         seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
         return sorted(second_s for second_s in seconds if second_s >= self._since_s)
+
+    def came_at_once(self, name: str, limiter: Limiter, second_s: int) -> bool:
+        """Whether another limiter had held what this one holds, earlier in the same hold."""
+        rows = self._under(limiter)
+        rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.equal(rows["second_s"], second_s)))
+        return bool(pc.any(rows["before"]).as_py())
 
     def rivals(self, name: str, limiter: Limiter) -> int:
         """How many others sent anything."""
@@ -381,9 +417,10 @@ class Contention:
         by_second = self._excesses(limiter, unit)
         found = [by_second[second_s] for second_s in seconds if second_s in by_second]
         found = found or self._last(limiter, by_second, seconds)
-        return Shared.together(Shared(unit, *one) for one in found) if any(one.by_name for one in found) else None
+        is_known = any(found) or (found and self._rate_of(limiter, unit))
+        return Shared.together([Shared(unit, one) for one in found]) if is_known else None
 
-    def _last(self, limiter: Limiter, by_second: Mapping[int, Excess], seconds: Sequence[int]) -> list[Excess]:
+    def _last(self, limiter: Limiter, by_second: Mapping[int, Amounts], seconds: Sequence[int]) -> list[Amounts]:
         """What was left over last in the same hold, before these seconds."""
         held = self._held_seconds(limiter)
         before_s = seconds[0] - 1 if seconds else 0

@@ -18,6 +18,7 @@ from headgate.quota.tables.topic_tables import topic_tables
 from headgate.quota.usage.excess import (
     BYTES,
     MESSAGES,
+    SCOPES,
     TRAFFIC,
     UNITS,
     Contention,
@@ -77,8 +78,7 @@ _CONTENDED = {
     "let_in_bytes": "admitted_bytes",
     "failed_messages": "failed_messages",
     "failed_bytes": "failed_bytes",
-    "by_broker": "throttled_by_broker",
-    "by_group": "throttled_by_group",
+    **{f"by_{scope}": f"throttled_by_{scope}" for scope in SCOPES},
     "held": "CASE WHEN throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0 THEN 1 ELSE 0 END",
 }
 """What is summed up for each field of TRAFFIC."""

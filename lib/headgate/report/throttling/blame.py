@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
-from headgate.report.throttling.fault import NOBODY, Fault, Faults, by_second
+from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
 from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT, Blamed, blamed, rates_of
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
@@ -24,7 +24,7 @@ SHOWN_OTHERS = 2
 _HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
 _KEY = (TENANT, TOPIC, "broker")
-USAGE = Sums("topic_usage", _KEY, (*_COUNTS, *UNITS), (_TIME,), (_TIME,))
+USAGE = Sums("topic_usage", _KEY, (*_COUNTS, *THROTTLED_BY, *UNITS), (_TIME,), (_TIME,))
 HELD = Sums("topic_usage", _KEY, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD)
 
 

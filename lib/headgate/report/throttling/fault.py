@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC, without_partition
 from headgate.conf.resource_groups import ResourceGroups
-from headgate.quota.usage.excess import OWN, TRAFFIC, UNITS, Contention, Limiter, RanOut, Shared, Traffic
+from headgate.quota.usage.excess import OWN, SCOPES, TRAFFIC, UNITS, Contention, Limiter, RanOut, Shared, Traffic
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
 from headgate.report.throttling.spans import QUIET, minute_of
@@ -24,15 +24,35 @@ _Item = TypeVar("_Item")
 _SECOND_US = 1_000_000
 _APART_S = QUIET.total_seconds() + 1
 ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below, knows all of them"
-NOBODYS = "nobody's fault (shares had not followed the load)"
-WITHIN = "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"
+THROTTLED_BY = tuple(f"throttled_by_{scope}" for scope in SCOPES)
+
+
+class Cause(NamedTuple):
+    """Why somebody was held though nobody exceeded a fair share: at length, and beside other times."""
+
+    words: str
+    briefly: str
+
+
+BACKLOG = Cause(
+    "nobody's fault: it fits into the rate, but a backlog came at once that another limiter had held",
+    "nobody's fault (a backlog that another limiter had held)",
+)
+SHARES = Cause(
+    "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet",
+    "nobody's fault (shares had not followed the load)",
+)
+BURST = Cause(
+    "nobody's fault: it fits into the rate, but came in a burst shorter than a second",
+    "nobody's fault (a burst shorter than a second)",
+)
 
 
 def by_second(groups: ResourceGroups) -> Sums:
     """Sums of topic_usage by second and tenant, and by namespace or, where topics are attached to groups, by topic."""
     charged = TOPIC if groups.topics else NAMESPACE
     amounts = (f"{what}{unit}" for unit in UNITS for what in ("", "admitted_", "failed_"))
-    counts = ("throttled_by_broker", "throttled_by_group", "throttled_publishes", "failed_publishes")
+    counts = (*THROTTLED_BY, "throttled_publishes", "failed_publishes")
     by = (TENANT, charged, "broker", "event_time")
     return Sums("topic_usage", by, (*amounts, *counts), highest=("throttled_ns",))
 
@@ -47,7 +67,7 @@ class Fault:
     @property
     def has_parts(self) -> bool:
         """Whether the words tell parts of the excess."""
-        return self.words not in {"", WITHIN, ELSEWHERE}
+        return self.words not in {"", ELSEWHERE, *(cause.words for cause in (BACKLOG, SHARES, BURST))}
 
 
 NOBODY = Fault()
@@ -66,16 +86,12 @@ class HeldBy(NamedTuple):
 
 
 class _Phase(NamedTuple):
-    """first_s, last_s: its seconds. shared: over all of it, by unit."""
+    """first_s, last_s: its seconds. shared: over all of it, by unit; cause: where nobody exceeded a fair share."""
 
     first_s: int
     last_s: int
     shared: Sequence[Shared]
-
-    @property
-    def is_within(self) -> bool:
-        """Whether nobody exceeded a fair share."""
-        return self.shared[0].is_within
+    cause: Cause | None
 
     @property
     def span(self) -> str:
@@ -123,27 +139,31 @@ class Faults:
             minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
-                found.append(_Phase(seconds[0], seconds[-1], shared))
-        if held_by.is_share:
-            found = [piece for hold in _holds(found) for piece in _over(hold)]
-            if found and all(piece.is_within for piece in found):
-                return Fault(WITHIN)
+                cause = self._cause(tenant, limiter, seconds[0], held_by) if shared[0].is_within else None
+                found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
             return NOBODY
-        phases = list(_phases(found, tells_within=held_by.is_share))
+        phases = list(_phases(piece for hold in _holds(found) for piece in _over(hold)))
         is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
         more = len(phases) - _SHOWN_PHASES
         if len(phases) == 1:
+            if phases[0].cause is not None:
+                return Fault(phases[0].cause.words)
             by_unit = phases[0].shared
             is_same = len({frozenset(shared.sharers) for shared in by_unit}) == 1
             words = self._at_length(tenant, limiter, by_unit) if is_same else _briefly(tenant, by_unit)
             return Fault(words, is_victim)
         shown = "; ".join(
-            f"{phase.span} {NOBODYS if held_by.is_share and phase.is_within else _briefly(tenant, phase.shared)}"
+            f"{phase.span} {_briefly(tenant, phase.shared) if phase.cause is None else phase.cause.briefly}"
             for phase in phases[:_SHOWN_PHASES]
         )
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
+
+    def _cause(self, tenant: str, limiter: Limiter, first_s: int, held_by: HeldBy) -> Cause:
+        if self._contention.came_at_once(tenant, limiter, first_s):
+            return BACKLOG
+        return SHARES if held_by.is_share else BURST
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
@@ -163,7 +183,10 @@ class Faults:
         return f"shared fault of {fault}{own}"
 
     def _most_held_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> str:
-        """Of those that a limiter limits; without any that was held, that which sent most."""
+        """Of those that a limiter limits: of what was held, its part goes by what each limiter throttled.
+
+        Without any that was held, that which sent most.
+        """
         rows = self._usage.filter(pc.fill_null(pc.equal(self._usage[TENANT], tenant), False))
         scope, name = limiter
         sent: dict[str, float] = defaultdict(float)
@@ -172,7 +195,10 @@ class Faults:
             topic, amount = row[TOPIC], row[unit] or 0
             if name == (row["broker"] if scope == "broker" else self._groups.group_of(topic)):
                 sent[topic] += amount
-                held[topic] += amount * _held_publishes(row) / (row["publishes"] or 1)
+                throttled = {by: row[by] or 0 for by in THROTTLED_BY}
+                by_all = sum(throttled.values())
+                part = throttled[f"throttled_by_{scope}"] / by_all if by_all else 1
+                held[topic] += amount * part * _held_publishes(row) / (row["publishes"] or 1)
         return _foremost(held if any(held.values()) else sent)
 
 
@@ -212,7 +238,7 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
         **{unit: seconds[unit] for unit in UNITS},
         **{f"let_in_{unit}": seconds[f"admitted_{unit}"] for unit in UNITS},
         **{f"failed_{unit}": seconds[f"failed_{unit}"] for unit in UNITS},
-        **{f"by_{scope}": pc.fill_null(seconds[f"throttled_by_{scope}"], 0) for scope in ("broker", "group")},
+        **{f"by_{scope}": pc.fill_null(seconds[f"throttled_by_{scope}"], 0) for scope in SCOPES},
         "held": pc.cast(pc.greater(pc.add(pc.add(held[0], held[1]), held[2]), 0), pa.int64()),
     }
     return pa.table(columns, TRAFFIC)
@@ -241,27 +267,24 @@ def _split(items: Iterable[_Item], is_end: Callable[[_Item, _Item], bool]) -> It
 
 def _over(hold: list[_Phase]) -> list[_Phase]:
     """Its pieces in which somebody exceeded a fair share; all where nobody did in any."""
-    return [piece for piece in hold if not piece.is_within] or hold
+    return [piece for piece in hold if piece.cause is None] or hold[:1] + [
+        piece._replace(cause=hold[0].cause) for piece in hold[1:]
+    ]
 
 
-def _phases(pieces: Iterable[_Phase], *, tells_within: bool) -> Iterator[_Phase]:
-    """One for each run of them in which the same tenants share the fault, in the same units.
+def _phases(pieces: Iterable[_Phase]) -> Iterator[_Phase]:
+    """One for each run of them in which the same tenants share the fault, in the same units, or nobody has any."""
 
-    tells_within: what is within the rate is a phase by itself.
-    """
-
-    def key(piece: _Phase) -> frozenset[tuple[str, frozenset[str]]] | None:
-        if tells_within and piece.is_within:
-            return None
-        return frozenset((shared.unit, frozenset(shared.sharers)) for shared in piece.shared)
+    def key(piece: _Phase) -> Cause | frozenset[tuple[str, frozenset[str]]]:
+        return piece.cause or frozenset((shared.unit, frozenset(shared.sharers)) for shared in piece.shared)
 
     for _, run in groupby(pieces, key=key):
         of_run = list(run)
         together = [
-            Shared.together(shared for piece in of_run for shared in piece.shared if shared.unit == first.unit)
+            Shared.together([shared for piece in of_run for shared in piece.shared if shared.unit == first.unit])
             for first in of_run[0].shared
         ]
-        yield _Phase(of_run[0].first_s, of_run[-1].last_s, together)
+        yield _Phase(of_run[0].first_s, of_run[-1].last_s, together, of_run[0].cause)
 
 
 def _briefly(tenant: str, by_unit: Sequence[Shared]) -> str:

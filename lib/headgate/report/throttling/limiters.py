@@ -103,8 +103,9 @@ class _Marks:
 class Blamed:
     """A limiter that held a tenant or topic.
 
-    words: its name, the units that ran out, of several with their parts of the marks, and its part of the time held if
-    others held it, too. details: the same with the rates then, and the brokers. when: minutes with its marks, in words.
+    words: its name, the units that ran out, of several with the part of the marks at which each had, and its part of
+    the time held if others held it, too. details: the same with the rates then, and the brokers. when: minutes with its
+    marks, in words.
     """
 
     limiter: Limiter
@@ -116,8 +117,12 @@ class Blamed:
 
 @dataclass
 class _Found:
-    """Of one tenant or topic, by limiter. units: how often each ran out, by minute. held_ms: for how long it held."""
+    """Of one tenant or topic, by limiter. count: of its marks, at each of which one unit had run out, or both.
 
+    units: how often each had, by minute. held_ms: for how long it held.
+    """
+
+    count: Counter[Limiter] = field(default_factory=Counter)
     marks: dict[Limiter, dict[str, _Marks]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(_Marks)))
     units: dict[Limiter, dict[str, Counter[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
@@ -136,9 +141,10 @@ def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of:
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks:
         limiter, found = limiter_of(row), by_name[row[of]]
-        rate = f"{row['unit']}_per_s"
-        found.marks[limiter][row["unit"]].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
+        found.count[limiter] += row[ROWS]
         for unit in units_of(row):
+            rate = f"{unit}_per_s"
+            found.marks[limiter][unit].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
             found.units[limiter][row["minute"]][unit] += row[ROWS]
     end_ms = 0 if end is None else round(end.timestamp() * 1000) - _SINCE_MS
     for row in held.to_pylist():
@@ -160,7 +166,7 @@ def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
 
 def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
     """Where no time is known marks count."""
-    counts = Counter({limiter: sum(marks.count for marks in units.values()) for limiter, units in found.marks.items()})
+    counts = found.count
     times = Counter({limiter: max(found.held_ms[limiter], 0) for limiter in counts})
     weights, of_what = (times, "the time held") if times.total() else (counts, "marks")
     marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
@@ -197,9 +203,9 @@ def _span(minutes: Iterable[str]) -> str:
 
 
 def _part(count: int, whole: int) -> str:
-    """In percent, neither 0 nor 100 where others have some."""
+    """In percent, neither 0 nor 100 unless it is none or all."""
     percent = f"{count / whole:.0%}"
-    return {"0%": "under 1%", "100%": "over 99%"}.get(percent, percent)
+    return percent if count == whole else {"0%": "under 1%", "100%": "over 99%"}.get(percent, percent)
 
 
 def limiter_name(limiter: Limiter) -> str:

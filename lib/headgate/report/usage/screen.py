@@ -1,5 +1,6 @@
 """Usage for people: rows in, lines out. First who is throttled, by which limit, and who is only a victim."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from headgate.quota.usage.query import Found
@@ -52,16 +53,17 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
 
 
 def _calm(found: Found, quotas: int) -> str:
-    """Nothing is throttled, as far as it is known."""
+    """No quota throttles anybody, as far as it is known."""
+    of = counted(quotas, "quota")
     when = "now" if found.at_ms is None else "then"
     up = [broker for broker in found.brokers.values() if broker.counts]
     unheard = [broker.name for broker in up if words.broker_state(broker)]
     if not up:
         last = words.instant(found.epoch * found.epoch_ms)
-        return f"No broker is up, so nothing is used ({quotas} quotas). --at TIME tells of a time before {last}."
+        return f"No broker is up, so nothing is used ({of}). --at TIME tells of a time before {last}."
     if unheard:
-        return f"Nothing is known to be throttled {when} ({quotas} quotas): {words.named(unheard)} may be."
-    return f"Nothing is throttled {when} ({quotas} quotas)."
+        return f"No quota is known to throttle anybody {when} ({of}): {words.named(unheard)} may be throttled."
+    return f"No quota throttles anybody {when} ({of}). --by tenant has the limits of brokers and topics, too."
 
 
 def broker_lines(found: Found, cells: Sequence[Cell], top: int) -> Iterator[str]:
@@ -79,12 +81,15 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     yield heading_line
     yield ""
     throttled = [one for one in consumers if one.is_held]
-    victims = [one for one in throttled if one.is_victim]
+    lines_of = Counter(one.name for one in consumers)
     if throttled:
-        others = [plain(one.name) for one in throttled if not one.is_victim]
+        victims, others = (
+            [words.consumer_name(one, lines_of) for one in throttled if one.is_victim == is_victim]
+            for is_victim in (True, False)
+        )
         yield f"THROTTLED: {words.named(others)}" if others else "THROTTLED: victims alone"
         if victims:
-            yield f"ONLY VICTIMS: {words.named([one.name for one in victims])}"
+            yield f"ONLY VICTIMS: {words.named(victims)}"
     else:
         yield f"Nothing was throttled in the last {seconds} s."
     yield ""
@@ -95,7 +100,7 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
             *("BY", "WHAT OF IT"),
         )
     ]
-    rows += [_consumer_row(one, seconds, most) for one in consumers[:top]]
+    rows += [_consumer_row(one, seconds, most, lines_of) for one in consumers[:top]]
     yield from _aligned(rows, _TEXT * 2 + _NUMBER + _TEXT + _NUMBER * 4 + _TEXT * 2)
     yield from _more(len(consumers), top)
 
@@ -179,7 +184,7 @@ def _throttled_at(broker: Broker, cells: Iterable[Cell]) -> list[str]:
     ]
 
 
-def _consumer_row(one: Consumer, seconds: int, most: int) -> tuple[str, ...]:
+def _consumer_row(one: Consumer, seconds: int, most: int, lines_of: Mapping[str, int]) -> tuple[str, ...]:
     return (
         plain(one.name),
         plain(one.group or "-"),
@@ -190,7 +195,7 @@ def _consumer_row(one: Consumer, seconds: int, most: int) -> tuple[str, ...]:
         f"{one.held / one.settled:.1%}" if one.held else "all waits" if one.throttled_ns and not one.settled else "",
         f"{one.throttled_ns / _NS:,.1f} s" if one.throttled_ns else "",
         words.limiter_name(one),
-        words.consumer_verdict(one),
+        words.consumer_verdict(one, lines_of),
     )
 
 

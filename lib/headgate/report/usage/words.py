@@ -1,5 +1,6 @@
 """What a reason, a verdict and an instant are in words; names as a terminal may get them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from headgate.core.quota.evaluation.step_parameters import Reason
@@ -119,16 +120,29 @@ def _name(scope: str, name: str) -> str:
     return f"{scope} {plain(name)}" if name else f"a {scope} it was in"
 
 
-def consumer_verdict(consumer: Consumer) -> str:
-    """What the limiter that throttled somebody makes of it."""
+def consumer_name(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
+    """With its group, if the name has several lines."""
+    if lines_of[consumer.name] == 1:
+        return consumer.name
+    return f"{consumer.name} ({'no group' if consumer.group is None else f'group {consumer.group}'})"
+
+
+def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
+    """What the limiter that throttled somebody makes of it. lines_of: how many a name has, a group each.
+
+    Whose fault a limiter of a broker is goes by all groups of a name together.
+    """
     if consumer.limiter is None or not consumer.shared:
         return ""
     what = _name(*consumer.limiter)
     if consumer.shared[0].is_within:
-        return f"within the rate of {what}: a short burst, or its share on the broker has not followed"
+        why = "a burst, a backlog that another limiter had held, or a broker's share that has not followed"
+        return f"within the rate of {what}: {why}"
     if not consumer.rivals:
         return f"alone in {what}"
-    return f"{', '.join(_part(consumer.name, shared) for shared in consumer.shared)} of {what}"
+    parts = f"{', '.join(_part(consumer.name, shared) for shared in consumer.shared)} of {what}"
+    is_one_of_several = lines_of[consumer.name] > 1 and consumer.limiter[0] == "broker"
+    return f"of {plain(consumer.name)} as a whole: {parts}" if is_one_of_several else parts
 
 
 def _part(name: str, shared: Shared) -> str:

@@ -1,6 +1,7 @@
 """A limiter's excess: a backlog belongs to who exceeded a fair share, not to who sends while it is worked off."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +54,7 @@ def traffic(*rows):
     """rows: (second, name, messages), and what differs from a second in which the group's limiter throttled it."""
     values = [
         {"second_s": second, "broker": "b", "group": "pool", "name": name, "messages": messages, "bytes": messages}
-        | {"by_broker": 0, "by_group": 1, "held": 1}
+        | {"by_topic": 0, "by_broker": 0, "by_group": 1, "held": 1}
         | (more[0] if more else {})
         for second, name, messages, *more in rows
     ]
@@ -64,49 +65,42 @@ FREE = {"by_group": 0, "held": 0}
 
 
 def parts(rows, per_s=100):
-    """The excess by second in which there was any: rounded, and whether it is within the rate."""
+    """The excess by second in which the limiter held somebody, rounded."""
     found = traffic(*rows).excesses(POOL, "messages", per_s)
-    return {
-        second: ({name: round(amount) for name, amount in one.by_name.items()}, one.is_within)
-        for second, one in found.items()
-    }
-
-
-def over(**by_name):
-    return by_name, False
+    return {second: {name: round(amount) for name, amount in one.items()} for second, one in found.items()}
 
 
 @pytest.mark.parametrize(
     ("rows", "excess"),
     [
-        ([(1, "flood", 300), (1, "calm", 20)], {1: over(flood=220)}),
+        ([(1, "flood", 300), (1, "calm", 20)], {1: {"flood": 220}}),
         (  # what is left of a flood stays that of who sent it
             [(1, "flood", 300), (2, "calm", 40), (3, "calm", 40)],
-            {1: over(flood=200), 2: over(flood=200), 3: over(flood=140)},
+            {1: {"flood": 200}, 2: {"flood": 200}, 3: {"flood": 140}},
         ),
-        ([(1, "flood", 150), (2, "calm", 10)], {1: over(flood=50), 2: over(flood=50)}),  # worked off in this second
+        ([(1, "flood", 150), (2, "calm", 10)], {1: {"flood": 50}, 2: {"flood": 50}}),  # worked off in this second
         (
             [(1, "flood", 500), (4, "calm", 10), (5, "calm", 9)],
-            {1: over(flood=400), 4: over(flood=400), 5: over(flood=110)},
+            {1: {"flood": 400}, 4: {"flood": 400}, 5: {"flood": 110}},
         ),
         (  # all is worked off, but the limiter still holds somebody
             [(1, "flood", 300), (4, "calm", 10), (5, "calm", 10)],
-            {1: over(flood=200), 4: over(flood=200), 5: over(flood=200)},
+            {1: {"flood": 200}, 4: {"flood": 200}, 5: {"flood": 200}},
         ),
         (  # the limiter was free in between
             [(1, "flood", 300), (2, "flood", 1, FREE), (3, "calm", 150), (3, "flood", 10)],
-            {1: over(flood=200), 3: over(calm=60)},
+            {1: {"flood": 200}, 3: {"calm": 60}},
         ),
         (  # who stays with what he usually sends is not at fault, however much that is
             [*((s, "steady", 80, FREE) for s in (1, 2, 3)), (4, "steady", 80), (4, "flood", 300), (5, "steady", 85)],
-            {4: over(flood=280), 5: over(flood=280)},
+            {4: {"flood": 280}, 5: {"flood": 280}},
         ),
         (  # seconds of another hold, and before the first row, say nothing of what is usual
             [(1, "a", 90), (2, "a", 80, FREE), (3, "a", 80), (3, "b", 90)],
-            {1: ({"a": 45}, True), 3: over(b=70)},
+            {1: {}, 3: {"b": 70}},
         ),
-        ([(1, "a", 300), (1, "b", 200), (1, "c", 10)], {1: over(a=255, b=155)}),
-        ([(1, "burst", 60), (1, "calm", 10)], {1: ({"burst": 35}, True)}),
+        ([(1, "a", 300), (1, "b", 200), (1, "c", 10)], {1: {"a": 255, "b": 155}}),
+        ([(1, "burst", 60), (1, "calm", 10)], {1: {}}),
     ],
 )
 def test_the_excess_belongs_to_who_took_more_than_a_fair_share(rows, excess):
@@ -119,14 +113,14 @@ def test_what_used_up_the_saved_up_rate_before_a_hold_is_no_usual_traffic():
     rows += [(second, "grows", 25 if second < 8 else 45, FREE) for second in range(1, 20)]
     rows += [(second, name, amount) for second in (20, 21) for name, amount in (("steady", 70), ("grows", 45))]
 
-    assert {second: set(by_name) for second, (by_name, _) in parts(rows).items()} == {20: {"grows"}, 21: {"grows"}}
-    assert traffic(*rows).excesses(POOL, "messages", 0)[20].by_name.keys() == {"steady", "grows"}
+    assert {second: set(by_name) for second, by_name in parts(rows).items()} == {20: {"grows"}, 21: {"grows"}}
+    assert traffic(*rows).excesses(POOL, "messages", 0)[20].keys() == {"steady", "grows"}
 
 
 def test_between_two_holds_what_came_is_usual():
     rows = [(1, "a", 300), *((second, "a", 95, FREE) for second in (2, 3)), (4, "a", 95), (4, "b", 60)]
 
-    assert parts(rows)[4] == over(b=55)
+    assert parts(rows)[4] == {"b": 55}
 
 
 def offered(second, name, came, let_in, failed=0, **more):
@@ -194,7 +188,7 @@ def offered(second, name, came, let_in, failed=0, **more):
 )
 def test_in_offered_traffic_who_exceeded_a_fair_share_is_at_fault_for_what_he_took_or_what_waits(rows, excess):
     found = traffic(*rows).excesses(POOL, "messages", 100)
-    assert {second: None if one.is_within else one.by_name for second, one in found.items()} == excess
+    assert found == excess
 
 
 @given(st.lists(AMOUNTS, min_size=1, max_size=8), st.integers(1, 2000))
@@ -207,7 +201,7 @@ def test_who_never_wants_more_than_an_equal_part_is_never_at_fault(seconds, per_
         for name, messages in {**by_name, "calm": int(small), "flood": 2 * per_s}.items()
     ]
     found = traffic(*rows).excesses(POOL, "messages", per_s)
-    assert all("calm" not in one.by_name and one.by_name["flood"] > 0 and not one.is_within for one in found.values())
+    assert all("calm" not in one and one["flood"] > 0 for one in found.values())
 
 
 def sized(messages, size):
@@ -241,10 +235,43 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     hold = [(10, "grows", 300, 150), (10, "flood", 900, 450), (11, "grows", 360, 150), (11, "flood", 60, 250)]
     hold += [(12, "grows", 330, 140), (12, "flood", 30, 290), (13, "grows", 330, 400)]
     found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, "messages", 400)
-    assert {second: set(one.by_name) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
+    assert {second: set(one) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
 RAN_OUT = {(POOL, "b"): {"bytes": [0]}, (POOL, "c"): {"messages": [59, 120], "bytes": [60, 80]}}
+
+
+BOTH = {"by_broker": 1, "by_group": 1}
+BY_BROKER = {"by_broker": 1, "by_group": 0}
+WAITS = {"by_group": 0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "of_pool", "of_broker", "before"),
+    [
+        ([(1, "a", 9, BY_BROKER), (2, "a", 9, FREE), (3, "a", 9)], {3}, {1}, set()),  # two holds
+        ([(1, "a", 9, BY_BROKER), (2, "a", 9), (3, "a", 9, WAITS)], {2, 3}, {1, 2, 3}, {2, 3}),  # one after the other
+        (
+            [(1, "a", 9), *((s, "a", 9, BY_BROKER) for s in range(2, 15))],
+            {*range(1, 12)},
+            {*range(2, 15)},
+            {*range(2, 12)},
+        ),
+        ([(1, "a", 9, WAITS), (2, "a", 9, WAITS)], {1, 2}, {1, 2}, set()),  # behind others, for whichever
+        ([(1, "a", 9, WAITS), (2, "a", 9, BOTH)], {2}, {2}, {2}),
+        ([(1, "a", 9, BY_BROKER), (12, "a", 9, WAITS)], {12}, {1, 12}, set()),  # after a long silence it is another one
+        ([(1, "a", 9, BY_BROKER), (1, "a", 9, WAITS), (2, "a", 9, WAITS)], set(), {1, 2}, set()),  # of two topics
+        ([(1, "b", 9, BY_BROKER), (1, "a", 9), (2, "b", 9, WAITS)], {1}, {1, 2}, set()),  # each name by itself
+    ],
+)
+def test_a_limiter_holds_from_where_it_throttles_until_only_others_did_for_long(rows, of_pool, of_broker, before):
+    found = traffic(*rows)
+    held = {
+        limiter: found.under(limiter).filter(pc.field("held") > 0).to_pylist() for limiter in (POOL, ("broker", "b"))
+    }
+    assert {row["second_s"] for row in held[POOL]} == of_pool
+    assert {row["second_s"] for row in held["broker", "b"]} == of_broker
+    assert {row["second_s"] for row in held[POOL] if row["before"]} == before
 
 
 def on_broker_c(second, name, came):
@@ -305,5 +332,5 @@ def test_without_a_known_rate_all_that_came_counts():
     assert (shared.part("a"), shared.part("b"), shared.is_within) == (0.75, 0.25, False)
 
 
-def test_nothing_is_told_of_a_unit_of_which_nothing_came():
-    assert Contention(traffic((1, "a", 0)), lambda *_: 9).shared("a", POOL, UNITS) == ()
+def test_nothing_is_told_of_a_unit_without_a_rate_of_which_nothing_came():
+    assert Contention(traffic((1, "a", 0)), lambda *_: 0).shared("a", POOL, UNITS) == ()

@@ -240,11 +240,12 @@ def test_the_minute_of_a_mark_is_the_same_in_sql_and_arrow(tables):
 def test_most_marks_of_a_limiter_count_whatever_ran_out_of_it(tables):
     left = {"messages_balance": 0, "bytes_balance": 1}, {"messages_balance": 1, "bytes_balance": 0}
     marks = [
-        *(held_by(0, **left[0]) * 3),
+        *held_by(0, **left[0]),
         *(held_by(0, **left[1]) * 3),
+        *(held_by(0, messages_balance=0, bytes_balance=0) * 4),
         *(held_by(0, limiter=("topic", A), **left[1]) * 5),
     ]
     fill(tables, [(A, 5, 1, 10)])
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
 
-    assert ["group gold (bytes 50%, messages 50%; 55% of the time held)"] == [row.blame for row in by_tenant(tables)]
+    assert ["group gold (bytes 88%, messages 62%; 62% of the time held)"] == [row.blame for row in by_tenant(tables)]

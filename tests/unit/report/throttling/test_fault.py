@@ -226,7 +226,7 @@ def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, fa
     [
         (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"),
         (30, 50, "its own fault: 100% of the excess messages, most held"),
-        (200, 200, "its own fault: 100% of the excess messages, most held"),
+        (200, 200, "nobody's fault: it fits into the rate, but came in a burst shorter than a second"),
     ],
 )
 def test_a_share_that_follows_late_is_nobodys_fault(tables, per_s, quota, words):
@@ -260,6 +260,34 @@ def test_a_hold_that_is_nobodys_fault_is_told_beside_one_that_is_somebodys(table
         "by time: 09:00:01 its own fault (100% of the excess messages); 09:00:20 nobody's fault (shares had not "
         "followed the load)"
     )
+
+
+def test_what_a_broker_held_and_lets_go_at_once_is_no_fault_of_the_group_that_holds_it_then(tables):
+    """Each limiter is told of what it held, and of the topic of which it held most."""
+    by_broker, by_group = {"throttled_by_broker": 5}, {"throttled_by_group": 5}
+    sent = [
+        (1, A, 900, by_broker),
+        (1, B, 9, by_broker),
+        (2, B, 9, by_broker),
+        (3, B, 9, by_group),
+        (4, B, 9, by_group),
+    ]
+    usage = [
+        {"event_time": second(at), "topic": topic, "broker": "b1", "messages": count, "bytes": 1, "publishes": 9}
+        | {"throttled_publishes": 5, "throttled_ns": 9}
+        | by
+        for at, topic, count, by in sent
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    marks = held_by(0, messages_per_s=50) + held_by(0, limiter=("broker", "b1"), messages_per_s=60)
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    groups = ResourceGroups({"gold": ResourceGroup(publish_messages_per_s=50)}, topics={B: "gold"})
+    (acme,) = throttling(tables, groups).tenants
+
+    assert acme.fault.words == f"its own fault: 100% of the excess messages, most held: {A}"
+    assert [words.rpartition("; ")[2] for words in acme.also] == [
+        "nobody's fault: it fits into the rate, but a backlog came at once that another limiter had held"
+    ]
 
 
 def test_a_job_of_one_broker_names_nobody_for_a_share_as_others_use_the_rest(tables):
