@@ -17,7 +17,7 @@ _CAUSES, _DEAD = pa.array([cause.value for cause in Cause]), tuple(DeadReason)
 
 
 class RowsInColumns:
-    """A broker's rows of a batch; `feeding.Feeding`. is_told: whether evictions are.
+    """A broker's rows of a batch; see `apply_events`. is_told: whether evictions are.
 
     Raises InvalidArgument, also in `feed`, for numbers and settings that have no array form: the cache is of no use
     then, and the readable form takes the batch from its beginning.

@@ -1,4 +1,4 @@
-"""Where rows of the job meet the rules, in readable form; `array_feeding` is the other one."""
+"""Where rows of the job meet the rules, in readable form; `apply_event_arrays` is the other one."""
 
 import json
 from typing import Any, NamedTuple, Protocol

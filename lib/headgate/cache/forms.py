@@ -5,7 +5,7 @@ The array form is loaded where it is asked for: with it comes the compiler.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.settings import CacheSettings
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from headgate.core.kernels.cache.broker import ArrayCache
 
 AnyCache: TypeAlias = "Cache | ArrayCache"
-Kernel = Literal["numba", "python"]
-"""The form to go on in, as `operator.kernel` of headgate.toml names it."""
 
 
 def new_cache(values: Mapping[str, Any], kernel: str) -> AnyCache:

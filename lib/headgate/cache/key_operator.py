@@ -32,7 +32,7 @@ from headgate.keyed.operator import Block, StateCodec
 
 @dataclass(frozen=True)
 class CacheOperator:
-    """The operator of the entry cache's job in mode exact (throttle.key_operator.KeyOperator): a slot's brokers."""
+    """The operator of the entry cache's job in mode exact (keyed.operator.KeyOperator): a slot's brokers."""
 
     rules: CacheRules
     codec = StateCodec(VERSION, SlotState, decode_state, encode_state)

@@ -27,7 +27,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class CacheTrace:
     """What decides the rows; `files` only where they are cut. Brokers are broker-1, ..., each with a seed of its own.
 
-    family, seed, sizes, scale: as `core.cache.workload.generate` takes them, seed for the first broker.
+    family, seed, sizes, scale: as `core.cache.traces.workload.generate` takes them, seed for the first broker.
     """
 
     family: str

@@ -14,7 +14,6 @@ from headgate.cache_trace.layout import Layout, record_type
 from headgate.errors import InputError
 
 CHUNK_BYTES = 1 << 24
-CHUNK_RECORDS = 1 << 19
 _ORACLE_GENERAL = Layout("binary", record="<IQIq", time_column=1, id_column=2, size_column=3)
 _VSCSI = {
     1: Layout("binary", record="<IIIHHQQ", time_column=7, id_column=6, size_column=2, time_unit="us"),

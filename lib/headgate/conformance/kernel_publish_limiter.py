@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headgate.conformance.adapters.publishing import build_limiters, limiters_operations
+from headgate.conformance.oracles.publish_limiters import PublishLimiters
 from headgate.conformance.timed import TimedAdapter
 from headgate.core.kernels.columns import NONE, Ints, Records
 from headgate.core.kernels.domain import drain, plan_all, run_due, set_limit
@@ -36,7 +37,7 @@ from headgate.core.kernels.token_bucket import BUCKET, draw
 from headgate.core.names import known
 from headgate.core.numbers import int64
 from headgate.core.publish.publish_limiter import OnRateChange, check_amounts
-from headgate.core.publish.publish_limiters import SCOPE_TYPES, PublishLimiters
+from headgate.core.publish.throttle_tracker import SCOPE_TYPES
 from headgate.core.usage import USAGE_COLUMNS
 
 ROOM = 512

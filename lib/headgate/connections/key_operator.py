@@ -29,7 +29,7 @@ def _name(broker: str, connection: str) -> str:
 
 @dataclass(frozen=True)
 class ConnectionsOperator:
-    """The operator of the connections job (throttle.key_operator.KeyOperator): marks in, rows of its tables out."""
+    """The operator of the connections job (keyed.operator.KeyOperator): marks in, rows of its tables out."""
 
     codec = StateCodec(VERSION, dict, decode_state, encode_state)
 

@@ -14,8 +14,7 @@ from headgate.core.connections.connection_reads import TYPES, Transition
 from headgate.core.connections.connection_rules import CONDITIONS
 from headgate.core.numbers import MIN
 from headgate.core.publish.publish_limiter import Scope
-from headgate.core.publish.publish_limiters import SCOPE_TYPES
-from headgate.core.publish.throttle_tracker import ThrottleType
+from headgate.core.publish.throttle_tracker import SCOPE_TYPES, ThrottleType
 from headgate.throttle.ordering import by_broker
 from headgate.throttle.schemas import CONNECTIONS
 

@@ -34,9 +34,9 @@ class BatchResult:
 
 @dataclass(frozen=True)
 class GroupCounts:
-    """What a batch says of groups (arrow.GROUP_USAGE, GROUP_WAITS), and how far its domains are (schemas.PROGRESS).
+    """What a batch says of groups (arrow.schemas.GROUP_USAGE, GROUP_WAITS), and how far its domains are.
 
-    leaves: arrow.GROUP_LEAVES.
+    leaves: arrow.schemas.GROUP_LEAVES.
     """
 
     usage: pa.Table

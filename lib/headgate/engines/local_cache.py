@@ -24,7 +24,7 @@ class LocalCache:
 
     Arguments:
         conf: as of the job. Raises ConfError for a policy that knows the future.
-        tables: of the run (cache.tables.OF_CACHE), without rows. on_batch: hears of each batch.
+        tables: of the run (cache.schemas.OF_CACHE), without rows. on_batch: hears of each batch.
         evictions: whether each entry that left is told. disorder: see LocalEngine.
 
     """

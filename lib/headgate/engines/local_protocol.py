@@ -28,7 +28,7 @@ class LocalProtocol:
     Each `take` is a batch. `end` lets the last millisecond end.
 
     Arguments:
-        conf: as of the job. tables: of the run (protocol.tables.OF_PROTOCOL), without rows. on_batch: hears of each.
+        conf: as of the job. tables: of the run (protocol.schemas.OF_PROTOCOL), without rows. on_batch: hears of each.
         has_inputs: whether it is told what clients do; if not, they are taken for obedient.
         follows_marks: whether it is told what is throttled. disorder: see LocalEngine.
 

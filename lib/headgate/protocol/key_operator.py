@@ -19,7 +19,7 @@ from headgate.throttle.schemas import MARKS
 
 @dataclass(frozen=True)
 class ProtocolOperator:
-    """The operator of the protocol's job (throttle.key_operator.KeyOperator). kernel: the form of the rules."""
+    """The operator of the protocol's job (keyed.operator.KeyOperator). kernel: the form of the rules."""
 
     rules: ProtocolRules
     kernel: str = "numba"

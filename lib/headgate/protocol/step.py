@@ -57,7 +57,7 @@ class StepOutput(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What kernels told, as records of `core.kernels.protocol_types`."""
+    """What kernels told, as records of `core.kernels.protocol.types`."""
 
     decisions: Records
     letters: Records

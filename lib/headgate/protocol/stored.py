@@ -25,7 +25,7 @@ _UNSIGNED = {("producers", "end_ms"), ("ids", "due_ms")}
 
 
 def no_machines() -> dict[str, Columns]:
-    """The columns of STORED by table, without rows. `core.kernels.protocol_types` says what is in them.
+    """The columns of STORED by table, without rows. `core.kernels.protocol.types` says what is in them.
 
     connection, producer: rows of those tables. topic, name: places in the state's names. settings: in its settings.
     limiters: those that are not as they began; code: the reason. Rows are in the order of connections; producers

@@ -35,7 +35,7 @@ _COUNTERS: list[tuple[str, Labels]] = [
         for code in range(_REASONS)
     ),
 ]
-"""Names and labels of the counters, as `core.kernels.protocol_types` numbers them."""
+"""Names and labels of the counters, as `core.kernels.protocol.types` numbers them."""
 _COUNTER_NAMES = pa.array([name for name, _ in _COUNTERS])
 _COUNTER_LABELS = pa.array([labels for _, labels in _COUNTERS], COUNTS.field("labels").type)
 _BREACH_KEYS = pa.array(["pulsar.publish.rate_limiter", "pulsar.topic"])

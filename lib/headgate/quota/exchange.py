@@ -1,4 +1,4 @@
-"""What the quota loop needs of that by which its brokers exchange rows: tables.py, or memory.py without any table."""
+"""What the quota loop needs to exchange rows among its brokers: tables/opened.py, or memory.py without any table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol

@@ -40,7 +40,7 @@ class Delays(NamedTuple):
 
 
 class TimedEngine:
-    """An engine (step.Engine) that does what the one inside does, and tells how long what it let in had waited.
+    """An engine (engine.Engine) that does what the one inside does, and tells how long what it let in had waited.
 
     Every publish has a `seq` of its own, which grows in the order in which publishes act. Then each mark names the
     publish that was throttled, and what its producer sent later waits for the producer's next release: a mark and the
@@ -52,7 +52,7 @@ class TimedEngine:
         self._hear = hear
 
     def __call__(self, domain: DomainState, step: Step, rules: Rules) -> Result:
-        """See step.Engine."""
+        """See engine.Engine."""
         waiting = domain.entry_producer
         withheld = Arrivals(*(domain.withheld[name] for name in WITHHELD_FIELDS))
         result = self._engine(domain, step, rules)

@@ -36,7 +36,7 @@ class Tables:
 
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
-    topic, the table has its tenant and namespace as well (names.named_schema).
+    topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema).
     """
 
     def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema]) -> None:

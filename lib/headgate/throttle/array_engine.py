@@ -46,7 +46,7 @@ from headgate.throttle.step import advance
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
-    """See `step.Engine`."""
+    """See `engine.Engine`."""
     arrays = _to_arrays(domain, step, rules)
     plan_all(arrays)
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)

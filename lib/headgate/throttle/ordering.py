@@ -1,4 +1,4 @@
-"""Rows and operations in the order in which they act (design 3). No engine: Arrow and numpy."""
+"""Rows and operations in the order in which they act. No engine: Arrow and numpy."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

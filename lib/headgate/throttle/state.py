@@ -101,9 +101,10 @@ _PART_OF = {table: name for name, part in PARTS.items() for table in part.TABLES
 class KeyState:
     """State behind one key of the operator: its brokers' domains, and what those yet to come begin with.
 
-    clocks: of the brokers heard of that have no domain here. changes: a table (limits.CHANGES), as most batches have no
-    use for them and there may be many. forgotten_us: up to there `changes` has no longer what was superseded. taken:
-    how many of the changes given to the operator at its start were looked at (state key `topic` only).
+    clocks: of the brokers heard of that have no domain here. changes: a table (limits.changes.CHANGES), as most
+    batches have no use for them and there may be many. forgotten_us: up to there `changes` has no longer what was
+    superseded. taken: how many of the changes given to the operator at its start were looked at (state key `topic`
+    only).
     """
 
     domains: dict[str, DomainState] = field(default_factory=dict)

@@ -17,7 +17,7 @@ DEFAULT_FOLDER = "conf"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit status 0, or session.STOPPED where Ctrl-C came before the end of the trace.
+    """Exit status 0, or stops.STOPPED where Ctrl-C came before the end of the trace.
 
     Raises HeadgateError with all that is wrong before anything ran. Under --watch conf files may be wrong.
     """

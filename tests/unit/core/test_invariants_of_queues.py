@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
+from headgate.conformance.oracles.publish_limiters import PublishLimiters
 from headgate.conformance.registry import RATE_LIMITERS
-from headgate.core.publish.publish_limiters import PublishLimiters
 from headgate.core.publish.throttle_tracker import COUNTERS, ThrottleType
 from unit.core.traces import (
     LIMITERS,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from headgate.conformance.oracles.subscribe_limiter import SubscribeLimiter
 from headgate.core.numbers import MAX
-from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.core.unload_limiter import UnloadLimiter
 from headgate.errors import InvalidArgument
 

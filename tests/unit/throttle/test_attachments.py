@@ -1,4 +1,4 @@
-"""Topics move from group to group at a time, like a limit that changes (resource-groups 3, design 3)."""
+"""Topics move from group to group at a time, like a limit that changes (resource-groups 3)."""
 
 from dataclasses import replace
 

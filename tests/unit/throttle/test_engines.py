@@ -1,4 +1,4 @@
-"""Both engines do the same, and how a stream is cut into batches does not matter (design 3, 4)."""
+"""Both engines do the same, and how a stream is cut into batches does not matter."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""One key of the operator, step by step: late rows, ticks, brokers, limits for those yet to come (design 3, 4)."""
+"""One key of the operator, step by step: late rows, ticks, brokers, limits for those yet to come."""
 
 import pyarrow as pa
 import pytest

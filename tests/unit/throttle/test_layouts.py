@@ -1,4 +1,4 @@
-"""How state is divided among keys does not show in the results (design 4: state_key)."""
+"""How state is divided among keys does not show in the results (`operator.state_key`)."""
 
 from dataclasses import replace
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.subscribe_limiter import SubscribeLimiter
+from headgate.conformance.oracles.subscribe_limiter import SubscribeLimiter
 from headgate.throttle.engine import Rules
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from unit.throttle.domains import (

@@ -1,4 +1,4 @@
-"""Where the limiter of a broker's unloads lies does not show in the results (design 4: state_key)."""
+"""Where the limiter of a broker's unloads lies does not show in the results (`operator.state_key`)."""
 
 from dataclasses import replace
 

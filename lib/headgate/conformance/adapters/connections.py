@@ -5,9 +5,9 @@ from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable
 from headgate.conformance.oracles.connection_conditions import ConnectionConditions
+from headgate.conformance.oracles.subscribe_limiter import SubscribeLimiter
 from headgate.conformance.timed import TimedAdapter
 from headgate.core.connections.connection_limits import ConditionLimits
-from headgate.core.subscribe_limiter import SubscribeLimiter
 from headgate.core.unload_limiter import UnloadLimiter
 
 UNLOAD_KEYS = {

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from headgate.conformance.adapters.operations import CoreKind, OperationTable, rate
+from headgate.conformance.oracles.publish_limiters import PublishLimiters
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.publish.publish_limiters import PublishLimiters
 from headgate.core.publish.throttle_tracker import MarkResult, ThrottleTracker
 
 

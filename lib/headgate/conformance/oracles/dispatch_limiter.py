@@ -11,6 +11,47 @@ from headgate.core.numbers import at_least, flag, int64
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import InvalidArgument
 
+GROUP_LEVEL = "group"
+
+
+class GroupLevel(DispatchLevel):
+    """The resource group's: token buckets with a period of 1 s, not relative; a change of rates forgives debt.
+
+    That of jobs keeps it (core.dispatch.group_dispatch_level.GroupDispatchLevel), as resource-groups 2 asks for.
+    Raises InvalidArgument for anything else.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._check(self.period_s, relative=self.relative)
+
+    def update(self, messages: int, bytes_: int, at_ns: int, *, period_s: int = 1, relative: bool = False) -> None:
+        """As that of any level."""
+        self._check(self._period(period_s), relative=flag(relative, "relative"))
+        super().update(messages, bytes_, at_ns, period_s=period_s, relative=relative)
+
+    def try_acquire(self, amounts: Pair, at_ns: int) -> bool:
+        """Charge each limited dimension and tell whether all of them still contain tokens; without any, true.
+
+        Amounts below 1 are not charged. rate-limiters 6.5
+        """
+        charged = [
+            meter.consume_check(amount, at_ns)
+            for meter, amount in zip(self.meters, amounts, strict=True)
+            if meter is not None and amount >= 1
+        ]
+        return all(charged)
+
+    def _check(self, period_s: int, *, relative: bool) -> None:
+        if period_s != 1 or relative or self.implementation is Implementation.CLASSIC:
+            raise InvalidArgument("level 'group': allowed are token buckets with a period of 1 s, not relative")
+
+
+def _class_of(level: str) -> type[DispatchLevel]:
+    return GroupLevel if level == GROUP_LEVEL else DispatchLevel
+
 
 class DispatchLimiter:
     """A read starts only while every level has permits in both dimensions; a delivery is charged to every level.
@@ -59,7 +100,7 @@ class DispatchLimiter:
         """Append a level, full, to the order in which levels are examined."""
         at_ns = self._enter(now_ns)
         unused(self._levels, name, "level")
-        self._levels[name] = DispatchLevel(
+        self._levels[name] = _class_of(name)(
             name,
             messages,
             bytes_,
@@ -146,7 +187,10 @@ class DispatchLimiter:
         """Charge the group's level and tell whether its charged buckets still contain tokens. rate-limiters 6.5"""
         at_ns = self._enter(now_ns)
         amounts = (int64(messages, "messages"), int64(bytes_, "bytes"))
-        return self._level(level).try_acquire(amounts, at_ns)
+        of_group = self._level(level)
+        if not isinstance(of_group, GroupLevel):
+            raise InvalidArgument(f"try_acquire: level {level!r}, allowed is {GROUP_LEVEL!r} alone")
+        return of_group.try_acquire(amounts, at_ns)
 
     def advance(self, now_ns: int) -> None:
         """Run the renewals due by `now_ns` and move time there; no other effect. rate-limiters 3.1"""
@@ -169,7 +213,7 @@ class DispatchLimiter:
         options = ("on_batch", "throttle_non_backlog", "reserve", "max_debt_ms")
         check_fields(cls.__name__, state, ("high_ns", "levels", *options))
         limiter = cls(created_ns=state["high_ns"], **{name: state[name] for name in options})
-        levels = (DispatchLevel.from_state(level) for level in state["levels"])
+        levels = (_class_of(level["name"]).from_state(level) for level in state["levels"])
         limiter._levels = {level.name: level for level in levels}
         return limiter
 

@@ -217,8 +217,6 @@ _DYNAMIC = {
     if declared.metadata.get("dynamic", False)
 }
 KEYS = tuple(_SETTINGS)
-DYNAMIC_KEYS = tuple(_DYNAMIC)
-"""Those of KEYS that may change while a cache runs."""
 WORD_KEYS = frozenset(key for key, (_, setting) in _SETTINGS.items() if isinstance(setting.read, type))
 """Those of KEYS whose value is one of several words, of which some look like numbers."""
 

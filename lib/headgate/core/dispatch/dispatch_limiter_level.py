@@ -10,7 +10,6 @@ from headgate.core.numbers import MAX, at_least, flag, int64, sat
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import InvalidArgument
 
-GROUP_LEVEL = "group"
 Pair = tuple[int, int]
 
 
@@ -20,7 +19,7 @@ class DispatchLevel:
     The level keeps no clock: its owner passes instants that never decrease.
 
     Arguments, each with its range:
-        name: `group` is the resource group's: period 1 s, never relative, never classic.
+        name: what its owner calls it.
         messages, bytes_: permits per period; 0 or below does not limit the dimension.
         created_ns: the first instant.
         period_s: seconds; below 1 counts as 1 on token buckets and is refused on classic windows.
@@ -63,7 +62,6 @@ class DispatchLevel:
         self.configured: Pair = _rates(messages, bytes_)
         self.period_s = self._period(period_s)
         self.relative = flag(relative, "relative")
-        self._check_group(self.period_s, relative=self.relative)
         self.averages: Pair = (_average(averages[0], "messages"), _average(averages[1], "bytes"))
         self.meters: tuple[Meter | None, Meter | None] = (
             self._new_meter(self.effective[0], created_ns),
@@ -96,20 +94,6 @@ class DispatchLevel:
             if meter is not None and amount >= 1:
                 meter.refund(amount, at_ns)
 
-    def try_acquire(self, amounts: Pair, at_ns: int) -> bool:
-        """Charge each limited dimension and tell whether all of them still contain tokens; without any, true.
-
-        Amounts below 1 are not charged. The group's level alone; raises InvalidArgument elsewhere. 6.5
-        """
-        if self.name != GROUP_LEVEL:
-            raise InvalidArgument(f"try_acquire: level {self.name!r}, allowed is {GROUP_LEVEL!r} alone")
-        charged = [
-            meter.consume_check(amount, at_ns)
-            for meter, amount in zip(self.meters, amounts, strict=True)
-            if meter is not None and amount >= 1
-        ]
-        return all(charged)
-
     def publish_rate(self, messages: float, bytes_: float, at_ns: int) -> None:
         """Remember the average publish rates per second and, on a relative level, follow them. rate-limiters 6.2"""
         self.averages = (_average(messages, "messages"), _average(bytes_, "bytes"))
@@ -127,8 +111,7 @@ class DispatchLevel:
         before = [(configured, self.period_s, self.relative) for configured in self.configured]
         configured = _rates(messages, bytes_)
         period_s = self._period(period_s)
-        self._check_group(period_s, relative=flag(relative, "relative"))
-        self.configured, self.period_s, self.relative = configured, period_s, relative
+        self.configured, self.period_s, self.relative = configured, period_s, flag(relative, "relative")
         after = [(rate, period_s, relative) for rate in configured]
         message_meter, byte_meter = (
             meter if old == new else self._changed(meter, rate, at_ns)
@@ -158,7 +141,7 @@ class DispatchLevel:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild the level that `state` was taken from. Raises StateError for fields of another version."""
-        check_fields(cls.__name__, state, cls.__slots__)
+        check_fields(cls.__name__, state, DispatchLevel.__slots__)
         level = cls.__new__(cls)
         for name in ("name", "max_debt_ms", "period_s", "relative"):
             setattr(level, name, state[name])
@@ -175,12 +158,6 @@ class DispatchLevel:
         if self.implementation is Implementation.CLASSIC:
             return at_least(1, period_s, "period_s")
         return max(1, int64(period_s, "period_s"))
-
-    def _check_group(self, period_s: int, *, relative: bool) -> None:
-        if self.name != GROUP_LEVEL:
-            return
-        if period_s != 1 or relative or self.implementation is Implementation.CLASSIC:
-            raise InvalidArgument("level 'group': allowed are token buckets with a period of 1 s, not relative")
 
     def _new_meter(self, rate: int, at_ns: int) -> Meter | None:
         if rate == 0:

@@ -111,7 +111,7 @@ class TopicUsage:
 
 @dataclass
 class PublishDomain:
-    """Limiters do not look at one another: what ties topics together is a limiter they share (design 4).
+    """Limiters do not look at one another: what ties topics together is a limiter they share.
 
     limiters: by position, in order of registration. broker: position of the broker's limiter. groups: that of the group
     that a topic is charged to, by the topic's; it may change between calls (`leave`). exempt: producers that no group

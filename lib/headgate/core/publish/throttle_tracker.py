@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from headgate.core.names import one_of
 from headgate.core.numbers import flag
+from headgate.core.publish.publish_limiter import Scope
 from headgate.core.state import PlainData, check_fields
 
 
@@ -26,6 +27,12 @@ class ThrottleType(StrEnum):
         return self in COUNTERS
 
 
+SCOPE_TYPES = {
+    Scope.TOPIC: ThrottleType.TOPIC_PUBLISH_RATE,
+    Scope.BROKER: ThrottleType.BROKER_PUBLISH_RATE,
+    Scope.GROUP: ThrottleType.RESOURCE_GROUP_PUBLISH_RATE,
+}
+"""Of publish limiters."""
 COUNTERS = frozenset({ThrottleType.TOPIC_PUBLISH_RATE, ThrottleType.RESOURCE_GROUP_PUBLISH_RATE})
 
 

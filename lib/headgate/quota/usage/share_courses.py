@@ -62,7 +62,7 @@ class QuotaCourse:
 
 
 class ReportSource(Protocol):
-    """Where rows of rg_usage come from: usage_query.UsageTables, or RecentUsage without any table."""
+    """Where rows of rg_usage come from: query.UsageTables, or RecentUsage without any table."""
 
     @property
     def epoch_ms(self) -> int: ...

@@ -2,7 +2,7 @@
 
 Order, limits and moves are those of publishes: a row acts at its time and never before the clock; at one instant what
 is told of publish rates comes first, then limits, attachments, and rows by seq. What retries do is in
-core.dispatch_domain, how levels are found in dispatch_chains.
+core.dispatch.dispatch_domain, how levels are found in dispatch_chains.
 """
 
 from collections.abc import Sequence

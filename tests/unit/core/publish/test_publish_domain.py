@@ -1,4 +1,4 @@
-"""Publish limiters of one domain, step by step: birth, offered traffic, usage by second (rate-limiters 4, design 4)."""
+"""Publish limiters of one domain, step by step: birth, offered traffic, usage by second (rate-limiters 4)."""
 
 import pytest
 

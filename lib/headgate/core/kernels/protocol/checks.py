@@ -1,4 +1,4 @@
-"""What an open connection refuses: the array form of core.protocol.checks (throttle-protocol 15)."""
+"""What an open connection refuses: the array form of core.protocol.broker.checks (throttle-protocol 15)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How long a producer is asked to stop, exact in 64 bits (throttle-protocol 8). See core.protocol.pause."""
+"""How long a producer is asked to stop, exact in 64 bits (throttle-protocol 8). See core.protocol.broker.pause."""
 
 from typing import Any
 

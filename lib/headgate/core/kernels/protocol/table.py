@@ -1,7 +1,7 @@
 """What is done about the producers of a connection, and the gate that it moves: the table of throttle-protocol 7.4.
 
-The array form of core.protocol.throttling, conditions, gate and announcements; numbers in comments are rows of the
-table. `c` is a connection, `p` a producer.
+The array form of core.protocol.broker.throttling, conditions, gate and announcements; numbers in comments are rows of
+the table. `c` is a connection, `p` a producer.
 """
 
 from typing import Any

@@ -1,4 +1,6 @@
-"""What is done about the producers of a connection: the table of throttle-protocol 7.4, and the gate that it moves."""
+"""What is done about the producers of a connection: the table of throttle-protocol 7.4, whose rows comments name, and
+the gate that it moves.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 

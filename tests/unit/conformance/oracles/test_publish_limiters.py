@@ -2,8 +2,8 @@
 
 import pytest
 
+from headgate.conformance.oracles.publish_limiters import PublishLimiters
 from headgate.core.numbers import MAX, MIN
-from headgate.core.publish.publish_limiters import PublishLimiters
 from headgate.errors import InvalidArgument
 
 SECOND = 1_000_000_000

@@ -8,14 +8,9 @@ from headgate.core.deferred import enter, run_all_due
 from headgate.core.names import known, unused
 from headgate.core.numbers import at_least, flag, int64
 from headgate.core.publish.publish_limiter import OnRateChange, PublishLimiter, Scope, check_amounts
-from headgate.core.publish.throttle_tracker import ThrottleTracker, ThrottleType
+from headgate.core.publish.throttle_tracker import SCOPE_TYPES, ThrottleTracker, ThrottleType
 from headgate.core.state import PlainData, check_fields
 
-SCOPE_TYPES = {
-    Scope.TOPIC: ThrottleType.TOPIC_PUBLISH_RATE,
-    Scope.BROKER: ThrottleType.BROKER_PUBLISH_RATE,
-    Scope.GROUP: ThrottleType.RESOURCE_GROUP_PUBLISH_RATE,
-}
 SCOPE_ORDER = {scope: position for position, scope in enumerate(Scope)}
 
 
