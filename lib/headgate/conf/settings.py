@@ -134,9 +134,9 @@ class InputSettings(Section):
         Field(ge=1, le=INT64_MAX, description=f"an integer from 1 to {INT64_MAX}"),
         Meaning("most Kafka offsets per batch"),
     ] = 500_000
-    event_time_from: Annotated[Instant, Meaning("earlier rows go to the dead letters")] = datetime(
-        2000, 1, 1, tzinfo=UTC
-    )
+    event_time_from: Annotated[
+        Instant, Meaning("earlier rows go to the dead letters, but for those of jobs/protocol.py")
+    ] = datetime(2000, 1, 1, tzinfo=UTC)
     event_time_until: Annotated[Instant, Meaning("rows from this time on go to the dead letters")] = datetime(
         2100, 1, 1, tzinfo=UTC
     )

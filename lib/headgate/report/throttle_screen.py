@@ -253,7 +253,7 @@ class ThrottleScreen(Screen):
             )
         self.table(table)
         if len(all_held) > most:
-            self.say(f"and {len(all_held) - most:,} more {of}s")
+            self.say(f"and {counted(len(all_held) - most, f'more {of}')}")
         if is_topic:
             return
         if is_offered:

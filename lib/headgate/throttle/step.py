@@ -71,11 +71,10 @@ def advance(
 ) -> Output:
     """Take rows in, let time come to `high_us`, and return what happened up to there.
 
-    arrived: rows by kind (schemas.TRAFFIC); a kind without any may be missing. They act in the order (event_time, seq);
-    kinds that share no limiter apart from each other; never
-    before the domain's clock: a late one acts at the highest time reached. With a hold-back, rows and time from
-    `high_us - hold_back_ms` on wait in the state, until `finish`: what comes that late is still in order, also among
-    rows of one instant.
+    arrived: rows by kind (schemas.TRAFFIC); a kind without any may be missing. Rows act in the order (event_time, seq),
+    kinds that share no limiter apart from each other. None acts before the domain's clock: a late row acts at the
+    highest time reached. With a hold-back, rows and time from `high_us - hold_back_ms` on wait in the state, until
+    `finish`: what comes that late is still in order, also among rows of one instant.
     """
     clock = moved(domain.clock, high_us, rules, finish=finish)
     bound_us = _bound_us(clock.high_us, rules, finish=finish)

@@ -117,9 +117,9 @@ def _released(assessment: Assessment, shares: Shares, broker_id: int) -> Outcome
 
 
 def _entry(membership: Membership, shares: Shares, broker_id: int, floor: int) -> Outcome:
-    """A broker outside M: room for its first messages where the quota is shared out among M; else its cluster share,
+    """A broker outside M: room for its first messages where the quota is shared out among M; else its cluster share.
 
-    which is kept free for it as well once it is awaited.
+    That share is kept free for it once it is awaited.
     """
     if broker_id not in membership.awaited and len(shares.ids) > len(membership.awaited):
         return membership.outcome(Reason.ENTRY, floor, 0, 0)
