@@ -14,7 +14,7 @@ from headgate.conf import load_conf
 from headgate.engines.compiling import Loading
 from headgate.options import Parser
 from headgate.places import sole_use
-from headgate.protocol.key_operator import engine_of
+from headgate.protocol.key_operator import form_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.protocol import FORMATS, ProtocolJob, ProtocolResult, ProtocolRun
@@ -41,7 +41,7 @@ def protocol(options: argparse.Namespace, stop: Event) -> int:
     job = ProtocolJob(options.output, checkpoint, options.input, options.format, options.commands_topic, options.once)
     with sole_use(checkpoint), sole_use(f"{job.output}/throttle_decisions"):
         screen.say(f"protocol: starting Spark for the tables under {job.output}")
-        rules = Loading(partial(engine_of, conf.settings.operator.kernel), lambda line: screen.say(f"protocol: {line}"))
+        rules = Loading(partial(form_of, conf.settings.operator.kernel), lambda line: screen.say(f"protocol: {line}"))
         spark = spark_session("headgate protocol")
         heed_signals(stop)
         run = ProtocolRun(spark, job, conf, partial(tell, screen), stop)

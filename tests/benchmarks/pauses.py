@@ -17,7 +17,7 @@ from _bench import Results, parser
 from deltalake import DeltaTable
 
 from headgate.core.protocol.settings import BrokerSettings
-from headgate.protocol.array_engine import run_arrays, warm_up
+from headgate.protocol.array_form import run_arrays, warm_up
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.schemas import INPUTS
 from headgate.protocol.state import NEVER, SlotState

@@ -101,7 +101,7 @@ def test_the_core_runs_where_nothing_is_installed() -> None:
 
 def test_the_readable_engine_loads_no_compiler() -> None:
     program = (
-        "import sys, headgate.throttle.key_operator, headgate.throttle.readable_engine; print('numba' in sys.modules)"
+        "import sys, headgate.throttle.key_operator, headgate.throttle.readable_form; print('numba' in sys.modules)"
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT / "lib", capture_output=True, text=True, check=False)

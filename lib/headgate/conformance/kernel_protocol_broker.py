@@ -27,7 +27,7 @@ from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker.checks import is_time
 from headgate.core.protocol.broker.connection import Connection
 from headgate.core.protocol.broker.outputs import BadInput, Cause, CommandKind
-from headgate.protocol.array_engine import result_of, run_machines
+from headgate.protocol.array_form import result_of, run_machines
 from headgate.protocol.operations import Operations
 from headgate.protocol.plain import read
 from headgate.protocol.state import SlotState

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-PUBLISH = "headgate.throttle.array_engine"
-DISPATCH = "headgate.throttle.dispatch.array_engine"
+PUBLISH = "headgate.throttle.array_form"
+DISPATCH = "headgate.throttle.dispatch.array_form"
 QUOTAS = "headgate.quota.cell_arrays"
 CACHE = "headgate.cache.forms"
-PROTOCOL = "headgate.protocol.array_engine"
+PROTOCOL = "headgate.protocol.array_form"
 """Modules whose `warm_up` compiles the kernels of one unit, or loads them from disk."""
 
 

@@ -17,7 +17,7 @@ from headgate.engines.sharing import Sharing
 from headgate.engines.tables import ControlRows, LocalTables
 from headgate.quota.usage.share_courses import QuotaCourse
 from headgate.rows.traffic import Parsed
-from headgate.throttle.engine import Engine
+from headgate.throttle.form import Form
 from headgate.throttle.key_operator import ThrottleOperator
 from headgate.throttle.kinds import OUTPUT_BLOCKS
 from headgate.throttle.layout import layout_of, layout_row, routing_of, rules_of, without_layouts
@@ -46,7 +46,7 @@ class LocalThrottle:
         output: str | None = None,
         disorder: random.Random | None = None,
         *,
-        around: Callable[[Engine], Engine] | None = None,
+        around: Callable[[Form], Form] | None = None,
     ) -> None:
         self._application = f"headgate-local-{time.time_ns()}"
         self._batch_id = 0

@@ -13,7 +13,7 @@ from headgate.errors import HeadgateError
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
 
-_PRELOADED = ["headgate.replay.stream", "headgate.sizing.runs", "headgate.throttle.array_engine"]
+_PRELOADED = ["headgate.replay.stream", "headgate.sizing.runs", "headgate.throttle.array_form"]
 """Imported once, where the processes are forked from."""
 
 

@@ -19,7 +19,7 @@ from headgate.replay.stream import KEYED, ROUTED, replay, route
 from headgate.rows.files import input_files, whole_files
 from headgate.rows.kinds import INPUT
 from headgate.rows.traffic import parse_traffic
-from headgate.throttle.forms import engine_of
+from headgate.throttle.key_operator import form_of
 from headgate.throttle.schemas import EVENTS
 
 _SORTED = [("key", "ascending"), ("event_time_us", "ascending")]
@@ -84,5 +84,5 @@ class _LocalRouted:
 
 def _replayed(plans: Sequence[Plan], trace: Trace, key: _Key) -> list[tuple[str, bytes]]:
     """In a process of its own: one key through the rules, kinds and blocks of what comes out."""
-    out = replay(plans, trace, engine_of, decode(key.rows).combine_chunks().to_batches())
+    out = replay(plans, trace, form_of, decode(key.rows).combine_chunks().to_batches())
     return [(kind, block) for batch in out for _, kind, block in zip(*batch.to_pydict().values(), strict=True)]

@@ -118,7 +118,7 @@ class _Stage:
         return closed_ms is not None and is_time(at_ms) and at_ms <= closed_ms
 
     def _made_up(self, connection: str, row: Row, numbering: Numbering) -> Iterator[Input]:
-        """What obedient clients did before a row of `marks`, as the engines have it."""
+        """What obedient clients did before a row of `marks`, as the forms have it."""
         is_over = self._is_over(connection, row["at_ms"])
         if row["kind"] not in {"connect", "close"} and not is_over and not self._router.is_connected(connection):
             yield Connect(row["at_ms"], supports=True)

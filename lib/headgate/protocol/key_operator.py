@@ -13,7 +13,7 @@ from headgate.core.numbers import MAX
 from headgate.keyed.operator import Block, StateCodec
 from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
 from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
-from headgate.protocol.step import Arrived, Engine, ProtocolRules, StepOutput, advance
+from headgate.protocol.step import Arrived, Form, ProtocolRules, StepOutput, advance
 from headgate.throttle.schemas import MARKS
 
 
@@ -27,33 +27,33 @@ class ProtocolOperator:
 
     def load(self) -> None:
         """See KeyOperator."""
-        engine_of(self.kernel)
+        form_of(self.kernel)
 
     def step(self, key: str, state: SlotState, blocks: Iterable[Block]) -> list[Block]:
         """See `step_key`."""
-        return step_key(key, state, blocks, self.rules, engine_of(self.kernel))
+        return step_key(key, state, blocks, self.rules, form_of(self.kernel))
 
 
 @cache
-def engine_of(kernel: str) -> Engine:
-    """The engine of that name; `numba` loads the compiler, and compiles what is not compiled yet."""
+def form_of(kernel: str) -> Form:
+    """The form of that name; `numba` loads the compiler, and compiles what is not compiled yet."""
     if kernel == "python":
-        from headgate.protocol.readable_engine import run_readable  # noqa: PLC0415
+        from headgate.protocol.readable_form import run_readable  # noqa: PLC0415
 
         return run_readable
-    from headgate.protocol.array_engine import run_arrays, warm_up  # noqa: PLC0415
+    from headgate.protocol.array_form import run_arrays, warm_up  # noqa: PLC0415
 
     warm_up()
     return run_arrays
 
 
-def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: ProtocolRules, engine: Engine) -> list[Block]:
+def step_key(key: str, state: SlotState, blocks: Iterable[Block], rules: ProtocolRules, form: Form) -> list[Block]:
     """Blocks of inputs, marks, time and dead letters in; of decisions, counts, dead letters and progress out."""
     by_kind: dict[str, list[bytes]] = defaultdict(list)
     for block in blocks:
         by_kind[block.kind].append(block.block)
     inputs, marks = gather(INPUTS, by_kind["inputs"]), gather(MARKS, by_kind["marks"])
-    told, late = advance(state, _arrived(inputs, marks, gather(TIME, by_kind["time"])), rules, engine)
+    told, late = advance(state, _arrived(inputs, marks, gather(TIME, by_kind["time"])), rules, form)
     out = list(_blocks(key, state, told, len(inputs) + len(marks), late))
     return out + [Block("dead_letters", 0, block) for block in by_kind["dead_letters"]]
 

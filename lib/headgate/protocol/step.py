@@ -65,11 +65,11 @@ class Result(NamedTuple):
     breaches: Records
 
 
-Engine = Callable[[SlotState, pa.Table, Ints, ProtocolRules], StepOutput]
+Form = Callable[[SlotState, pa.Table, Ints, ProtocolRules], StepOutput]
 """Feeds every connection the ROWS at these places, in order, and lets its time come to the state's `done_ms`."""
 
 
-def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: Engine) -> tuple[StepOutput, int]:
+def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, form: Form) -> tuple[StepOutput, int]:
     """Feed every connection what the watermark has reached, in order, and let its time come there.
 
     The watermark is `delay_ms` below the highest time of the source that is least far, or with a finish at it, and
@@ -97,7 +97,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
     if rules.fan_out:
         needs_buckets = rules.settings.pause_mode is not PauseMode.SECOND_BOUNDARY
         rows, fed = fanned_out(state, rows, fed, needs_buckets=needs_buckets, obedient=rules.obedient)
-    told = engine(state, rows, fed, rules)
+    told = form(state, rows, fed, rules)
     state.closed = remembered(state.closed, all_rows, all_fed, state.open_connections)
     return told, late
 
@@ -105,7 +105,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, engine: En
 def _ties_by_content(rows: pa.Table, fed: Ints) -> Ints:
     """Marks with one event id in the order of what they say, whatever the order in which they came.
 
-    A job writes no such marks, as a limiter marks a publish once. Both engines keep the order of rows that tie.
+    A job writes no such marks, as a limiter marks a publish once. Both forms keep the order of rows that tie.
     """
     is_mark = pc.fill_null(pc.and_(rows["by_marks"], pc.equal(rows["kind"], MARK)), False)
     of_fed = rows.select(["event_id", "trips"]).take(pa.array(fed))

@@ -1,4 +1,4 @@
-"""How long each publish of offered traffic waited, from what an engine was given and what it returned.
+"""How long each publish of offered traffic waited, from what a form was given and what it returned.
 
 The tables know sums of delays by topic and second; for their distribution each delay is needed.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.domain_types import MARK, PUBLISH
-from headgate.throttle.engine import Engine, Result, Rules, Step
+from headgate.throttle.form import Form, Result, Rules, Step
 from headgate.throttle.state import WITHHELD_FIELDS, DomainState
 
 _MS_NS = 1_000_000
@@ -39,23 +39,23 @@ class Delays(NamedTuple):
     messages: Ints
 
 
-class TimedEngine:
-    """An engine (engine.Engine) that does what the one inside does, and tells how long what it let in had waited.
+class TimedForm:
+    """A form (form.Form) that does what the one inside does, and tells how long what it let in had waited.
 
     Every publish has a `seq` of its own, which grows in the order in which publishes act. Then each mark names the
     publish that was throttled, and what its producer sent later waits for the producer's next release: a mark and the
     release after it tell when. The marks themselves end here: a replay writes none, and their table takes time.
     """
 
-    def __init__(self, engine: Engine, hear: Callable[[DomainState, Delays], None]) -> None:
-        self._engine = engine
+    def __init__(self, form: Form, hear: Callable[[DomainState, Delays], None]) -> None:
+        self._form = form
         self._hear = hear
 
     def __call__(self, domain: DomainState, step: Step, rules: Rules) -> Result:
-        """See engine.Engine."""
+        """See form.Form."""
         waiting = domain.entry_producer
         withheld = Arrivals(*(domain.withheld[name] for name in WITHHELD_FIELDS))
-        result = self._engine(domain, step, rules)
+        result = self._form(domain, step, rules)
         if rules.offered and (result.mark_action != MARK).any():
             arrivals = _joined(withheld, step)
             delays = delays_of(arrivals, waiting, result, rules.send_timeout_ms * _MS_NS, domain.withheld["seq"])

@@ -14,7 +14,7 @@ from headgate.core.quota.groups import RatePair
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import ConfError
 from headgate.quota.groups.import_conf import tables_of
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.keys import group_key
 from headgate.throttle.layout import layout_of, rules_of
 from headgate.throttle.limits.changes import Attachment, Change, Limit
@@ -29,7 +29,7 @@ OFFERED = "offered"
 class Plan:
     """One conf folder, as a replay goes by it. A worker gets it whole.
 
-    name: of the folder. kernel: the engine's name. changes: limits and attachments, in force from the start; those of
+    name: of the folder. kernel: the form's name. changes: limits and attachments, in force from the start; those of
     groups only where brokers do not share them. tables: groups and what they are attached to. shares: brokers share
     quotas out among themselves. ties: publishes of a broker share its limiter. round_ms: from one exchange of the
     brokers to the next. delay_ms: from the end of an epoch until what its reports lead to holds, in event time.

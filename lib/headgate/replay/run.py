@@ -13,11 +13,11 @@ from headgate.core.quota.groups import UNLIMITED, RatePair
 from headgate.quota.control_rows import ControlRows
 from headgate.quota.loop import QuotaLoop
 from headgate.quota.memory import MemoryExchange
-from headgate.replay.delays import TimedEngine
+from headgate.replay.delays import TimedForm
 from headgate.replay.plan import Plan
 from headgate.replay.schemas import REPLAY_LIMITS
 from headgate.replay.tally import SECOND_US, Tally
-from headgate.throttle.engine import Engine
+from headgate.throttle.form import Form
 from headgate.throttle.limits.changes import Limit
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import by_broker, order
@@ -56,14 +56,14 @@ class KeyRun:
     the end of the epoch that they are about. Memory: the rows of a round, at most about MOST_ROWS, and state.
 
     Arguments:
-        key: of plan.Keys. engine: of the plan's kernel. emit: for what comes out.
+        key: of plan.Keys. form: of the plan's kernel. emit: for what comes out.
 
     """
 
-    def __init__(self, key: str, plan: Plan, trace: Trace, engine: Engine, emit: Emit) -> None:
+    def __init__(self, key: str, plan: Plan, trace: Trace, form: Form, emit: Emit) -> None:
         self._plan, self._trace, self._emit = plan, trace, emit
         self._tally = Tally(plan, self._limit_before)
-        self._advance = partial(advance, rules=plan.rules, engine=TimedEngine(engine, self._tally.hear))
+        self._advance = partial(advance, rules=plan.rules, form=TimedForm(form, self._tally.hear))
         self._domains: dict[str, DomainState] = {}
         self._limits: dict[tuple[str, str], list[tuple[int, Limit]]] = {}
         self._waiting: list[pa.Table] = []
@@ -238,7 +238,7 @@ class KeyRun:
         return self._domains[broker]
 
     def _in_order(self, events: pa.Table) -> pa.Table:
-        """The rows as they act; each gets its number as `seq` (TimedEngine)."""
+        """The rows as they act; each gets its number as `seq` (TimedForm)."""
         if not len(events):
             return events
         numbered = pa.array(np.arange(self._numbered, self._numbered + len(events)))

@@ -18,7 +18,7 @@ from headgate.replay.run import KeyRun, Trace
 from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT, PUBLISH
 from headgate.rows.traffic import Parsed, parse_traffic
-from headgate.throttle.engine import Engine
+from headgate.throttle.form import Form
 from headgate.throttle.schemas import EVENTS
 
 ROUTED = pa.schema([*EVENTS, ("keys", pa.list_(pa.string())), ("letter", pa.string())])
@@ -73,11 +73,11 @@ def _left_out(others: pa.Table) -> pa.Table:
 
 
 def replay(
-    plans: Sequence[Plan], trace: Trace, engine_of: Callable[[str], Engine], batches: Iterable[pa.RecordBatch]
+    plans: Sequence[Plan], trace: Trace, form_of: Callable[[str], Form], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Rows of KEYED, those of a plan and key one behind the other by event_time_us, to REPLAYED.
 
-    engine_of: the engine of a name.
+    form_of: the form of a name.
     """
     out: list[tuple[int, str, bytes]] = []
     run: KeyRun | None = None
@@ -87,7 +87,7 @@ def replay(
             if run is not None:
                 run.end()
             plan = plans[place[0]]
-            run, now = KeyRun(place[1], plan, trace, engine_of(plan.kernel), _emit_to(out, place[0])), place
+            run, now = KeyRun(place[1], plan, trace, form_of(plan.kernel), _emit_to(out, place[0])), place
         run.take(events)
         yield from _drained(out)
     if run is not None:

@@ -23,7 +23,7 @@ from headgate.engines.protocol_batches import (
     until_ms,
 )
 from headgate.errors import InputError
-from headgate.protocol.key_operator import engine_of
+from headgate.protocol.key_operator import form_of
 from headgate.protocol.marks import COLUMNS
 from headgate.protocol.parse import other_types
 from headgate.protocol.routing import pack_input, pack_marks, pack_ticks
@@ -106,7 +106,7 @@ class ProtocolRun(StreamingJob):
         self._writer = ProtocolWriter(self.tables)
 
     def _begin(self) -> None:
-        engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
+        form_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         self._tick(NEVER)  # every key tells how far it is
 
     def dataframe(self) -> DataFrame:

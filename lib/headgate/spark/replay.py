@@ -19,7 +19,7 @@ from headgate.replay.stream import REPLAYED, ROUTED, replay, route_input
 from headgate.spark.input.batch_files import readable_rows
 from headgate.spark.input.sources import read_raw
 from headgate.spark.session import PARTITIONS
-from headgate.throttle.forms import engine_of
+from headgate.throttle.key_operator import form_of
 from headgate.throttle.schemas import EVENTS
 
 TASKS = 4
@@ -89,5 +89,5 @@ def replayed_by_key(routed: DataFrame, plans: Sequence[Plan], trace: Trace) -> D
     return (
         by_plan.repartition(partitions, "conf", "key")
         .sortWithinPartitions("conf", "key", "event_time_us")
-        .mapInArrow(partial(replay, plans, trace, engine_of), from_arrow_schema(REPLAYED))
+        .mapInArrow(partial(replay, plans, trace, form_of), from_arrow_schema(REPLAYED))
     )

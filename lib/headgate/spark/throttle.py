@@ -30,8 +30,7 @@ from headgate.spark.sink import query_id_of
 from headgate.spark.state import stored
 from headgate.spark.streaming_job import Schedule, StreamingJob, Ticks
 from headgate.throttle.clocks import Clocks
-from headgate.throttle.forms import engine_of
-from headgate.throttle.key_operator import ThrottleOperator
+from headgate.throttle.key_operator import ThrottleOperator, form_of
 from headgate.throttle.kinds import OUTPUT_BLOCKS, OUTPUT_TABLES
 from headgate.throttle.layout import (
     Layout,
@@ -121,7 +120,7 @@ class ThrottleRun(StreamingJob):
             self.sharing.begin(self._reached())
 
     def _begin(self) -> None:
-        engine_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
+        form_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
         if self.sharing is not None:
             self.sharing.begin(self._reached())  # jobs of other brokers may have come up meanwhile
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,7 @@ from headgate.arrow.blocks import decode, encode
 from headgate.core.kernels.columns import NONE
 from headgate.keyed.operator import Block, StateCodec
 from headgate.keyed.slots import home_of
-from headgate.throttle.engine import Engine, Rules
-from headgate.throttle.forms import engine_of
+from headgate.throttle.form import Form, Rules
 from headgate.throttle.limits.changes import (
     Change,
     changes_of,
@@ -39,23 +39,23 @@ class ThrottleOperator:
     """The operator of the throttle job.
 
     kernel: the form of the rules ([operator] kernel). given: changes known at the start, for keys that the control
-    stream does not reach (state key `topic`). around: puts an engine that looks on around that of the kernel, None: no.
+    stream does not reach (state key `topic`). around: puts a form that looks on around that of the kernel, None: no.
     """
 
     rules: Rules
     kernel: str = "numba"
     given: tuple[Change, ...] = field(default=())
-    around: Callable[[Engine], Engine] | None = None
+    around: Callable[[Form], Form] | None = None
     codec = StateCodec(VERSION, KeyState, decode_state, encode_state)
 
     def load(self) -> None:
         """See KeyOperator."""
-        engine_of(self.kernel)
+        form_of(self.kernel)
 
     def step(self, key: str, state: KeyState, blocks: Iterable[Block]) -> list[Block]:
         """See `step_key`."""
-        engine = engine_of(self.kernel)
-        return step_key(key, state, blocks, self.rules, self.around(engine) if self.around else engine, self.given)
+        form = form_of(self.kernel)
+        return step_key(key, state, blocks, self.rules, self.around(form) if self.around else form, self.given)
 
 
 @dataclass
@@ -99,12 +99,25 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
     return result
 
 
+@cache
+def form_of(kernel: str) -> Form:
+    """The form that [operator] kernel names; `numba` loads the compiler, and compiles what is not compiled yet."""
+    if kernel == "python":
+        from headgate.throttle.readable_form import run_readable  # noqa: PLC0415
+
+        return run_readable
+    from headgate.throttle.array_form import run_arrays, warm_up  # noqa: PLC0415
+
+    warm_up()
+    return run_arrays
+
+
 def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what the operator has
     key: str,
     state: KeyState,
     blocks: Iterable[Block],
     rules: Rules,
-    engine: Engine,
+    form: Form,
     given: tuple[Change, ...] = (),
 ) -> list[Block]:
     """Bring the key's domains forward by what arrived; `state` is changed in place.
@@ -125,7 +138,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         count = sum(map(len, rows.values()))
         high_us = max(*map(_highest_us, rows.values()), arrival.high_us.get(broker, NONE), arrival.everywhere_us)
         if arrival.finish_us != NONE:
-            told.add(_finish(state, broker, arrival.finish_us, rules, engine))
+            told.add(_finish(state, broker, arrival.finish_us, rules, form))
         if broker not in state.domains and not count:
             state.clocks[broker] = clock = moved(state.clocks.get(broker, Clock()), high_us, rules)
             if high_us != NONE and rules.slots and key == home_of(broker, rules.slots):
@@ -135,7 +148,7 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         if not count and high_us <= domain.clock.high_us and not arrival.changes:
             progress.append(_progress(key, domain, 0, 0))
             continue
-        output = advance(domain, rows, high_us, rules, engine)
+        output = advance(domain, rows, high_us, rules, form)
         told.add(output.rows)
         progress.append(_progress(key, domain, count, output.late))
     if arrival.changes:
@@ -148,13 +161,13 @@ def _highest_us(rows: pa.Table) -> int:
     return pc.max(rows["event_time_us"]).as_py()  # type: ignore[no-any-return]
 
 
-def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, engine: Engine) -> Mapping[str, pa.Table]:
+def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, form: Form) -> Mapping[str, pa.Table]:
     """Close what is open on a broker; one that has nothing here only learns of the time."""
     domain = state.domains.get(broker)
     if domain is None:
         state.clocks[broker] = moved(state.clocks.get(broker, Clock()), finish_us, rules, finish=True)
         return {}
-    return advance(domain, {}, finish_us, rules, engine, finish=True).rows
+    return advance(domain, {}, finish_us, rules, form, finish=True).rows
 
 
 def _without_nulls(table: pa.Table) -> pa.Table:

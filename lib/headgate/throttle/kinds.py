@@ -81,7 +81,7 @@ CONNECTION = KindApart(kinds.CONNECTION, (CONNECTION_LIMIT,), {}, "connections",
 
 APART = (SUBSCRIBE, UNLOAD, CONNECTION)
 KINDS: tuple[Kind, ...] = (PUBLISH, DISPATCH, *APART)
-"""Publishes and dispatches share groups, their attachments and the engine (engine.Engine)."""
+"""Publishes and dispatches share groups, their attachments and the form (form.Form)."""
 
 OUTPUT_TABLES: dict[str, pa.Schema] = {
     **{name: schema for kind in KINDS for name, schema in kind.tables.items()},

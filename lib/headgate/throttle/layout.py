@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from headgate.conf import Conf, group_attachments
 from headgate.core.quota.usage.usage_report import MeterParameters
 from headgate.errors import StateError
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.limits.control import FROM_THE_START, JOB, control_row
 from headgate.throttle.routing import Routing
 from headgate.throttle.state import VERSION

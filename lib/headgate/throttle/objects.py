@@ -1,4 +1,4 @@
-"""Columns of state as objects of the core, and back: what the readable engines of publishes and dispatches share."""
+"""Columns of state as objects of the core, and back: what the readable forms of publishes and dispatches share."""
 
 from collections.abc import Sequence
 

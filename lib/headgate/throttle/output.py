@@ -1,4 +1,4 @@
-"""Rows of `marks` and `topic_usage` from what an engine returned."""
+"""Rows of `marks` and `topic_usage` from what a form returned."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from headgate.core.kernels.domain_types import MARK
 from headgate.core.publish.publish_limiter import Scope
 from headgate.core.publish.throttle_tracker import SCOPE_TYPES
 from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
-from headgate.throttle.engine import Result
+from headgate.throttle.form import Result
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TOPIC_USAGE
 from headgate.throttle.state import DomainState

@@ -1,4 +1,4 @@
-"""Columns of state as records of the kernels, and back: what the array engines of publishes and dispatches share."""
+"""Columns of state as records of the kernels, and back: what the array forms of publishes and dispatches share."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from headgate.core.kernels.dispatch_types import DispatchArrays
 from headgate.core.kernels.domain_types import ADMISSION_ROWS, SET_LIMIT, WAIT_ROWS, DomainArrays, Operations
 from headgate.core.kernels.limiter import debt_floors
 from headgate.core.kernels.token_bucket import BUCKET
-from headgate.throttle.engine import Admissions, Waits
+from headgate.throttle.form import Admissions, Waits
 
 
 def buckets_of(columns: dict[str, Ints], max_debt_ms: int) -> Records:

@@ -16,7 +16,7 @@ from headgate.throttle.apart.connection_step import in_time
 from headgate.throttle.apart.connection_topics import first_publishes
 from headgate.throttle.dispatch.dispatch_step import dispatch_step, keep_subscriptions
 from headgate.throttle.dispatch.told import dispatch_decisions
-from headgate.throttle.engine import DispatchResult, DispatchStep, Engine, Rules, Step
+from headgate.throttle.form import DispatchResult, DispatchStep, Form, Rules, Step
 from headgate.throttle.groups.departures import Departures
 from headgate.throttle.groups.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
 from headgate.throttle.kinds import APART, KINDS, OUTPUT_BLOCKS
@@ -65,7 +65,7 @@ def advance(
     arrived: Mapping[str, pa.Table],
     high_us: int,
     rules: Rules,
-    engine: Engine,
+    form: Form,
     *,
     finish: bool = False,
 ) -> Output:
@@ -89,14 +89,14 @@ def advance(
         changes = [change for change in changes if change.kind not in kind.limits]
     changes = _without_first(domain, events, dispatches, changes)
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
-    by_engine, departures = Gathered(), Departures()
+    by_form, departures = Gathered(), Departures()
     for part in parts:
         if rules.slot_ms:
             departures.watch(domain, part.attachments)
-        by_engine.add(_run(domain, part, rules, engine, finish=finish and part is parts[-1]))
+        by_form.add(_run(domain, part, rules, form, finish=finish and part is parts[-1]))
     domain.clock = clock
-    by_engine.add({"group_leaves": departures.rows(domain)})
-    return Output(_in_time(by_engine.tables(), told.tables()), behind)
+    by_form.add({"group_leaves": departures.rows(domain)})
+    return Output(_in_time(by_form.tables(), told.tables()), behind)
 
 
 def _in_time(some: dict[str, pa.Table], others: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -157,7 +157,7 @@ def _parts(
     return parts[1:] if is_idle else parts
 
 
-def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finish: bool) -> dict[str, pa.Table]:
+def _run(domain: DomainState, part: Part, rules: Rules, form: Form, *, finish: bool) -> dict[str, pa.Table]:
     """What one part brings, by table."""
     left = reattach(domain, part.attachments)
     places = order(part.events)
@@ -169,9 +169,7 @@ def _run(domain: DomainState, part: Part, rules: Rules, engine: Engine, *, finis
     operations = merged(domain.clock.done_ns, _leaves(left), updates, publishes)
     dispatch = _dispatch_step(domain, part, rules)
     exempt = replicators(known.name)
-    result = engine(
-        domain, Step(operations, known.topic, exempt, part.until_ns, finish=finish, dispatch=dispatch), rules
-    )
+    result = form(domain, Step(operations, known.topic, exempt, part.until_ns, finish=finish, dispatch=dispatch), rules)
     domain.clock = domain.clock._replace(done_ns=part.until_ns)
     told = Gathered()
     marks = marks_table(domain, result, known.name, known.connection)

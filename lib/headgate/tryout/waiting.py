@@ -12,7 +12,7 @@ from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import Conf, LimitRow, ResourceGroups
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import SummedTables
-from headgate.replay.delays import Delays, TimedEngine
+from headgate.replay.delays import Delays, TimedForm
 from headgate.rows.kinds import PUBLISH
 from headgate.rows.traffic import Parsed
 from headgate.tables.sums import Sums
@@ -65,7 +65,7 @@ class Switch(NamedTuple):
 class Publishes:
     """The publishes of a trace, in batches as `Trace` cuts them for `conf`; every call of `batches` gives the same.
 
-    They stand in the order in which they act, each with a `seq` of its own that grows (TimedEngine). Rows of other
+    They stand in the order in which they act, each with a `seq` of its own that grows (TimedForm). Rows of other
     kinds are left out. rows: how many there are, once they were read.
     """
 
@@ -145,7 +145,7 @@ def waits(conf: Conf, publishes: Publishes, bound: Bound, switches: Iterable[Swi
     """
     conf = _offered(conf)
     tables, slow = SummedTables([_ADMITTED]), _Slow(bound.wait_ms * _MS_NS)
-    local = LocalThrottle(conf, tables, _unheard, around=lambda engine: TimedEngine(engine, slow.hear))
+    local = LocalThrottle(conf, tables, _unheard, around=lambda engine: TimedForm(engine, slow.hear))
     ahead = sorted(switches, key=lambda switch: switch.at_us)
     for switch in ahead:
         if switch.limits:

@@ -15,7 +15,7 @@ from headgate.connections.step import follow
 from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.errors import StateError
 from headgate.keyed.slots import slot_keys
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.schemas import HELD_NS, MARKS
 from unit.throttle.domains import (
     changes_block,

@@ -8,7 +8,7 @@ import pyarrow as pa
 from headgate.arrow.blocks import encode, gather
 from headgate.keyed.operator import Block
 from headgate.protocol.key_operator import step_key
-from headgate.protocol.readable_engine import run_readable
+from headgate.protocol.readable_form import run_readable
 from headgate.protocol.schemas import COUNTS, DECISIONS, INPUTS, PROGRESS, TIME
 from headgate.protocol.state import VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import ProtocolRules
@@ -83,11 +83,11 @@ def batch(inputs=(), marks=(), finish_ms=None):
     return blocks if finish_ms is None else [*blocks, time_block(finish_ms, finish=True)]
 
 
-def run(batches, rules=RULES, state=None, engine=run_readable):
+def run(batches, rules=RULES, state=None, form=run_readable):
     """Step through the batches, with the state stored and loaded in between."""
     state, by_kind = state or SlotState(), defaultdict(list)
     for blocks in batches:
-        for block in step_key("slot", state, blocks, rules, engine):
+        for block in step_key("slot", state, blocks, rules, form):
             by_kind[block.kind].append(block.block)
         state = decode_state(VERSION, encode_state(state))
     decisions = gather(DECISIONS, by_kind["decisions"]).to_pylist()

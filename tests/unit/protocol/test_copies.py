@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from unit.protocol.runs import OBEDIENT, RULES, TOPIC, batch, given, mark_row, told, trip
-from unit.protocol.test_engines import assert_equal
+from unit.protocol.test_forms import assert_equal
 
 MS = 1_000_000
 B = "broker-1/b"

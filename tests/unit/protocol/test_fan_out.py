@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from examples import examples
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import StateError
-from headgate.protocol.array_engine import run_arrays
-from headgate.protocol.readable_engine import run_readable
+from headgate.protocol.array_form import run_arrays
+from headgate.protocol.readable_form import run_readable
 from unit.protocol import runs, traffic
 from unit.protocol.runs import TOPIC, A, batch, given, mark_row, run, told, trip
-from unit.protocol.test_engines import assert_equal
+from unit.protocol.test_forms import assert_equal
 from unit.protocol.test_split import batches_of, both, results, time_of
 
 quick = settings(max_examples=examples(60))
@@ -23,7 +23,7 @@ B, OTHER = "broker-1/b", "persistent://acme/ns/u"
 RULES, OBEDIENT, BOTH = (replace(rules, fan_out=True) for rules in (runs.RULES, runs.OBEDIENT, runs.BOTH))
 COLUMNS = ("connection", "kind", "at_ms", "producer_id", "reason", "pause_for_millis", "command_kind")
 PUBLISH_LIMIT = "pulsar.broker.topic.publish.rate.limit.count"
-engines = pytest.mark.parametrize("engine", [run_readable, run_arrays])
+forms = pytest.mark.parametrize("form", [run_readable, run_arrays])
 
 
 NAMED = ((A, 7, TOPIC), (B, 8, TOPIC), (B, 9, OTHER))
@@ -38,15 +38,15 @@ def receipt(at_ms, connection, request_id):
     return given("receipt", at_ms, connection, request_id=request_id)
 
 
-@engines
-def test_each_producer_of_the_topic_is_asked_to_stop_and_let_go(engine):
+@forms
+def test_each_producer_of_the_topic_is_asked_to_stop_and_let_go(form):
     """What numbers the source gave to its marks is of no account."""
     marked = given("mark", 5, producer_id=7, trips=[trip(0, 5, (-4, 10))])
     let_go = given("unmark", 400, producer_id=7, reason=0, ordinal=5)
     again = given("mark", 500, B, producer_id=8, trips=[trip(0, 1, (-1, 10))])
     receipts = [receipt(at_ms, connection, n) for at_ms, n in ((6, 1), (501, 2)) for connection in (A, B)]
     rows = [*OPENED, marked, *receipts, let_go, again]
-    outcome = run([batch(rows, finish_ms=600)], RULES, engine=engine)
+    outcome = run([batch(rows, finish_ms=600)], RULES, form=form)
 
     assert [
         (connection, "command", at_ms, id_, 0, pause_ms, "start")
@@ -57,11 +57,11 @@ def test_each_producer_of_the_topic_is_asked_to_stop_and_let_go(engine):
     assert [] == outcome.dead_letters
 
 
-@engines
-def test_marks_of_a_throttle_job_find_the_ids_of_all(engine):
+@forms
+def test_marks_of_a_throttle_job_find_the_ids_of_all(form):
     marks = [mark_row(5 * MS, producer="p7"), mark_row(300 * MS, "unmark", producer="p7")]
     marks.append(mark_row(5 * MS, type_="ResourceGroupPublishRate", producer="p7", balance=-9))
-    outcome = run([batch(OPENED, marks, finish_ms=300)], BOTH, engine=engine)
+    outcome = run([batch(OPENED, marks, finish_ms=300)], BOTH, form=form)
 
     assert [(A, 7, 1, 1000), (B, 8, 1, 1000)] == [
         row[:4] for row in told(outcome, "connection", "producer_id", "reason", "pause_for_millis") if row[3]
@@ -82,7 +82,7 @@ def topic_of(id_):
     st.sampled_from([run_readable, run_arrays]),
     st.randoms(),
 )
-def test_commands_of_one_millisecond_come_in_the_order_of_their_marks(times, rules, engine, random):
+def test_commands_of_one_millisecond_come_in_the_order_of_their_marks(times, rules, form, random):
     """Property: by the time of the publish in ns, whatever the ids of producers are; equal times by topic."""
     opened = [given("connect", 0, connection, supports_throttle=True) for connection in (A, B)]
     opened += [
@@ -93,7 +93,7 @@ def test_commands_of_one_millisecond_come_in_the_order_of_their_marks(times, rul
         for id_, ns in times.items()
     ]
     inputs = [] if rules.obedient else opened
-    outcome = run([batch(inputs, random.sample(marks, len(marks)), finish_ms=5)], rules, engine=engine)
+    outcome = run([batch(inputs, random.sample(marks, len(marks)), finish_ms=5)], rules, form=form)
 
     for connection in (A, B):
         wanted = sorted((ns, topic_of(id_)) for id_, ns in times.items() if P_OF[id_][0] == connection)
@@ -101,8 +101,8 @@ def test_commands_of_one_millisecond_come_in_the_order_of_their_marks(times, rul
         assert [topic for _, topic in wanted] == sent
 
 
-@engines
-def test_copies_of_one_millisecond_come_in_the_order_of_their_marks(engine):
+@forms
+def test_copies_of_one_millisecond_come_in_the_order_of_their_marks(form):
     """Connections are named against the order of the marks: each producer trips its limiter, and the other gets it."""
     named = ((A, 7, TOPIC), (A, 2, OTHER), (B, 1, TOPIC), (B, 9, OTHER))
     opened = [given("connect", 0, connection, supports_throttle=True) for connection in (A, B)]
@@ -111,13 +111,13 @@ def test_copies_of_one_millisecond_come_in_the_order_of_their_marks(engine):
         mark_row(5 * MS + 200, topic=OTHER, producer="p2"),
         mark_row(5 * MS + 100, topic=TOPIC, producer="p1") | {"connection": "b"},
     ]
-    outcome = run([batch(opened, marks, finish_ms=5)], BOTH, engine=engine)
+    outcome = run([batch(opened, marks, finish_ms=5)], BOTH, form=form)
 
     assert [(A, 7), (A, 2), (B, 1), (B, 9)] == told(outcome, "connection", "producer_id")
 
 
-@engines
-def test_obedient_clients_are_those_that_were_marked(engine):
+@forms
+def test_obedient_clients_are_those_that_were_marked(form):
     marks = [
         mark_row(1 * MS, producer="p", balance=-1),
         mark_row(150 * MS, "unmark", producer="p"),
@@ -126,7 +126,7 @@ def test_obedient_clients_are_those_that_were_marked(engine):
         mark_row(700 * MS, producer="q", balance=-1) | {"connection": "b"},
         mark_row(720 * MS, producer="p", balance=-1),
     ]
-    outcome = run([batch((), marks, finish_ms=800)], OBEDIENT, engine=engine)
+    outcome = run([batch((), marks, finish_ms=800)], OBEDIENT, form=form)
 
     assert [
         (A, "start", 1, 200),
@@ -140,8 +140,8 @@ def test_obedient_clients_are_those_that_were_marked(engine):
     assert {A: 1, B: 2} == {at: n for (at, name, _), n in outcome.counts.items() if name == PUBLISH_LIMIT}
 
 
-@engines
-def test_a_connection_that_comes_again_begins_anew(engine):
+@forms
+def test_a_connection_that_comes_again_begins_anew(form):
     marks = [
         mark_row(1 * MS, producer="p", balance=-1),
         mark_row(200 * MS, "close", None, topic=None, producer=None),
@@ -151,20 +151,20 @@ def test_a_connection_that_comes_again_begins_anew(engine):
         mark_row(950 * MS, "unmark", producer="p"),
         mark_row(960 * MS, producer="q", balance=-1) | {"connection": "b"},
     ]
-    outcome = run([batch((), marks, finish_ms=970)], OBEDIENT, engine=engine)
+    outcome = run([batch((), marks, finish_ms=970)], OBEDIENT, form=form)
 
     assert [(A, at_ms) for at_ms in (1, 800, 960)] + [(B, at_ms) for at_ms in (300, 800, 960)] == [
         row[:2] for row in told(outcome, "connection", "at_ms", "command_kind") if row[2] == "start"
     ]
 
 
-@engines
-def test_a_topic_of_two_brokers_that_share_a_key_has_two_limiters(engine):
+@forms
+def test_a_topic_of_two_brokers_that_share_a_key_has_two_limiters(form):
     other = "broker-2/b"
     opened = [given("connect", 0, other, supports_throttle=True)]
     opened.append(given("open", 0, other, producer_id=8, topic=TOPIC, producer="p8"))
     marked = given("mark", 5, producer_id=7, trips=[trip(0, 1, (-4, 10))])
-    outcome = run([batch([*OPENED, *opened, marked], finish_ms=9)], RULES, engine=engine)
+    outcome = run([batch([*OPENED, *opened, marked], finish_ms=9)], RULES, form=form)
 
     assert {A, B} == {row[0] for row in told(outcome, "connection")}
 
@@ -224,7 +224,7 @@ def test_batches_change_nothing(rows, cuts, rules, random):
 
 @quick
 @drawn(both, cuts_of, rules_of, st.booleans())
-def test_both_engines_tell_the_same(rows, cuts, rules, refills):
+def test_both_forms_tell_the_same(rows, cuts, rules, refills):
     whole = sorted(of_sources(rules, rows), key=time_of)
     if whole:
         keys = {"pause_mode": "bucket_refill" if refills else "second_boundary"}

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from unit.protocol.runs import BOTH, RULES, TOPIC, batch, given, mark_row, told
-from unit.protocol.test_engines import assert_equal
+from unit.protocol.test_forms import assert_equal
 
 MS = 1_000_000
 OPENED = [given("connect", 0, supports_throttle=True)]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.protocol.key_operator import engine_of
-from headgate.protocol.readable_engine import run_readable
+from headgate.protocol.key_operator import form_of
+from headgate.protocol.readable_form import run_readable
 from unit.protocol import runs
 from unit.protocol.runs import BOTH, OBEDIENT, TOPIC, batch, mark_row, run, trip
 
@@ -93,12 +93,12 @@ def test_batches_change_nothing(rows, cuts, obedient, random):
     assert results(expected) == results(actual)
 
 
-@pytest.mark.parametrize("engine", [run_readable, engine_of("numba")])
+@pytest.mark.parametrize("form", [run_readable, form_of("numba")])
 @pytest.mark.parametrize("rules", [BOTH, replace(BOTH, fan_out=True), OBEDIENT], ids=["both", "fan_out", "obedient"])
-def test_marks_that_only_differ_in_what_they_say_act_alike_in_any_order(engine, rules):
+def test_marks_that_only_differ_in_what_they_say_act_alike_in_any_order(form, rules):
     marks = [mark_row(0, producer="p0", balance=balance) for balance in (0, -1, -2)]
     first, *others = (
-        results(run(batches_of([*([] if rules.obedient else OPENED), *some], []), rules, engine=engine))
+        results(run(batches_of([*([] if rules.obedient else OPENED), *some], []), rules, form=form))
         for some in permutations(marks)
     )
 

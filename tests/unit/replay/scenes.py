@@ -8,7 +8,7 @@ import pyarrow as pa
 from headgate.conf import load_conf
 from headgate.replay.plan import Keys, plan_of
 from headgate.replay.run import KeyRun, Trace
-from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.array_form import run_arrays
 from headgate.throttle.schemas import EVENTS
 
 SECOND_US = 1_000_000
@@ -68,14 +68,14 @@ def cut_in(table, rows):
     return [table.slice(start, rows) for start in range(0, len(table), rows)]
 
 
-def replayed(plan, table, *, engine=run_arrays, rows=10_000, key=None, trace=None):
+def replayed(plan, table, *, form=run_arrays, rows=10_000, key=None, trace=None):
     """What came out of every key, or one, by kind: rows as dictionaries, in a fixed order."""
     out = {}
     trace = trace or trace_of(table)
     keys = Keys(plan).of(table)
     for name in sorted(keys.dictionary.to_pylist()) if key is None else [key]:
         mine = table.filter(pa.compute.equal(keys.cast(pa.string()), name))
-        run = KeyRun(name, plan, trace, engine, lambda kind, part: out.setdefault(kind, []).extend(part.to_pylist()))
+        run = KeyRun(name, plan, trace, form, lambda kind, part: out.setdefault(kind, []).extend(part.to_pylist()))
         for part in cut_in(mine, rows):
             run.take(part)
         run.end()

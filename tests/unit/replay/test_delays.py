@@ -1,13 +1,13 @@
-"""Delays of single publishes: they add up to what the engine counts by topic and second."""
+"""Delays of single publishes: they add up to what the form counts by topic and second."""
 
 import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.replay.delays import TimedEngine
-from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.engine import Rules
+from headgate.replay.delays import TimedForm
+from headgate.throttle.array_form import run_arrays
+from headgate.throttle.form import Rules
 from headgate.throttle.limits.changes import Attachment, Limit
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.state import DomainState
@@ -36,12 +36,12 @@ def numbered(rows):
 
 @settings(max_examples=examples(60))
 @given(arrivals, st.integers(1, 40), st.integers(1, 60), st.integers(100, 3_000), st.lists(st.integers(0, 6_000)))
-def test_delays_add_up_to_what_the_engine_counts(found, topic_rate, group_rate, timeout_ms, cuts):
+def test_delays_add_up_to_what_the_form_counts(found, topic_rate, group_rate, timeout_ms, cuts):
     table = numbered(publish(at / 1000, name=name, messages=n, producer=who) for at, name, n, who in found)
     rules = Rules(offered=True, send_timeout_ms=timeout_ms, slot_ms=50)
     domain = DomainState("a", in_force=EffectiveLimits.from_changes(changes(topic_rate, group_rate)))
     told = []
-    engine = TimedEngine(run_arrays, lambda _domain, delays: told.append(delays))
+    form = TimedForm(run_arrays, lambda _domain, delays: told.append(delays))
     usage = []
     for cut_ms in sorted({*cuts, 8_000}):
         until_us = START_US + cut_ms * 1000
@@ -49,8 +49,8 @@ def test_delays_add_up_to_what_the_engine_counts(found, topic_rate, group_rate, 
             pc.less_equal(table["event_time_us"], until_us),
             pc.greater(table["event_time_us"], max(domain.clock.high_us, 0)),
         )
-        usage += advance(domain, {"events": table.filter(due)}, until_us, rules, engine).of("topic_usage").to_pylist()
-    usage += advance(domain, {}, START_US + 60 * SECOND_US, rules, engine, finish=True).of("topic_usage").to_pylist()
+        usage += advance(domain, {"events": table.filter(due)}, until_us, rules, form).of("topic_usage").to_pylist()
+    usage += advance(domain, {}, START_US + 60 * SECOND_US, rules, form, finish=True).of("topic_usage").to_pylist()
     delays = [one for some in told for one in some.delay_ns.tolist()]
     assert sum(row["delayed_publishes"] for row in usage) == len(delays)
     assert sum(row["delay_ns"] for row in usage) == sum(delays)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.replay import run as run_module
-from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.readable_form import run_readable
 from unit.replay.scenes import (
     events,
     limits,
@@ -102,9 +102,9 @@ def test_brokers_without_traffic_of_the_group_are_members_with_a_floor(tmp_path)
     assert ({"a": 50, "b": 50}, {"a": 100, "b": 2}) == (told[0.0], told[1.0])
 
 
-def test_both_engines_give_the_same(tmp_path):
+def test_both_forms_give_the_same(tmp_path):
     plan = plan_in(tmp_path)
-    assert replayed(plan, moving()) == replayed(plan, moving(), engine=run_readable)
+    assert replayed(plan, moving()) == replayed(plan, moving(), form=run_readable)
 
 
 def test_rows_of_one_instant_act_by_what_they_say(tmp_path):

@@ -9,7 +9,7 @@ from headgate.arrow.blocks import decode
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.replay.stream import KEYED, replay, route
 from headgate.rows.traffic import Parsed
-from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.array_form import run_arrays
 from headgate.throttle.schemas import EVENTS, TRAFFIC
 from unit.replay.scenes import events, moving, plan_in, publish, replayed, steady, trace_of
 

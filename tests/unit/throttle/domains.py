@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headgate.arrow.blocks import encode, gather
 from headgate.keyed.operator import Block
-from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.array_form import run_arrays
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.kinds import OF_GROUPS, OUTPUT_TABLES
 from headgate.throttle.limits.changes import (
@@ -21,7 +21,7 @@ from headgate.throttle.limits.changes import (
     changes_table,
 )
 from headgate.throttle.limits.control import CONDITIONS
-from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.readable_form import run_readable
 from headgate.throttle.schemas import TICKS, TRAFFIC
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.rows import START_US, TOPICS
@@ -125,11 +125,11 @@ class Outcome:
         return [sorted(rows, key=str) for rows in (self.marks, self.usage)]
 
 
-def step_through(batches, rules, engine=run_arrays, *, given=(), stored=True):
+def step_through(batches, rules, form=run_arrays, *, given=(), stored=True):
     """Step one key through batches of blocks, with its state encoded and decoded in between."""
     state, out = KeyState(), []
     for blocks in batches:
-        out += step_key("key", state, blocks, rules, engine, given)
+        out += step_key("key", state, blocks, rules, form, given)
         if stored:
             state = decode_state(VERSION, encode_state(state))
     return Outcome({kind: rows_in(out, kind, schema) for kind, schema in WRITTEN.items()}, state)
@@ -156,9 +156,9 @@ def merged_waits(outcome):
     return merged
 
 
-def assert_engines_agree(batches, rules):
+def assert_forms_agree(batches, rules):
     """Both write the same rows in the same order, and store the same bytes."""
-    arrays, readable = (step_through(batches, rules, engine) for engine in ENGINES.values())
+    arrays, readable = (step_through(batches, rules, form) for form in ENGINES.values())
     assert replace(readable, state=None) == replace(arrays, state=None)
     assert encode_state(readable.state) == encode_state(arrays.state)
 

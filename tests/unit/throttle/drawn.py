@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from unit.throttle.domains import ATTACHED, attach, dispatch_limit, events_block, level_limit, limit, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, dispatch, event
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from headgate.keyed.operator import Block
-from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.array_form import run_arrays
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.control import CONF, changes_in, pack_control, tick_row
 from headgate.throttle.routing import pack

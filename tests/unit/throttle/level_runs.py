@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.keys import place_of_level
 from headgate.throttle.limits.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT
 from unit.throttle.domains import (
@@ -26,7 +26,7 @@ T0, T1, T2, T3 = TOPICS
 REPLICATOR = "pulsar.repl.west"
 HELD = tuple(f"held_by_{scope}" for scope in ("broker", "topic", "subscription", "group"))
 DELAYS = ("delayed_reads", "delay_ns", "max_delay_ns")
-both_engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 both_traffics = pytest.mark.parametrize("rules", [ADMITTED, OFFERED], ids=["admitted", "offered"])
 
 
@@ -51,12 +51,12 @@ def of_group(*rates):
     return [attach("acme", "gold", "tenant"), dispatch_limit("gold", *rates)]
 
 
-def run(rows, changes, rules, engine, until_us, *, finish=True):
+def run(rows, changes, rules, form, until_us, *, finish=True):
     """One batch, and all that is open written at its end."""
     changes = [replace(change, seq=seq) for seq, change in enumerate(changes)]
     blocks = [changes_block(changes), dispatches_block(rows), tick_block(until_us)]
     batches = [blocks, [tick_block(until_us, finish=True)]] if finish else [blocks]
-    return step_through(batches, rules, engine, stored=False)
+    return step_through(batches, rules, form, stored=False)
 
 
 def told(outcome, *names):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.conf import ResourceGroup, ResourceGroups
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits.effective_limits import EffectiveLimits, topics_under
 from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, step_through, tick_block, whole
@@ -18,7 +18,7 @@ from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 MS_US = 1000
 GOLD, IRON = limit("group", "gold", 10), limit("group", "iron", 10)
 T0, T1 = TOPICS[:2]
-both_engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 OFFERED = Rules(offered=True)
 
 
@@ -109,8 +109,8 @@ def test_an_attachment_concerns_the_topics_under_its_name_and_no_others(change, 
     assert positions == topics_under([change], pa.array(keys)).to_pylist()
 
 
-@both_engines
-def test_a_publish_is_charged_to_the_group_of_its_instant(engine):
+@both_forms
+def test_a_publish_is_charged_to_the_group_of_its_instant(form):
     rows = [event(at_us, T0, seq=seq, messages=11) for seq, at_us in enumerate([0, 999_999, SECOND_US, 2 * SECOND_US])]
     changes = [
         limit("group", "gold", 5),
@@ -119,37 +119,37 @@ def test_a_publish_is_charged_to_the_group_of_its_instant(engine):
         attach(T0, "iron", at_us=SECOND_US),
         attach(T0, None, at_us=2 * SECOND_US),
     ]
-    marks = step_through(whole(rows, changes), Rules(), engine).marks
+    marks = step_through(whole(rows, changes), Rules(), form).marks
 
     assert [("gold", 0), ("gold", 1), ("iron", 2)] == [
         (mark["limiter"], mark["seq"]) for mark in marks if mark["action"] == "mark"
     ]
 
 
-@both_engines
-def test_who_waits_for_the_old_group_is_released_out_of_turn_as_the_topic_moves(engine):
+@both_forms
+def test_who_waits_for_the_old_group_is_released_out_of_turn_as_the_topic_moves(form):
     rows = [
         event(0, T0, seq=0, messages=30, producer="p0"),
         event(1, T1, seq=1, producer="p1"),
         event(2, T0, seq=2, producer="p2"),
     ]
     changes = [GOLD, attach(T0, "gold"), attach(T1, "gold"), attach(T0, "iron", at_us=500 * MS_US)]
-    outcome = step_through(whole(rows, changes, until_us=500 * MS_US, finish=False), Rules(), engine)
+    outcome = step_through(whole(rows, changes, until_us=500 * MS_US, finish=False), Rules(), form)
 
     assert [(500, "gold", "p0", None), (500, "gold", "p2", None)] == told(outcome)[3:]
     domain = outcome.state.domains[BROKER]
     assert [domain.keys.index(group_key("gold")).as_py()] == domain.entry_limiter.tolist()
 
 
-@both_engines
-def test_what_a_moved_topics_producers_withheld_is_charged_to_the_new_group_at_once(engine):
+@both_forms
+def test_what_a_moved_topics_producers_withheld_is_charged_to_the_new_group_at_once(form):
     rows = [
         event(0, T0, seq=0, messages=100, producer="p0"),
         event(1, T0, seq=1, messages=4, producer="p0"),
         event(2, T0, seq=2, messages=7, producer="p0"),
     ]
     changes = [GOLD, IRON, attach(T0, "gold"), attach(T0, "iron", at_us=SECOND_US)]
-    outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, engine)
+    outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, form)
 
     assert [(0, "gold", "p0", 0), (1000, "gold", "p0", None), (1000, "iron", "p0", 2)] == told(outcome)
     assert [0, 0] == [
@@ -158,44 +158,44 @@ def test_what_a_moved_topics_producers_withheld_is_charged_to_the_new_group_at_o
     ]
 
 
-@both_engines
-def test_a_group_whose_limit_ends_as_its_last_topic_moves_lets_nothing_through(engine):
+@both_forms
+def test_a_group_whose_limit_ends_as_its_last_topic_moves_lets_nothing_through(form):
     """Its limit ends behind the move: what was withheld meets the limit of the new group."""
     rows = [event(i, T0, seq=i, messages=10, producer="p0") for i in range(20)]
     ends = limit("group", "gold", at_us=SECOND_US)
     changes = [GOLD, IRON, attach(T0, "gold"), attach(T0, "iron", at_us=SECOND_US), ends]
-    outcome = step_through(whole(rows, changes, until_us=SECOND_US, finish=False), OFFERED, engine)
+    outcome = step_through(whole(rows, changes, until_us=SECOND_US, finish=False), OFFERED, form)
 
     assert (1000, "iron", "p0") in [mark[:3] for mark in told(outcome)]
     assert 0 < len(outcome.state.domains[BROKER].withheld["at_ns"])
 
 
-@both_engines
+@both_forms
 @pytest.mark.parametrize("rules", [Rules(slot_ms=250), Rules(offered=True, slot_ms=250)])
-def test_replication_is_none_of_a_groups_business(engine, rules):
+def test_replication_is_none_of_a_groups_business(form, rules):
     rows = [
         event(0, T0, seq=0, messages=30, producer="pulsar.repl.west-->east"),
         event(1, T0, seq=1, messages=4, producer="pulsar.rep"),
         event(2, T0, seq=2, messages=5, producer="pulsar.repl"),
     ]
     changes = [limit("default", messages=35), limit("group", "gold", 0), attach(T0, "gold")]
-    outcome = step_through(whole(rows, changes, until_us=100), rules, engine)
+    outcome = step_through(whole(rows, changes, until_us=100), rules, form)
 
     assert {("gold", 1)} == {(mark["limiter"], mark["seq"]) for mark in outcome.marks if mark["scope"] == "group"}
     assert [4] == [row["offered_msgs"] for row in outcome.group_usage]
     assert [2] == [mark["seq"] for mark in outcome.marks if mark["scope"] == "topic"]
 
 
-@both_engines
-def test_the_queue_of_a_topic_limiter_does_not_hear_of_attachments(engine):
+@both_forms
+def test_the_queue_of_a_topic_limiter_does_not_hear_of_attachments(form):
     changes = [limit("default", messages=10), attach(T0, "gold"), attach(T0, "iron", at_us=SECOND_US)]
-    outcome = step_through(whole([event(0, T0, messages=30)], changes, until_us=3 * SECOND_US), Rules(), engine)
+    outcome = step_through(whole([event(0, T0, messages=30)], changes, until_us=3 * SECOND_US), Rules(), form)
 
     assert [0, 2100] == [at_ms for at_ms, *_ in told(outcome)]
 
 
-@both_engines
-def test_several_attachments_of_one_instant_are_one_move(engine):
+@both_forms
+def test_several_attachments_of_one_instant_are_one_move(form):
     """Detached from gold and attached elsewhere: the namespace's group, for which nobody waits, is never charged."""
     rows = [event(0, T0, seq=0, messages=30), event(1, T0, seq=1, messages=3)]
     changes = [
@@ -207,7 +207,7 @@ def test_several_attachments_of_one_instant_are_one_move(engine):
         attach(T0, None, at_us=SECOND_US, seq=1),
         attach(T0, "iron", at_us=SECOND_US, seq=2),
     ]
-    outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, engine)
+    outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, form)
 
     assert [(0, "gold", "p", 0), (1000, "gold", "p", None)] == told(outcome)
     assert ["gold", "iron"] == [
@@ -215,8 +215,8 @@ def test_several_attachments_of_one_instant_are_one_move(engine):
     ]
 
 
-@both_engines
-def test_a_limit_comes_before_an_attachment_of_its_instant(engine):
+@both_forms
+def test_a_limit_comes_before_an_attachment_of_its_instant(form):
     rows = [event(0, T0, messages=30), event(1, T0, seq=1, messages=5)]
     changes = [
         GOLD,
@@ -225,17 +225,17 @@ def test_a_limit_comes_before_an_attachment_of_its_instant(engine):
         limit("group", "iron", 3, at_us=SECOND_US, seq=2),
     ]
 
-    assert (1000, "iron", "p", 1) in told(step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, engine))
+    assert (1000, "iron", "p", 1) in told(step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, form))
 
 
-@both_engines
-def test_a_late_attachment_holds_from_the_highest_time_reached(engine):
+@both_forms
+def test_a_late_attachment_holds_from_the_highest_time_reached(form):
     batches = [
         [changes_block([GOLD, attach(T0, "gold")]), events_block([event(0, T0, messages=100)]), tick_block(SECOND_US)],
         [changes_block([attach(T0, None, at_us=5)]), events_block([event(1, T0, seq=1, messages=100)])],
     ]
 
-    assert [(0, "gold", "p", 0), (1000, "gold", "p", None)] == told(step_through(batches, Rules(), engine))
+    assert [(0, "gold", "p", 0), (1000, "gold", "p", None)] == told(step_through(batches, Rules(), form))
 
 
 def test_groups_are_registered_as_events_reach_them_also_after_a_move():

@@ -16,7 +16,7 @@ from headgate.core.connections.connection_rules import CONDITIONS
 from headgate.keyed.operator import Block
 from headgate.rows.kinds import CONNECTION
 from headgate.throttle.apart.connection_step import step_connections
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.ordering import Due
 from headgate.trace import TraceSpec, generate_files
 from unit.throttle.domains import (

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from unit.throttle.domains import (
-    assert_engines_agree,
+    assert_forms_agree,
     attach,
     changes_block,
     dispatch_limit,
@@ -16,7 +16,7 @@ from unit.throttle.domains import (
     step_through,
     tick_block,
 )
-from unit.throttle.level_runs import OFFERED, T0, both_engines, of_broker, of_topics, total
+from unit.throttle.level_runs import OFFERED, T0, both_forms, of_broker, of_topics, total
 from unit.throttle.rows import SECOND_US, dispatch, event
 
 GROUPS, STARTS = 12, 20
@@ -45,16 +45,16 @@ def batches_with_a_gap(until_us):
 
 
 @pytest.mark.parametrize("gap_s", [1, 200])
-def test_both_engines_tell_the_waits_of_a_gap_however_many_they_are(gap_s):
-    assert_engines_agree(batches_with_a_gap(gap_s * SECOND_US), replace(OFFERED, slot_ms=1000))
+def test_both_forms_tell_the_waits_of_a_gap_however_many_they_are(gap_s):
+    assert_forms_agree(batches_with_a_gap(gap_s * SECOND_US), replace(OFFERED, slot_ms=1000))
 
 
-@both_engines
-def test_a_gap_in_one_step_tells_the_waits_of_many_short_ones(engine):
+@both_forms
+def test_a_gap_in_one_step_tells_the_waits_of_many_short_ones(form):
     rules = replace(OFFERED, slot_ms=1000)
     first, _ = batches_with_a_gap(0)
     whole, cut = (
-        step_through([first, *([tick_block(at_s * SECOND_US)] for at_s in ends)], rules, engine)
+        step_through([first, *([tick_block(at_s * SECOND_US)] for at_s in ends)], rules, form)
         for ends in ([60], range(2, 61, 2))
     )
 
@@ -62,9 +62,9 @@ def test_a_gap_in_one_step_tells_the_waits_of_many_short_ones(engine):
     assert merged_waits(whole) == merged_waits(cut)
 
 
-@both_engines
+@both_forms
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_debt_bound_of_nothing_stays_as_the_level_was_made(engine, cut):
+def test_a_debt_bound_of_nothing_stays_as_the_level_was_made(form, cut):
     """It follows from the rate before the topic was published to: less than a token."""
     rules = Rules(max_debt_ms=900, stats_interval_s=10)
     rows = [dispatch(0), dispatch(19 * SECOND_US, messages=500, seq=50)]
@@ -73,6 +73,6 @@ def test_a_debt_bound_of_nothing_stays_as_the_level_was_made(engine, cut):
     first = [changes_block([of_topics(1, relative=True)]), dispatches_block(rows[:1]), events_block(publishes)]
     then = [dispatches_block(rows[1:]), tick_block(50 * SECOND_US)]
     batches = [[*first, tick_block(12 * SECOND_US)], then] if cut else [[*first, *then]]
-    outcome = step_through(batches, rules, engine)
+    outcome = step_through(batches, rules, form)
 
     assert (12, 10) == total(outcome, "allowed_reads", "held_by_topic")

@@ -1,4 +1,4 @@
-"""What holds of dispatch whatever comes: both engines agree, batches and slots do not show, nothing is lost."""
+"""What holds of dispatch whatever comes: both forms agree, batches and slots do not show, nothing is lost."""
 
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from examples import examples
 from headgate.conformance.oracles.dispatch_limiter import DispatchLimiter
 from headgate.keyed.operator import Block
-from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.engine import Rules
+from headgate.throttle.array_form import run_arrays
+from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
@@ -21,7 +21,7 @@ from unit.throttle.domains import (
     GROUP_OF,
     WRITTEN,
     Outcome,
-    assert_engines_agree,
+    assert_forms_agree,
     attach,
     changes_block,
     dispatch_limit,
@@ -61,23 +61,23 @@ def batches_of(rows, publishes, changes, until_us):
 
 @settings(quick, max_examples=examples(48))
 @given(dispatches(), traffic(), dispatch_changes(), limit_changes(groups=False), all_rules(), endings_us)
-def test_both_engines_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
+def test_both_forms_write_the_same_rows_and_store_the_same_bytes(rows, publishes, changes, limits, rules, after_us):
     until_us = max(end_us(rows), end_us(publishes)) + after_us
     batches = batches_of(rows, publishes, [*changes, *limits], until_us)
-    assert_engines_agree(batches, rules)
+    assert_forms_agree(batches, rules)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 @settings(quick, max_examples=examples(24))
 @given(st.data(), dispatch_changes(), rules_with_slots, endings_us)
-def test_batches_ticks_and_the_state_between_them_do_not_show(engine, data, changes, rules, after_us):
+def test_batches_ticks_and_the_state_between_them_do_not_show(form, data, changes, rules, after_us):
     rows = data.draw(dispatches())
     until_us = end_us(rows) + after_us
     batches = data.draw(cuts(rows, dispatches_block))
     batches[0].append(changes_block(changes))
     batches[-1].append(tick_block(until_us))
-    expected = step_through(batches_of(rows, [], changes, until_us), rules, engine, stored=False)
-    actual = step_through(batches, rules, engine)
+    expected = step_through(batches_of(rows, [], changes, until_us), rules, form, stored=False)
+    actual = step_through(batches, rules, form)
 
     assert merged_usage(expected) == merged_usage(actual)
     assert merged_waits(expected) == merged_waits(actual)
@@ -89,10 +89,10 @@ def by_second(outcome):
     return sorted(outcome.dispatch_decisions, key=str)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 @settings(quick, max_examples=examples(24))
 @given(st.data(), rules_with_slots, endings_us)
-def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(engine, data, rules, after_us):
+def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(form, data, rules, after_us):
     """Averages of publishes are those of whole intervals, wherever batches end."""
     rows, publishes = data.draw(dispatches()), data.draw(traffic())
     at_us = data.draw(st.sampled_from([None, 0, 1, 3 * SECOND_US]))
@@ -113,8 +113,8 @@ def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(engine,
     ]
     blocks[0].append(changes_block([relative, later]))
     blocks[-1].append(tick_block(until_us))
-    expected = step_through(batches_of(rows, publishes, [relative, later], until_us), rules, engine, stored=False)
-    actual = step_through(blocks, rules, engine)
+    expected = step_through(batches_of(rows, publishes, [relative, later], until_us), rules, form, stored=False)
+    actual = step_through(blocks, rules, form)
 
     assert by_second(expected) == by_second(actual)
     assert picture(expected.state)[BROKER]["dispatch"] == picture(actual.state)[BROKER]["dispatch"]

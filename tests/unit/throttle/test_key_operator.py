@@ -6,8 +6,8 @@ import pytest
 from headgate.arrow.blocks import encode
 from headgate.keyed.operator import Block
 from headgate.keyed.slots import home_of, slot_keys
-from headgate.throttle.array_engine import run_arrays
-from headgate.throttle.engine import Rules
+from headgate.throttle.array_form import run_arrays
+from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.changes import changes_of
 from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
@@ -17,7 +17,7 @@ from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 TEN_A_SECOND = changes_block([limit("default", messages=10)])
 MS_US = 1000
-both_engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 
 
 def marks_of(outcome):
@@ -36,55 +36,55 @@ def progress_of(blocks):
     return [tuple(row[name] for name in columns) for row in rows_in(blocks, "progress", PROGRESS)]
 
 
-@both_engines
-def test_a_late_event_acts_at_the_highest_time_reached(engine):
+@both_forms
+def test_a_late_event_acts_at_the_highest_time_reached(form):
     batches = [
         [TEN_A_SECOND, events_block([event(0, messages=15, seq=0)]), tick_block(5 * SECOND_US)],
         [events_block([event(SECOND_US, messages=12, seq=1)]), tick_block(6 * SECOND_US)],
     ]
-    outcome = step_through(batches, Rules(), engine)
+    outcome = step_through(batches, Rules(), form)
 
     assert [(0, 0), (600, None), (5000, 1), (5300, None)] == marks_of(outcome)
     assert [(0, 1), (5, 1)] == seconds_of(outcome)
 
 
-@both_engines
-def test_a_mark_tells_what_its_publish_left_in_the_limiters_buckets(engine):
+@both_forms
+def test_a_mark_tells_what_its_publish_left_in_the_limiters_buckets(form):
     batches = [[TEN_A_SECOND, events_block([event(0, messages=15)]), tick_block(SECOND_US)]]
-    mark, unmark = step_through(batches, Rules(), engine).marks
+    mark, unmark = step_through(batches, Rules(), form).marks
     buckets = ("messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s")
 
     assert [-5, 10, None, None] == [mark[name] for name in buckets]
     assert [None] * 4 == [unmark[name] for name in buckets]
 
 
-@both_engines
-def test_late_events_of_one_batch_keep_the_order_of_their_times_and_then_of_their_seq(engine):
+@both_forms
+def test_late_events_of_one_batch_keep_the_order_of_their_times_and_then_of_their_seq(form):
     late = [event(2000, seq=4, messages=9), event(1000, seq=6, messages=5), event(1000, seq=5, messages=5)]
     batches = [[TEN_A_SECOND, events_block([event(SECOND_US, seq=1, messages=0)])], [events_block(late)]]
 
-    assert [(1000, 6), (1000, 4)] == marks_of(step_through(batches, Rules(), engine))
+    assert [(1000, 6), (1000, 4)] == marks_of(step_through(batches, Rules(), form))
 
 
-@both_engines
-def test_a_late_limit_holds_from_the_highest_time_reached(engine):
+@both_forms
+def test_a_late_limit_holds_from_the_highest_time_reached(form):
     batches = [
         [TEN_A_SECOND, events_block([event(0, messages=45)]), tick_block(SECOND_US)],
         [changes_block([limit("default", messages=0, at_us=1)])],
     ]
 
-    assert [(0, 0), (1000, None)] == marks_of(step_through(batches, Rules(), engine))
+    assert [(0, 0), (1000, None)] == marks_of(step_through(batches, Rules(), form))
 
 
-@both_engines
-def test_a_limit_comes_before_the_traffic_of_its_instant(engine):
+@both_forms
+def test_a_limit_comes_before_the_traffic_of_its_instant(form):
     rows = [event(at_us, messages=8, seq=seq) for seq, at_us in enumerate([1000, 1000, 2000])]
     changes = changes_block(
         [limit("default", messages=5, at_us=1000), limit("default", messages=100, at_us=2000, seq=1)]
     )
 
     assert [(1, 0), (1, 1), (2, None), (2, None)] == marks_of(
-        step_through([[changes, events_block(rows)]], Rules(), engine)
+        step_through([[changes, events_block(rows)]], Rules(), form)
     )
 
 
@@ -164,9 +164,9 @@ def test_finish_closes_the_running_second_and_gives_up_the_hold_back():
     assert [(0, 2)] == seconds_of(step_through([*held, [tick_block(200 * MS_US, finish=True)]], rules))
 
 
-@both_engines
+@both_forms
 @pytest.mark.parametrize("hold_back_ms", [0, 1000])
-def test_a_finish_closes_the_same_whether_traffic_comes_with_it_or_after_it(engine, hold_back_ms):
+def test_a_finish_closes_the_same_whether_traffic_comes_with_it_or_after_it(form, hold_back_ms):
     """As after a kill between the finish and its batch: the next start has it in one batch with what has come since."""
     before = [TEN_A_SECOND, events_block([event(at_us * MS_US, seq=at_us, messages=4) for at_us in (0, 300, 600)])]
     finish = tick_block(600 * MS_US, finish=True)
@@ -174,13 +174,13 @@ def test_a_finish_closes_the_same_whether_traffic_comes_with_it_or_after_it(engi
     end = [tick_block(3 * SECOND_US, finish=True)]
     rules = Rules(hold_back_ms=hold_back_ms)
 
-    undisturbed = step_through([[*before], [finish], [after], end], rules, engine)
-    disturbed = step_through([[*before], [after, finish], end], rules, engine)
+    undisturbed = step_through([[*before], [finish], [after], end], rules, form)
+    disturbed = step_through([[*before], [after, finish], end], rules, form)
     assert (undisturbed.marks, undisturbed.usage) == (disturbed.marks, disturbed.usage)
 
 
-@both_engines
-def test_time_never_runs_back_not_even_where_a_hold_back_begins_again_after_a_finish(engine):
+@both_forms
+def test_time_never_runs_back_not_even_where_a_hold_back_begins_again_after_a_finish(form):
     batches = [
         [TEN_A_SECOND, events_block([event(0, seq=0)])],
         [tick_block(500 * MS_US, finish=True)],
@@ -189,7 +189,7 @@ def test_time_never_runs_back_not_even_where_a_hold_back_begins_again_after_a_fi
     ]
 
     assert [(500, 1), (600, 2), (800, None), (800, None)] == marks_of(
-        step_through(batches, Rules(hold_back_ms=1000), engine)
+        step_through(batches, Rules(hold_back_ms=1000), form)
     )
 
 
@@ -236,13 +236,13 @@ PUBLISHES = [
 ]
 
 
-@both_engines
+@both_forms
 @pytest.mark.parametrize(("offered", "entries"), [(False, 12), (True, 8)], ids=["admitted", "offered"])
-def test_a_producer_that_waits_counts_once_whatever_it_waits_for(engine, offered, entries):
+def test_a_producer_that_waits_counts_once_whatever_it_waits_for(form, offered, entries):
     """Three publishes, two limiters; of its namesakes on another connection or topic each is one of its own."""
     changes = [limit("default", messages=10), limit("broker", messages=10)]
     blocks = [changes_block(changes), events_block(PUBLISHES)]
-    out = step_key("k", KeyState(), blocks, Rules(offered=offered, whole_brokers=True), engine)
+    out = step_key("k", KeyState(), blocks, Rules(offered=offered, whole_brokers=True), form)
     (row,) = rows_in(out, "progress", PROGRESS)
 
     assert (entries, 4, 0) == (row["waiting"], row["producers"], row["subscriptions"])

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.kinds import APART, KINDS, OUTPUT_TABLES
 from headgate.throttle.ordering import Due
 from headgate.throttle.schemas import TRAFFIC

@@ -8,7 +8,7 @@ import pytest
 
 from headgate.conf import BrokerConf, Conf, InputSettings, OperatorSettings, ResourceGroup, ResourceGroups, Settings
 from headgate.errors import StateError
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.layout import (
     KEYS,
     Layout,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.throttle import key_operator
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.limits.changes import ATTACHMENT
 from headgate.throttle.routing import Routing
 from unit.throttle.domains import end_us, limit

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headgate.core.kernels.columns import NONE
 from headgate.throttle import key_operator
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import HISTORY_US, SPARE_CHANGES
 from headgate.throttle.limits.changes import in_order, without_superseded
 from headgate.throttle.limits.effective_limits import EffectiveLimits

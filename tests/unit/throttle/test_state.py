@@ -15,9 +15,9 @@ from headgate.throttle.apart.connection_state import CONNECTION_FIELDS, THREAD_F
 from headgate.throttle.apart.connection_topics import ConnectionTopics
 from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
 from headgate.throttle.apart.unload_state import UnloadState
-from headgate.throttle.array_engine import run_arrays
+from headgate.throttle.array_form import run_arrays
 from headgate.throttle.dispatch.dispatch_state import LEVEL_FIELDS, READ_FIELDS, Averages, DispatchState
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.limits.changes import (
     Attachment,

@@ -7,7 +7,7 @@ import pytest
 
 from headgate.errors import StateError
 from headgate.report.state_screen import json_lines, state_lines
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.state import VERSION, KeyState, encode_state
 from headgate.throttle.state_report import REPORT, state_report
 from unit.throttle.domains import (

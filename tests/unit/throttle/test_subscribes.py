@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.conformance.oracles.subscribe_limiter import SubscribeLimiter
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.limits.effective_limits import EffectiveLimits
 from unit.throttle.domains import (
     KeyState,

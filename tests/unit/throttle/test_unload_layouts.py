@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.routing import Routing
 from unit.throttle.domains import limit, unload_limit
 from unit.throttle.drawn import quick, traffic

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.unload_limiter import UnloadLimiter
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from unit.throttle.domains import (
     changes_block,
     events_block,

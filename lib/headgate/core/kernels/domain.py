@@ -305,7 +305,7 @@ def run(domain: DomainArrays, ops: Operations, floors: Ints, until_ns: int64, fi
     """Carry out `ops` in order, then all work due by `until_ns`, then close the seconds that have ended by then.
 
     floors: -max_debt of the new rates, by dimension and operation (SET_LIMIT only). finish: close the running second
-    too, as far as `until_ns`. Capacities of the pools are the caller's business: see `headgate.throttle.array_engine`.
+    too, as far as `until_ns`. Capacities of the pools are the caller's business: see `headgate.throttle.array_form`.
     """
     counts = domain.counts
     for e in range(ops.at_ns.size):

@@ -1,4 +1,4 @@
-"""The dispatch part of one step of a domain: rows of kind dispatch and limits in, what an engine needs of them out.
+"""The dispatch part of one step of a domain: rows of kind dispatch and limits in, what a form needs of them out.
 
 Order, limits and moves are those of publishes: a row acts at its time and never before the clock; at one instant what
 is told of publish rates comes first, then limits, attachments, and rows by seq. What retries do is in
@@ -21,7 +21,7 @@ from headgate.throttle.dispatch.chains import Subscriptions, chains, levels_by_t
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.dispatch.limits import LevelIndex, rates_of
 from headgate.throttle.dispatch.publish_averages import ChangedAverages, changed_averages
-from headgate.throttle.engine import DispatchStep, Result, Rules
+from headgate.throttle.form import DispatchStep, Result, Rules
 from headgate.throttle.limits.changes import Change
 from headgate.throttle.limits.effective_limits import topics_under
 from headgate.throttle.objects import columns

@@ -10,7 +10,7 @@ from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.dispatch_types import READ
 from headgate.core.numbers import SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import DispatchState
-from headgate.throttle.engine import DispatchResult, DispatchStep
+from headgate.throttle.form import DispatchResult, DispatchStep
 from headgate.throttle.schemas import DISPATCH_COUNTS, DISPATCH_DECISIONS
 
 _COLUMN = {name: number for number, name in enumerate(DISPATCH_COUNTS)}

@@ -14,7 +14,7 @@ from headgate.arrow.schemas import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.kernels.dispatch_types import READ
 from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Operations
-from headgate.throttle.engine import DispatchStep, Result, Rules, Starts, Waits
+from headgate.throttle.form import DispatchStep, Result, Rules, Starts, Waits
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.state import DomainState

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from unit.throttle.domains import changes_block, events_block, limit, picture, step_through, tick_block
 from unit.throttle.drawn import cuts, limit_changes, quick, traffic
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.core.numbers import MAX
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from unit.throttle.domains import (
     ENGINES,
     GROUP_OF,
@@ -35,7 +35,7 @@ SLOTS = Rules(slot_ms=250, epoch_ms=1000)
 OFFERED = replace(SLOTS, offered=True)
 ATTACHED = [attach(T0, "gold"), attach(T1, "gold")]
 AMOUNTS = ("admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes", "topics")
-both_engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 with_slots = st.sampled_from([250, 1000])
 
 
@@ -55,8 +55,8 @@ def waited(outcome):
     ]
 
 
-@both_engines
-def test_admitted_traffic_is_counted_in_the_slot_in_which_it_acts(engine):
+@both_forms
+def test_admitted_traffic_is_counted_in_the_slot_in_which_it_acts(form):
     rows = [
         event(0, T0, messages=3, bytes_=30),
         event(249_999, T1, seq=1, messages=4, bytes_=40),
@@ -69,45 +69,45 @@ def test_admitted_traffic_is_counted_in_the_slot_in_which_it_acts(engine):
         (0, "gold", 7, 70, 7, 70, 2),
         (250, "gold", 5, 50, 5, 50, 0),
         (1000, "gold", 6, 60, 6, 60, 1),
-    ] == used(step_through(whole(rows, ATTACHED), SLOTS, engine))
+    ] == used(step_through(whole(rows, ATTACHED), SLOTS, form))
 
 
-@both_engines
-def test_offered_traffic_is_offered_as_it_comes_and_admitted_as_it_is_let_in(engine):
+@both_forms
+def test_offered_traffic_is_offered_as_it_comes_and_admitted_as_it_is_let_in(form):
     rows = [event(0, T0, messages=15), event(1, T0, seq=1, messages=2), event(2, T0, seq=2, messages=70)]
     changes = [*ATTACHED, limit("group", "gold", 10)]
-    outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, engine)
+    outcome = step_through(whole(rows, changes, until_us=SECOND_US), OFFERED, form)
 
     assert [(0, "gold", 15, 0, 87, 0, 1), (500, "gold", 2, 0, 0, 0, 0), (750, "gold", 70, 0, 0, 0, 0)] == used(outcome)
 
 
-@both_engines
-def test_a_group_is_left_when_the_last_of_its_topics_goes_to_another(engine):
+@both_forms
+def test_a_group_is_left_when_the_last_of_its_topics_goes_to_another(form):
     """Publishes of T0 and T1, dispatches of T0 alone; T0 goes first."""
     publishes = [event(0, T0), event(1, T1, seq=1)]
     moves = [attach(T0, "iron", at_us=SECOND_US), attach(T1, "iron", at_us=2 * SECOND_US)]
     blocks = [changes_block([*ATTACHED, *moves]), events_block(publishes), dispatches_block([dispatch(0, T0)])]
     ends = [[tick_block((second + 1) * SECOND_US)] for second in range(3)]
-    told = [step_through([blocks, *ends[:count]], SLOTS, engine).group_leaves for count in (0, 1, 3)]
+    told = [step_through([blocks, *ends[:count]], SLOTS, form).group_leaves for count in (0, 1, 3)]
 
     of_dispatch, of_publish = ({"broker": BROKER, "group": "gold", "class": number} for number in (1, 0))
     assert [[], [of_dispatch], [of_dispatch, of_publish]] == told
-    assert [] == step_through([blocks, *ends], Rules(), engine).group_leaves
+    assert [] == step_through([blocks, *ends], Rules(), form).group_leaves
 
 
-@both_engines
-def test_a_group_is_not_left_while_a_topic_stays_or_comes_from_elsewhere(engine):
+@both_forms
+def test_a_group_is_not_left_while_a_topic_stays_or_comes_from_elsewhere(form):
     changes = [attach("acme", "gold", "tenant"), attach("acme", None, "tenant", at_us=SECOND_US)]
     changes.append(attach(T1, "gold", at_us=SECOND_US))
     blocks = [changes_block(changes), events_block([event(0, T0), event(1, T1, seq=1)]), tick_block(2 * SECOND_US)]
 
-    assert [] == step_through([blocks], SLOTS, engine).group_leaves
+    assert [] == step_through([blocks], SLOTS, form).group_leaves
 
 
 GOLD_TO_IRON_AND_BACK = [attach(T0, "iron", at_us=SECOND_US), attach(T0, "gold", at_us=2 * SECOND_US)]
 
 
-@both_engines
+@both_forms
 @pytest.mark.parametrize(
     ("moves", "ticks_s", "left"),
     [
@@ -131,12 +131,12 @@ GOLD_TO_IRON_AND_BACK = [attach(T0, "iron", at_us=SECOND_US), attach(T0, "gold",
     ],
 )
 def test_who_has_topics_left_is_asked_when_the_batch_ends_and_of_topics_that_were_moved_before(
-    engine, moves, ticks_s, left
+    form, moves, ticks_s, left
 ):
     topics = (T0, T1) if any(move.name == T1 for move in moves) else (T0,)
     publishes = [event(number, topic, seq=number) for number, topic in enumerate(topics)]
     first = [changes_block([*ATTACHED, *moves]), events_block(publishes)]
-    told = step_through([first, *([tick_block(second * SECOND_US)] for second in ticks_s)], SLOTS, engine).group_leaves
+    told = step_through([first, *([tick_block(second * SECOND_US)] for second in ticks_s)], SLOTS, form).group_leaves
 
     assert left == [row["group"] for row in told]
 
@@ -168,56 +168,56 @@ def test_nothing_is_told_without_slots_or_attachments(rules, changes):
     assert 0 == len(outcome.state.domains[BROKER].known_topics.topic)
 
 
-@both_engines
-def test_a_wait_lasts_while_the_queue_is_not_empty_and_says_for_what(engine):
+@both_forms
+def test_a_wait_lasts_while_the_queue_is_not_empty_and_says_for_what(form):
     rows = [event(0, T0, messages=15, bytes_=1), event(100 * MS_US, T1, seq=1, messages=0, bytes_=1500)]
     changes = [*ATTACHED, limit("group", "gold", 10, 1000)]
-    outcome = step_through(whole(rows, changes, until_us=5 * SECOND_US), SLOTS, engine)
+    outcome = step_through(whole(rows, changes, until_us=5 * SECOND_US), SLOTS, form)
 
     (first, second) = waited(outcome)
     assert ((0, 100, True, False), (100, True, True)) == (first, (second[0], *second[2:]))
     assert 600 <= second[1] <= 617
 
 
-@both_engines
-def test_a_wait_that_goes_on_is_told_as_far_as_time_has_come(engine):
+@both_forms
+def test_a_wait_that_goes_on_is_told_as_far_as_time_has_come(form):
     batches = whole([event(0, T0, messages=30)], [*ATTACHED, limit("group", "gold", 10)], until_us=0, finish=False)
     batches += [[tick_block(at_us)] for at_us in (500 * MS_US, 500 * MS_US, 1_500_500, 5 * SECOND_US)]
 
-    assert [(0, 500), (500, 1501), (1500, 2100)] == [wait[:2] for wait in waited(step_through(batches, SLOTS, engine))]
+    assert [(0, 500), (500, 1501), (1500, 2100)] == [wait[:2] for wait in waited(step_through(batches, SLOTS, form))]
 
 
-@both_engines
-def test_a_wait_without_a_length_is_told_all_the_same(engine):
+@both_forms
+def test_a_wait_without_a_length_is_told_all_the_same(form):
     rows = [event(0, T0, messages=30), event(0, T0, seq=1, messages=30)]
     changes = [*ATTACHED, limit("group", "gold", 10), attach(T0, None, at_us=1)]
     late = [*whole(rows, changes[:-1], until_us=0, finish=False), [changes_block(changes[-1:]), tick_block(1)]]
 
     for batches in (whole(rows, changes, until_us=1), late):
-        assert {(0, 1, True, False)} == set(waited(step_through(batches, SLOTS, engine)))
+        assert {(0, 1, True, False)} == set(waited(step_through(batches, SLOTS, form)))
 
 
-@both_engines
-def test_a_blocked_group_waits_until_it_is_lifted(engine):
+@both_forms
+def test_a_blocked_group_waits_until_it_is_lifted(form):
     changes = [*ATTACHED, limit("group", "gold", None, 0), limit("group", "gold", at_us=SECOND_US)]
-    outcome = step_through(whole([event(0, T0)], changes, until_us=2 * SECOND_US), OFFERED, engine)
+    outcome = step_through(whole([event(0, T0)], changes, until_us=2 * SECOND_US), OFFERED, form)
 
     assert [(0, 1000, False, True)] == waited(outcome)
     assert [(0, "gold", 0, 0, 1, 0, 1), (1000, "gold", 1, 0, 0, 0, 1)] == used(outcome)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 @settings(quick, max_examples=examples(30))
 @given(st.data(), limit_changes(moves=4), all_rules(), with_slots, st.sampled_from([0, 1, 40 * SECOND_US]))
-def test_usage_and_waits_do_not_depend_on_batches(engine, data, changes, rules, slot_ms, after_us):
+def test_usage_and_waits_do_not_depend_on_batches(form, data, changes, rules, slot_ms, after_us):
     rows = data.draw(traffic())
     rules = replace(rules, slot_ms=slot_ms)
     until_us = end_us(rows) + after_us
     batches = data.draw(cuts(rows))
     batches[0].append(changes_block(changes))
     batches[-1].append(tick_block(until_us))
-    expected = step_through(whole(rows, changes, until_us=until_us, finish=False), rules, engine, stored=False)
-    actual = step_through(batches, rules, engine)
+    expected = step_through(whole(rows, changes, until_us=until_us, finish=False), rules, form, stored=False)
+    actual = step_through(batches, rules, form)
 
     assert merged_usage(expected) == merged_usage(actual)
     assert merged_waits(expected) == merged_waits(actual)

@@ -1,4 +1,4 @@
-"""Both engines tell the same: decisions, counts, dead letters and state (throttle-protocol 7, 15)."""
+"""Both forms tell the same: decisions, counts, dead letters and state (throttle-protocol 7, 15)."""
 
 from dataclasses import replace
 
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.core.protocol.settings import BrokerSettings
-from headgate.protocol import array_engine
-from headgate.protocol.array_engine import run_arrays
+from headgate.protocol import array_form
+from headgate.protocol.array_form import run_arrays
 from headgate.protocol.plain import read
 from unit.core.protocol.broker import WAIT
 from unit.core.protocol.broker_traces import KEYS
@@ -40,7 +40,7 @@ def _plain(seq, closed_ms, numbering, connection):
 
 def assert_equal(batches, rules):
     batches = list(batches)
-    expected, actual = run(batches, rules), run(batches, rules, engine=run_arrays)
+    expected, actual = run(batches, rules), run(batches, rules, form=run_arrays)
     assert expected[:4] == actual[:4]
     assert picture(expected.state) == picture(actual.state)
     assert sorted(expected.state.due_ms.tolist()) == sorted(actual.state.due_ms.tolist())
@@ -68,7 +68,7 @@ def test_traffic_of_many_connections(seed):
 
 def test_pools_grow_with_what_time_brings(monkeypatch):
     """A limiter that holds for long makes a command every ms, whose receipts nobody sends in time, or are queued."""
-    monkeypatch.setattr(array_engine, "_SPARE", 8)
+    monkeypatch.setattr(array_form, "_SPARE", 8)
     named = [{"producer_id": id_, "topic": runs.TOPIC, "producer": f"p{id_}"} for id_ in range(3)]
     opened = [runs.given("connect", 0, supports_throttle=True), *(runs.given("open", 0, **name) for name in named)]
     marked = [runs.given("mark", 1, producer_id=id_, trips=[trip(0, 1, (-1, 1000))]) for id_ in range(3)]

@@ -1,4 +1,4 @@
-"""The engine in readable form: one object a limiter, for inspection and as the measure of the array form."""
+"""The readable form: one object a limiter, for inspection and as the measure of the array form."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from headgate.core.publish.publish_domain import DomainLimiter, Publish, Publish
 from headgate.core.publish.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.dispatch.dispatch_step import follow_publishes
-from headgate.throttle.dispatch.readable_engine import run_dispatch
-from headgate.throttle.engine import Admissions, Result, Rules, Step, Waits
+from headgate.throttle.dispatch.readable_form import run_dispatch
+from headgate.throttle.form import Admissions, Result, Rules, Step, Waits
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
 from headgate.throttle.state import COUNT_FIELDS, WITHHELD_FIELDS, DomainState

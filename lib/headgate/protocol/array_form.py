@@ -63,7 +63,7 @@ _LINKS = ("first_producer", "last_producer", "first_id", "last_id", "first_queue
 
 
 def run_arrays(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:
-    """See `step.Engine`."""
+    """See `step.Form`."""
     fed_rows = operations_of(rows, fed, state.connection, state.names, obedient=rules.obedient)
     state.connection, state.names = fed_rows.connection, fed_rows.names
     machines = run_machines(state, fed_rows, rules.settings, state.done_ms, obedient=rules.obedient)

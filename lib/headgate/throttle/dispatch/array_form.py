@@ -1,4 +1,4 @@
-"""The dispatch part of the array engine: state into records for the kernel, and back."""
+"""The dispatch part of the array form: state into records for the kernel, and back."""
 
 from functools import cache
 
@@ -22,8 +22,8 @@ from headgate.core.kernels.domain_types import ADMISSION_ROWS, POOLS, WAIT, WAIT
 from headgate.core.kernels.links import chain, positions
 from headgate.throttle.dispatch.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.dispatch.dispatch_step import follow_publishes
-from headgate.throttle.engine import DispatchResult, DispatchStep, Result, Rules, Starts, Step
-from headgate.throttle.readable_engine import run_readable
+from headgate.throttle.form import DispatchResult, DispatchStep, Result, Rules, Starts, Step
+from headgate.throttle.readable_form import run_readable
 from headgate.throttle.records import buckets_of, columns_of, waits_of
 from headgate.throttle.schemas import TRAFFIC
 from headgate.throttle.state import VERSION, DomainState, KeyState, decode_state, encode_state
@@ -137,7 +137,7 @@ def _from_arrays(state: DispatchState, arrays: DispatchArrays, line: Ints) -> No
 def warm_up() -> None:
     """Compile the kernels of dispatches, or load them from disk, before the first batch needs them."""
 
-    def engine(domain: DomainState, step: Step, rules: Rules) -> Result:
+    def form(domain: DomainState, step: Step, rules: Rules) -> Result:
         result = run_readable(domain, step._replace(dispatch=None), rules)
         if step.dispatch is None:
             return result
@@ -149,5 +149,5 @@ def warm_up() -> None:
         row = [at_us, at_us, "b", "persistent://t/n/t", "s", 1, 1, 1, False, False]
         dispatches = pa.table([[value] for value in row], schema=TRAFFIC["dispatches"])
         domain.in_force.default = (1, 1)
-        advance(domain, {"dispatches": dispatches}, at_us, Rules(), engine)
+        advance(domain, {"dispatches": dispatches}, at_us, Rules(), form)
         domain = decode_state(VERSION, encode_state(KeyState({domain.broker: domain}))).domains[domain.broker]

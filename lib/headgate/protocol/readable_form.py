@@ -1,4 +1,4 @@
-"""The engine in readable form: one object a machine, for inspection and as the measure of the array form."""
+"""The readable form: one object a machine, for inspection and as the measure of the array form."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from headgate.throttle.schemas import DEAD_LETTERS
 
 
 def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:
-    """See `step.Engine`."""
+    """See `step.Form`."""
     step = _Step(state, rules)
     step.run(rows.take(pa.array(fed)).to_pylist())
     return step.told()

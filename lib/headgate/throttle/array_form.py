@@ -29,7 +29,7 @@ from headgate.core.kernels.limiter import settle
 from headgate.core.kernels.links import chain, positions
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.dispatch.dispatch_step import follow_publishes
-from headgate.throttle.engine import Result, Rules, Step
+from headgate.throttle.form import Result, Rules, Step
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.records import admissions_of, buckets_of, columns_of, floors_of, waits_of
 from headgate.throttle.schemas import EVENTS
@@ -46,7 +46,7 @@ from headgate.throttle.step import advance
 
 
 def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
-    """See `engine.Engine`."""
+    """See `form.Form`."""
     arrays = _to_arrays(domain, step, rules)
     plan_all(arrays)
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
@@ -70,7 +70,7 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     )
     if step.dispatch is None:
         return result
-    from headgate.throttle.dispatch.array_engine import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
+    from headgate.throttle.dispatch.array_form import run_dispatch  # noqa: PLC0415  its kernels are loaded where needed
 
     followed = follow_publishes(domain, step.dispatch, result, step.until_ns, rules)
     return result._replace(dispatch=run_dispatch(domain.dispatch, followed, step.until_ns, rules))

@@ -1,4 +1,4 @@
-"""The dispatch part of the readable engine: one object a level and a waiting subscription."""
+"""The dispatch part of the readable form: one object a level and a waiting subscription."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.kernels.dispatch_types import FOLLOW, READ
 from headgate.core.numbers import MIN
 from headgate.throttle.dispatch.dispatch_state import READ_FIELDS, DispatchState
-from headgate.throttle.engine import DispatchResult, DispatchStep, Rules, Starts, Waits
+from headgate.throttle.form import DispatchResult, DispatchStep, Rules, Starts, Waits
 from headgate.throttle.objects import columns, open_waits, read_bucket, write_bucket, write_waits
 
 

@@ -1,4 +1,4 @@
-"""Both engines do the same, and how a stream is cut into batches does not matter."""
+"""Both forms do the same, and how a stream is cut into batches does not matter."""
 
 from dataclasses import replace
 
@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from headgate.throttle.engine import Rules
+from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.state import VERSION, decode_state, encode_state
 from unit.throttle.domains import (
     ENGINES,
-    assert_engines_agree,
+    assert_forms_agree,
     changes_block,
     end_us,
     events_block,
@@ -31,17 +31,17 @@ endings_us = st.sampled_from([0, 0, 1, SECOND_US, 40 * SECOND_US])
 
 @settings(quick, max_examples=examples(60))
 @given(traffic(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
-def test_both_engines_write_the_same_rows_in_the_same_order_and_store_the_same_bytes(
+def test_both_forms_write_the_same_rows_in_the_same_order_and_store_the_same_bytes(
     rows, changes, rules, after_us, finish
 ):
     batches = whole(rows, changes, finish=finish, until_us=end_us(rows) + after_us)
-    assert_engines_agree(batches, rules)
+    assert_forms_agree(batches, rules)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 @settings(quick, max_examples=examples(30))
 @given(st.data(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
-def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us, finish):
+def test_batches_and_ticks_change_nothing(form, data, changes, rules, after_us, finish):
     rows = data.draw(traffic())
     until_us = end_us(rows) + after_us
     batches = data.draw(cuts(rows))
@@ -49,8 +49,8 @@ def test_batches_and_ticks_change_nothing(engine, data, changes, rules, after_us
     batches[-1].append(tick_block(until_us))
     batches += [[tick_block(until_us, finish=True)]] if finish else []
 
-    expected = step_through(whole(rows, changes, finish=finish, until_us=until_us), rules, engine, stored=False)
-    actual = step_through(batches, rules, engine)
+    expected = step_through(whole(rows, changes, finish=finish, until_us=until_us), rules, form, stored=False)
+    actual = step_through(batches, rules, form)
 
     assert expected.marks == actual.marks
     assert expected.written == actual.written
@@ -71,10 +71,10 @@ def test_a_change_may_come_any_time_before_it_holds(rows, changes, rules, data):
     assert step_through(whole(rows, changes), rules).written == step_through(batches, rules).written
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 @quick
 @given(st.data(), limit_changes(moves=4), all_rules())
-def test_a_hold_back_puts_disordered_rows_in_order(engine, data, changes, rules):
+def test_a_hold_back_puts_disordered_rows_in_order(form, data, changes, rules):
     rows = data.draw(traffic())
     delays_us = data.draw(
         st.lists(
@@ -92,38 +92,38 @@ def test_a_hold_back_puts_disordered_rows_in_order(engine, data, changes, rules)
         [tick_block(end_us(rows), finish=True)],
     ]
 
-    held = step_through(batches, replace(rules, hold_back_ms=HOLD_BACK_MS), engine)
-    ordered = step_through(whole(rows, changes), rules, engine)
+    held = step_through(batches, replace(rules, hold_back_ms=HOLD_BACK_MS), form)
+    ordered = step_through(whole(rows, changes), rules, form)
 
     assert ordered.marks == held.marks
     assert ordered.written == held.written
     assert [domain.held for domain in held.state.domains.values()] == [{}] * len(held.state.domains)
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
-def test_a_row_that_is_late_by_the_whole_hold_back_is_in_order_among_rows_of_its_instant(engine):
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+def test_a_row_that_is_late_by_the_whole_hold_back_is_in_order_among_rows_of_its_instant(form):
     rows = [event(0, seq=0, messages=6), event(0, seq=1, messages=5), event(HOLD_BACK_MS * 1000, seq=2)]
     rules, limits = Rules(hold_back_ms=HOLD_BACK_MS), changes_block([limit("default", messages=10)])
     batches = [[limits, events_block(rows[1:])], [events_block(rows[:1])], [tick_block(HOLD_BACK_MS * 1000 + 1)]]
 
-    assert [mark["seq"] for mark in step_through(batches, rules, engine).marks] == [1]
+    assert [mark["seq"] for mark in step_through(batches, rules, form).marks] == [1]
 
 
-@pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
 @quick
 @given(traffic(), limit_changes(moves=4), all_rules())
-def test_a_step_from_the_same_bytes_gives_the_same_again(engine, rows, changes, rules):
+def test_a_step_from_the_same_bytes_gives_the_same_again(form, rows, changes, rules):
     half = len(rows) // 2
-    first = step_through([[events_block(rows[:half]), changes_block(changes)]], rules, engine)
+    first = step_through([[events_block(rows[:half]), changes_block(changes)]], rules, form)
     stored = encode_state(first.state)
     copy = bytes(bytearray(stored))
     blocks = [events_block(rows[half:]), tick_block(end_us(rows) + SECOND_US)]
 
-    assert one_more(stored, blocks, rules, engine) == one_more(stored, blocks, rules, engine)
+    assert one_more(stored, blocks, rules, form) == one_more(stored, blocks, rules, form)
     assert copy == stored
 
 
-def one_more(stored, blocks, rules, engine):
+def one_more(stored, blocks, rules, form):
     """The blocks that come out of one more batch on stored bytes, and the bytes after it."""
     state = decode_state(VERSION, stored)
-    return step_key("key", state, blocks, rules, engine), encode_state(state)
+    return step_key("key", state, blocks, rules, form), encode_state(state)

@@ -1,4 +1,4 @@
-"""What an engine is given for one step of a domain, and what it returns: the same for both forms of the rules."""
+"""What a form is given for one step of a domain, and what it returns: the same for both forms of the rules."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -44,7 +44,7 @@ class Rules:
 
 
 class DispatchStep(NamedTuple):
-    """What an engine gets of dispatch for one step.
+    """What a form gets of dispatch for one step.
 
     subscriptions: those of the state that wait, then those with an open second, then those of the rows. chains: their
     levels by place. topic: positions of their topics in the state, -1: not kept there. counted: whether the group of a
@@ -69,7 +69,7 @@ class DispatchStep(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an engine gets for one step: what to do in its order, each producer's topic, and up to when time comes.
+    """What a form gets for one step: what to do in its order, each producer's topic, and up to when time comes.
 
     exempt: producers that no group limits or counts. dispatch: what to do there, None: nothing.
     """
@@ -148,7 +148,7 @@ class Result(NamedTuple):
     dispatch: DispatchResult | None
 
 
-class Engine(Protocol):
+class Form(Protocol):
     """Carries out a step on a domain's state, in array form or in the readable one."""
 
     def __call__(self, domain: DomainState, step: Step, rules: Rules) -> Result: ...
