@@ -15,8 +15,6 @@ from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import INPUT as CACHE_INPUT
 from headgate.cache.schemas import OF_CACHE
 from headgate.conf import Conf
-from headgate.engines.local_cache import LocalCache
-from headgate.engines.local_protocol import LocalProtocol
 from headgate.engines.local_throttle import LocalThrottle
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.marks import COLUMNS as MARK_COLUMNS
@@ -31,6 +29,7 @@ from headgate.spark.state import read_state
 from headgate.throttle.state_report import state_report
 from headgate.throttle.tables import SCHEMAS, throttle_tables
 from integration.runs import Run, settings
+from local_jobs import LocalCache, LocalProtocol
 
 
 class Done(NamedTuple):

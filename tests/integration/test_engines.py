@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 
 from headgate.cache.schemas import OF_CACHE
 from headgate.conf import load_conf
-from headgate.engines.local_protocol import LocalProtocol
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.marks import COLUMNS as MARK_COLUMNS
 from headgate.protocol.parse import parse_inputs
@@ -29,6 +28,7 @@ from integration.cache_events import conf_event, events, write_lines
 from integration.engines import Engine, Local
 from integration.runs import GROUPS, MIXED, MIXED_LIMITS, SMALL, in_order_of_names, write_conf
 from integration.test_protocol import parts, write_inputs, write_marks
+from local_jobs import LocalProtocol
 from unit.protocol import traffic
 
 ONE_FILE = "[input]\nmax_files_per_trigger = 1\nhold_back_ms = 50\n"

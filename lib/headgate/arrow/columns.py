@@ -37,14 +37,15 @@ def numbers(column: pa.ChunkedArray) -> Ints:
     return np.array(column.to_numpy(), np.int64)
 
 
-def strings(column: pa.ChunkedArray) -> pa.StringArray:
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.StringArray, Ints]:
     """Distinct values in the order of their first rows, and each row's index among them (-1 for null)."""
-    codes = (strings(column) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
+    codes = (whole(column) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
     return codes.dictionary, codes.indices.fill_null(-1).to_numpy().astype(np.int64)
 
 

@@ -18,10 +18,10 @@ from headgate.cache.schemas import INPUT
 from headgate.cache.stored.state import NEVER, Change
 from headgate.cache.watermark import Time
 from headgate.conf import InputSettings
+from headgate.keyed.packing import blocks_by_key, dead_letter_blocks, packed
 from headgate.keyed.slots import FIXED_SLOTS, place_of, slot_keys
 from headgate.rows.batches import parsed
 from headgate.rows.traffic import Parsed
-from headgate.throttle.routing import DEAD_LETTER_KEY, blocks_by_key, packed
 
 CONF = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
 """What conf files said, as `state.Change`; values are JSON."""
@@ -36,7 +36,7 @@ def pack_input(format_: str, settings: InputSettings, batches: Iterable[pa.Recor
 def pack_rows(parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
     """A block of ROWS a key, and rows that have no place in the order."""
     for rows, dead_letters in parts:
-        yield packed([*_letters(dead_letters), *_rows(rows)])
+        yield packed([*dead_letter_blocks(dead_letters), *_rows(rows)])
 
 
 def pack_control(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -64,11 +64,6 @@ def time_in(time: pa.Table) -> Time:
     at_us = pc.max(time["at_us"]).as_py()
     finish = pc.max(time.filter(time["finish"])["at_us"]).as_py()
     return Time(at_us, finish == at_us)
-
-
-def _letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
-    if len(letters):
-        yield DEAD_LETTER_KEY, "dead_letters", encode(letters)
 
 
 def _rows(rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:

@@ -2,9 +2,8 @@
 
 import pyarrow as pa
 
-from headgate.arrow.schemas import TIMESTAMP
+from headgate.arrow.schemas import DEAD_LETTERS, TIMESTAMP
 from headgate.core.cache.reasons import Cause
-from headgate.throttle.schemas import DEAD_LETTERS
 
 COUNTS_BY_NAME = pa.map_(pa.string(), pa.int64())
 

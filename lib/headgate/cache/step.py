@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.events.validation import sifted
 from headgate.cache.run import BrokerRun
 from headgate.cache.schemas import EVICTIONS, METRICS
 from headgate.cache.seconds import end_of
 from headgate.cache.stored.state import BrokerState, Change
 from headgate.cache.watermark import Time, due
-from headgate.throttle.schemas import DEAD_LETTERS
 
 
 @dataclass(frozen=True)

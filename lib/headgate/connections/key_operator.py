@@ -9,8 +9,8 @@ from headgate.arrow.blocks import encode, gather
 from headgate.connections.state import VERSION, Brokers, decode_state, encode_state
 from headgate.connections.step import follow
 from headgate.keyed.operator import Block, StateCodec
+from headgate.keyed.packing import blocks_by_key, packed
 from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks
-from headgate.throttle.routing import blocks_by_key, packed
 from headgate.throttle.schemas import MARKS
 from headgate.throttle.tables import OF_CONNECTIONS
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.blocks import decode_all, encode_all
-from headgate.arrow.columns import no_ints, no_strings, numbers, strings
+from headgate.arrow.columns import no_ints, no_strings, numbers, whole
 from headgate.core.connections.connection_reads import NUMBERS
 from headgate.core.kernels.columns import Ints
 from headgate.errors import StateError
@@ -66,10 +66,10 @@ def decode_state(version: int, blocks: bytes) -> Brokers:
         metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
         kept = brokers.setdefault(metadata["broker"], BrokerConnections())
         if metadata["kind"] == "topics":
-            kept.topic, kept.topic_connection = strings(table["topic"]), numbers(table["connection"])
+            kept.topic, kept.topic_connection = whole(table["topic"]), numbers(table["connection"])
             continue
         zeros = np.zeros(len(table), np.int64)
         present = set(table.schema.names)
-        kept.name = strings(table["connection"])
+        kept.name = whole(table["connection"])
         kept.numbers = np.stack([numbers(table[name]) if name in present else zeros for name in NUMBERS], axis=1)
     return brokers

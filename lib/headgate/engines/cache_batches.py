@@ -7,6 +7,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.clock import Clock
 from headgate.cache.forms import kernel_for
 from headgate.cache.key_operator import CacheOperator
@@ -14,7 +15,6 @@ from headgate.cache.schemas import CACHE_BATCHES, CACHE_METRICS, EVICTIONS, METR
 from headgate.cache.step import CacheRules
 from headgate.conf import Conf
 from headgate.engines.batches import Appends
-from headgate.throttle.schemas import DEAD_LETTERS
 
 KINDS = {"metrics": METRICS, "evictions": EVICTIONS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
 """What the operator brings."""

@@ -32,7 +32,7 @@ class LocalEngine:
         return sorted(self._states)
 
     def step(self, packed: Iterable[pa.RecordBatch]) -> dict[str, pa.Table]:
-        """One batch: blocks by key (throttle.routing.PACKED) in, rows by kind out."""
+        """One batch: blocks by key (keyed.packing.PACKED) in, rows by kind out."""
         blocks: dict[str, list[Block]] = defaultdict(list)
         for batch in packed:
             for key, kind, block in zip(*batch.to_pydict().values(), strict=True):

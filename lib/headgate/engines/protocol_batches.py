@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import Conf, protocol_settings
 from headgate.engines.batches import Appends
 from headgate.protocol.clock import Clock
 from headgate.protocol.key_operator import ProtocolOperator
 from headgate.protocol.schemas import COUNTS, DECISIONS, METRICS, PROGRESS, TICKS, WRITTEN
 from headgate.protocol.step import ProtocolRules
-from headgate.throttle.schemas import DEAD_LETTERS
 
 KINDS = {"decisions": DECISIONS, "counts": COUNTS, "dead_letters": DEAD_LETTERS, "progress": PROGRESS}
 

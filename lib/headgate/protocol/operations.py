@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.columns import encoded, places, strings
+from headgate.arrow.columns import encoded, places, whole
 from headgate.core.kernels.columns import Flags, Ints, Records
 from headgate.core.kernels.protocol.types import (
     BUCKET,
@@ -149,7 +149,7 @@ def _lay_fields(operations: Records, rows: pa.Table, names: pa.StringArray, *, o
 
 def _lay_trips(operations: Records, rows: pa.Table) -> tuple[Records, Records]:
     """Trips and buckets, those of marks first, then those of quotes, as they lie in memory."""
-    lists = _whole(rows["trips"])
+    lists = whole(rows["trips"])
     starts, counts = _spans(lists)
     place, is_mark = operations["row"], operations["kind"] == MARK
     operations["trips"] = np.where(is_mark, counts[place], 0)
@@ -162,15 +162,10 @@ def _lay_trips(operations: Records, rows: pa.Table) -> tuple[Records, Records]:
     trips["ordinal"] = np.where(there, _ints(found.field("ordinal"), 0), 0)
     trips["first_bucket"], trips["buckets"] = _spans(found.field("buckets"))
     trips["buckets"][~there] = 0
-    of_trips, own = found.field("buckets").values, _whole(rows["buckets"])
+    of_trips, own = found.field("buckets").values, whole(rows["buckets"])
     starts, counts = _spans(own)
     operations["first_bucket"], operations["buckets"] = starts[place] + len(of_trips), counts[place]
     return trips, np.concatenate([_buckets(of_trips), _buckets(own.values)])
-
-
-def _whole(column: pa.ChunkedArray) -> pa.ListArray:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _spans(lists: pa.ListArray) -> tuple[Ints, Ints]:
@@ -201,7 +196,7 @@ def _together(operations: Records, rows: pa.Table, trips: Records) -> Records:
     seconds = np.flatnonzero(may_join) + 1
     reasons = trips["reason"][operations["first_trip"]] if len(trips) else np.empty(0, np.int64)
     seconds = seconds[reasons[seconds - 1] < reasons[seconds]]
-    event_ids = strings(rows["event_id"].take(pa.array(operations["row"][np.concatenate([seconds - 1, seconds])])))
+    event_ids = whole(rows["event_id"].take(pa.array(operations["row"][np.concatenate([seconds - 1, seconds])])))
     publish = pc.utf8_slice_codeunits(event_ids, 0, -_REASON)
     seconds = seconds[pc.equal(publish[: len(seconds)], publish[len(seconds) :]).to_numpy(zero_copy_only=False)]
     operations["second_trip"][seconds - 1] = operations["first_trip"][seconds]

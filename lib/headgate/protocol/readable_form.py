@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from headgate.arrow.schemas import table_of
+from headgate.arrow.schemas import DEAD_LETTERS, table_of
 from headgate.core.kernels.columns import Ints
 from headgate.core.numbers import MAX
 from headgate.core.protocol.broker.inputs import Connect, Input
@@ -17,7 +17,6 @@ from headgate.protocol.schemas import COUNTS, DECISIONS
 from headgate.protocol.state import SlotState
 from headgate.protocol.step import ProtocolRules, StepOutput
 from headgate.protocol.telling import dead_letter, unknown_kind
-from headgate.throttle.schemas import DEAD_LETTERS
 
 
 def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:

@@ -10,13 +10,13 @@ from headgate.arrow.blocks import encode
 from headgate.arrow.columns import encoded
 from headgate.core.kernels.columns import Ints
 from headgate.core.protocol.broker.router import broker_of
+from headgate.keyed.packing import blocks_by_key, packed
 from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks, slots_of_names
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.parse import parse_inputs
 from headgate.protocol.schemas import INPUTS, TIME
 from headgate.rows.batches import parsed
 from headgate.rows.traffic import Parsed
-from headgate.throttle.routing import blocks_by_key, packed
 
 
 def pack_input(

@@ -2,8 +2,7 @@
 
 import pyarrow as pa
 
-from headgate.arrow.schemas import TIMESTAMP
-from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS, TIMESTAMP
 
 _BUCKETS = pa.list_(pa.struct([("balance", pa.int64()), ("rate", pa.int64())]))
 _TRIPS = pa.list_(pa.struct([("reason", pa.int32()), ("ordinal", pa.int64()), ("buckets", _BUCKETS)]))

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headgate.arrow.blocks import decode_all, encode_all
-from headgate.arrow.columns import no_strings, strings
+from headgate.arrow.columns import no_strings, whole
 from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.protocol.types import NONE
 from headgate.core.numbers import MIN
@@ -109,7 +109,7 @@ def decode_state(version: int, blocks: bytes) -> SlotState:
         name: {column: _numbers(stored[column], type_of(name, column)) for column in stored.column_names}
         for name, stored in zip(no_machines(), tables, strict=True)
     }
-    texts = [strings(table.column(0)) for table in (connection, names, settings)]
+    texts = [whole(table.column(0)) for table in (connection, names, settings)]
     named = dict(zip(_TEXTS, texts, strict=True))
     fan_out = router["fan_out"][0].as_py()
     return SlotState(**row, **named, machines=machines, kept=kept, closed=closed, fan_out=fan_out)

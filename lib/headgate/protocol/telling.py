@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.protocol.types import COMMAND, NONE
 from headgate.core.numbers import MAX
@@ -15,7 +16,6 @@ from headgate.protocol.operations import Operations
 from headgate.protocol.parse import written
 from headgate.protocol.schemas import COUNTS, DECISIONS
 from headgate.protocol.step import Result, StepOutput
-from headgate.throttle.schemas import DEAD_LETTERS
 
 _KINDS = pa.array(["command", "pause", "resume"])
 _COMMANDS = pa.array([str(kind) for kind in CommandKind])

@@ -2,8 +2,7 @@
 
 import pyarrow as pa
 
-from headgate.arrow.schemas import TIMESTAMP
-from headgate.throttle.schemas import DEAD_LETTERS
+from headgate.arrow.schemas import DEAD_LETTERS, TIMESTAMP
 
 _CONF = [("conf", pa.string())]
 _AMOUNTS = [(f"{what}_{unit}", pa.int64()) for what in ("offered", "admitted", "failed") for unit in ("msgs", "bytes")]

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from headgate.keyed.operator import Block, KeyOperator
 
 PACKED = "key string, kind string, block binary"
-"""What routing packs (throttle.routing.PACKED), as Spark names it."""
+"""What routing packs (keyed.packing.PACKED), as Spark names it."""
 STATE = "version int, blocks binary"
 OUTPUT = "kind string, rows long, block binary"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headgate.arrow.schemas import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
+from headgate.arrow.schemas import DEAD_LETTERS, GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.rows import kinds
 from headgate.throttle.apart.connection_step import step_connections
 from headgate.throttle.apart.subscribe_step import decide_subscribes
@@ -24,7 +24,6 @@ from headgate.throttle.limits.changes import (
 )
 from headgate.throttle.ordering import Due
 from headgate.throttle.schemas import (
-    DEAD_LETTERS,
     DISPATCH_DECISIONS,
     MARKS,
     PROGRESS,

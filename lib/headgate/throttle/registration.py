@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.columns import distinct, encoded, no_ints, places, strings
+from headgate.arrow.columns import distinct, encoded, no_ints, places, whole
 from headgate.core.kernels.columns import NONE, Flags, Ints
 from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
 from headgate.throttle.keys import BROKER_KEY, are_groups
@@ -118,8 +118,8 @@ def producers(domain: DomainState, events: pa.Table, topic: Ints, *, offered: bo
     """In admitted traffic every event counts as a producer of its own: producers have no state but queue entries."""
     kept = len(domain.producer_topic)
     topics = np.concatenate([domain.producer_topic, topic])
-    names = pa.concat_arrays([domain.producer_name, strings(events["producer"])])
-    connections = pa.concat_arrays([domain.producer_connection, strings(events["connection"])])
+    names = pa.concat_arrays([domain.producer_name, whole(events["producer"])])
+    connections = pa.concat_arrays([domain.producer_connection, whole(events["connection"])])
     if not offered:
         return Producers(topics, names, connections, kept + np.arange(len(events)))
     rows, producer = distinct(topics, encoded(names)[1], encoded(connections)[1])

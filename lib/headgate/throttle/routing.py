@@ -9,7 +9,7 @@ the topic concerns them all.
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from headgate.arrow.columns import encoded
 from headgate.arrow.topic_names import without_partitions
 from headgate.conf import InputSettings
 from headgate.core.kernels.columns import Ints
+from headgate.keyed.packing import blocks_by_key, dead_letter_blocks, packed
 from headgate.keyed.slots import place_of, slot_keys
 from headgate.rows.batches import parsed
 from headgate.rows.kinds import INPUT, KINDS
@@ -29,10 +30,8 @@ from headgate.rows.traffic import Parsed, parse_traffic
 from headgate.throttle.keys import broker_key
 from headgate.throttle.schemas import TICKS
 
-PACKED = pa.schema([("key", pa.string()), ("kind", pa.string()), ("block", pa.binary())])
 SPREAD = 8
 """Slots that the topics of a broker are split over: enough for the cores, few for hundreds of brokers."""
-DEAD_LETTER_KEY = "dead letters"
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ def pack(routing: Routing, parts: Iterable[Parsed]) -> Iterator[pa.RecordBatch]:
     """A block of each kind of traffic a key, each broker's time for the keys that it has, and bad rows."""
     for rows, dead_letters in parts:
         own = rows if routing.broker is None else rows.filter(pc.equal(rows["broker"], routing.broker))
-        yield packed([*_dead_letters(dead_letters), *_time(routing, rows), *_traffic(routing, own)])
+        yield packed([*dead_letter_blocks(dead_letters), *_time(routing, rows), *_traffic(routing, own)])
 
 
 def pack_input(
@@ -72,27 +71,6 @@ def pack_input(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of an input (rows.batches.parsed) to PACKED."""
     return pack(routing, parsed(partial(parse_traffic, settings=settings), format_, INPUT, batches))
-
-
-def packed(blocks: Iterable[tuple[str, str, bytes]]) -> pa.RecordBatch:
-    """PACKED of blocks with their key and kind."""
-    return pa.RecordBatch.from_pylist([dict(zip(PACKED.names, block, strict=True)) for block in blocks], PACKED)
-
-
-def blocks_by_key(rows: pa.Table, keys: Sequence[str], codes: Ints, kind: str) -> Iterator[tuple[str, str, bytes]]:
-    """A block for each key that any of the rows belongs to, with its rows in their order. codes: each row's key."""
-    if not len(rows):
-        return
-    order = np.argsort(codes, kind="stable")
-    chosen = rows.take(pa.array(order)).combine_chunks()
-    present, starts = np.unique(codes[order], return_index=True)
-    for code, start, end in zip(present, starts, [*starts[1:], len(order)], strict=True):
-        yield keys[code], kind, encode(chosen.slice(start, end - start))
-
-
-def _dead_letters(letters: pa.Table) -> Iterator[tuple[str, str, bytes]]:
-    if len(letters):
-        yield DEAD_LETTER_KEY, "dead_letters", encode(letters)
 
 
 def _time(routing: Routing, rows: pa.Table) -> Iterator[tuple[str, str, bytes]]:

@@ -2,7 +2,6 @@
 
 import pyarrow as pa
 
-from headgate.arrow.schemas import DEAD_LETTERS as DEAD_LETTERS  # noqa: PLC0414
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core import usage
 from headgate.core.publish.throttle_tracker import ThrottleType

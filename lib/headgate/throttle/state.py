@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.blocks import decode_all, encode_all
-from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
+from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, whole
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
@@ -193,12 +193,12 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
     match metadata["kind"]:
         case "limiters":
             domain.clock = Clock(*(int(metadata[name]) for name in Clock._fields))
-            domain.keys, domain.limiters = strings(table["key"]), of_dimensions(table, LIMITER_FIELDS)
+            domain.keys, domain.limiters = whole(table["key"]), of_dimensions(table, LIMITER_FIELDS)
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])
         case "producers":
             domain.producer_topic = numbers(table["topic"])
-            domain.producer_name, domain.producer_connection = strings(table["producer"]), strings(table["connection"])
+            domain.producer_name, domain.producer_connection = whole(table["producer"]), whole(table["connection"])
         case "withheld":
             domain.withheld = {name: numbers(table[name]) for name in WITHHELD_FIELDS}
         case "usage":

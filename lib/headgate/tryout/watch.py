@@ -5,10 +5,11 @@ from pathlib import Path
 from threading import Event
 
 from headgate.conf.load import FILES
+from headgate.quota.groups.file import stamp_of
 
 LOOK_S = 0.1
 
-Stamps = dict[Path, tuple[int, int, int] | None]
+Stamps = dict[Path, tuple[int, ...] | None]
 
 
 class Watched:
@@ -35,12 +36,4 @@ class Watched:
 
 def stamps_of(folders: Sequence[str]) -> Stamps:
     """What tells, of every conf file of the folders, that it was saved."""
-    return {file: _stamp(file) for file in (Path(folder) / name for folder in folders for name in FILES)}
-
-
-def _stamp(file: Path) -> tuple[int, int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return {file: stamp_of(file) for file in (Path(folder) / name for folder in folders for name in FILES)}

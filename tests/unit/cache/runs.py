@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.arrow.blocks import encode, gather
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.key_operator import step_key
 from headgate.cache.routing import CONF, TIME
 from headgate.cache.schemas import EVICTIONS, METRICS, PROGRESS, ROWS
@@ -15,7 +16,6 @@ from headgate.cache.step import CacheRules
 from headgate.cache.stored.state import NEVER, VERSION, SlotState, decode_broker, decode_state, encode_state
 from headgate.core.cache.rows import Row
 from headgate.keyed.operator import Block
-from headgate.throttle.schemas import DEAD_LETTERS
 
 BROKER, TOPIC = "broker-1", "t"
 SECOND = 1_000_000

@@ -7,16 +7,16 @@ from itertools import islice, zip_longest
 import pyarrow as pa
 import pytest
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import OF_CACHE
 from headgate.conf import InputSettings
 from headgate.core.cache.traces.workload import generate
-from headgate.engines.local_cache import LocalCache
-from headgate.engines.local_protocol import LocalProtocol
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.schemas import INPUTS, OF_PROTOCOL
 from headgate.rows.traffic import Parsed
-from headgate.throttle.schemas import DEAD_LETTERS, MARKS
+from headgate.throttle.schemas import MARKS
+from local_jobs import LocalCache, LocalProtocol
 from unit.local_runs import START_US, conf_of, cut, in_order, parsed
 from unit.protocol import traffic
 

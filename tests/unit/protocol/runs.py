@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from headgate.arrow.blocks import encode, gather
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.keyed.operator import Block
 from headgate.protocol.key_operator import step_key
 from headgate.protocol.readable_form import run_readable
 from headgate.protocol.schemas import COUNTS, DECISIONS, INPUTS, PROGRESS, TIME
 from headgate.protocol.state import VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import ProtocolRules
-from headgate.throttle.schemas import DEAD_LETTERS, MARKS
+from headgate.throttle.schemas import MARKS
 
 A = "broker-1/a"
 TOPIC = "persistent://acme/ns/t"

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cli import main
 from headgate.errors import TableError
 from headgate.places import RUNNING
 from headgate.report import sql
 from headgate.report.sql import query
 from headgate.tables.delta import Tables
-from headgate.throttle.schemas import DEAD_LETTERS, TOPIC_USAGE
+from headgate.throttle.schemas import TOPIC_USAGE
 from unit.report.empty_tables import empty_tables
 
 LETTERS = [

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.quota.groups import Dimension
 from headgate.quota.usage.share_courses import BrokerCourse, QuotaCourse
@@ -15,14 +16,7 @@ from headgate.report.next_steps import QUESTION
 from headgate.report.screen import terminal_console
 from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import throttling
-from headgate.throttle.schemas import (
-    DEAD_LETTERS,
-    DISPATCH_DECISIONS,
-    MARKS,
-    SUBSCRIBE_DECISIONS,
-    TOPIC_USAGE,
-    UNLOAD_OUTCOMES,
-)
+from headgate.throttle.schemas import DISPATCH_DECISIONS, MARKS, SUBSCRIBE_DECISIONS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from unit.report.empty_tables import empty_tables
 
 NOW = datetime(2026, 3, 1, 12, 0, 10, tzinfo=UTC)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.keyed.operator import Block
 from headgate.throttle.array_form import run_arrays
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.control import CONF, changes_in, pack_control, tick_row
 from headgate.throttle.routing import pack
-from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, MARKS, PROGRESS, TOPIC_USAGE, UNLOAD_OUTCOMES
+from headgate.throttle.schemas import CONTROL, MARKS, PROGRESS, TOPIC_USAGE, UNLOAD_OUTCOMES
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.domains import end_us, rows_in
 from unit.throttle.rows import START_US, parsed

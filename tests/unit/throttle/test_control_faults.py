@@ -2,8 +2,8 @@
 
 import pytest
 
+from headgate.keyed.packing import DEAD_LETTER_KEY
 from headgate.throttle.limits.control import tick_row
-from headgate.throttle.routing import DEAD_LETTER_KEY
 from unit.throttle.control_rows import (
     AT,
     ATTACHMENT_ROW,

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from headgate.conf import LevelLimitRow, LimitRow
+from headgate.keyed.packing import DEAD_LETTER_KEY
 from headgate.throttle.limits.changes import (
     CLASSES,
     DISPATCH_LIMIT,
@@ -14,7 +15,6 @@ from headgate.throttle.limits.changes import (
     changes_of,
 )
 from headgate.throttle.limits.control import changes_in, conf_row, conf_rows
-from headgate.throttle.routing import DEAD_LETTER_KEY
 from unit.throttle.control_rows import AT, AT_US, BY_TOPIC, DEFAULT, SLOTS, WHOLE, appended, pack, table
 from unit.throttle.rows import TOPICS
 

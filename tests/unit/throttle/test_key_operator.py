@@ -4,13 +4,14 @@ import pyarrow as pa
 import pytest
 
 from headgate.arrow.blocks import encode
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.keyed.operator import Block
 from headgate.keyed.slots import home_of, slot_keys
 from headgate.throttle.array_form import run_arrays
 from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.changes import changes_of
-from headgate.throttle.schemas import DEAD_LETTERS, PROGRESS
+from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.state import Clock, KeyState
 from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, rows_in, step_through, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event

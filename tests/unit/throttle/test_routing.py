@@ -7,9 +7,10 @@ import pytest
 
 from headgate.arrow.blocks import decode
 from headgate.arrow.schemas import DEAD_LETTERS
+from headgate.keyed.packing import DEAD_LETTER_KEY, PACKED
 from headgate.keyed.slots import home_of
 from headgate.throttle.keys import broker_key
-from headgate.throttle.routing import DEAD_LETTER_KEY, PACKED, SPREAD, Routing, pack
+from headgate.throttle.routing import SPREAD, Routing, pack
 from headgate.throttle.schemas import EVENTS, TICKS, TRAFFIC
 from unit.throttle.rows import START_US, acts, bad_row, dispatch, event, parsed, subscribe, unload
 

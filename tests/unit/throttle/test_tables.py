@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.arrow.topic_names import named_schema
 from headgate.cache.schemas import COUNTS_BY_NAME, EVENTS, OF_CACHE
 from headgate.errors import TableError
@@ -15,7 +16,7 @@ from headgate.protocol.schemas import INPUTS, METRICS, OF_PROTOCOL
 from headgate.rows import kinds
 from headgate.tables.delta import MOST_FAILURES, PatientAppend, Tables
 from headgate.throttle.limits.control import FROM_THE_START, tick_row
-from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TIMESTAMP
+from headgate.throttle.schemas import CONTROL, TIMESTAMP
 from headgate.throttle.tables import OF_CONNECTIONS, SCHEMAS, throttle_tables
 
 PAGE = Path(__file__).parents[3] / "docs" / "tables.md"

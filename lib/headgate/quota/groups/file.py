@@ -22,7 +22,7 @@ class GroupsFile:
 
     def edited(self) -> ResourceGroups | None:
         """What it says now, None where that is what it said before. Cheap where nobody wrote to it."""
-        if self._path is None or (stamp := _stamp(self._path)) == self._stamp:
+        if self._path is None or (stamp := stamp_of(self._path)) == self._stamp:
             return None
         self._stamp = stamp
         try:
@@ -40,7 +40,7 @@ class GroupsFile:
         self._stamp = self._known = None
 
 
-def _stamp(path: Path) -> tuple[int, ...] | None:
+def stamp_of(path: Path) -> tuple[int, ...] | None:
     """What changes with every edit; None if there is no file."""
     try:
         status = path.stat()

@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.streaming.query import StreamingQuery
 
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.errors import InputError
 from headgate.rows.files import UNREADABLE, unreadable
 from headgate.spark.failures import SPARK_ERRORS, first_line
 from headgate.spark.feed import PATTERN
 from headgate.spark.input.file_rows import parquet_rows, path_of_url, text_lines
 from headgate.spark.input.sources import FEED, PAST_DAMAGE, TAKEN, literal
-from headgate.throttle.schemas import DEAD_LETTERS
 
 Counts = TypeVar("Counts")
 

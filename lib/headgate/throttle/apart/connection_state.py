@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate.arrow.columns import empty_columns, no_strings, numbers, strings
+from headgate.arrow.columns import empty_columns, no_strings, numbers, whole
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.throttle.state_tables import StatePart, not_empty
 
@@ -53,7 +53,7 @@ class ConnectionState(StatePart):
     def take(self, name: str, table: pa.Table) -> None:
         """See StatePart."""
         if name == "connections":
-            self.name = strings(table["connection"])
+            self.name = whole(table["connection"])
             self.kept = {name: numbers(table[name]) for name in CONNECTION_FIELDS}
         else:
             self.threads = {name: numbers(table[name]) for name in THREAD_FIELDS}

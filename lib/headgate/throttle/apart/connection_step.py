@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.columns import encoded, numbers
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.core.connections.connection_rules import (
     BUFFER,
     CONDITIONS,
@@ -25,7 +26,7 @@ from headgate.rows.kinds import CONNECTION
 from headgate.throttle.apart.connection_objects import Connections
 from headgate.throttle.limits.changes import Change
 from headgate.throttle.ordering import Due, order
-from headgate.throttle.schemas import DEAD_LETTERS, MARKS
+from headgate.throttle.schemas import MARKS
 from headgate.throttle.state import DomainState
 
 OPEN, CLOSE, MARK, UNMARK = "open", "close", "mark", "unmark"

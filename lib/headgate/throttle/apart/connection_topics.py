@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.columns import encoded, no_ints, no_strings, numbers, places, strings
+from headgate.arrow.columns import encoded, no_ints, no_strings, numbers, places, whole
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.kernels.columns import Flags, Ints
 from headgate.throttle.schemas import MARKS
@@ -39,7 +39,7 @@ class ConnectionTopics(StatePart):
     def take(self, name: str, table: pa.Table) -> None:
         """See StatePart."""
         if name == "connection_names":
-            self.connections = strings(table["connection"])
+            self.connections = whole(table["connection"])
         else:
             self.pairs = numbers(table["pair"])
 
@@ -85,7 +85,7 @@ def _add(known: ConnectionTopics, names: pa.StringArray, acting: Ints, indices: 
 
 def _rows(broker: str, done_ns: int, events: pa.Table) -> pa.Table:
     at_ns = np.maximum(numbers(events["event_time_us"]) * 1000, done_ns)
-    said = {name: strings(events[name]) for name in ("topic", "producer", "connection", "seq")} | {
+    said = {name: whole(events[name]) for name in ("topic", "producer", "connection", "seq")} | {
         "at_ns": pa.array(at_ns),
         "event_time": pa.array(at_ns // 1000, pa.int64()).cast(TIMESTAMP),
         "broker": pa.repeat(broker, len(events)),

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate.arrow.columns import empty_columns, no_ints, no_strings, numbers, strings
+from headgate.arrow.columns import empty_columns, no_ints, no_strings, numbers, whole
 from headgate.core.kernels.columns import Ints
 from headgate.throttle.state_tables import StatePart
 
@@ -37,6 +37,6 @@ class SubscribeState(StatePart):
 
     def take(self, _name: str, table: pa.Table) -> None:
         """See StatePart."""
-        self.topic, self.client, self.consumer = (strings(table[name]) for name in ("topic", "client", "consumer"))
+        self.topic, self.client, self.consumer = (whole(table[name]) for name in ("topic", "client", "consumer"))
         self.consumer_id = numbers(table["consumer_id"])
         self.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}

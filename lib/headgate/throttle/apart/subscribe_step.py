@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
+from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, whole
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.kernels.columns import NONE, Flags, Ints
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
@@ -52,7 +52,7 @@ def _topics(state: SubscribeState, rows: pa.Table, changes: Sequence[Change]) ->
     """Every topic of the step, for changes alone."""
     if not changes:
         return TopicIndex(no_strings())
-    return TopicIndex(pc.unique(pa.concat_arrays([state.topic, strings(rows["topic"])])))
+    return TopicIndex(pc.unique(pa.concat_arrays([state.topic, whole(rows["topic"])])))
 
 
 def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
@@ -93,7 +93,7 @@ def _register(state: SubscribeState, rows: pa.Table) -> Ints:
     """Each row's position in the state, which has places for those that are new; they are without a bucket so far."""
     kept = len(state.topic)
     columns = {
-        name: pa.concat_arrays([getattr(state, name), strings(rows[name])]) for name in ("topic", "client", "consumer")
+        name: pa.concat_arrays([getattr(state, name), whole(rows[name])]) for name in ("topic", "client", "consumer")
     }
     ids = np.concatenate([state.consumer_id, numbers(rows["consumer_id"])])
     topic, client, consumer = (encoded(column)[1] for column in columns.values())
@@ -155,6 +155,6 @@ def _decisions(rows: pa.Table, broker: str, allowed: list[bool], left: list[int]
 
 
 def _said(rows: pa.Table, broker: str) -> Iterator[tuple[str, pa.Array]]:
-    yield "event_time", strings(rows["event_time_us"]).cast(TIMESTAMP)
+    yield "event_time", whole(rows["event_time_us"]).cast(TIMESTAMP)
     yield "broker", pa.repeat(broker, len(rows))
-    yield from ((name, strings(rows[name])) for name in ("topic", "client", "consumer", "consumer_id", "seq"))
+    yield from ((name, whole(rows[name])) for name in ("topic", "client", "consumer", "consumer_id", "seq"))

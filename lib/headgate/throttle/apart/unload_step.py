@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.columns import numbers, strings
+from headgate.arrow.columns import numbers, whole
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.numbers import MAX, MILLISECOND_NS
 from headgate.core.unload_limiter import UnloadLimiter
@@ -77,7 +77,7 @@ def _outcomes(rows: pa.Table, broker: str, runs: Sequence[Run]) -> pa.Table:
     asked_ns = numbers(rows["event_time_us"]) * 1000
     start_ns, end_ns = (np.array([getattr(run, name) for run in runs], np.int64) for name in ("start_ns", "end_ns"))
     columns = {
-        "event_time": strings(rows["event_time_us"]).cast(TIMESTAMP),
+        "event_time": whole(rows["event_time_us"]).cast(TIMESTAMP),
         "broker": pa.repeat(broker, len(rows)),
         "bundle": rows["bundle"],
         "seq": rows["seq"],

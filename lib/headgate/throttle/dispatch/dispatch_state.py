@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 import pyarrow as pa
 
-from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, strings
+from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, whole
 from headgate.core.kernels.columns import NONE, Ints
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import are_groups
@@ -132,19 +132,19 @@ class DispatchState(StatePart):
         """See StatePart."""
         match name:
             case "dispatch_topics":
-                self.topics, self.level_of = strings(table["topic"]), numbers(table["level"])
+                self.topics, self.level_of = whole(table["topic"]), numbers(table["level"])
             case "dispatch_levels":
-                self.keys, self.levels = strings(table["key"]), of_dimensions(table, LEVEL_FIELDS)
+                self.keys, self.levels = whole(table["key"]), of_dimensions(table, LEVEL_FIELDS)
             case "dispatch_subscriptions":
-                self.subscription_topic = strings(table["topic"])
-                self.subscription_name = strings(table["subscription"])
+                self.subscription_topic = whole(table["topic"])
+                self.subscription_name = whole(table["subscription"])
                 self.subscription_due_ns = numbers(table["due_ns"])
                 self.subscription_held_by = numbers(table["held_by"])
             case "dispatch_reads":
                 self.reads = {name: numbers(table[name]) for name in READ_FIELDS}
             case "dispatch_open":
                 self.open_second = numbers(table["second"])
-                self.open_topic, self.open_name = strings(table["topic"]), strings(table["subscription"])
+                self.open_topic, self.open_name = whole(table["topic"]), whole(table["subscription"])
                 self.open_counts = np.stack([numbers(table[name]) for name in DISPATCH_COUNTS], axis=1)
             case "publish_averages":
                 self.published = Averages.of(table)

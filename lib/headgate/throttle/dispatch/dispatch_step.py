@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, strings
+from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, whole
 from headgate.core import usage
 from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL
 from headgate.core.kernels.columns import NONE, Flags, Ints
@@ -153,8 +153,8 @@ def _subscriptions(state: DispatchState, rows: pa.Table) -> tuple[Subscriptions,
     kept = len(state.subscription_topic)
     if not (kept or len(state.open_second) or len(rows)):
         return Subscriptions.none(), no_ints(), no_ints()
-    topics = pa.concat_arrays([state.subscription_topic, state.open_topic, strings(rows["topic"])])
-    names = pa.concat_arrays([state.subscription_name, state.open_name, strings(rows["subscription"])])
+    topics = pa.concat_arrays([state.subscription_topic, state.open_topic, whole(rows["topic"])])
+    names = pa.concat_arrays([state.subscription_name, state.open_name, whole(rows["subscription"])])
     first, position = distinct(encoded(topics)[1], encoded(names)[1])
     taken = pa.array(first)
     _, of_open, of_row = np.split(position, [kept, kept + len(state.open_second)])

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.blocks import encode
+from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.arrow.topic_names import namespace_of, without_partition
 from headgate.conf import (
     AttachmentRow,
@@ -26,6 +27,7 @@ from headgate.conf import (
 )
 from headgate.conf.findings import MAX_MS
 from headgate.conf.topics import is_group
+from headgate.keyed.packing import dead_letter_blocks, packed
 from headgate.throttle.keys import broker_key
 from headgate.throttle.limits.changes import (
     ATTACHMENT,
@@ -44,8 +46,8 @@ from headgate.throttle.limits.changes import (
     Change,
     changes_table,
 )
-from headgate.throttle.routing import DEAD_LETTER_KEY, Routing, packed
-from headgate.throttle.schemas import CONTROL, DEAD_LETTERS, TICKS
+from headgate.throttle.routing import Routing
+from headgate.throttle.schemas import CONTROL, TICKS
 
 TICK, FINISH = "tick", "finish"
 CONF, JOB, QUOTA = "conf", "job", "quota"
@@ -196,7 +198,7 @@ def pack_control(routing: Routing, batches: Iterable[pa.RecordBatch]) -> Iterato
         for row in _plain(pa.Table.from_batches([batch])):
             fault = _fault(routing, row)
             if fault:
-                blocks.append((DEAD_LETTER_KEY, "dead_letters", encode(_dead_letter(row, fault))))
+                blocks += dead_letter_blocks(_dead_letter(row, fault))
             elif row["kind"] not in SCOPES:
                 tick = {"broker": row["broker"], "event_time_us": row["effective_time"]}
                 ticks.append(tick | {"finish": row["kind"] == FINISH, "key": row["key"]})
