@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from headgate.conformance.adapters.protocol_wire import decode_of, encode_of
+from headgate.conformance.adapters.protocol_formulas import decode_of, encode_of
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors" / "throttle-protocol.json"
 OPERATIONS = {"encode": encode_of, "decode": decode_of}

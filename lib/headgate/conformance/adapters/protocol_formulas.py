@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.conformance.adapters.protocol_wire import decode_of, encode_of
 from headgate.core.protocol.broker.pause import Bucket, until_refilled, until_second
 from headgate.core.protocol.client.send_errors import classify
 from headgate.core.protocol.client.windows import Window, join
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import PauseMode
-from headgate.errors import InvalidArgument
+from headgate.errors import InvalidArgument, WireError
+from headgate.wire.messages import Receipt, ThrottleProducer, decode_feature_flags, encode
 
 Arguments = Mapping[str, Any]
 Formula = Callable[[Arguments], dict[str, Any]]
@@ -36,6 +36,44 @@ def merge_of(given: Arguments) -> dict[str, Any]:
     """The join of windows."""
     window = join(*(Window(end_ms, Reason(code)) for end_ms, code in given["windows"]))
     return {"until": window.end_ms, "reason": int(window.reason)}
+
+
+def encode_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The bytes of `message` with its `fields`, as hex."""
+    return {"hex": encode(arguments["message"], arguments["fields"]).hex()}
+
+
+def decode_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `message` in the bytes of `hex`, or why there are none."""
+    try:
+        return READERS[arguments["message"]](bytes.fromhex(arguments["hex"]))
+    except WireError as refused:
+        return {"error": refused.code}
+
+
+def _throttle_producer(received: bytes) -> dict[str, Any]:
+    command = ThrottleProducer.decode(received)
+    return {
+        "request_id": command.request_id,
+        "producer_id": command.producer_id,
+        "throttling_reason": command.reason.value,
+        "pause_for_millis": command.pause_ms,
+    }
+
+
+def _receipt(received: bytes) -> dict[str, Any]:
+    return {"request_id": Receipt.decode(received).request_id}
+
+
+def _feature_flags(received: bytes) -> dict[str, Any]:
+    return {"supports_throttle_producer_commands": decode_feature_flags(received)}
+
+
+READERS = {
+    "ThrottleProducer": _throttle_producer,
+    "ThrottleProducerReceipt": _receipt,
+    "FeatureFlags": _feature_flags,
+}
 
 
 FORMULAS: dict[str, Formula] = {
