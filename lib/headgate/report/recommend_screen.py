@@ -1,6 +1,6 @@
 """The screen of `headgate try --recommend`: which limits would do, what they leave room for, how to get there."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
@@ -88,15 +88,22 @@ class RecommendScreen(Screen):
         if names:
             self.say(f"\nNo recommendation for {who} ({len(names):,}): {_some(names)}")
 
-    def broken(self, failed: Mapping[str, int]) -> None:
-        """Names for which the bound does not hold once everything is in force, and how many publishes fail."""
-        if failed:
-            failing = [name for name, count in failed.items() if count]
-            fail = f" Publishes fail of {_some(failing)}, whatever is recommended here." if failing else ""
+    def broken(self, names: Sequence[str], failing: Sequence[str], worse: Sequence[str]) -> None:
+        """Names for which the bound does not hold once everything is in force.
+
+        failing: of which publishes fail then. worse: of which more fail, or wait longer than the bound, than today.
+        """
+        if not names:
+            return
+        fail = f" Publishes fail of {_some(failing)}." if failing else ""
+        self.say(
+            f"\nWith everything in force the bound does not hold for {_some(names)}: limits that stay as they are, of "
+            f"whole brokers (brokerPublisherThrottlingMax...) or of groups of others, hold them back as well.{fail}"
+        )
+        if worse:
             self.say(
-                f"\nWith everything in force the bound does not hold for {_some(list(failed))}: limits that stay as "
-                "they are, of whole brokers (brokerPublisherThrottlingMax...) or of groups of others, hold them back "
-                f"as well.{fail}"
+                f"Worse than today for {_some(worse)}: more publishes fail or wait longer than {self._wait}. Raise the "
+                "limits that stay first, or leave these as they are."
             )
 
     def courses(self, courses: Sequence[CourseShown]) -> None:
@@ -109,8 +116,8 @@ class RecommendScreen(Screen):
         if direct:
             who = f"All {direct:,}" if not others else f"{direct:,} of the {len(courses):,}"
             self.say(
-                f"\n{who} topics and tenants with lower limits can get them in one step: these limits alone make no "
-                f"publish wait longer than {self._timeout}."
+                f"\n{who} topics and tenants with lower limits can get them in one step: without the limits that stay "
+                f"as they are, no publish waits longer than {self._timeout}."
             )
         self.say("Tried with each limit at the end of its busiest second, topics first, then tenants.")
         if not others:

@@ -63,11 +63,11 @@ class RecommendSession(Session):
                 f"and {before.dead_letters:,} dead letters, so that nothing can be recommended; give a longer trace"
             )
         courses = lowered(recommended, runs)
-        waited = self._waited(conf, recommended, runs)
+        today, waited = _by_name(runs.waits(conf, "limits of today")), self._waited(conf, recommended, runs)
         reasons = _reasons(conf, recommended, courses, waited)
         write_folder(self._folder, Path(self._target), conf, recommended, reasons)
         written = loaded([self._target])
-        self._show(conf, recommended, courses, waited, runs)
+        self._show(conf, recommended, courses, today, waited, runs)
         (after,) = self._tried({RECOMMENDED: next(iter(right(written).values()))})
         self._screen.say("\nWhat that does to tenants and topics, with rows of every kind:")
         self._screen.side_by_side([before, after])
@@ -79,11 +79,16 @@ class RecommendSession(Session):
             folder = Path(scratch) / Path(self._target).resolve().name
             write_folder(self._folder, folder, conf, recommended, {})
             (written,) = right(loaded([str(folder)])).values()
-        waited = runs.waits(self._meant(written), "all of them together")
-        return by_name(waited, without_partition) | by_name(waited, tenant_of)
+        return _by_name(runs.waits(self._meant(written), "all of them together"))
 
-    def _show(
-        self, conf: Conf, recommended: Recommended, courses: Courses, waited: Mapping[str, Waited], runs: Runs
+    def _show(  # noqa: PLR0917  what was found
+        self,
+        conf: Conf,
+        recommended: Recommended,
+        courses: Courses,
+        today: Mapping[str, Waited],
+        waited: Mapping[str, Waited],
+        runs: Runs,
     ) -> None:
         bound, timeout_ms = recommended.bound, conf.settings.operator.send_timeout_ms
         screen = RecommendScreen(self._screen.console, bound.most_percent, bound.wait_ms, timeout_ms)
@@ -107,10 +112,17 @@ class RecommendSession(Session):
         if conf.settings.operator.state_key == "topic":
             screen.say('\nNo quotas of tenants: operator.state_key is "topic", with which there are no groups.')
         names = [*recommended.tenants, *recommended.topics]
-        screen.broken({name: waited[name].failed for name in names if not waited[name].keeps(bound)})
+        broken = [name for name in names if not waited[name].keeps(bound)]
+        worse = [name for name in broken if waited[name].is_worse_than(today.get(name, Waited()))]
+        screen.broken(broken, [name for name in broken if waited[name].failed], worse)
         screen.courses([CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)])
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
         screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
+
+
+def _by_name(waits: Mapping[str, Waited]) -> dict[str, Waited]:
+    """Of topics or partitions, by topic and tenant."""
+    return by_name(waits, without_partition) | by_name(waits, tenant_of)
 
 
 def _shown(now: Rates, rates: Rates, loads: Mapping[str, Load], waited: Mapping[str, Waited]) -> list[LimitShown]:

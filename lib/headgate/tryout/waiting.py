@@ -41,6 +41,10 @@ class Waited:
         """Whether the bound is kept."""
         return not self.failed and self.slow * 100 <= bound.most_percent * self.publishes
 
+    def is_worse_than(self, other: "Waited") -> bool:
+        """Whether more publishes fail or are slow."""
+        return self.failed > other.failed or self.slow > other.slow
+
     def __add__(self, other: "Waited") -> "Waited":
         counts = (self.publishes + other.publishes, self.slow + other.slow, self.failed + other.failed)
         return Waited(*counts, max(self.longest_ns, other.longest_ns))

@@ -15,8 +15,10 @@ Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
 OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
-USUAL_S = 10
-"""So long before more than the rate begins to come, what a tenant sends is what it usually sends."""
+USUAL_S, LEAST_USUAL_S = 10, 3
+"""So long before more than the rate begins to come, what a tenant sends is what it usually sends; of less than the
+latter nothing is known.
+"""
 LEAST = 1e-9
 """A smaller part of a demand is an error of rounding."""
 SMALL = 10
@@ -29,7 +31,8 @@ class Second(NamedTuple):
     """What came for a limiter in a second in which it held somebody or used up what it had saved, by name.
 
     second_s: since 1970. is_held: the former. let_in, failed: at the end of a wait, if any; None in admitted traffic,
-    where nothing waits. usual: what came a second in the USUAL_S before; None where the second before is another one.
+    where nothing waits. usual: what came a second in the USUAL_S before, where a limiter that was full before begins to
+    be used up; None elsewhere.
     """
 
     second_s: int
@@ -47,11 +50,12 @@ def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Amo
     somebody was held for a burst shorter than a second, for a backlog that another limiter let go at once, or because
     the brokers' shares did not fit the load.
 
-    The rate is shared out second by second: each gets what it usually sends, and of the rest as much as any other, or
-    all that it wants beyond that (max-min fairness). What is left of a demand is still there in the next second,
-    whoever else was let in or charged meanwhile, until a second comes in which the limiter holds nobody. So who has
-    nothing left over would have been let in at once by a limiter that is fair: he is a victim of those who have. A
-    backlog and a debt belong to who made them, not to who sends while they are worked off.
+    The rate, and what was saved up of it for a second at most, is shared out second by second: each gets what it
+    usually sends, and of the rest as much as any other, or all that it wants beyond that (max-min fairness). What is
+    left of a demand is still there in the next second, whoever else was let in or charged meanwhile, until a second
+    comes in which the limiter holds nobody. So who has nothing left over would have been let in at once by a limiter
+    that is fair: he is a victim of those who have. A backlog and a debt belong to who made them, not to who sends while
+    they are worked off.
 
     In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
     share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
@@ -66,33 +70,42 @@ def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Amo
     went: dict[str, float] = defaultdict(float)
     sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
     most: dict[str, float] = {}  # by how much at most
-    before_s = 0
+    before_s, saved = 0, 0.0
     for second_s, is_held, arrived, let_in, failed, usual in seconds:
-        if usual is not None:
-            fair, before, last, before_s = {}, {}, {}, second_s - 1
+        if usual is not None or not is_held:
+            fair = before = last = {}
             for of_hold in (came, went, sent, most):
                 of_hold.clear()
+        if usual is not None:
+            before_s, saved = second_s - 1, per_s
             too_much = unserved(usual, per_s)
             kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
-        left = unserved(fair, per_s * (second_s - before_s - 1))
-        over = fair = unserved(_together(left, arrived), per_s, kept)
+        rest = saved + per_s * (second_s - before_s - 1)
+        left = unserved(fair, rest)
+        saved = min(per_s, rest - _served(fair, left))
+        capacity, wanted = saved + per_s, _together(left, arrived)
+        over = fair = unserved(wanted, capacity, kept)
+        saved = min(per_s, capacity - _served(wanted, fair))
         if let_in is not None and failed is not None:
             for name, amount in arrived.items():
                 came[name] += amount
                 went[name] = min(went[name] + let_in.get(name, 0) + failed.get(name, 0), came[name])
-            fair = {name: rest for name, amount in fair.items() if (rest := amount - failed.get(name, 0)) > 0}
+            fair = {name: waits for name, amount in fair.items() if (waits := amount - failed.get(name, 0)) > 0}
             sent |= {name: came[name] for name in fair}
             most |= {name: max(amount, most.get(name, 0)) for name, amount in fair.items()}
             over = {
-                name: rest
+                name: waits
                 for name, amount in sent.items()
-                if (rest := max(fair.get(name, 0), min(amount - went[name], most[name]))) > 0
+                if (waits := max(fair.get(name, 0), min(amount - went[name], most[name]))) > 0
                 and most[name] * SMALL >= max(most.values())
             }
-        last = {**over, **before} or last
+        before_s = second_s
         if is_held:
+            last = {**over, **before} or last
+            before = over
             yield second_s, last
-        before, before_s = over, second_s
+        else:
+            fair, saved = {}, min(per_s, max(capacity - sum(arrived.values()), 0))
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:
@@ -117,6 +130,10 @@ def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> 
 def ran_out(marks: Mapping[str, int]) -> list[str]:
     """The units that ran out of a limiter, most often first. marks: how often each did."""
     return sorted(marks, key=lambda unit: (-marks[unit], unit))
+
+
+def _served(demands: Amounts, left: Amounts) -> float:
+    return sum(demands.values()) - sum(left.values())
 
 
 def _together(left: Amounts, arrived: Amounts) -> dict[str, float]:
@@ -220,9 +237,9 @@ class Traffic:
         rows = self.under(limiter)
         held = self._held(rows, limiter, unit)
         all_seconds = sorted(pc.unique(rows["second_s"]).to_pylist())
-        since = _since(rows, unit, held, per_s)
-        told = held.union(*(range(from_s, at) for at, from_s in since.items())) & set(all_seconds)
-        before = {from_s - ago for from_s in since.values() for ago in range(1, USUAL_S + 1)}
+        stretches = _stretches(rows, unit, held, per_s)
+        told = set[int]().union(*stretches) & set(all_seconds)
+        before = {one[0] - ago for one in stretches for ago in range(1, USUAL_S + 1)}
         rows = rows.filter(pc.is_in(rows["second_s"], pa.array(told | before, pa.int64())))
         grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
             [(f"{what}{unit}", "sum") for what in ("", "let_in_", "failed_")]
@@ -235,13 +252,9 @@ class Traffic:
                 of_second[second_s][name] = amount or 0
         if rows[f"let_in_{unit}"].null_count:
             let_in, failed = {}, {}
-        begun = {from_s: at for at, from_s in since.items()}
+        usual = _usual([one[0] for one in stretches], arrived, held)
         seconds = (
-            Second(
-                *(at, at in held, arrived[at], let_in.get(at), failed.get(at)),
-                _usual(at, begun[at], all_seconds[0], arrived, held) if at in begun else None,
-            )
-            for at in sorted(told)
+            Second(at, at in held, arrived[at], let_in.get(at), failed.get(at), usual.get(at)) for at in sorted(told)
         )
         return dict(excesses(seconds, per_s))
 
@@ -279,44 +292,55 @@ def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
     return pa.array(is_held[back].astype(np.int64)), pa.array((is_held & has_other)[back])
 
 
-def _since(rows: pa.Table, unit: str, held: Container[int], per_s: float) -> dict[int, int]:
-    """By the first second of each hold, that since which a limiter that began full was not full again.
+def _stretches(rows: pa.Table, unit: str, held: Container[int], per_s: float) -> list[range]:
+    """Times in which a limiter that began full was not full again, each up to the last second in which it held anybody.
 
-    From there on more came than the rate, until what had been saved up was used. It is not before the end of another
-    hold and, without a known rate, the same second.
+    Each begins where more began to come than the rate, which can be a while before it holds anybody: what was saved up
+    has to be used first. Without a known rate it begins with a hold.
     """
     sums = rows.group_by(["second_s"], use_threads=False).aggregate([(unit, "sum")]).sort_by("second_s").to_pydict()
-    since: dict[int, int] = {}
+    found: list[range] = []
     saved, was_held, from_s, before_s = per_s, False, 0, None
     for second_s, amount in zip(*sums.values(), strict=True):
+        is_held = second_s in held
         if before_s is not None:
             saved = min(per_s, saved + per_s * (second_s - before_s - 1))
-        if before_s is None or saved >= per_s or (was_held and second_s not in held):
+        if before_s is None or (saved >= per_s and not was_held):
             from_s = second_s
-        if second_s in held and not was_held:
-            since[second_s] = from_s if per_s else second_s
-        was_held, before_s = second_s in held, second_s
+        if is_held:
+            if found and found[-1].start == from_s:
+                found.pop()
+            found.append(range(from_s, second_s + 1))
+        elif was_held:
+            saved = max(saved, 0)
         saved = min(per_s, saved + per_s - (amount or 0))
-    return since
+        was_held, before_s = is_held, second_s
+    return found
 
 
 def _usual(
-    from_s: int, held_s: int, first: int, arrived: Mapping[int, Amounts], held: Container[int]
-) -> dict[str, float]:
-    """What came a second in the USUAL_S before, as far back as nobody was held.
+    begins: Iterable[int], arrived: Mapping[int, Amounts], held: Container[int]
+) -> dict[int, Mapping[str, float]]:
+    """By the begin of a stretch what came a second in the USUAL_S before, as far back as nobody was held.
 
-    Where somebody was until then, what came from there until the next hold, at held_s. first: of all seconds.
+    Of less than LEAST_USUAL_S it is what it was before the stretch before; of the first one it is not known then.
     """
-    sums: dict[str, float] = defaultdict(float)
-    count = 0
-    end_s = held_s if from_s - 1 in held else from_s
-    for second_s in range(end_s - 1, max(end_s - USUAL_S, first) - 1, -1):
-        if second_s in held:
-            break
-        count += 1
-        for name, amount in arrived.get(second_s, {}).items():
-            sums[name] += amount
-    return {name: amount / count for name, amount in sums.items()}
+    usual: dict[int, Mapping[str, float]] = {}
+    last: Mapping[str, float] = {}
+    for from_s in begins:
+        sums: dict[str, float] = defaultdict(float)
+        count = 0
+        for second_s in range(from_s - 1, from_s - USUAL_S - 1, -1):
+            if second_s in held:
+                break
+            if second_s in arrived:
+                count = from_s - second_s
+                for name, amount in arrived[second_s].items():
+                    sums[name] += amount
+        if count >= LEAST_USUAL_S:
+            last = {name: amount / count for name, amount in sums.items()}
+        usual[from_s] = last
+    return usual
 
 
 @dataclass(frozen=True)

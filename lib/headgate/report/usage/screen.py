@@ -156,7 +156,7 @@ def _part_row(part: Part, cell: Cell, course: str) -> tuple[str, ...]:
         "yes" if part.throttled else "",
         "" if part.broker.age is None else f"{part.broker.age}",
         course,
-        words.part_verdict(part),
+        words.part_verdict(part, cell.quota),
     )
 
 

@@ -72,8 +72,10 @@ def cell_verdict(cell: Cell) -> str:
     return "demand was not above the quota just then: a burst, a backlog, or limits of brokers that lag"
 
 
-def part_verdict(part: Part) -> str:
-    """Why a broker has its limit, and what that makes of it where it is throttled."""
+def part_verdict(part: Part, quota: int | None) -> str:
+    """Why a broker has its limit, and what that makes of it where it is throttled. quota: of the cell."""
+    if part.throttled and part.limit is None and quota is not None:
+        return "told no share yet: it goes by the whole quota"
     words = [] if part.outcome is None else [REASONS[part.outcome.reason]]
     if part.outcome is not None and part.outcome.missing:
         words.append(f"reports missing: {part.outcome.missing}")

@@ -73,33 +73,34 @@ def parts(rows, per_s=100):
 @pytest.mark.parametrize(
     ("rows", "excess"),
     [
-        ([(1, "flood", 300), (1, "calm", 20)], {1: {"flood": 220}}),
+        ([(1, "flood", 400), (1, "calm", 20)], {1: {"flood": 220}}),
         (  # what is left of a flood stays that of who sent it
-            [(1, "flood", 300), (2, "calm", 40), (3, "calm", 40)],
+            [(1, "flood", 400), (2, "calm", 40), (3, "calm", 40)],
             {1: {"flood": 200}, 2: {"flood": 200}, 3: {"flood": 140}},
         ),
-        ([(1, "flood", 150), (2, "calm", 10)], {1: {"flood": 50}, 2: {"flood": 50}}),  # worked off in this second
+        ([(1, "flood", 250), (2, "calm", 10)], {1: {"flood": 50}, 2: {"flood": 50}}),  # worked off in this second
         (
-            [(1, "flood", 500), (4, "calm", 10), (5, "calm", 9)],
+            [(1, "flood", 600), (4, "calm", 10), (5, "calm", 9)],
             {1: {"flood": 400}, 4: {"flood": 400}, 5: {"flood": 110}},
         ),
         (  # all is worked off, but the limiter still holds somebody
-            [(1, "flood", 300), (4, "calm", 10), (5, "calm", 10)],
+            [(1, "flood", 400), (4, "calm", 10), (5, "calm", 10)],
             {1: {"flood": 200}, 4: {"flood": 200}, 5: {"flood": 200}},
         ),
         (  # the limiter was free in between
-            [(1, "flood", 300), (2, "flood", 1, FREE), (3, "calm", 150), (3, "flood", 10)],
+            [(1, "flood", 400), (2, "flood", 100, FREE), (3, "calm", 150), (3, "flood", 10)],
             {1: {"flood": 200}, 3: {"calm": 60}},
         ),
         (  # who stays with what he usually sends is not at fault, however much that is
-            [*((s, "steady", 80, FREE) for s in (1, 2, 3)), (4, "steady", 80), (4, "flood", 300), (5, "steady", 85)],
+            [*((s, "steady", 80, FREE) for s in (1, 2, 3)), (4, "steady", 80), (4, "flood", 400), (5, "steady", 85)],
             {4: {"flood": 280}, 5: {"flood": 280}},
         ),
-        (  # seconds of another hold, and before the first row, say nothing of what is usual
-            [(1, "a", 90), (2, "a", 80, FREE), (3, "a", 80), (3, "b", 90)],
-            {1: {}, 3: {"b": 70}},
+        (  # of less than three seconds nothing is known
+            [(1, "a", 90), (2, "a", 180, FREE), (3, "a", 80), (3, "b", 90)],
+            {1: {}, 3: {"a": 20, "b": 30}},
         ),
-        ([(1, "a", 300), (1, "b", 200), (1, "c", 10)], {1: {"a": 255, "b": 155}}),
+        ([(1, "burst", 190), (1, "calm", 10)], {1: {}}),  # a second of the rate is saved up
+        ([(1, "a", 350), (1, "b", 250), (1, "c", 10)], {1: {"a": 255, "b": 155}}),
         ([(1, "burst", 60), (1, "calm", 10)], {1: {}}),
     ],
 )
@@ -117,10 +118,14 @@ def test_what_used_up_the_saved_up_rate_before_a_hold_is_no_usual_traffic():
     assert traffic(*rows).excesses(POOL, "messages", 0)[20].keys() == {"steady", "grows"}
 
 
-def test_between_two_holds_what_came_is_usual():
-    rows = [(1, "a", 300), *((second, "a", 95, FREE) for second in (2, 3)), (4, "a", 95), (4, "b", 60)]
+def test_what_is_usual_stays_so_until_the_limiter_was_full_again_for_long():
+    usual = [(second, "a", 50, FREE) for second in range(1, 6)]
+    first = [(6, "a", 50), (6, "b", 200)]
+    not_full = [(7, "a", 90, FREE), (8, "a", 90), (8, "b", 60)]
+    full = [(7, "a", 20, FREE), (8, "a", 0, FREE), (9, "a", 90), (9, "b", 160)]
 
-    assert parts(rows)[4] == {"b": 55}
+    assert parts([*usual, *first, *not_full]) == {6: {"b": 50}, 8: {"a": 10, "b": 30}}
+    assert parts([*usual, *first, *full]) == {6: {"b": 50}, 9: {"b": 50}}
 
 
 def offered(second, name, came, let_in, failed=0, **more):
@@ -132,7 +137,7 @@ def offered(second, name, came, let_in, failed=0, **more):
     [
         (  # at fault until nothing of his waits, however long that takes
             [
-                *(offered(1, "flood", 300, 90), offered(1, "calm", 10, 10)),
+                *(offered(1, "flood", 400, 190), offered(1, "calm", 10, 10)),
                 *(offered(second, "flood", 0, 40) for second in (2, 3, 4, 5)),
                 *(offered(6, "flood", 0, 50), offered(7, "calm", 1, 1)),
             ],
@@ -147,12 +152,12 @@ def offered(second, name, came, let_in, failed=0, **more):
             },
         ),
         (  # what fails does not wait any more
-            [offered(1, "flood", 900, 100), offered(2, "flood", 0, 90, 700), offered(3, "flood", 0, 10)],
+            [offered(1, "flood", 1000, 200), offered(2, "flood", 0, 90, 700), offered(3, "flood", 0, 10)],
             {1: {"flood": 800}, 2: {"flood": 800}, 3: {"flood": 10}},
         ),
         (  # one took more than his part elsewhere, the other waits on a broker with a small share
             [
-                *(offered(1, "here", 300, 10), offered(1, "there", 300, 190)),
+                *(offered(1, "here", 350, 10), offered(1, "there", 350, 240)),
                 *(offered(2, "here", 0, 10), offered(2, "there", 0, 80)),
                 *(offered(3, "here", 0, 10), offered(3, "there", 10, 40)),
             ],
@@ -160,7 +165,7 @@ def offered(second, name, came, let_in, failed=0, **more):
         ),
         (  # let in whole on debt, for which all others wait
             [
-                *(offered(1, "large", 900, 900), offered(1, "calm", 40, 20)),
+                *(offered(1, "large", 1000, 1000), offered(1, "calm", 40, 20)),
                 *(offered(second, "calm", 40, 0) for second in range(2, 9)),
                 *(offered(9, "calm", 40, 100), offered(10, "calm", 40, 100)),
             ],
@@ -179,8 +184,8 @@ def offered(second, name, came, let_in, failed=0, **more):
         ),
         (  # who is let in at once although he takes more than his part, while others wait
             [
-                *(offered(second, "grows", 80, 80) for second in (1, 2)),
-                *(offered(second, "calm", 30, 20) for second in (1, 2)),
+                *(offered(1, "grows", 180, 180), offered(1, "calm", 30, 20)),
+                *(offered(2, "grows", 60, 60), offered(2, "calm", 30, 20)),
             ],
             {1: {"grows": 10}, 2: {"grows": 10}},
         ),
@@ -198,7 +203,7 @@ def test_who_never_wants_more_than_an_equal_part_is_never_at_fault(seconds, per_
     rows = [
         (second, name, messages)
         for second, by_name in enumerate(seconds, 1)
-        for name, messages in {**by_name, "calm": int(small), "flood": 2 * per_s}.items()
+        for name, messages in {**by_name, "calm": int(small), "flood": 3 * per_s}.items()
     ]
     found = traffic(*rows).excesses(POOL, "messages", per_s)
     assert all("calm" not in one and one["flood"] > 0 for one in found.values())
@@ -280,9 +285,9 @@ def on_broker_c(second, name, came):
 
 def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_that_dammed_up_is_its_fault():
     """Of messages on broker c until second 69, of bytes from 60 to 119, and of messages again."""
-    rows = [on_broker_c(59, "flood", 300), on_broker_c(59, "calm", 10)]
+    rows = [on_broker_c(59, "flood", 400), on_broker_c(59, "calm", 10)]
     rows += [on_broker_c(second, "calm", 10) for second in range(60, 125)]
-    rows.append((60, "size", 1, {"broker": "c", "bytes": 900}))
+    rows.append((60, "size", 1, {"broker": "c", "bytes": 1000}))
     of_rows = Traffic(traffic(*rows).rows, RAN_OUT)
     contention = Contention(of_rows, lambda *_: 100)
 
@@ -317,7 +322,7 @@ def test_a_tenth_of_the_largest_part_is_a_share_of_the_fault(least, is_victim):
 
 
 def test_times_over_the_rate_hide_bursts_within_it_and_earlier_seconds_are_not_asked_about():
-    rows = [(1, "old", 900), (9, "old", 5, FREE), (10, "burst", 70), (11, "x", 5, FREE), (12, "flood", 300)]
+    rows = [(1, "old", 900), (9, "old", 5, FREE), (10, "burst", 70), (11, "x", 5, FREE), (12, "flood", 400)]
     contention = Contention(traffic(*rows), lambda *_: 100, since_s=10)
     (shared,) = contention.shared("flood", POOL, ["messages"], [10, 12])
     assert (shared.amounts, shared.is_within) == ({"flood": 200}, False)

@@ -225,7 +225,7 @@ def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, fa
     ("per_s", "quota", "words"),
     [
         (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"),
-        (30, 50, "its own fault: 100% of the excess messages, most held"),
+        (30, 40, "its own fault: 100% of the excess messages, most held"),
         (200, 200, "nobody's fault: it fits into the rate, but came in a burst shorter than a second"),
     ],
 )

@@ -41,4 +41,10 @@ def test_a_silent_broker_is_told_as_it_was_and_blamed_for_nothing():
 
     assert "gold publish messages: demand 1,500/s, quota 1,000; demand is above the quota" == first
     assert "  over their limit: a; silent, throttled at their last report: b" == said
-    assert "SILENT, as it was at its last report; what the allocation grants it" == part_verdict(parts[1])
+    assert "SILENT, as it was at its last report; what the allocation grants it" == part_verdict(parts[1], 1000)
+
+
+def test_a_broker_that_was_told_no_share_goes_by_the_whole_quota():
+    told = [part_verdict(part("a", 600, None, limit=None), quota) for quota in (1000, None)]
+
+    assert ["told no share yet: it goes by the whole quota", "what the allocation grants it"] == told
