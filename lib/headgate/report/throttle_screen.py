@@ -228,6 +228,11 @@ class ThrottleScreen(Screen):
             "Parts are of the excess, added up over the seconds in which the tenant was held: what had come above a "
             f"fair share of the limiter and was not worked off yet{more}"
         )
+        if blind := sorted({name for one in tried for name in one.without_usual}):
+            self.say(
+                f"Overloaded from the start: {', '.join(blind)}. What is usual there is not known, so who sends most "
+                "is at fault"
+            )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:
         """Those that were held, `most` of them at the most."""

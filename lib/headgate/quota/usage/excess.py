@@ -410,6 +410,12 @@ class Contention:
         rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.equal(rows["second_s"], second_s)))
         return bool(pc.any(rows["before"]).as_py())
 
+    def without_usual(self, limiter: Limiter, unit: str) -> range:
+        """The seconds in which nothing is known of what is usual, as the limiter was overloaded from the start."""
+        rows = self._under(limiter)
+        first = next(iter(_stretches(rows, unit, self._held_seconds(limiter), self._rate_of(limiter, unit))), range(0))
+        return first if first and first.start - pc.min(rows["second_s"]).as_py() < LEAST_USUAL_S else range(0)
+
     def rivals(self, name: str, limiter: Limiter) -> int:
         """How many others sent anything."""
         rows = self._under(limiter)

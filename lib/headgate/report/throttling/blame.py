@@ -12,7 +12,7 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
-from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT, Blamed, blamed, rates_of
+from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT, Blamed, blamed, limiter_name, rates_of
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -80,12 +80,14 @@ class Throttled:
 class Throttling:
     """What came of the publishes of a run. tenants: all of them; topics: those that were held. Both: most failed
     publishes first, then most throttled ones. first, last: seconds with publishes, None without any.
+    without_usual: limiters that were overloaded from the start, so that nothing is known of what is usual, in words.
     """
 
     tenants: list[Throttled]
     topics: list[Throttled]
     first: datetime | None = None
     last: datetime | None = None
+    without_usual: tuple[str, ...] = ()
 
     @property
     def publishes(self) -> int:
@@ -129,6 +131,7 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
         topics,
         pc.min(usage[LOWEST + _TIME]).as_py(),
         last,
+        tuple(sorted(map(limiter_name, faults.without_usual))),
     )
 
 

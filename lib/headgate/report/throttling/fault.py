@@ -106,6 +106,7 @@ class Faults:
     seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes.
     rate_of: of a limiter in a unit, over all brokers of the tables (Contention). ran_out: see Traffic.
     has_all_brokers: else nothing can be said of a quota that others use, too.
+    without_usual: limiters that were overloaded from the start, as far as they were asked about.
     """
 
     def __init__(
@@ -122,6 +123,8 @@ class Faults:
         self._usage, self._groups = usage, groups
         self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out), rate_of)
         self._most_held_topic = cache(self._most_held_topic_of)
+        self._without_usual = cache(self._contention.without_usual)
+        self.without_usual: set[Limiter] = set()
 
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
         """Who exceeds a fair share of a limiter while it holds a tenant.
@@ -145,6 +148,9 @@ class Faults:
             return NOBODY
         phases = list(_phases(piece for hold in _holds(found) for piece in _over(hold)))
         is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
+        is_shared = self._contention.rivals(tenant, limiter) > 0
+        if is_shared and any(phases[0].first_s in self._without_usual(limiter, one.unit) for one in phases[0].shared):
+            self.without_usual.add(limiter)
         more = len(phases) - _SHOWN_PHASES
         if len(phases) == 1:
             if phases[0].cause is not None:

@@ -128,6 +128,16 @@ def test_what_is_usual_stays_so_until_the_limiter_was_full_again_for_long():
     assert parts([*usual, *first, *full]) == {6: {"b": 50}, 9: {"b": 50}}
 
 
+def test_of_a_limiter_that_is_overloaded_from_the_start_it_is_not_known_what_is_usual():
+    hold = [(second, "flood", 300) for second in (4, 5)]
+    usual = [(second, "calm", 10, FREE) for second in (1, 2, 3)]
+    found = [
+        Contention(traffic(*rows), lambda *_: 100).without_usual(POOL, "messages") for rows in (hold, usual + hold)
+    ]
+
+    assert found == [range(4, 6), range(0)]
+
+
 def offered(second, name, came, let_in, failed=0, **more):
     return second, name, came, {"let_in_messages": let_in, "failed_messages": failed} | more
 

@@ -322,3 +322,19 @@ def test_who_exceeds_a_fair_share_of_a_group_counts_though_no_limit_held_him(tab
 
     assert held.fault.is_victim
     assert held.fault.words.startswith("fault of acme: 98% of the excess messages")
+
+
+@pytest.mark.parametrize(("first_s", "names"), [(5, ("group gold",)), (2, ())])
+def test_limiters_that_are_overloaded_from_the_start_are_named(tables, first_s, names):
+    usage = [
+        {"event_time": second(at), "topic": topic, "broker": "b1", "messages": count, "bytes": 1}
+        | {"throttled_publishes": int(at >= 5), "throttled_by_group": int(at >= 5), "throttled_ns": int(at >= 5)}
+        for at in range(first_s, 9)
+        for topic, count in ((A, 900 if at >= 5 else 9), (C, 5))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0, messages_per_s=200), MARKS), "query", 0)
+    quota = {"gold": ResourceGroup(publish_messages_per_s=200)}
+    groups = ResourceGroups(quota, tenants=dict.fromkeys(("acme", "else"), "gold"))
+
+    assert throttling(tables, groups).without_usual == names
