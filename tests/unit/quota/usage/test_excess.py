@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.quota.usage.excess import TRAFFIC, UNITS, Contention, Traffic, ran_out, unserved
+from headgate.quota.usage.excess import TRAFFIC, UNITS, Contention, Traffic, ran_out
+from headgate.quota.usage.fair_share import unserved
 
 POOL = ("group", "pool")
 AMOUNTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 1000), max_size=6)
