@@ -87,11 +87,18 @@ class Traffic:
     def under(self, limiter: Limiter) -> pa.Table:
         """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
 
-        before: whether it did so after another one, in the same hold.
+        before: whether it did so after another one, in the same hold. Of what another one holds comes what that lets
+        in; after it, no less than that.
         """
         scope, name = limiter
         rows = self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
         held, before = _holds(rows, scope)
+        is_elsewhere = pc.and_(pc.greater(rows["held"], 0), pc.equal(held, 0))
+        for unit in UNITS:
+            let_in = pc.coalesce(rows[f"let_in_{unit}"], rows[unit])
+            came = pc.if_else(before, pc.max_element_wise(rows[unit], let_in), rows[unit])
+            came = pc.if_else(is_elsewhere, let_in, came)
+            rows = rows.set_column(rows.schema.get_field_index(unit), unit, came)
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
 
     def held_seconds(self, limiter: Limiter) -> set[int]:
@@ -297,6 +304,21 @@ class Contention:
         rows = self._under(limiter)
         rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.equal(rows["second_s"], second_s)))
         return bool(pc.any(rows["before"]).as_py())
+
+    def most_above_usual(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> str | None:
+        """Who sent most beyond what it sent in the USUAL_S before the hold that the first of these seconds is in."""
+        begin_s, held = seconds[0], self._held_seconds(limiter)
+        while begin_s - 1 in held:
+            begin_s -= 1
+        above: dict[str, float] = defaultdict(float)
+        rows = self._under(limiter)
+        for first_s, last_s, sign in ((seconds[0], seconds[-1], 1), (begin_s - USUAL_S, begin_s - 1, -1)):
+            is_in = pc.and_(pc.greater_equal(rows["second_s"], first_s), pc.less_equal(rows["second_s"], last_s))
+            sums = rows.filter(is_in).group_by(["name"], use_threads=False).aggregate([(unit, "sum")])
+            for name, amount in zip(*sums.to_pydict().values(), strict=True):
+                above[name] += sign * (amount or 0) / (last_s - first_s + 1)
+        most = min(above, key=lambda name: (-above[name], name), default=None)
+        return None if most is None or above[most] <= 0 else most
 
     def without_usual(self, limiter: Limiter, unit: str) -> range:
         """The seconds in which nothing is known of what is usual, as the limiter was overloaded from the start."""

@@ -61,7 +61,8 @@ class Consumer:
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
     where none was throttled and it was held all the same, that which still held it; None where nothing held it.
     shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
-    tell. rivals: how many others sent anything under it.
+    tell. rivals: how many others sent anything under it. most_above_usual: where nobody exceeded one, who sent most
+    beyond what it usually sends.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Consumer:
     blame: float = 0.0
     shared: tuple[Shared, ...] = ()
     rivals: int = 0
+    most_above_usual: str | None = None
 
     @property
     def is_held(self) -> bool:
@@ -162,4 +164,7 @@ def _consumer(
     if limiter == OWN:
         return Consumer(*known, limiter, blame)
     shared = contention.shared(name, limiter, units.get((name, limiter), UNITS))
-    return Consumer(*known, limiter, blame, shared, contention.rivals(name, limiter))
+    most = None
+    if shared and shared[0].is_within:
+        most = contention.most_above_usual(limiter, shared[0].unit, contention.held_seconds(name, limiter))
+    return Consumer(*known, limiter, blame, shared, contention.rivals(name, limiter), most)

@@ -69,7 +69,8 @@ class Part:
     """What one broker does in a cell. Rates are per second.
 
     limit: what it enforces, None is not limited. demand: None is unbounded: arrivals do not show it, and it is
-    throttled. outcome: the newest row of rg_limits, None without any. report_epoch: of the row that says so.
+    throttled. outcome: the newest row of rg_limits, None without any. report_epoch: of the row that says so. arrived:
+    None where it does not show.
     """
 
     broker: Broker
@@ -80,6 +81,7 @@ class Part:
     throttled: bool
     topics: int
     outcome: Outcome | None
+    arrived: int | None = None
 
     @property
     def is_burst(self) -> bool:
@@ -123,6 +125,13 @@ class Cell:
     def demand(self) -> int | None:
         """None where a broker's is unbounded."""
         return None if any(part.demand is None for part in self.parts) else self.demand_at_least
+
+    @property
+    def arrived(self) -> int | None:
+        """What came, let in or not; None where it does not show of a broker."""
+        return (
+            None if any(part.arrived is None for part in self.parts) else sum(part.arrived or 0 for part in self.parts)
+        )
 
     @property
     def throttled(self) -> tuple[Part, ...]:
@@ -255,4 +264,4 @@ def _part(report: Report, broker: Broker, dimension: Dimension, outcome: Outcome
     else:
         demand = None if throttled else admitted
     limit = usage.limit[dimension] if outcome is None else outcome.limit
-    return Part(broker, report.epoch, limit, admitted, demand, throttled, report.topics, outcome)
+    return Part(broker, report.epoch, limit, admitted, demand, throttled, report.topics, outcome, offered)

@@ -172,11 +172,11 @@ def _ranked(
 
 def _details(by: Sequence[Blamed]) -> str:
     """Of the first; of several with the minutes."""
-    return f"{by[0].details}{f' in {by[0].when}' if len(by) > 1 else ''}" if by else ""
+    return f"{by[0].details}{f', {by[0].when}' if len(by) > 1 else ''}" if by else ""
 
 
 def _also(limiter: Blamed, fault: Fault) -> str:
-    return f"by {limiter.details} in {limiter.when}{f'; {fault.words}' if fault.words else ''}"
+    return f"by {limiter.details}, {limiter.when}{f'; {fault.words}' if fault.words else ''}"
 
 
 def _grouped(rows: pa.Table, by: list[str], aggregates: list[tuple[str, str]]) -> Iterator[tuple[Any, ...]]:

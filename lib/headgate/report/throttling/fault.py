@@ -27,6 +27,9 @@ ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below
 THROTTLED_BY = tuple(f"throttled_by_{scope}" for scope in SCOPES)
 
 
+NOBODYS = "nobody's fault"
+
+
 class Cause(NamedTuple):
     """Why somebody was held though nobody exceeded a fair share: at length, and beside other times."""
 
@@ -35,17 +38,20 @@ class Cause(NamedTuple):
 
 
 BACKLOG = Cause(
-    "nobody's fault: it fits into the rate, but a backlog came at once that another limiter had held",
-    "nobody's fault (a backlog that another limiter had held)",
+    f"{NOBODYS}: it fits into the rate, but a backlog came at once that another limiter had held",
+    f"{NOBODYS} (a backlog that another limiter had held)",
 )
 SHARES = Cause(
-    "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet",
-    "nobody's fault (shares had not followed the load)",
+    f"{NOBODYS}: it fits into the quota, but the shares of brokers had not followed the load yet",
+    f"{NOBODYS} (shares had not followed the load)",
 )
-BURST = Cause(
-    "nobody's fault: it fits into the rate, but came in a burst shorter than a second",
-    "nobody's fault (a burst shorter than a second)",
-)
+
+
+def _burst(most: str | None) -> Cause:
+    """most: who sent most of it."""
+    of = "" if most is None else f", most of it from {plain(most)}"
+    words = "it fits into the rate and what was saved up of it in a second, but came in a burst"
+    return Cause(f"{NOBODYS}: {words}{of}", f"{NOBODYS} (a burst{of})")
 
 
 def by_second(groups: ResourceGroups) -> Sums:
@@ -67,7 +73,7 @@ class Fault:
     @property
     def has_parts(self) -> bool:
         """Whether the words tell parts of the excess."""
-        return self.words not in {"", ELSEWHERE, *(cause.words for cause in (BACKLOG, SHARES, BURST))}
+        return self.words not in {"", ELSEWHERE} and not self.words.startswith(NOBODYS)
 
 
 NOBODY = Fault()
@@ -142,7 +148,7 @@ class Faults:
             minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
-                cause = self._cause(tenant, limiter, seconds[0], held_by) if shared[0].is_within else None
+                cause = self._cause(tenant, limiter, shared[0].unit, seconds, held_by) if shared[0].is_within else None
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
             return NOBODY
@@ -166,10 +172,11 @@ class Faults:
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
 
-    def _cause(self, tenant: str, limiter: Limiter, first_s: int, held_by: HeldBy) -> Cause:
-        if self._contention.came_at_once(tenant, limiter, first_s):
+    def _cause(self, tenant: str, limiter: Limiter, unit: str, seconds: Sequence[int], held_by: HeldBy) -> Cause:
+        """Why nobody exceeded a fair share in these seconds, though the tenant was held."""
+        if self._contention.came_at_once(tenant, limiter, seconds[0]):
             return BACKLOG
-        return SHARES if held_by.is_share else BURST
+        return SHARES if held_by.is_share else _burst(self._contention.most_above_usual(limiter, unit, seconds[:1]))
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
@@ -272,10 +279,11 @@ def _split(items: Iterable[_Item], is_end: Callable[[_Item, _Item], bool]) -> It
 
 
 def _over(hold: list[_Phase]) -> list[_Phase]:
-    """Its pieces in which somebody exceeded a fair share; all where nobody did in any."""
-    return [piece for piece in hold if piece.cause is None] or hold[:1] + [
-        piece._replace(cause=hold[0].cause) for piece in hold[1:]
-    ]
+    """Its pieces in which somebody exceeded a fair share, the first from the begin of the hold; all if nobody did."""
+    over = [piece for piece in hold if piece.cause is None]
+    if not over:
+        return [piece._replace(cause=hold[0].cause) for piece in hold]
+    return [over[0]._replace(first_s=hold[0].first_s), *over[1:]]
 
 
 def _phases(pieces: Iterable[_Phase]) -> Iterator[_Phase]:

@@ -104,8 +104,8 @@ class Blamed:
     """A limiter that held a tenant or topic.
 
     words: its name, the units that ran out, of several with the part of the marks at which each had, and its part of
-    the time held if others held it, too. details: the same with the rates then, and the brokers. when: minutes with its
-    marks, in words.
+    the producers' waits if others held it, too. details: the same with the rates then, and the brokers. when: minutes
+    with its marks, in words.
     """
 
     limiter: Limiter
@@ -168,7 +168,7 @@ def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
     """Where no time is known marks count."""
     counts = found.count
     times = Counter({limiter: max(found.held_ms[limiter], 0) for limiter in counts})
-    weights, of_what = (times, "the time held") if times.total() else (counts, "marks")
+    weights, of_what = (times, "the producers' waits") if times.total() else (counts, "marks")
     marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
     for limiter in sorted(counts, key=lambda limiter: (-weights[limiter], -counts[limiter], limiter)):
         by_unit = sorted(found.marks[limiter].items(), key=lambda item: (-item[1].count, item[0]))
@@ -199,7 +199,7 @@ def _span(minutes: Iterable[str]) -> str:
     """From the first to the last, in words."""
     known = sorted(minutes)
     first, last = (minute[-len("HH:MM") :] for minute in (known[0], known[-1]))
-    return first if first == last else f"{first} to {last}"
+    return f"in the minute {first}" if first == last else f"in the minutes {first} to {last}"
 
 
 def _part(count: int, whole: int) -> str:

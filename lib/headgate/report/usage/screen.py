@@ -34,7 +34,8 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
         yield "No group is limited or used."
         return
     if throttled:
-        yield f"THROTTLED {'NOW' if found.at_ms is None else 'THEN'}: {len(throttled)} of {len(cells)} quotas"
+        when = "NOW" if found.at_ms is None else "THEN"
+        yield f"THROTTLED {when}: {len(throttled)} of {len(cells)} quotas (limits of brokers and topics: --by tenant)"
         for cell in throttled[:top]:
             yield from words.cell_lines(cell)
     else:

@@ -65,6 +65,8 @@ def cell_verdict(cell: Cell) -> str:
         return "not limited now; its brokers have still to read that"
     if cell.quota == 0:
         return "the quota is 0, which blocks"
+    if cell.arrived is not None and cell.demand_at_least > cell.quota >= cell.arrived:
+        return "what came fits into the quota: a backlog is worked off"
     if cell.demand_at_least > cell.quota:
         return "demand is above the quota"
     if cell.demand is None:
@@ -138,8 +140,10 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
         return ""
     what = _name(*consumer.limiter)
     if consumer.shared[0].is_within:
+        most = consumer.most_above_usual
+        above = f"; most above its usual: {plain(most)}" if most is not None and consumer.rivals else ""
         why = "a burst, a backlog that another limiter had held, or a broker's share that has not followed"
-        return f"within the rate of {what}: {why}"
+        return f"nobody exceeds a fair share of {what} yet: {why}{above}"
     if not consumer.rivals:
         return f"alone in {what}"
     parts = f"{', '.join(_part(consumer.name, shared) for shared in consumer.shared)} of {what}"

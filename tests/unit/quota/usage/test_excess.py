@@ -290,6 +290,26 @@ def test_a_limiter_holds_from_where_it_throttles_until_only_others_did_for_long(
     assert {row["second_s"] for row in held[POOL] if row["before"]} == before
 
 
+def test_of_what_another_limiter_holds_that_comes_which_it_lets_in_and_after_it_no_less():
+    rows = [
+        offered(1, "a", 50, 30, **BY_BROKER),
+        offered(2, "a", 20, 40),
+        offered(3, "a", 90, 40),
+        offered(4, "a", 5, 5, **FREE),
+    ]
+    came = traffic(*rows).under(POOL).sort_by("second_s")
+
+    assert came["messages"].to_pylist() == [30, 40, 90, 5]
+
+
+@pytest.mark.parametrize(("seconds", "most"), [([6], "burst"), ([6, 7], "grows"), ([8], None)])
+def test_most_above_its_usual_is_who_grew_most_since_before_the_hold(seconds, most):
+    rows = [(second, name, 20, FREE) for second in range(1, 6) for name in ("steady", "burst", "grows")]
+    rows += [(6, "steady", 20), (6, "burst", 50), (6, "grows", 45), (7, "burst", 0), (7, "grows", 45), (8, "steady", 4)]
+
+    assert Contention(traffic(*rows), lambda *_: 100).most_above_usual(POOL, "messages", seconds) == most
+
+
 def on_broker_c(second, name, came):
     return second, name, came, {"broker": "c", "bytes": 1}
 

@@ -54,16 +54,22 @@ def test_of_equally_throttled_topics_the_longer_held_come_first_and_then_names_d
         ([(A, "topic", A, "mark"), (None, "connection", "c", "mark")], "topic limit (messages)"),
         ([(A, "group", "gold", "mark")] * 2, "group gold (messages)"),
         ([(A, "broker", "b1", "mark")], "broker b1 (messages)"),
-        ([(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")], "group gold (messages; 67% of the time held)"),
+        (
+            [(A, "group", "gold", "mark")] * 2 + [(A, "topic", A, "mark")],
+            "group gold (messages; 67% of the producers' waits)",
+        ),
         (
             [(A, "group", "gold", "mark")] * 300 + [(A, "topic", A, "mark")],
-            "group gold (messages; over 99% of the time held)",
+            "group gold (messages; over 99% of the producers' waits)",
         ),
         (
             [(A, "group", "gold", "mark")] + [(A, "group", "gold", "unmark"), (A, "topic", A, "unmark")] * 3,
             "group gold (messages)",
         ),
-        ([(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")], "broker b1 (messages; 50% of the time held)"),
+        (
+            [(A, "broker", "b1", "mark"), (A, "broker", "b2", "mark")],
+            "broker b1 (messages; 50% of the producers' waits)",
+        ),
         ([(B, "broker", "b1", "mark")], "none"),
     ],
 )
@@ -77,7 +83,7 @@ def test_a_tenant_blames_the_own_limits_of_its_topics_together(tables):
     marks = [(A, "topic", A, "mark"), (B, "topic", B, "mark"), (A, "group", "gold", "mark")]
     fill(tables, [(A, 5, 1, 10), (B, 5, 1, 10)], marks)
 
-    assert ["topic limit (messages; 67% of the time held)"] == [row.blame for row in by_tenant(tables)]
+    assert ["topic limit (messages; 67% of the producers' waits)"] == [row.blame for row in by_tenant(tables)]
 
 
 def test_empty_tables_have_nobody(tables):
@@ -136,9 +142,10 @@ def test_details_name_the_rates_and_the_brokers_of_each_limiter_with_its_minutes
     (acme,) = by_tenant(tables)
 
     assert acme.details == (
-        "group gold (bytes, 1,000 to 4,000/s; 80% of the time held) on b1, b2, b3 and 1 more brokers in 09:00"
+        "group gold (bytes, 1,000 to 4,000/s; 80% of the producers' waits) on b1, b2, b3 and 1 more brokers, in the "
+        "minute 09:00"
     )
-    assert acme.also == ("by topic limit (messages, 7/s; 20% of the time held) on b9 in 09:00",)
+    assert acme.also == ("by topic limit (messages, 7/s; 20% of the producers' waits) on b9, in the minute 09:00",)
 
 
 def test_the_limiter_that_held_somebody_longest_comes_first_whatever_the_number_of_marks(tables):
@@ -151,7 +158,7 @@ def test_the_limiter_that_held_somebody_longest_comes_first_whatever_the_number_
     tables.append("marks", pa.Table.from_pylist([*ended, *long, *open_], MARKS), "query", 0)
     (acme,) = by_tenant(tables)
 
-    assert acme.blame == "topic limit (messages; 82% of the time held)"
+    assert acme.blame == "topic limit (messages; 82% of the producers' waits)"
     assert not acme.is_victim
 
 
@@ -248,4 +255,6 @@ def test_most_marks_of_a_limiter_count_whatever_ran_out_of_it(tables):
     fill(tables, [(A, 5, 1, 10)])
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
 
-    assert ["group gold (bytes 88%, messages 62%; 62% of the time held)"] == [row.blame for row in by_tenant(tables)]
+    assert ["group gold (bytes 88%, messages 62%; 62% of the producers' waits)"] == [
+        row.blame for row in by_tenant(tables)
+    ]

@@ -226,7 +226,11 @@ def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, fa
     [
         (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"),
         (30, 40, "its own fault: 100% of the excess messages, most held"),
-        (200, 200, "nobody's fault: it fits into the rate, but came in a burst shorter than a second"),
+        (
+            200,
+            200,
+            "nobody's fault: it fits into the rate and what was saved up of it in a second, but came in a burst",
+        ),
     ],
 )
 def test_a_share_that_follows_late_is_nobodys_fault(tables, per_s, quota, words):

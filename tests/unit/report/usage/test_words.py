@@ -8,10 +8,10 @@ from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.usage.words import cell_lines, cell_verdict, part_verdict
 
 
-def part(name, admitted, demand, *, throttled=True, silent=False, limit=500):
+def part(name, admitted, demand, *, throttled=True, silent=False, limit=500, arrived=None):
     outcome = Outcome(limit, limit, 500, demand, 0, 0, 0, Reason.TARGET)
     broker = Broker(1, name, "up", 1, 5, 9 if silent else 0, 1, silent)
-    return Part(broker, 5, limit, admitted, demand, throttled, 1, outcome)
+    return Part(broker, 5, limit, admitted, demand, throttled, 1, outcome, arrived)
 
 
 def cell(*parts):
@@ -29,6 +29,11 @@ def cell(*parts):
             "demand was not above the quota just then: a burst, a backlog, or limits of brokers that lag",
         ),
         ([part("a", 600, 700, throttled=False)], ""),
+        (
+            [part("a", 900, 900, arrived=400), part("b", 400, 400, arrived=400)],
+            "what came fits into the quota: a backlog is worked off",
+        ),
+        ([part("a", 900, 900, arrived=700), part("b", 400, 400, arrived=400)], "demand is above the quota"),
     ],
 )
 def test_demand_is_above_the_quota_where_that_is_to_be_seen(parts, verdict):
