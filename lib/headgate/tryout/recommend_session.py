@@ -93,6 +93,10 @@ class RecommendSession(Session):
         bound, timeout_ms = recommended.bound, conf.settings.operator.send_timeout_ms
         screen = RecommendScreen(self._screen.console, bound.most_percent, bound.wait_ms, timeout_ms)
         screen.begin(recommended.rows, runs.count)
+        names = [*recommended.tenants, *recommended.topics]
+        broken = [name for name in names if not waited[name].keeps(bound)]
+        worse = [name for name in broken if waited[name].is_worse_than(today.get(name, Waited()))]
+        screen.broken(broken, [name for name in broken if waited[name].failed], worse)
         tenants = {name: tenant_rates(conf, name) for name in recommended.tenants}
         topics = {name: topic_rates(conf, name) for name in recommended.topics}
         rows = _shown(tenants, recommended.tenants, recommended.tenant_loads, waited)
@@ -111,10 +115,6 @@ class RecommendSession(Session):
         screen.left_out(recommended.helpless, "tenants that limits of their topics alone hold back for longer")
         if conf.settings.operator.state_key == "topic":
             screen.say('\nNo quotas of tenants: operator.state_key is "topic", with which there are no groups.')
-        names = [*recommended.tenants, *recommended.topics]
-        broken = [name for name in names if not waited[name].keeps(bound)]
-        worse = [name for name in broken if waited[name].is_worse_than(today.get(name, Waited()))]
-        screen.broken(broken, [name for name in broken if waited[name].failed], worse)
         screen.courses([CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)])
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
         screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
