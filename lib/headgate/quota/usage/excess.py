@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -147,11 +147,30 @@ class Traffic:
                 of_second[second_s][name] = amount or 0
         if rows[f"let_in_{unit}"].null_count:
             let_in, failed = {}, {}
-        usual = _usual([one[0] for one in stretches], arrived, held)
+        usual = _usual(stretches, arrived, held)
         seconds = (
             Second(at, at in held, arrived[at], let_in.get(at), failed.get(at), usual.get(at)) for at in sorted(told)
         )
         return dict(excesses(seconds, per_s))
+
+    def usual(self, limiter: Limiter, unit: str, per_s: float) -> list[tuple[range, Amounts]]:
+        """What is usual in each stretch (`_stretches`)."""
+        rows = self.under(limiter)
+        held = self._held(rows, limiter, unit)
+        stretches = _stretches(rows, unit, held, per_s)
+        before = {one[0] - ago for one in stretches for ago in range(1, USUAL_S + 1)}
+        arrived: dict[int, dict[str, float]] = defaultdict(dict)
+        for (second_s, name), amount in _sums(rows, unit, before).items():
+            arrived[second_s][name] = amount
+        usual = _usual(stretches, arrived, held)
+        return [(stretch, usual[stretch[0]]) for stretch in stretches]
+
+
+def _sums(rows: pa.Table, unit: str, seconds: Collection[int]) -> dict[tuple[int, str], float]:
+    """What came in these seconds, by second and name."""
+    rows = rows.filter(pc.is_in(rows["second_s"], pa.array(seconds, pa.int64())))
+    sums = rows.group_by(["second_s", "name"], use_threads=False).aggregate([(unit, "sum")]).to_pydict().values()
+    return {(second_s, name): amount or 0 for second_s, name, amount in zip(*sums, strict=True)}
 
 
 def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
@@ -213,16 +232,14 @@ def _stretches(rows: pa.Table, unit: str, held: Container[int], per_s: float) ->
     return found
 
 
-def _usual(
-    begins: Iterable[int], arrived: Mapping[int, Amounts], held: Container[int]
-) -> dict[int, Mapping[str, float]]:
+def _usual(stretches: Iterable[range], arrived: Mapping[int, Amounts], held: Container[int]) -> dict[int, Amounts]:
     """By the begin of a stretch what came a second in the USUAL_S before, as far back as nobody was held.
 
     Of less than LEAST_USUAL_S it is what it was before the stretch before; of the first one it is not known then.
     """
-    usual: dict[int, Mapping[str, float]] = {}
-    last: Mapping[str, float] = {}
-    for from_s in begins:
+    usual: dict[int, Amounts] = {}
+    last: Amounts = {}
+    for from_s in (one[0] for one in stretches):
         sums: dict[str, float] = defaultdict(float)
         count = 0
         for second_s in range(from_s - 1, from_s - USUAL_S - 1, -1):
@@ -290,6 +307,7 @@ class Contention:
         self._rate_of, self._since_s = rate_of, since_s
         self._under = cache(traffic.under)
         self._held_seconds = cache(traffic.held_seconds)
+        self._usual = cache(lambda limiter, unit: traffic.usual(limiter, unit, rate_of(limiter, unit)))
         self._excesses = cache(lambda limiter, unit: traffic.excesses(limiter, unit, rate_of(limiter, unit)))
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
@@ -306,17 +324,13 @@ class Contention:
         return bool(pc.any(rows["before"]).as_py())
 
     def most_above_usual(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> str | None:
-        """Who sent most beyond what it sent in the USUAL_S before the hold that the first of these seconds is in."""
-        begin_s, held = seconds[0], self._held_seconds(limiter)
-        while begin_s - 1 in held:
-            begin_s -= 1
-        above: dict[str, float] = defaultdict(float)
-        rows = self._under(limiter)
-        for first_s, last_s, sign in ((seconds[0], seconds[-1], 1), (begin_s - USUAL_S, begin_s - 1, -1)):
-            is_in = pc.and_(pc.greater_equal(rows["second_s"], first_s), pc.less_equal(rows["second_s"], last_s))
-            sums = rows.filter(is_in).group_by(["name"], use_threads=False).aggregate([(unit, "sum")])
-            for name, amount in zip(*sums.to_pydict().values(), strict=True):
-                above[name] += sign * (amount or 0) / (last_s - first_s + 1)
+        """Who sent most beyond what it usually sends, in these seconds of a stretch; None if that is not known."""
+        usual = next((usual for stretch, usual in self._usual(limiter, unit) if seconds[0] in stretch), {})
+        if not usual:
+            return None
+        above = {name: -amount * len(seconds) for name, amount in usual.items()}
+        for (_, name), amount in _sums(self._under(limiter), unit, seconds).items():
+            above[name] = above.get(name, 0) + amount
         most = min(above, key=lambda name: (-above[name], name), default=None)
         return None if most is None or above[most] <= 0 else most
 

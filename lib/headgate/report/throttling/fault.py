@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
-from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -20,6 +19,9 @@ from headgate.report.throttling.spans import QUIET, minute_of
 from headgate.tables.sums import Sums
 
 _SHOWN_PHASES = 5
+MOMENT_S = 3
+MOVED = 0.2
+"""A part of the excess that changes by so much is another phase."""
 _Item = TypeVar("_Item")
 _SECOND_US = 1_000_000
 _APART_S = QUIET.total_seconds() + 1
@@ -152,8 +154,9 @@ class Faults:
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
             return NOBODY
-        phases = list(_phases(piece for hold in _holds(found) for piece in _over(hold)))
-        is_victim = all(shared.is_victim(tenant) for phase in phases for shared in phase.shared)
+        phases = list(_phases(piece for hold in _holds(found) for piece in _told(hold)))
+        over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
+        is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
         is_shared = self._contention.rivals(tenant, limiter) > 0
         if is_shared and any(phases[0].first_s in self._without_usual(limiter, one.unit) for one in phases[0].shared):
             self.without_usual.add(limiter)
@@ -278,27 +281,34 @@ def _split(items: Iterable[_Item], is_end: Callable[[_Item, _Item], bool]) -> It
         yield run
 
 
-def _over(hold: list[_Phase]) -> list[_Phase]:
-    """Its pieces in which somebody exceeded a fair share, the first from the begin of the hold; all if nobody did."""
-    over = [piece for piece in hold if piece.cause is None]
-    if not over:
+def _told(hold: list[_Phase]) -> list[_Phase]:
+    """Its pieces, but for moments that are nobody's fault beside longer ones: what is saved up is used first."""
+    if all(piece.cause is not None for piece in hold):
         return [piece._replace(cause=hold[0].cause) for piece in hold]
-    return [over[0]._replace(first_s=hold[0].first_s), *over[1:]]
+    told = [piece for piece in hold if piece.cause is None or piece.last_s - piece.first_s >= MOMENT_S]
+    return [told[0]._replace(first_s=hold[0].first_s), *told[1:]]
 
 
 def _phases(pieces: Iterable[_Phase]) -> Iterator[_Phase]:
-    """One for each run of them in which the same tenants share the fault, in the same units, or nobody has any."""
-
-    def key(piece: _Phase) -> Cause | frozenset[tuple[str, frozenset[str]]]:
-        return piece.cause or frozenset((shared.unit, frozenset(shared.sharers)) for shared in piece.shared)
-
-    for _, run in groupby(pieces, key=key):
-        of_run = list(run)
+    """One for each run of them in which the same tenants share the fault much alike, or nobody has any."""
+    for of_run in _split(pieces, _is_another):
         together = [
             Shared.together([shared for piece in of_run for shared in piece.shared if shared.unit == first.unit])
             for first in of_run[0].shared
         ]
         yield _Phase(of_run[0].first_s, of_run[-1].last_s, together, of_run[0].cause)
+
+
+def _is_another(one: _Phase, next_: _Phase) -> bool:
+    """Whether others share the fault, in other units, or a part is another by MOVED."""
+    before, after = ({shared.unit: shared for shared in phase.shared} for phase in (one, next_))
+    if one.cause != next_.cause or before.keys() != after.keys():
+        return True
+    return any(
+        {*shared.sharers} != {*after[unit].sharers}
+        or any(abs(shared.part(name) - after[unit].part(name)) >= MOVED for name in shared.sharers)
+        for unit, shared in before.items()
+    )
 
 
 def _briefly(tenant: str, by_unit: Sequence[Shared]) -> str:

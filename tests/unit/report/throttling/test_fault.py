@@ -342,3 +342,50 @@ def test_limiters_that_are_overloaded_from_the_start_are_named(tables, first_s, 
     groups = ResourceGroups(quota, tenants=dict.fromkeys(("acme", "else"), "gold"))
 
     assert throttling(tables, groups).without_usual == names
+
+
+@pytest.mark.parametrize(
+    ("second_minute", "words"),
+    [
+        ((500, 500), "shared fault of acme 55% and else 45% of the excess messages"),
+        ((300, 700), "by time: 09:01:00 shared fault of acme 60% and else 40% of the excess messages; 09:02:00 shared"),
+    ],
+)
+def test_parts_that_move_are_told_apart(tables, second_minute, words):
+    usage = [
+        {"event_time": minute_of(minute), "topic": topic, "broker": "b1", "messages": count, "bytes": 1}
+        | {"throttled_publishes": 1}
+        for minute, counts in ((1, (600, 400)), (2, second_minute))
+        for topic, count in zip((A, C), counts, strict=True)
+    ]
+    free = [usage[0] | {"event_time": minute_of(1).replace(second=9), "messages": 1, "throttled_publishes": 0}]
+    tables.append("topic_usage", pa.Table.from_pylist(usage + free, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(1, 2), MARKS), "query", 0)
+    (acme,) = (row for row in throttling(tables, GOLD).tenants if row.name == "acme")
+
+    assert acme.fault.words.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("within_s", "words"),
+    [
+        (5, "by time: 09:01:56 to 09:01:58 its own fault (100% of the excess messages); 09:02:00 to 09:02:05 nobody's"),
+        (2, "its own fault: 100% of the excess messages"),
+    ],
+)
+def test_what_is_nobodys_fault_for_longer_than_a_moment_is_told_within_a_hold_too(tables, within_s, words):
+    first = minute_of(1).replace(second=56)
+    usage = [
+        {"event_time": at, "topic": A, "broker": "b1", "messages": count, "bytes": 1, "throttled_publishes": held}
+        for at, count, held in [
+            *((first.replace(second=second), 900, 1) for second in (56, 57, 58)),
+            (first.replace(second=59), 100, 0),
+            *((minute_of(2).replace(second=second), 60, 1) for second in range(within_s + 1)),
+        ]
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(1, 2, messages_per_s=50), MARKS), "query", 0)
+    groups = ResourceGroups({"gold": ResourceGroup(publish_messages_per_s=200)}, tenants={"acme": "gold"})
+    (acme,) = throttling(tables, groups).tenants
+
+    assert acme.fault.words.startswith(words)
