@@ -63,11 +63,11 @@ class RecommendSession(Session):
                 f"and {before.dead_letters:,} dead letters, so that nothing can be recommended; give a longer trace"
             )
         courses = lowered(recommended, runs)
-        today, waited = _by_name(runs.waits(conf, "limits of today")), self._waited(conf, recommended, runs)
+        waited = self._waited(conf, recommended, runs)
         reasons = _reasons(conf, recommended, courses, waited)
         write_folder(self._folder, Path(self._target), conf, recommended, reasons)
         written = loaded([self._target])
-        self._show(conf, recommended, courses, today, waited, runs)
+        self._show(conf, recommended, courses, waited, runs)
         (after,) = self._tried({RECOMMENDED: next(iter(right(written).values()))})
         self._screen.say("\nWhat that does to tenants and topics, with rows of every kind:")
         self._screen.side_by_side([before, after])
@@ -81,20 +81,15 @@ class RecommendSession(Session):
             (written,) = right(loaded([str(folder)])).values()
         return _by_name(runs.waits(self._meant(written), "all of them together"))
 
-    def _show(  # noqa: PLR0917  what was found
-        self,
-        conf: Conf,
-        recommended: Recommended,
-        courses: Courses,
-        today: Mapping[str, Waited],
-        waited: Mapping[str, Waited],
-        runs: Runs,
+    def _show(
+        self, conf: Conf, recommended: Recommended, courses: Courses, waited: Mapping[str, Waited], runs: Runs
     ) -> None:
         bound, timeout_ms = recommended.bound, conf.settings.operator.send_timeout_ms
         screen = RecommendScreen(self._screen.console, bound.most_percent, bound.wait_ms, timeout_ms)
         screen.begin(recommended.rows, runs.count)
         names = [*recommended.tenants, *recommended.topics]
         broken = [name for name in names if not waited[name].keeps(bound)]
+        today = _by_name(runs.waits(conf, "limits of today")) if broken else {}
         worse = [name for name in broken if waited[name].is_worse_than(today.get(name, Waited()))]
         screen.broken(broken, [name for name in broken if waited[name].failed], worse)
         tenants = {name: tenant_rates(conf, name) for name in recommended.tenants}

@@ -3,9 +3,9 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -77,14 +77,26 @@ def ran_out_by(marks: Iterable[Mapping[str, Any]]) -> RanOut:
     return {of: {unit: sorted(seconds) for unit, seconds in by_unit.items()} for of, by_unit in found.items()}
 
 
-@dataclass(frozen=True)
+class Excesses(NamedTuple):
+    """by_second: in which a limiter held anybody (fair_share.excesses).
+
+    usual: in each stretch (`_stretches`), empty where it is not known.
+    """
+
+    by_second: dict[int, Amounts]
+    usual: list[tuple[range, Amounts]]
+
+
 class Traffic:
-    """Rows of TRAFFIC, in any order. ran_out: of a limiter and broker that it does not know, each unit may have."""
+    """rows: of TRAFFIC, in any order. ran_out: of a limiter and broker that it does not know, each unit may have."""
 
-    rows: pa.Table
-    ran_out: RanOut = field(default_factory=dict)
+    def __init__(self, rows: pa.Table, ran_out: RanOut | None = None) -> None:
+        self.rows = rows
+        self._ran_out = ran_out or {}
+        self.under = cache(self._under)
+        self.held_seconds = cache(self._held_seconds)
 
-    def under(self, limiter: Limiter) -> pa.Table:
+    def _under(self, limiter: Limiter) -> pa.Table:
         """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
 
         before: whether it did so after another one, in the same hold. Of what another one holds comes what that lets
@@ -101,7 +113,7 @@ class Traffic:
             rows = rows.set_column(rows.schema.get_field_index(unit), unit, came)
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
 
-    def held_seconds(self, limiter: Limiter) -> set[int]:
+    def _held_seconds(self, limiter: Limiter) -> set[int]:
         """Those in which it held anybody."""
         return self._held(self.under(limiter), limiter, None)
 
@@ -119,7 +131,7 @@ class Traffic:
 
     def _has_run_out(self, limiter: Limiter, broker: str, second_s: int, unit: str) -> bool:
         """Whether it had by then, and not only the other one for ENDS_S."""
-        by_unit = self.ran_out.get((limiter, broker), {})
+        by_unit = self._ran_out.get((limiter, broker), {})
         last = {
             one: seconds[place - 1]
             for one, seconds in by_unit.items()
@@ -127,14 +139,14 @@ class Traffic:
         }
         return not last or (unit in last and last[unit] >= max(last.values()) - ENDS_S)
 
-    def excesses(self, limiter: Limiter, unit: str, per_s: float) -> dict[int, Amounts]:
-        """By second in which it held anybody. unit: messages or bytes."""
+    def excesses(self, limiter: Limiter, unit: str, per_s: float) -> Excesses:
+        """unit: messages or bytes."""
         rows = self.under(limiter)
         held = self._held(rows, limiter, unit)
         all_seconds = sorted(pc.unique(rows["second_s"]).to_pylist())
         stretches = _stretches(rows, unit, held, per_s)
         told = set[int]().union(*stretches) & set(all_seconds)
-        before = {one[0] - ago for one in stretches for ago in range(1, USUAL_S + 1)}
+        before = {one.start - ago for one in stretches for ago in range(1, USUAL_S + 1)}
         rows = rows.filter(pc.is_in(rows["second_s"], pa.array(told | before, pa.int64())))
         grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
             [(f"{what}{unit}", "sum") for what in ("", "let_in_", "failed_")]
@@ -151,19 +163,7 @@ class Traffic:
         seconds = (
             Second(at, at in held, arrived[at], let_in.get(at), failed.get(at), usual.get(at)) for at in sorted(told)
         )
-        return dict(excesses(seconds, per_s))
-
-    def usual(self, limiter: Limiter, unit: str, per_s: float) -> list[tuple[range, Amounts]]:
-        """What is usual in each stretch (`_stretches`)."""
-        rows = self.under(limiter)
-        held = self._held(rows, limiter, unit)
-        stretches = _stretches(rows, unit, held, per_s)
-        before = {one[0] - ago for one in stretches for ago in range(1, USUAL_S + 1)}
-        arrived: dict[int, dict[str, float]] = defaultdict(dict)
-        for (second_s, name), amount in _sums(rows, unit, before).items():
-            arrived[second_s][name] = amount
-        usual = _usual(stretches, arrived, held)
-        return [(stretch, usual[stretch[0]]) for stretch in stretches]
+        return Excesses(dict(excesses(seconds, per_s)), [(one, usual[one.start]) for one in stretches])
 
 
 def _sums(rows: pa.Table, unit: str, seconds: Collection[int]) -> dict[tuple[int, str], float]:
@@ -239,7 +239,7 @@ def _usual(stretches: Iterable[range], arrived: Mapping[int, Amounts], held: Con
     """
     usual: dict[int, Amounts] = {}
     last: Amounts = {}
-    for from_s in (one[0] for one in stretches):
+    for from_s in (one.start for one in stretches):
         sums: dict[str, float] = defaultdict(float)
         count = 0
         for second_s in range(from_s - 1, from_s - USUAL_S - 1, -1):
@@ -305,9 +305,7 @@ class Contention:
 
     def __init__(self, traffic: Traffic, rate_of: Callable[[Limiter, str], float], since_s: int = 0) -> None:
         self._rate_of, self._since_s = rate_of, since_s
-        self._under = cache(traffic.under)
-        self._held_seconds = cache(traffic.held_seconds)
-        self._usual = cache(lambda limiter, unit: traffic.usual(limiter, unit, rate_of(limiter, unit)))
+        self._under, self._held_seconds = traffic.under, traffic.held_seconds
         self._excesses = cache(lambda limiter, unit: traffic.excesses(limiter, unit, rate_of(limiter, unit)))
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
@@ -325,7 +323,7 @@ class Contention:
 
     def most_above_usual(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> str | None:
         """Who sent most beyond what it usually sends, in these seconds of a stretch; None if that is not known."""
-        usual = next((usual for stretch, usual in self._usual(limiter, unit) if seconds[0] in stretch), {})
+        usual = next((usual for stretch, usual in self._excesses(limiter, unit).usual if seconds[0] in stretch), {})
         if not usual:
             return None
         above = {name: -amount * len(seconds) for name, amount in usual.items()}
@@ -336,9 +334,7 @@ class Contention:
 
     def without_usual(self, limiter: Limiter, unit: str) -> range:
         """The seconds in which nothing is known of what is usual, as the limiter was overloaded from the start."""
-        rows = self._under(limiter)
-        first = next(iter(_stretches(rows, unit, self._held_seconds(limiter), self._rate_of(limiter, unit))), range(0))
-        return first if first and first.start - pc.min(rows["second_s"]).as_py() < LEAST_USUAL_S else range(0)
+        return next((stretch for stretch, usual in self._excesses(limiter, unit).usual[:1] if not usual), range(0))
 
     def rivals(self, name: str, limiter: Limiter) -> int:
         """How many others sent anything."""
@@ -368,7 +364,7 @@ class Contention:
         return [shared for shared in found if shared is not None]
 
     def _of(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Shared | None:
-        by_second = self._excesses(limiter, unit)
+        by_second = self._excesses(limiter, unit).by_second
         found = [by_second[second_s] for second_s in seconds if second_s in by_second]
         found = found or self._last(limiter, by_second, seconds)
         is_known = any(found) or (found and self._rate_of(limiter, unit))

@@ -20,6 +20,7 @@ from headgate.tables.sums import Sums
 
 _SHOWN_PHASES = 5
 MOMENT_S = 3
+"""What is nobody's fault for less is not told beside other times."""
 MOVED = 0.2
 """A part of the excess that changes by so much is another phase."""
 _Item = TypeVar("_Item")
@@ -27,8 +28,6 @@ _SECOND_US = 1_000_000
 _APART_S = QUIET.total_seconds() + 1
 ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below, knows all of them"
 THROTTLED_BY = tuple(f"throttled_by_{scope}" for scope in SCOPES)
-
-
 NOBODYS = "nobody's fault"
 
 
@@ -131,7 +130,6 @@ class Faults:
         self._usage, self._groups = usage, groups
         self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out), rate_of)
         self._most_held_topic = cache(self._most_held_topic_of)
-        self._without_usual = cache(self._contention.without_usual)
         self.without_usual: set[Limiter] = set()
 
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
@@ -158,7 +156,9 @@ class Faults:
         over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
         is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
         is_shared = self._contention.rivals(tenant, limiter) > 0
-        if is_shared and any(phases[0].first_s in self._without_usual(limiter, one.unit) for one in phases[0].shared):
+        if is_shared and any(
+            phases[0].first_s in self._contention.without_usual(limiter, one.unit) for one in phases[0].shared
+        ):
             self.without_usual.add(limiter)
         more = len(phases) - _SHOWN_PHASES
         if len(phases) == 1:

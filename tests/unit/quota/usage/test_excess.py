@@ -67,7 +67,7 @@ FREE = {"by_group": 0, "held": 0}
 
 def parts(rows, per_s=100):
     """The excess by second in which the limiter held somebody, rounded."""
-    found = traffic(*rows).excesses(POOL, "messages", per_s)
+    found = traffic(*rows).excesses(POOL, "messages", per_s).by_second
     return {second: {name: round(amount) for name, amount in one.items()} for second, one in found.items()}
 
 
@@ -116,7 +116,7 @@ def test_what_used_up_the_saved_up_rate_before_a_hold_is_no_usual_traffic():
     rows += [(second, name, amount) for second in (20, 21) for name, amount in (("steady", 70), ("grows", 45))]
 
     assert {second: set(by_name) for second, by_name in parts(rows).items()} == {20: {"grows"}, 21: {"grows"}}
-    assert traffic(*rows).excesses(POOL, "messages", 0)[20].keys() == {"steady", "grows"}
+    assert traffic(*rows).excesses(POOL, "messages", 0).by_second[20].keys() == {"steady", "grows"}
 
 
 def test_what_is_usual_stays_so_until_the_limiter_was_full_again_for_long():
@@ -203,7 +203,7 @@ def offered(second, name, came, let_in, failed=0, **more):
     ],
 )
 def test_in_offered_traffic_who_exceeded_a_fair_share_is_at_fault_for_what_he_took_or_what_waits(rows, excess):
-    found = traffic(*rows).excesses(POOL, "messages", 100)
+    found = traffic(*rows).excesses(POOL, "messages", 100).by_second
     assert found == excess
 
 
@@ -216,7 +216,7 @@ def test_who_never_wants_more_than_an_equal_part_is_never_at_fault(seconds, per_
         for second, by_name in enumerate(seconds, 1)
         for name, messages in {**by_name, "calm": int(small), "flood": 3 * per_s}.items()
     ]
-    found = traffic(*rows).excesses(POOL, "messages", per_s)
+    found = traffic(*rows).excesses(POOL, "messages", per_s).by_second
     assert all("calm" not in one and one["flood"] > 0 for one in found.values())
 
 
@@ -250,7 +250,7 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     usual.append(offered(9, "flood", 30, 30, **FREE))
     hold = [(10, "grows", 300, 150), (10, "flood", 900, 450), (11, "grows", 360, 150), (11, "flood", 60, 250)]
     hold += [(12, "grows", 330, 140), (12, "flood", 30, 290), (13, "grows", 330, 400)]
-    found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, "messages", 400)
+    found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, "messages", 400).by_second
     assert {second: set(one) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
@@ -322,7 +322,7 @@ def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_th
     of_rows = Traffic(traffic(*rows).rows, RAN_OUT)
     contention = Contention(of_rows, lambda *_: 100)
 
-    assert set(of_rows.excesses(POOL, "messages", 100)) == {*range(59, 80), *range(120, 125)}
+    assert set(of_rows.excesses(POOL, "messages", 100).by_second) == {*range(59, 80), *range(120, 125)}
     (at_first,) = contention.shared("calm", POOL, ["messages"], [59])
     (in_bytes,) = contention.shared("calm", POOL, ["bytes"], range(60, 120))
     (dammed_up,) = contention.shared("calm", POOL, ["messages"], range(120, 125))
