@@ -17,9 +17,9 @@ from headgate.core.quota.evaluation.step import first_limit, step
 from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, Reason, StepParameters
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.topics import topic_of
 from headgate.core.quota.usage.meter import UsageMeter
 from headgate.core.quota.usage.usage_report import MeterParameters
+from headgate.core.topic_names import topic_of
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.opened import Locations, QuotaTables
 from headgate.quota.tables.rg_limits import LimitRow

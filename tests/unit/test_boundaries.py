@@ -15,7 +15,19 @@ CORE = ROOT / "lib" / "headgate" / "core"
 
 # What a pure computation needs of the standard library: values, types, arithmetic. No clock, files, threads or chance.
 PURE = {
-    *("__future__", "abc", "bisect", "collections", "copy", "dataclasses", "enum", "functools", "heapq", "itertools"),
+    *(
+        "__future__",
+        "abc",
+        "bisect",
+        "collections",
+        "copy",
+        "dataclasses",
+        "enum",
+        "functools",
+        "heapq",
+        "itertools",
+        "re",
+    ),
     *("math", "numbers", "operator", "struct", "types", "typing", "zlib"),  # zlib: crc32 as a hash of names
 }
 KERNELS_ONLY = {"numba", "numpy", "hashlib", "importlib", "pickle"}  # the latter three renew the compiled code

@@ -1,9 +1,9 @@
-"""What the full name of a topic says: its tenant, its namespace, the topic that a partition belongs to.
+"""What the full names of many topics say: tenants, namespaces, the topics that partitions belong to.
 
-The functions over arrays are given full names; what they make of anything else is no name of a tenant or namespace.
+The functions are given full names; what they make of anything else is no name of a tenant or namespace.
+`core/topic_names.py` has the same for one name.
 """
 
-import re
 from typing import Any
 
 import pyarrow as pa
@@ -11,24 +11,8 @@ import pyarrow.compute as pc
 
 TOPIC, TENANT, NAMESPACE = "topic", "tenant", "namespace"
 PARTITION = r"(-partition-\d+)?$"
-_PARTITION = re.compile(r"-partition-[0-9]+\Z")
 _IN_NAMESPACE = r"(?s)^(?:non-)?persistent://([^/]+/[^/]+)/.+$"
-_NAMESPACE = re.compile(_IN_NAMESPACE)
 _PARTS = rf"^(?:non-)?persistent://(?P<{NAMESPACE}>(?P<{TENANT}>[^/]+)/[^/]+)/"
-
-
-def namespace_of(topic: str) -> str:
-    match = _NAMESPACE.match(topic)
-    return match.group(1) if match else ""
-
-
-def tenant_of(topic: str) -> str:
-    return namespace_of(topic).partition("/")[0]
-
-
-def without_partition(topic: str) -> str:
-    """The topic that a partition belongs to: its policies hold for each partition."""
-    return _PARTITION.sub("", topic)
 
 
 def namespaces_of(topics: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from headgate.conf.findings import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, Findings, nearest, shown
 from headgate.conf.json_file import JsonFile, Path, read_json
-from headgate.conf.topics import is_namespace, topic_name, without_partition
+from headgate.core.topic_names import full_name, is_namespace, without_partition
 
 _OFF: Final = -1
 # The keys of a whole policy dump are not as close as this to the names of its rate policies.
@@ -160,7 +160,7 @@ def read_policies(text: str, file: str, findings: Findings) -> Policies:
 def topic_key(source: JsonFile, path: Path, seen: Mapping[str, object]) -> str | None:
     """Return the full name of the topic at the end of a path, which `seen` does not have yet; None with a mistake."""
     name = path[-1]
-    topic = topic_name(name)
+    topic = full_name(name)
     if topic is None:
         allowed = "persistent://tenant/namespace/topic, non-persistent://..., or tenant/namespace/topic"
         source.mistake(path, "this name", allowed, "correct the name")

@@ -7,15 +7,9 @@ from typing import Any, Final
 from headgate.conf.findings import INT32_MAX, INT64_MAX, Findings, nearest, shown
 from headgate.conf.json_file import JsonFile, Path, read_json
 from headgate.conf.policies import topic_key
-from headgate.conf.topics import (
-    is_group,
-    is_namespace,
-    is_tenant,
-    namespace_of,
-    tenant_of,
-    topic_name,
-    without_partition,
-)
+from headgate.core.quota.attachments import Attachments
+from headgate.core.quota.groups import is_group_name
+from headgate.core.topic_names import is_namespace, is_path_name, topic_of
 
 _NOT_LIMITED: Final = -1
 # Rate, its field, the largest value of its type in Pulsar.
@@ -61,14 +55,9 @@ class ResourceGroups:
 
         A partition counts as its topic. A name that is not a topic's has no group (resource-groups.md 3).
         """
-        name = topic_name(topic)
-        if name is None:
-            return None
-        return (
-            self.topics.get(without_partition(name))
-            or self.namespaces.get(namespace_of(name))
-            or self.tenants.get(tenant_of(name))
-        )
+        found = topic_of(topic)
+        attached = Attachments(self.tenants, self.namespaces, self.topics)
+        return None if found is None else next((group for _, group in attached.of(found)), None)
 
     def publish_quota(self, group: str, unit: str) -> int | None:
         """The quota per second for publishes of a group, in `messages` or `bytes`; None without one."""
@@ -86,7 +75,7 @@ def read_resource_groups(text: str, file: str, findings: Findings) -> ResourceGr
     def read_group(name: str, value: Any) -> None:
         path = ("resourcegroups", name)
         declared.add(name)
-        if is_group(name):
+        if is_group_name(name):
             groups[name] = _group(source, path, value)
         else:
             source.mistake(path, "this name", "1 to 250 of A-Z a-z 0-9 _ - = : .", "correct the name")
@@ -116,7 +105,7 @@ def read_resource_groups(text: str, file: str, findings: Findings) -> ResourceGr
     source.section(table, "topics", read_topic)
     return ResourceGroups(
         groups,
-        attached("tenants", is_tenant, "a tenant's name: A-Z a-z 0-9 _ - = : ."),
+        attached("tenants", is_path_name, "a tenant's name: A-Z a-z 0-9 _ - = : ."),
         attached("namespaces", is_namespace, "tenant/namespace"),
         topics,
     )

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.topic_names import tenants_of, without_partition
+from headgate.arrow.topic_names import tenants_of
 from headgate.core.kernels.columns import Ints
+from headgate.core.topic_names import without_partition
 from headgate.tryout.bound import Bound
 from headgate.tryout.notches import notch_from, rate_at
 

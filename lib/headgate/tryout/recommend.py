@@ -7,10 +7,9 @@ topics do not touch each other, nor do quotas of tenants, so that one run tries 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from headgate.arrow.topic_names import tenant_of, without_partition
 from headgate.conf import Conf
-from headgate.conf.topics import is_tenant, topic_name
 from headgate.core.quota.groups import UNLIMITED, RatePair
+from headgate.core.topic_names import full_name, is_path_name, tenant_of, without_partition
 from headgate.tryout.bound import Bound
 from headgate.tryout.loads import Load, tenant_loads, topic_loads
 from headgate.tryout.notches import Search, notch_from, rate_at, together
@@ -76,7 +75,7 @@ def recommend(conf: Conf, runs: Runs) -> Recommended:
     of_topics, of_tenants = topic_loads(by_second, bound), tenant_loads(by_second, bound)
     topics, few_topics = _enough(of_topics)
     tenants, few_tenants = _enough(of_tenants) if conf.settings.operator.state_key == "auto" else ([], [])
-    unnamed = [*(name for name in topics if not _is_topic(name)), *(name for name in tenants if not is_tenant(name))]
+    unnamed = [*(name for name in topics if not _is_topic(name)), *(name for name in tenants if not is_path_name(name))]
     topics, tenants = ([name for name in names if name not in unnamed] for names in (topics, tenants))
     free = without_limits(conf)
 
@@ -143,7 +142,7 @@ def _put(rates: RatePair, place: int, rate: int) -> RatePair:
 
 
 def _is_topic(name: str) -> bool:
-    return topic_name(name) == name == without_partition(name)
+    return full_name(name) == name == without_partition(name)
 
 
 def _enough(loads: Mapping[str, Load]) -> tuple[list[str], list[str]]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from headgate.arrow.topic_names import tenant_of, without_partition
 from headgate.conf import Conf
 from headgate.core.quota.groups import UNLIMITED
+from headgate.core.topic_names import tenant_of, without_partition
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError
 from headgate.report.recommend_screen import CourseShown, LimitShown, RecommendScreen, arrows, seconds

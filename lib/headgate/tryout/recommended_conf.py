@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from headgate.arrow.topic_names import namespace_of, tenant_of
 from headgate.conf import Conf, LimitRow, PublishRate, RatePolicies, ResourceGroup, ResourceGroups
 from headgate.core.quota.groups import UNLIMITED, RatePair
+from headgate.core.topic_names import namespace_of, tenant_of
 
 
 def topic_rates(conf: Conf, topic: str) -> RatePair:

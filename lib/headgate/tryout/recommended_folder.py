@@ -10,10 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.arrow.topic_names import tenant_of
 from headgate.conf import Conf
-from headgate.conf.topics import topic_name
 from headgate.core.quota.groups import RatePair
+from headgate.core.topic_names import full_name, tenant_of
 from headgate.errors import InputError
 from headgate.tryout.recommend import Recommended
 
@@ -46,7 +45,7 @@ def _edit(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 def _with_topics(content: dict[str, Any], recommended: Recommended, reasons: Reasons) -> None:
     topics = content.setdefault("topics", {})
-    written = {topic_name(name): name for name in topics}
+    written = {full_name(name): name for name in topics}
     for topic, rates in recommended.topics.items():
         policies = topics.setdefault(written.get(topic, topic), {})
         policies.pop(_OTHER_NAME, None)
@@ -67,7 +66,7 @@ def _with_tenants(content: dict[str, Any], conf: Conf, recommended: Recommended,
         tenants[f"// {tenant}"] = f"a group of its own: the quota is for its traffic alone{was}"
         tenants[tenant] = own[tenant]
     _detach(content.get("namespaces", {}), lambda name: name.split("/")[0] in own)
-    _detach(content.get("topics", {}), lambda name: tenant_of(topic_name(name) or "") in own)
+    _detach(content.get("topics", {}), lambda name: tenant_of(full_name(name) or "") in own)
 
 
 def _detach(attached: dict[str, str], is_of_tenant: Callable[[str], bool]) -> None:

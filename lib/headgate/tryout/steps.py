@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from headgate.arrow.topic_names import tenant_of, without_partition
 from headgate.core.quota.groups import RatePair
+from headgate.core.topic_names import tenant_of, without_partition
 from headgate.tryout.batches import shares_quotas
 from headgate.tryout.loads import Load
 from headgate.tryout.notches import notch_from, rate_at

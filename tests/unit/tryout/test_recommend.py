@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from headgate.arrow.topic_names import tenant_of, without_partition
 from headgate.conf import load_conf
 from headgate.core.quota.groups import UNLIMITED
+from headgate.core.topic_names import tenant_of, without_partition
 from headgate.errors import InputError
 from headgate.report.screen import terminal_console
 from headgate.tryout import recommend_session

@@ -10,7 +10,7 @@ from headgate.core.quota.attachments import Attachments, effective_limits, resol
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RatePair, TrafficClass
 from headgate.core.quota.settings import MinusOne
-from headgate.core.quota.topics import topic_of
+from headgate.core.topic_names import topic_of
 
 ADMIN_TOKEN = "admin"  # noqa: S105  of no service
 TOPIC_PATHS = ("/admin/v2/persistent/", "/admin/v2/non-persistent/")

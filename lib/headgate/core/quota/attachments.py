@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from headgate.core.quota.groups import UNLIMITED, RatePair, TrafficClass, stricter
-from headgate.core.quota.topics import Topic
+from headgate.core.topic_names import Topic
 
 ClassLimits = Mapping[TrafficClass, RatePair]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from headgate.core.quota.attachments import FIELDS, Attachments, Resolution, Scope, resolve
 from headgate.core.quota.groups import ResourceGroup
-from headgate.core.quota.topics import Topic
+from headgate.core.topic_names import Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,11 +103,6 @@ def is_group_name(name: object) -> bool:
     return isinstance(name, str) and 1 <= len(name) <= NAME_LENGTH and _NAME_CHARACTERS.issuperset(name)
 
 
-def is_path_name(name: str) -> bool:
-    """Whether `name` can be a tenant's or a namespace's own: as a group's, of any length from 1."""
-    return bool(name) and _NAME_CHARACTERS.issuperset(name)
-
-
 def rate_of_rest(value: int | None) -> int | None:
     """The rate that REST writes as `value`: -1 and null are not limited. resource-groups 1"""
     return None if value == NOT_LIMITED else value

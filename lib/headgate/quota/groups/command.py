@@ -12,7 +12,7 @@ from headgate.core.quota.attachments import FIELDS, Scope
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS, ResourceGroup, is_group_name
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.topics import topic_of
+from headgate.core.topic_names import topic_of
 from headgate.errors import AdminError
 from headgate.places import tried
 from headgate.quota.groups.parser import RATE_OPTIONS

@@ -7,8 +7,7 @@ from deltalake import DeltaTable
 
 from headgate.core.quota.admin.api import Presence
 from headgate.core.quota.attachments import Attachments
-from headgate.core.quota.groups import is_path_name
-from headgate.core.quota.topics import SCHEMES, topic_of
+from headgate.core.topic_names import SCHEMES, is_path_name, topic_of
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import topic_tables
 from headgate.tables.query import query

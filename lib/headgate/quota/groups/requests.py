@@ -7,7 +7,7 @@ from headgate.core.quota.admin.api import AdminParameters
 from headgate.core.quota.admin.request import BASE, Request
 from headgate.core.quota.attachments import Scope
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.quota.topics import topic_of
+from headgate.core.topic_names import topic_of
 
 LOCAL = "local"
 """The token of whoever may write the tables anyway; no service knows it."""

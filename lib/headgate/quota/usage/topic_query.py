@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headgate.arrow.topic_names import named_schema
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.quota.topics import topic_of
+from headgate.core.topic_names import topic_of
 from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.quota.topics import topic_of
+from headgate.core.topic_names import topic_of
 from headgate.quota.usage.excess import OWN, UNITS, Contention, Limiter, Shared
 
 NO_TENANT = "(no tenant)"

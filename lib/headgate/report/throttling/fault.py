@@ -10,8 +10,9 @@ from typing import NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC, without_partition
+from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
+from headgate.core.topic_names import without_partition
 from headgate.quota.usage.excess import OWN, SCOPES, TRAFFIC, UNITS, Contention, Limiter, RanOut, Shared, Traffic
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from headgate.arrow.topic_names import namespace_of, tenant_of, without_partition
 from headgate.conf import Conf
 from headgate.conf.limits import publish_limits
+from headgate.core.topic_names import namespace_of, tenant_of, without_partition
 
 
 def has_publish_limits(conf: Conf) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.arrow.topic_names import namespace_of, without_partition
 from headgate.core.kernels.columns import Ints
+from headgate.core.topic_names import namespace_of, without_partition
 from headgate.throttle.keys import BROKER_KEY, are_groups, group_key, place_of_level
 from headgate.throttle.limits.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT, UNLIMITED, Change
 from headgate.throttle.limits.effective_limits import EffectiveLimits

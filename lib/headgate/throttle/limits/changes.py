@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.schemas import table_of
-from headgate.arrow.topic_names import namespace_of, tenant_of
 from headgate.core.connections.connection_limits import ConditionLimits
 from headgate.core.kernels.columns import NONE
 from headgate.core.publish.group_limiter import BLOCKED
+from headgate.core.topic_names import namespace_of, tenant_of
 from headgate.throttle.keys import is_broker_key
 
 LIMIT, ATTACHMENT, DISPATCH_LIMIT, SUBSCRIBE_LIMIT = "limit", "attachment", "dispatch_limit", "subscribe_limit"

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from headgate.arrow.blocks import encode
 from headgate.arrow.schemas import DEAD_LETTERS
-from headgate.arrow.topic_names import namespace_of, without_partition
 from headgate.conf import (
     AttachmentRow,
     ConfRow,
@@ -26,7 +25,8 @@ from headgate.conf import (
     UnloadLimitRow,
 )
 from headgate.conf.findings import MAX_MS
-from headgate.conf.topics import is_group
+from headgate.core.quota.groups import is_group_name
+from headgate.core.topic_names import namespace_of, without_partition
 from headgate.keyed.packing import dead_letter_blocks, packed
 from headgate.throttle.keys import broker_key
 from headgate.throttle.limits.changes import (
@@ -331,7 +331,7 @@ def _fault_of_broker(routing: Routing, row: dict[str, Any]) -> str | None:
 
 def _fault_of_attachment(routing: Routing, row: dict[str, Any]) -> str | None:
     group = row["group_name"]
-    if group is not None and not is_group(group):
+    if group is not None and not is_group_name(group):
         return f"group_name: got {group!r}, allowed is null or 1 to 250 of A-Z a-z 0-9 _ - = : ."
     if routing.by_topic:
         return f"kind: got {ATTACHMENT}, allowed is {LIMIT} while state_key is topic: topics then share no limiter"

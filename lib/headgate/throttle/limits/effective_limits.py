@@ -10,15 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.columns import places
-from headgate.arrow.topic_names import (
-    PARTITION,
-    namespace_of,
-    namespaces_of,
-    tenants_of,
-    without_partition,
-    without_partitions,
-)
+from headgate.arrow.topic_names import PARTITION, namespaces_of, tenants_of, without_partitions
 from headgate.core.kernels.columns import Ints
+from headgate.core.topic_names import namespace_of, without_partition
 from headgate.throttle.keys import BROKER_KEY, are_shared, group_key
 from headgate.throttle.limits.changes import (
     ATTACHMENT,

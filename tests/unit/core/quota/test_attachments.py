@@ -5,7 +5,7 @@ import pytest
 from headgate.core.quota.attachments import Attachments, Resolution, effective_limits, resolve
 from headgate.core.quota.config_tables import Attachment, ConfigTables, Move, moves
 from headgate.core.quota.groups import ResourceGroup, TrafficClass
-from headgate.core.quota.topics import Topic, topic_of
+from headgate.core.topic_names import Topic, topic_of
 
 ATTACHED = Attachments({"t": "gt"}, {"t/n": "gn"}, {"persistent://t/n/x": "gx"})
 GROUPS = {"gt", "gn", "gx"}

@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from headgate.arrow.topic_names import named_rows, tenant_of
+from headgate.arrow.topic_names import named_rows
 from headgate.conf.resource_groups import ResourceGroups
+from headgate.core.topic_names import tenant_of
 from headgate.report.throttling.blame import Throttled, throttling
 from headgate.report.throttling.limiters import MARKS as SUMS
 from headgate.report.throttling.spans import minute_of as minute_name

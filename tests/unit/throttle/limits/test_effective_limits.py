@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.arrow.topic_names import namespace_of, without_partition
+from headgate.core.topic_names import namespace_of, without_partition
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits.changes import OFF, Limit, changes_of, changes_table
 from headgate.throttle.limits.effective_limits import EffectiveLimits

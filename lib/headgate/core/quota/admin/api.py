@@ -13,7 +13,7 @@ from headgate.core.quota.attachments import Scope
 from headgate.core.quota.config_tables import Attachment, ConfigRow, ConfigTables
 from headgate.core.quota.groups import ResourceGroup, initial_shard, is_group_name
 from headgate.core.quota.settings import MinusOne
-from headgate.core.quota.topics import Topic, topic_of
+from headgate.core.topic_names import Topic, topic_of
 from headgate.errors import InvalidArgument
 
 RETRIES = 3

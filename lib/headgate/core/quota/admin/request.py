@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from headgate.core.quota.attachments import Scope
-from headgate.core.quota.topics import SCHEMES
+from headgate.core.topic_names import SCHEMES
 
 BASE = "/admin/v2/"
 GROUP_PATHS = ("resourcegroups", "resourcegroup")
