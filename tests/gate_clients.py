@@ -14,7 +14,7 @@ from headgate.core.protocol.broker.inputs import ConditionClear, ConditionSet, T
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.command import LoopClock
-from headgate.gate.feed import Clock, Feed
+from headgate.gate.feed import Feed, GateClock
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate
 from headgate.gate.settings import GateSettings
@@ -116,7 +116,7 @@ def words_of(heard: Command | None) -> str:
 class RunningGate:
     """A gate in a thread of its own; what is not thread-safe is called by `do`."""
 
-    def __init__(self, settings: GateSettings, make_feed: Callable[[Clock, Counters], Feed]) -> None:
+    def __init__(self, settings: GateSettings, make_feed: Callable[[GateClock, Counters], Feed]) -> None:
         self._settings = settings
         self._make_feed = make_feed
         self._started = threading.Event()

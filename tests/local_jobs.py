@@ -17,7 +17,7 @@ from headgate.engines.local import LocalEngine
 from headgate.engines.protocol_batches import ProtocolResult, ProtocolWriter, ticks
 from headgate.engines.tables import BufferedTables
 from headgate.protocol.routing import pack_inputs, pack_marks, pack_ticks
-from headgate.protocol.state import NEVER
+from headgate.protocol.state import NOT_YET
 from headgate.rows.traffic import Parsed
 
 
@@ -87,7 +87,7 @@ class LocalProtocol(_LocalJob):
         disorder: random.Random | None = None,
     ) -> None:
         self._by_broker = protocol_batches.fans_out(conf)
-        self._ticks = [ticks(NEVER)]
+        self._ticks = [ticks(NOT_YET)]
         operator = protocol_batches.operator_of(conf, has_inputs=has_inputs, follows_marks=follows_marks)
         engine = LocalEngine(operator, protocol_batches.KINDS, disorder)
         super().__init__(engine, ProtocolWriter(tables), tables, on_batch)
@@ -100,7 +100,7 @@ class LocalProtocol(_LocalJob):
 
     def end(self) -> None:
         """Nothing more comes: the last millisecond ends."""
-        if self._writer.clock.high_ms != NEVER:
+        if self._writer.clock.high_ms != NOT_YET:
             self._ticks.append(ticks(self._writer.clock.high_ms, finish=True))
             self.take()
         self._tables.flush()

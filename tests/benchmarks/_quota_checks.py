@@ -14,7 +14,7 @@ from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView
 from headgate.core.quota.evaluation.step import first_limit, step
-from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, Reason, StepParameters
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Mode, Reason, StepParameters
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage.meter import UsageMeter
@@ -51,7 +51,7 @@ def unexplained_limits(folder: str, *, quick: bool) -> int:
     names = ["mixed"] if quick else [name for name, one in SCENARIOS.items() if one.group == "step"]
     settings = QuotaSettings()
     tables = QuotaTables(Locations.of(folder, settings), settings)
-    in_force: dict[tuple[int, int], list[Outcome]] = {}
+    in_force: dict[tuple[int, int], list[CellLimit]] = {}
     for group, name in enumerate(names, 1):
         for broker, outcomes in enumerate(_outcomes(name)):
             in_force[group, broker] = outcomes
@@ -61,10 +61,10 @@ def unexplained_limits(folder: str, *, quick: bool) -> int:
     return _differences(in_force, opened(f"{folder}/{RG_LIMITS.name}", RG_LIMITS, EPOCH_MS).select().to_pylist())
 
 
-def _outcomes(name: str) -> list[list[Outcome]]:
+def _outcomes(name: str) -> list[list[CellLimit]]:
     """Of each broker, round by round: everybody sees the last round of everybody."""
     parameters, quota = StepParameters(), QUOTA
-    outcomes: list[list[Outcome]] = [[] for _ in range(BROKERS)]
+    outcomes: list[list[CellLimit]] = [[] for _ in range(BROKERS)]
     view: CellView | None = None
     used: set[int] = set()
     for number, round_ in enumerate(scenario(name, BROKERS).rounds):
@@ -87,14 +87,14 @@ def _outcomes(name: str) -> list[list[Outcome]]:
     return outcomes
 
 
-def _changes(group: int, broker: int, outcomes: Sequence[Outcome]) -> Iterable[LimitRow]:
+def _changes(group: int, broker: int, outcomes: Sequence[CellLimit]) -> Iterable[LimitRow]:
     for number, outcome in enumerate(outcomes):
         before = outcomes[number - 1] if number else None
         if before is None or (before.limit, before.reason) != (outcome.limit, outcome.reason):
             yield LimitRow(FIRST_EPOCH + number, broker, group, 0, 0, outcome)
 
 
-def _differences(in_force: dict[tuple[int, int], list[Outcome]], rows: list[dict]) -> int:
+def _differences(in_force: dict[tuple[int, int], list[CellLimit]], rows: list[dict]) -> int:
     said = {(row["group_id"], row["broker_id"], row["epoch"]): row for row in rows}
     explained = ("target", "safe", "demand", "missing", "silent", "report_age", "reason")
     wrong = 0

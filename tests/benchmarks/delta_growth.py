@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage.reports import ReportReason
 from headgate.core.quota.usage.usage import Usage
@@ -68,7 +68,7 @@ class Job:
         sent = SentReport(Sender(0, 1, 100), cut, (epoch + 1) * SETTINGS.epoch_ms)
         self.quota.usage.append([sent], {1: 1, 2: 2})
         self.reader.read((epoch + 1) * SETTINGS.epoch_ms)
-        limit = LimitRow(epoch, 0, 1, 0, 0, Outcome(100, 100, 100, 100, 0, 0, 0, next(iter(Reason))))
+        limit = LimitRow(epoch, 0, 1, 0, 0, CellLimit(100, 100, 100, 100, 0, 0, 0, next(iter(Reason))))
         self.quota.limits.append([limit], (QUERY, number))
         self.quota.config.read()
         self.quota.members.read()

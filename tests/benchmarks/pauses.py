@@ -20,7 +20,7 @@ from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.array_form import run_arrays, warm_up
 from headgate.protocol.marks import COLUMNS, connection_name
 from headgate.protocol.schemas import INPUTS
-from headgate.protocol.state import NEVER, SlotState
+from headgate.protocol.state import NOT_YET, SlotState
 from headgate.protocol.step import Arrived, ProtocolRules, advance
 
 DEFAULT = "bucket_refill"
@@ -73,7 +73,7 @@ def decisions_of(marks: pa.Table, settings: BrokerSettings) -> pa.Table:
     """What obedient clients are told, as jobs/protocol.py says without --input."""
     last_ms = marks["at_ns"].to_numpy().max() // 1_000_000
     rules = ProtocolRules(settings, sources=frozenset({"marks"}), obedient=True)
-    arrived = Arrived(INPUTS.empty_table(), marks.select(COLUMNS), NEVER, int(last_ms), finish=True)
+    arrived = Arrived(INPUTS.empty_table(), marks.select(COLUMNS), NOT_YET, int(last_ms), finish=True)
     return advance(SlotState(), arrived, rules, run_arrays)[0].decisions
 
 

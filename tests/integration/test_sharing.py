@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
 from headgate.conf import Conf
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.groups import ResourceGroup
 from headgate.engines.batches import BatchResult, GroupCounts
 from headgate.engines.exchange import TableExchange
@@ -313,7 +313,7 @@ def test_the_first_attachment_may_come_to_a_running_job_that_began_with_a_group(
     groups = {"resourcegroups": GROUPS["resourcegroups"] if has_groups else {}}
     conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=groups)
     job = ThrottleJob(str(trace), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
-    requests = [put_group("gold", {"publishRateInMsgs": QUOTA}), attach(Scope.TENANT, "acme", "gold")][has_groups:]
+    requests = [put_group("gold", {"publishRateInMsgs": QUOTA}), attach(AttachedTo.TENANT, "acme", "gold")][has_groups:]
 
     def run_on(files: int) -> None:
         for file in sorted(later.iterdir())[:files]:

@@ -9,7 +9,7 @@ from headgate.cache.schemas import EVICTIONS, ROWS
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Kind, Removed, Row
+from headgate.core.cache.rows import EventKind, Removed, Row
 
 _FIELDS = ROWS.names[: len(Row._fields)]
 _MOST_BRACKETS = 100
@@ -63,7 +63,7 @@ class RowsOneByOne:
             told = self._cache.feed(row)
             if told.dead is not None:
                 dead.append((place, told.dead))
-            elif row.kind != Kind.CONF:
+            elif row.kind != EventKind.CONF:
                 topics.add(row.topic)
             if told.removed:
                 topics.update(gone.topic for gone in told.removed)

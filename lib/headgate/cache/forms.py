@@ -88,10 +88,10 @@ def load_rules(kernel: str) -> None:
 @cache
 def warm_up() -> None:
     """Compile the array form (40 s, once in an installation), or load it, before the first run needs it."""
-    from headgate.core.cache.rows import Kind, Row  # noqa: PLC0415
+    from headgate.core.cache.rows import EventKind, Row  # noqa: PLC0415
     from headgate.core.kernels.cache.broker import ArrayCache  # noqa: PLC0415  loads the compiler
 
     empty = ArrayCache(CacheSettings.of({}))
-    empty.feed(Row(0, 0, Kind.ADD, "t", None, 0, 0, 1, (1,)))
+    empty.feed(Row(0, 0, EventKind.ADD, "t", None, 0, 0, 1, (1,)))
     empty.change({"headgate.cache.maxBytes": 1}, 1)
     empty.finished_bytes()

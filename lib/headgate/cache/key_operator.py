@@ -14,7 +14,7 @@ from headgate.cache.routing import CONF, TIME, changes_in, time_in
 from headgate.cache.schemas import PROGRESS, ROWS
 from headgate.cache.step import CacheRules, StepOutput, advance
 from headgate.cache.stored.state import (
-    NEVER,
+    NOT_YET,
     VERSION,
     BrokerState,
     SlotState,
@@ -77,12 +77,12 @@ def step_key(state: SlotState, blocks: Iterable[Block], rules: CacheRules) -> li
 
 def _concerned(state: SlotState, named: Iterable[str], time: Time) -> list[str]:
     """Brokers that rows came for, and those that a time lets go on, in the order of their names."""
-    waiting = {broker for broker, stored in state.brokers.items() if time.at_us != NEVER and _waits(stored)}
+    waiting = {broker for broker, stored in state.brokers.items() if time.at_us != NOT_YET and _waits(stored)}
     return sorted(waiting.union(named))
 
 
 def _waits(stored: StoredBroker) -> bool:
-    return stored.waiting > 0 or stored.untold_us != NEVER
+    return stored.waiting > 0 or stored.untold_us != NOT_YET
 
 
 def _advanced(
@@ -125,8 +125,8 @@ def _progress(broker: str, stored: StoredBroker, rows: int, letters: pa.Table | 
         "rows": rows,
         "late": sum(reason.startswith("late:") for reason in reasons),
         "dead_letters": len(reasons),
-        "event_time": None if stored.high_us == NEVER else stored.high_us,
-        "watermark": None if stored.done_us == NEVER else stored.done_us,
+        "event_time": None if stored.high_us == NOT_YET else stored.high_us,
+        "watermark": None if stored.done_us == NOT_YET else stored.done_us,
         "waiting": stored.waiting,
         "is_open": _waits(stored),
     }

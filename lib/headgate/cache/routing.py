@@ -15,7 +15,7 @@ from headgate.arrow.blocks import encode
 from headgate.arrow.columns import encoded
 from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.schemas import INPUT
-from headgate.cache.stored.state import NEVER, Change
+from headgate.cache.stored.state import NOT_YET, Change
 from headgate.cache.watermark import Time
 from headgate.conf import InputSettings
 from headgate.keyed.packing import blocks_by_key, dead_letter_blocks, packed
@@ -44,7 +44,7 @@ def pack_control(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = pa.Table.from_batches([batch]).sort_by("written_at")
         is_conf = pc.equal(rows["kind"], "conf")
-        at_us = rows["event_time"].cast(pa.int64()).fill_null(NEVER)
+        at_us = rows["event_time"].cast(pa.int64()).fill_null(NOT_YET)
         conf = pa.table([at_us, rows["changes"]], CONF).filter(is_conf)
         time = pa.table([at_us, rows["finish"].fill_null(False)], TIME).filter(pc.invert(is_conf))
         blocks = [(kind, encode(table)) for kind, table in (("conf", conf), ("time", time)) if len(table)]

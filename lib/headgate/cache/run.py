@@ -10,7 +10,7 @@ from headgate.cache.apply_events import Feeding, RowsOneByOne, eviction_row
 from headgate.cache.events.dead_letters import letters_of
 from headgate.cache.schemas import EVICTIONS
 from headgate.cache.seconds import SECOND_US, end_of, next_before, opened, told
-from headgate.cache.stored.state import NEVER, BrokerState, Change
+from headgate.cache.stored.state import NOT_YET, BrokerState, Change
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.rows import Removed
 
@@ -52,9 +52,9 @@ class BrokerRun:
     def tell(self) -> None:
         """Tell of the open second as it is now, where that was not done."""
         second = self._state.second
-        if second is not None and self._state.untold_us != NEVER:
+        if second is not None and self._state.untold_us != NOT_YET:
             self.metrics += told(self._state.name, self._cache, second, self._cache.now_us)
-            self._state.untold_us = NEVER
+            self._state.untold_us = NOT_YET
 
     def _feeding(self, table: pa.Table) -> Feeding:
         cache, broker = self._cache, self._state.name
@@ -67,7 +67,7 @@ class BrokerRun:
     def _limit_us(self) -> int:
         """A row of this time, or a later one, comes after the open second, or after a change that is to be made."""
         if self._state.second is None:
-            return NEVER
+            return NOT_YET
         end_us = end_of(self._state.second.number)
         change = self._next_change()
         return end_us if change is None else min(end_us, change.at_us)
@@ -95,7 +95,7 @@ class BrokerRun:
         assert second is not None  # noqa: S101  the caller has looked
         self._note(self._cache.advance(end_us - 1).removed)
         self.metrics += told(self._state.name, self._cache, second, end_us)
-        self._state.second, self._state.untold_us = None, NEVER
+        self._state.second, self._state.untold_us = None, NOT_YET
 
     def _take(self, rows: Feeding, start: int, end: int, table: pa.Table) -> None:
         """Feed rows of the open second, or of no second: refused ones, and those that come late."""

@@ -7,22 +7,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.cache.stored.state import NEVER
+from headgate.cache.stored.state import NOT_YET
 
 _ORDER = ("event_time_us", "seq", "kind", "topic", "cursor", "ledger", "entry", "count")
 """(t, seq) orders the rows of a broker; the rest, rows that have both in common, of which the first one is taken."""
 
 
 class Time(NamedTuple):
-    """A time that all brokers have come to, NEVER: none. finish: nothing more comes up to it."""
+    """A time that all brokers have come to, NOT_YET: none. finish: nothing more comes up to it."""
 
-    at_us: int = NEVER
+    at_us: int = NOT_YET
     finish: bool = False
 
     @property
     def passed_us(self) -> int:
         """Up to which it lets go on what has not come so far: a finish is for those alone who have."""
-        return NEVER if self.finish else self.at_us
+        return NOT_YET if self.finish else self.at_us
 
 
 class Waiting(Protocol):
@@ -42,7 +42,7 @@ def due(state: Waiting, arrived: pa.Table, time: Time, hold_back_us: int) -> tup
     if len(arrived):
         state.high_us = max(state.high_us, pc.max(arrived["event_time_us"]).as_py())
     finish = time.finish and time.at_us >= state.high_us
-    if state.high_us != NEVER:
+    if state.high_us != NOT_YET:
         state.done_us = max(state.done_us, time.passed_us, state.high_us - (0 if finish else hold_back_us))
     rows = pa.concat_tables([state.kept, arrived])
     waits = pc.greater(rows["event_time_us"], state.done_us)

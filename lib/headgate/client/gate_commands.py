@@ -9,7 +9,7 @@ from headgate.client.clock import Clock
 from headgate.client.early_commands import EarlyCommands
 from headgate.core.protocol.client.client_metrics import ClientMetrics
 from headgate.core.protocol.client.client_outputs import Rejection
-from headgate.core.protocol.client.commands import Outcome
+from headgate.core.protocol.client.commands import CommandOutcome
 from headgate.core.protocol.request_ids import RequestIds
 from headgate.errors import InvalidArgument
 from headgate.wire import ThrottleProducer
@@ -136,10 +136,10 @@ class CommandRouter:
         commands = self._commands.get(command.producer_id)
         if not self._seen.add(command.request_id):
             topic = "" if commands is None else commands.topics[command.producer_id]
-            self._metrics.command(Outcome.DUPLICATE, command.reason, topic)
+            self._metrics.command(CommandOutcome.DUPLICATE, command.reason, topic)
             return None
         if commands is None:
-            self._metrics.command(Outcome.UNKNOWN_PRODUCER, command.reason, "")
+            self._metrics.command(CommandOutcome.UNKNOWN_PRODUCER, command.reason, "")
             self._early.keep(command, self._clock.now_ms())
         return commands
 

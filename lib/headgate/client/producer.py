@@ -32,7 +32,7 @@ THREADS_TIMEOUT_S = 5.0
 """How long `close` waits, when all messages have ended, for the library and for each thread, so for callbacks, too."""
 
 
-class Outcome(NamedTuple):
+class FollowUp(NamedTuple):
     """What follows from something that the machine was told: when it wants to act next, and whether anything left."""
 
     due_ms: int | None
@@ -198,15 +198,15 @@ class RateLimitedProducer:
             told = self._perform(operation)
         self._timer.plan(told.due_ms)
 
-    def _accept(self, message: Message, partition: int | None) -> Outcome:
+    def _accept(self, message: Message, partition: int | None) -> FollowUp:
         if self._is_closed:
             self._refused.failed(SendError.CLOSED, self._topic)
             message.error = ProducerClosedError(self._topic, "the producer is closed; nothing can be sent any more")
-            return Outcome(None, is_outgoing=False)
+            return FollowUp(None, is_outgoing=False)
         message_id = self._pending.add(message)
         return self._perform(lambda now_ms: self._machine.send(message_id, now_ms, partition), sent=message)
 
-    def _perform(self, operation: Operation, sent: Message | None = None) -> Outcome:
+    def _perform(self, operation: Operation, sent: Message | None = None) -> FollowUp:
         """Under the lock: tell the machine something, and sort what it says."""
         is_outgoing = False
         for output in operation(self._clock.now_ms()):
@@ -221,7 +221,7 @@ class RateLimitedProducer:
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
                     if message is not sent:
                         self._completions.put(message)
-        return Outcome(self._machine.client.next_due_ms(), is_outgoing)
+        return FollowUp(self._machine.client.next_due_ms(), is_outgoing)
 
     def _carry(self, outgoing: Outgoing) -> bool:
         if isinstance(outgoing, Write):

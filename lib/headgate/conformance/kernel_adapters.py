@@ -25,4 +25,4 @@ KERNEL_ADAPTERS: Mapping[str, Any] = {
     "broker": kernel_protocol_broker.ArrayBroker,
     "cache_trace": array_cache_of,
 }
-"""What builds each from a vector's config, as `registry.Kind.factory` does."""
+"""What builds each from a vector's config, as `registry.VectorKind.factory` does."""

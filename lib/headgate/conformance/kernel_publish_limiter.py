@@ -10,7 +10,7 @@ import numpy as np
 from headgate.conformance.adapters.publishing import build_limiters, limiters_operations
 from headgate.conformance.oracles.publish_limiters import PublishLimiters
 from headgate.conformance.timed import TimedAdapter
-from headgate.core.kernels.columns import NONE, Ints, Records
+from headgate.core.kernels.columns import NO_VALUE, Ints, Records
 from headgate.core.kernels.domain import drain, plan_all, run_due, set_limit
 from headgate.core.kernels.domain_types import (
     ADMISSION,
@@ -22,8 +22,8 @@ from headgate.core.kernels.domain_types import (
     ENTRY,
     LIMITER,
     MARK,
+    MARK_ROWS,
     MARKED,
-    MARKS,
     POOLS,
     QUEUE,
     WAIT,
@@ -72,7 +72,7 @@ class ArrayLimiters(PublishLimiters):
         settle(buckets)
         for bucket in buckets.reshape(-1):
             fill(bucket, self.high_ns)
-        limiters["next_drain_ns"] = limiters["second"] = limiters["head"] = NONE
+        limiters["next_drain_ns"] = limiters["second"] = limiters["head"] = NO_VALUE
         limiters["initialised"] = 1
         limiters["keeps_debt"] = [limiter.on_rate_change is OnRateChange.REPRICE for limiter in self._limiters.values()]
         waits = np.zeros(len(self._producer_names), np.int64)
@@ -125,7 +125,7 @@ class ArrayLimiters(PublishLimiters):
         """As PublishLimiters.next_drain_ns."""
         self._enter(now_ns)
         due_ns = int(self._domain.limiters["next_drain_ns"][self._position(limiter)])
-        return None if due_ns == NONE else due_ns
+        return None if due_ns == NO_VALUE else due_ns
 
     def queue(self, limiter: str, now_ns: int) -> list[str]:
         """As PublishLimiters.queue."""
@@ -156,7 +156,7 @@ class ArrayLimiters(PublishLimiters):
         """Move the trackers by the kernel's marks, log its releases, and return who was released."""
         domain, released = self._domain, []
         names = ["at_ns", "limiter", "producer", "action"]
-        for at_ns, i, producer, action in domain.marks[: domain.used[MARKS]][names].tolist():
+        for at_ns, i, producer, action in domain.marks[: domain.used[MARK_ROWS]][names].tolist():
             limiter, name = self._names[i], self._producer_names[producer]
             connection, kind = self._producers[name].connection, SCOPE_TYPES[self._limiters[limiter].scope]
             if action == MARK:
@@ -165,7 +165,7 @@ class ArrayLimiters(PublishLimiters):
                 self._trackers[connection].unmark(kind)
                 self._releases.append([at_ns, limiter, name])
                 released.append(name)
-        domain.used[MARKS] = domain.used[CLOSED_ROWS] = 0
+        domain.used[MARK_ROWS] = domain.used[CLOSED_ROWS] = 0
         return released
 
     def _with_room(self, buckets: Records, limiters: Records, entries: Records, waits: Ints) -> DomainArrays:

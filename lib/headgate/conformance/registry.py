@@ -30,35 +30,35 @@ from headgate.conformance.wanted import WantedFactory, replay_wanted
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class VectorKind:
     """How a kind is replayed: `replay(factory, vector)` returns the mismatches; a factory builds from a config."""
 
     replay: Callable[[Any, Vector], list[Mismatch]]
     factory: Any
 
 
-def _timed(factories: Mapping[str, TimedFactory]) -> dict[str, Kind]:
-    return {name: Kind(replay_timed, factory) for name, factory in factories.items()}
+def _timed(factories: Mapping[str, TimedFactory]) -> dict[str, VectorKind]:
+    return {name: VectorKind(replay_timed, factory) for name, factory in factories.items()}
 
 
-def _emitting(factories: Mapping[str, EmittingFactory]) -> dict[str, Kind]:
-    return {name: Kind(replay_emitted, factory) for name, factory in factories.items()}
+def _emitting(factories: Mapping[str, EmittingFactory]) -> dict[str, VectorKind]:
+    return {name: VectorKind(replay_emitted, factory) for name, factory in factories.items()}
 
 
-def _wanting(factories: Mapping[str, WantedFactory]) -> dict[str, Kind]:
-    return {name: Kind(replay_wanted, factory) for name, factory in factories.items()}
+def _wanting(factories: Mapping[str, WantedFactory]) -> dict[str, VectorKind]:
+    return {name: VectorKind(replay_wanted, factory) for name, factory in factories.items()}
 
 
 RATE_LIMITERS = {**buckets.KINDS, **publishing.KINDS, **dispatch.KINDS, **connections.KINDS}
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, VectorKind] = {
     **_timed(RATE_LIMITERS),
-    "allocate": Kind(replay_call, quota_allocation.allocation_of),
-    "rounds": Kind(quota_allocation.replay_rounds, quota_allocation.played),
-    "report_decision": Kind(replay_call, quota_reports.report_decision),
-    "usage_map": Kind(replay_call, quota_reports.usage_map),
-    "resolve_group": Kind(replay_call, quota_admin.resolve_group),
-    "admin": Kind(replay_call, quota_admin.admin),
+    "allocate": VectorKind(replay_call, quota_allocation.allocation_of),
+    "rounds": VectorKind(quota_allocation.replay_rounds, quota_allocation.played),
+    "report_decision": VectorKind(replay_call, quota_reports.report_decision),
+    "usage_map": VectorKind(replay_call, quota_reports.usage_map),
+    "resolve_group": VectorKind(replay_call, quota_admin.resolve_group),
+    "admin": VectorKind(replay_call, quota_admin.admin),
     **_emitting(
         {
             "broker": protocol_broker.BrokerAdapter,
@@ -75,5 +75,5 @@ KINDS: dict[str, Kind] = {
             "cursor_rank": cache_parts.CursorRankAdapter,
         }
     ),
-    "cache_trace": Kind(cache_trace.replay_trace, cache_trace.cache_of),
+    "cache_trace": VectorKind(cache_trace.replay_trace, cache_trace.cache_of),
 }

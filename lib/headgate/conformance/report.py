@@ -12,7 +12,7 @@ from headgate.conformance.vector_file import shortened
 FAILURES_SHOWN = 10
 
 
-class Outcome(StrEnum):
+class VectorOutcome(StrEnum):
     """How one vector ended."""
 
     PASSED = "passed"
@@ -41,11 +41,11 @@ class VectorResult:
     skip_reason: str | None = None
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> VectorOutcome:
         """Failed with any mismatch, else skipped with a reason, else passed."""
         if self.mismatches:
-            return Outcome.FAILED
-        return Outcome.PASSED if self.skip_reason is None else Outcome.SKIPPED
+            return VectorOutcome.FAILED
+        return VectorOutcome.PASSED if self.skip_reason is None else VectorOutcome.SKIPPED
 
 
 @dataclass(slots=True)
@@ -54,19 +54,19 @@ class Report:
 
     results: list[VectorResult] = field(default_factory=list)
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: VectorOutcome) -> int:
         """How many vectors ended so."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
     def exit_status(self) -> int:
         """1 with any failure, else 0."""
-        return 1 if self.count(Outcome.FAILED) else 0
+        return 1 if self.count(VectorOutcome.FAILED) else 0
 
     @property
     def failed(self) -> list[VectorResult]:
         """The vectors with mismatches."""
-        return [result for result in self.results if result.outcome is Outcome.FAILED]
+        return [result for result in self.results if result.outcome is VectorOutcome.FAILED]
 
     def by_file_and_kind(self) -> dict[tuple[Path, str], list[VectorResult]]:
         """The results grouped in the order in which files and kinds were first met."""
@@ -85,7 +85,7 @@ def report_lines(report: Report) -> Iterator[str]:
     hidden = len(report.failed) - FAILURES_SHOWN
     if hidden > 0:
         yield f"... and {hidden} failed vectors more"
-    yield ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome)
+    yield ", ".join(f"{report.count(outcome)} {outcome}" for outcome in VectorOutcome)
 
 
 def _count_lines(report: Report) -> Iterator[str]:
@@ -95,12 +95,12 @@ def _count_lines(report: Report) -> Iterator[str]:
             yield str(file)
             file_above = file
         counts = Counter(result.outcome for result in results)
-        yield f"  {kind:<24}" + ", ".join(f"{counts[outcome]:>5} {outcome}" for outcome in Outcome)
+        yield f"  {kind:<24}" + ", ".join(f"{counts[outcome]:>5} {outcome}" for outcome in VectorOutcome)
 
 
 def _skip_lines(report: Report) -> Iterator[str]:
     reasons = Counter(
-        (result.kind, result.skip_reason) for result in report.results if result.outcome is Outcome.SKIPPED
+        (result.kind, result.skip_reason) for result in report.results if result.outcome is VectorOutcome.SKIPPED
     )
     for (kind, reason), count in reasons.items():
         yield f"skipped {count} of {kind}: {reason}"

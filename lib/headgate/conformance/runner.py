@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from headgate.conformance.registry import KINDS, Kind
+from headgate.conformance.registry import KINDS, VectorKind
 from headgate.conformance.report import Report, VectorResult
 from headgate.conformance.timed import UnsupportedVectorError
 from headgate.conformance.vector_file import Vector, read_vectors, vector_files
@@ -40,7 +40,7 @@ def replay_vector(file: Path, vector: Vector, *, kernel: bool = False) -> Vector
     return VectorResult(file, vector_id, name, tuple(mismatches))
 
 
-def _kind(file: Path, vector: Vector) -> Kind:
+def _kind(file: Path, vector: Vector) -> VectorKind:
     name = vector["kind"]
     if name not in KINDS:
         known = ", ".join(sorted(KINDS))

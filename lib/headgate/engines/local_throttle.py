@@ -9,7 +9,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from headgate.conf import Conf, LimitRow, ResourceGroups, conf_limits
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.engines.batches import BatchResult, BatchWriter
 from headgate.engines.exchange import LocalExchange
 from headgate.engines.local import LocalEngine
@@ -50,7 +50,7 @@ class LocalThrottle:
     ) -> None:
         self._application = f"headgate-local-{time.time_ns()}"
         self._batch_id = 0
-        self._reached_us = NONE
+        self._reached_us = NO_VALUE
         self._tables = tables
         self._control = ControlRows(tables)
         operator = conf.settings.operator
@@ -91,7 +91,11 @@ class LocalThrottle:
 
         after_ms: time goes on for so long before that, and lets in what waits.
         """
-        at = FROM_THE_START if self._reached_us == NONE else FROM_THE_START + timedelta(microseconds=self._reached_us)
+        at = (
+            FROM_THE_START
+            if self._reached_us == NO_VALUE
+            else FROM_THE_START + timedelta(microseconds=self._reached_us)
+        )
         at += timedelta(milliseconds=after_ms)
         keys = self._engine.keys if self._routing.by_topic else [None]
         self._control.append_control([tick_row(at, finish=True, key=key) for key in keys])
@@ -110,5 +114,5 @@ class LocalThrottle:
         rows = self._engine.step([*traffic, *control])
         result = self._writer.write(rows, self._application, self._batch_id)
         self._batch_id += 1
-        self._reached_us = max(self._reached_us, result.event_time_us or NONE)
+        self._reached_us = max(self._reached_us, result.event_time_us or NO_VALUE)
         return result

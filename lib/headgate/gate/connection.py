@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from headgate.core.protocol.counters import Counters
-from headgate.gate.feed import Clock, Feed, NameTaken, Seat, Timer
+from headgate.gate.feed import Feed, GateClock, NameTaken, Seat, Timer
 from headgate.gate.session import Answered, Ends, Event, Joins, Rules, Send, Session
 from headgate.wire import Frame, ThrottleProducer, throttle_producer
 from headgate.wire.pulsar_commands import ServerError
@@ -30,7 +30,7 @@ class Host:
 
     rules: Rules
     feed: Feed
-    clock: Clock
+    clock: GateClock
     counters: Counters
     write_buffer_bytes: int
 

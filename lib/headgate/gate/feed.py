@@ -50,7 +50,7 @@ class Timer(Protocol):
         """Let it not happen."""
 
 
-class Clock(Protocol):
+class GateClock(Protocol):
     """Milliseconds since 1970 that never go back."""
 
     def now_ms(self) -> int:

@@ -11,7 +11,7 @@ from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.state import PlainData
-from headgate.gate.feed import Clock, Link, NameTaken, Seat, Timer
+from headgate.gate.feed import GateClock, Link, NameTaken, Seat, Timer
 from headgate.wire import ThrottleProducer
 
 Making = Callable[[int], Input]
@@ -32,7 +32,7 @@ class MachineFeed:
     def __init__(
         self,
         settings: BrokerSettings,
-        clock: Clock,
+        clock: GateClock,
         metrics: BrokerMetrics,
         on_output: Callable[[str, Output], None] | None = None,
     ) -> None:
@@ -106,7 +106,7 @@ class _MachineSeat:
         self,
         machine: Connection,
         link: Link,
-        clock: Clock,
+        clock: GateClock,
         emitted: Callable[[Output], None] | None,
         on_leave: Callable[[], None],
     ) -> None:

@@ -9,7 +9,7 @@ from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.errors import EndpointError
 from headgate.gate.connection import LINGER_MS, ClientConnection, Host
-from headgate.gate.feed import Clock, Feed
+from headgate.gate.feed import Feed, GateClock
 from headgate.gate.session import Rules, refusal
 from headgate.gate.settings import GateSettings, addresses
 from headgate.wire.pulsar_commands import ServerError
@@ -31,7 +31,7 @@ class Gate:
     Raises EndpointError if nothing can listen there, ConfError for files that cannot be used.
     """
 
-    def __init__(self, settings: GateSettings, feed: Feed, clock: Clock, counters: Counters) -> None:
+    def __init__(self, settings: GateSettings, feed: Feed, clock: GateClock, counters: Counters) -> None:
         self._settings = settings
         self._tls = settings.tls()
         rules = Rules(

@@ -7,15 +7,15 @@ import pyarrow.compute as pc
 
 from headgate.conf import LiveSettings
 from headgate.keyed.live import certain_us
-from headgate.protocol.state import NEVER
+from headgate.protocol.state import NOT_YET
 
 
 @dataclass
 class Clock:
     """The highest time that any key heard of, the watermark, and whether anything waits for it to go on."""
 
-    high_ms: int = NEVER
-    done_ms: int = NEVER
+    high_ms: int = NOT_YET
+    done_ms: int = NOT_YET
     is_open: bool = False
 
     def take(self, progress: pa.Table) -> None:

@@ -12,7 +12,7 @@ from headgate.arrow.blocks import encode, gather
 from headgate.core.numbers import MAX
 from headgate.keyed.operator import Block, StateCodec
 from headgate.protocol.schemas import INPUTS, PROGRESS, TIME
-from headgate.protocol.state import NEVER, VERSION, SlotState, decode_state, encode_state
+from headgate.protocol.state import NOT_YET, VERSION, SlotState, decode_state, encode_state
 from headgate.protocol.step import Arrived, Form, ProtocolRules, StepOutput, advance
 from headgate.throttle.schemas import MARKS
 
@@ -65,13 +65,13 @@ def _arrived(inputs: pa.Table, marks: pa.Table, time: pa.Table) -> Arrived:
         _highest(time.filter(pc.or_(everywhere, pc.equal(time["source"], source).fill_null(False))))
         for source in ("inputs", "marks")
     )
-    finish = _highest(time.filter(time["finish"])) == max(inputs_ms, marks_ms) != NEVER
+    finish = _highest(time.filter(time["finish"])) == max(inputs_ms, marks_ms) != NOT_YET
     return Arrived(inputs, marks, inputs_ms, marks_ms, finish)
 
 
 def _highest(time: pa.Table) -> int:
     highest = pc.max(time["at_ms"]).as_py()
-    return NEVER if highest is None else highest
+    return NOT_YET if highest is None else highest
 
 
 def _blocks(key: str, state: SlotState, told: StepOutput, rows: int, late: int) -> Iterator[Block]:

@@ -18,7 +18,7 @@ from headgate.protocol.schemas import ROWS
 from headgate.protocol.stored import Columns, no_machines, type_of
 
 VERSION = 3
-NEVER = MIN
+NOT_YET = MIN
 _TEXTS = ("connection", "names", "settings")
 _CLOCK = ("inputs_ms", "marks_ms", "done_ms")
 _OF_NAMES = (("producers", "topic"), ("named", "topic"), ("named", "name"))
@@ -36,9 +36,9 @@ class SlotState:
     fan_out: the router's state (`fan_out.fanned_out`), "": marks are not fanned out.
     """
 
-    inputs_ms: int = NEVER
-    marks_ms: int = NEVER
-    done_ms: int = NEVER
+    inputs_ms: int = NOT_YET
+    marks_ms: int = NOT_YET
+    done_ms: int = NOT_YET
     connection: pa.StringArray = field(default_factory=no_strings)
     names: pa.StringArray = field(default_factory=no_strings)
     settings: pa.StringArray = field(default_factory=no_strings)

@@ -15,7 +15,7 @@ from headgate.protocol.closed_producers import remembered, without_copies
 from headgate.protocol.fan_out import fanned_out
 from headgate.protocol.marks import MARK, rows_of_marks
 from headgate.protocol.schemas import ROWS
-from headgate.protocol.state import NEVER, SlotState
+from headgate.protocol.state import NOT_YET, SlotState
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ProtocolRules:
 
 
 class Arrived(NamedTuple):
-    """What came for a key in a batch, with the highest times of each source (state.NEVER: none).
+    """What came for a key in a batch, with the highest times of each source (state.NOT_YET: none).
 
     finish: nothing more comes up to the highest time.
     """
@@ -84,7 +84,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, form: Form
     before_ms = state.done_ms
     state.inputs_ms, state.marks_ms = max(state.inputs_ms, arrived.inputs_ms), max(state.marks_ms, arrived.marks_ms)
     reached_ms = min({"inputs": state.inputs_ms, "marks": state.marks_ms}[source] for source in rules.sources)
-    if reached_ms != NEVER:
+    if reached_ms != NOT_YET:
         state.done_ms = max(before_ms, reached_ms - (0 if arrived.finish else rules.delay_ms))
     waits = pc.fill_null(pc.greater(rows["at_ms"], state.done_ms), False)
     state.kept = rows.filter(waits).combine_chunks()
@@ -126,7 +126,7 @@ def _are_publishes(rows: pa.Table) -> pa.ChunkedArray:
 
 def _refuse_another_fan_out(state: SlotState, rules: ProtocolRules) -> None:
     """Ordinals of the one mean nothing to the other, and connections lie under other keys."""
-    if state.high_ms != NEVER and bool(state.fan_out) != rules.fan_out:
+    if state.high_ms != NOT_YET and bool(state.fan_out) != rules.fan_out:
         began, now = ("topic", "tripping") if state.fan_out else ("tripping", "topic")
         raise StateError(
             f"[protocol] fan_out: got {now}, the checkpoint was begun with {began}: set it back, or start with a new "

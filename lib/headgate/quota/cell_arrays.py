@@ -11,7 +11,7 @@ import numpy as np
 
 from headgate.core.kernels.quota_allocation import NONE, REASONS, Cells, Cluster, Reports, Steps, step_many
 from headgate.core.quota.evaluation.cell_view import demand_of
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason, StepParameters
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason, StepParameters
 from headgate.core.quota.evaluation.view import active_row
 from headgate.core.quota.groups import Dimension, RatePair, UsageKey
 from headgate.core.quota.rates import capped
@@ -183,7 +183,7 @@ class _Columns:
         for row, cell, limit, target, safe, reason in zip(rows.tolist(), cells.tolist(), *of_rows, strict=True):
             demand = safe if self._silent[row] else _to_none(self._demands[row])
             counts = (cluster.missing, cluster.silent, self._ages[cell])
-            outcome = Outcome(limit, target, safe, demand, *counts, REASONS[reason])
+            outcome = CellLimit(limit, target, safe, demand, *counts, REASONS[reason])
             yield Decided(self._ids[row], self._cells[cell], outcome)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from headgate.core.quota.attachments import FIELDS, Scope
+from headgate.core.quota.attachments import FIELDS, AttachedTo
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import UNLIMITED, RatePair
 
@@ -30,7 +30,7 @@ class GroupAttachment:
     scope: tenant, namespace or topic. resource: as in rg_attachments.
     """
 
-    scope: Scope
+    scope: AttachedTo
     resource: str
     group: str | None
     effective_ms: int
@@ -49,7 +49,7 @@ class ControlRows:
     transaction: tuple[str, int]
 
 
-Attached = dict[tuple[Scope, str], str]
+Attached = dict[tuple[AttachedTo, str], str]
 LimitKey = tuple[str, str, int]
 """Names of broker and group, and the class."""
 
@@ -71,7 +71,7 @@ class AppliedLimits:
         self.attached: Attached = {}
         self.limits: dict[LimitKey, RatePair] = {}
 
-    def attach(self, wanted: Mapping[tuple[Scope, str], str], effective_ms: int) -> tuple[GroupAttachment, ...]:
+    def attach(self, wanted: Mapping[tuple[AttachedTo, str], str], effective_ms: int) -> tuple[GroupAttachment, ...]:
         """The rows that turn what is attached into `wanted`, sorted."""
         places = sorted({*self.attached, *wanted})
         changed = [place for place in places if self.attached.get(place) != wanted.get(place)]

@@ -12,7 +12,7 @@ from itertools import product
 from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.assessment import Assessment, assess, assess_coupled
 from headgate.core.quota.evaluation.step import decide, first_limit, limit_without_transport
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.evaluation.view import choose_epoch
 from headgate.core.quota.groups import Dimension, RatePair, ResourceGroup, TrafficClass, UsageKey
 from headgate.core.quota.rates import BROKERS_MAX
@@ -76,7 +76,7 @@ class Evaluation:
     def without_transport(self, own: Iterable[int], broker_count: int) -> None:
         """Nobody is heard: every limit is an equal part. broker_count: of the cluster. Source: resource-groups 10."""
 
-        def equal_part(_key: UsageKey, quota: int | None, _broker_id: int) -> Outcome:
+        def equal_part(_key: UsageKey, quota: int | None, _broker_id: int) -> CellLimit:
             return limit_without_transport(quota, broker_count)
 
         self._decide_unseen(tuple(own), broker_count, equal_part)
@@ -93,14 +93,14 @@ class Evaluation:
         weights = {broker_id: broker.weight for broker_id, broker in members.items()} | dict(own)
         joining = frozenset(own).difference(id_ for id_, broker in members.items() if broker.heard_ms is not None)
 
-        def first(key: UsageKey, quota: int | None, broker_id: int) -> Outcome:
+        def first(key: UsageKey, quota: int | None, broker_id: int) -> CellLimit:
             is_shared_out = broker_id in joining and key in used_by_others
             return first_limit(self._parameters, quota, broker_id, weights, is_shared_out=is_shared_out)
 
         self._decide_unseen(tuple(own), (weights, joining, used_by_others), first)
 
     def _decide_unseen(
-        self, own: tuple[int, ...], others: object, outcome_of: Callable[[UsageKey, int | None, int], Outcome]
+        self, own: tuple[int, ...], others: object, outcome_of: Callable[[UsageKey, int | None, int], CellLimit]
     ) -> None:
         """Decide every cell of these brokers without a view; once, until a group or what `others` says changes."""
         signature = (own, others, self._groups)
@@ -153,7 +153,7 @@ class Evaluation:
     ) -> None:
         """Rows of M in arrays; all others by one readable decision a quota, since nothing but that sets them apart."""
         arrays = CellArrays(self._parameters, in_view, own, self._book)
-        outside: dict[tuple[int | None, bool, bool, int], Outcome] = {}
+        outside: dict[tuple[int | None, bool, bool, int], CellLimit] = {}
         for key, quotas in by_key:
             active = NOBODY
             if any(quotas):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import Dimension, RatePair, UsageKey
 
 Cell = tuple[int, int, int]
@@ -18,7 +18,7 @@ class Present(NamedTuple):
 
 
 NEVER_LIMITED = Present(None, Reason.UNSET)
-DROPPED = Outcome(None, None, None, 0, 0, 0, 0, Reason.UNSET)
+DROPPED = CellLimit(None, None, None, 0, 0, 0, 0, Reason.UNSET)
 _NOBODY: Mapping[int, Present] = {}
 
 
@@ -27,7 +27,7 @@ class Decided(NamedTuple):
 
     broker_id: int
     cell: Cell
-    outcome: Outcome
+    outcome: CellLimit
 
 
 class LimitBook:
@@ -36,7 +36,7 @@ class LimitBook:
     def __init__(self) -> None:
         self._present: dict[Cell, dict[int, Present]] = {}
         self._before: dict[tuple[Cell, int], Present] = {}
-        self._outcomes: dict[tuple[Cell, int], Outcome] = {}
+        self._outcomes: dict[tuple[Cell, int], CellLimit] = {}
 
     def of(self, cell: Cell) -> Mapping[int, Present]:
         """What is known of a cell, by broker."""
@@ -51,7 +51,7 @@ class LimitBook:
         of_messages, of_bytes = (self.present((*key, dimension), broker_id).limit for dimension in Dimension)
         return of_messages, of_bytes
 
-    def decide(self, cell: Cell, broker_id: int, outcome: Outcome) -> None:
+    def decide(self, cell: Cell, broker_id: int, outcome: CellLimit) -> None:
         """From now on this holds."""
         before = self.present(cell, broker_id)
         now = Present(outcome.limit, outcome.reason)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headgate.core.numbers import at_least
 from headgate.core.quota.allocation.allocation import Profile
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.groups import UNLIMITED, RatePair, ResourceGroup
 from headgate.core.quota.settings import MembershipSource, QuotaSettings
 from headgate.core.quota.usage.broker_usage import BrokerUsage
@@ -390,7 +390,7 @@ class QuotaLoop:
             if one["name"] in self._seen:
                 self._metering.brokers[one["name"]] = OwnBroker.from_state(one, self._meter_parameters)
         self._outbox.waiting += [Pending.of_plain(one) for one in state["pending"]]
-        self._applied.attached = {(Scope(scope), resource): name for scope, resource, name in state["attached"]}
+        self._applied.attached = {(AttachedTo(scope), resource): name for scope, resource, name in state["attached"]}
         self._applied.limits.update(
             {(broker, group, traffic_class): tuple(rates) for broker, group, traffic_class, *rates in state["limits"]}
         )

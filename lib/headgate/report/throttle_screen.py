@@ -17,7 +17,7 @@ from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import HELD_READS, READS, HeldBack, held_back
 from headgate.report.throttling.fault import by_second
-from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT
+from headgate.report.throttling.limiters import HELD_BY, MARK_COUNTS, RAN_OUT_AT
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
 from headgate.tables.sums import Summed, Sums
@@ -37,7 +37,7 @@ WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
 _SHOWN_SUMS = (
-    *(USAGE, HELD, MARKS, HELD_BY, RAN_OUT_AT, READS, HELD_READS),
+    *(USAGE, HELD, MARK_COUNTS, HELD_BY, RAN_OUT_AT, READS, HELD_READS),
     *(ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS),
 )
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.core.cache.rows import Kind
+from headgate.core.cache.rows import EventKind
 from headgate.rows.kinds import PUBLISH
 from headgate.rows.traffic import Parsed
 from headgate.sizing.lags import Lag
 from headgate.sizing.trace import READ, of_letters
 
-_STAGES = (Kind.OPEN, Kind.ADD, Kind.READ, Kind.MARK)
+_STAGES = (EventKind.OPEN, EventKind.ADD, EventKind.READ, EventKind.MARK)
 """What comes first at one instant."""
 _LARGEST = 2**31 - 1
 
@@ -49,10 +49,10 @@ def _of_broker(broker: str, publishes: pa.Table, lags: Sequence[Lag]) -> pa.Tabl
     entry = _place_in_topic(topic)
     first = np.flatnonzero(entry == 0)
     every = np.arange(len(topic))
-    parts = [_Part(Kind.ADD, None, every, t_us)]
+    parts = [_Part(EventKind.ADD, None, every, t_us)]
     for lag in lags:
-        parts.append(_Part(Kind.OPEN, lag.cursor, first, t_us[first]))
-        parts += [_Part(kind, lag.cursor, every, t_us + lag.us) for kind in (Kind.READ, Kind.MARK)]
+        parts.append(_Part(EventKind.OPEN, lag.cursor, first, t_us[first]))
+        parts += [_Part(kind, lag.cursor, every, t_us + lag.us) for kind in (EventKind.READ, EventKind.MARK)]
     at = np.concatenate([part.t_us for part in parts])
     stage = np.concatenate([np.full(len(part.rows), _STAGES.index(part.kind)) for part in parts])
     order = np.lexsort((stage, at))
@@ -81,7 +81,7 @@ def _of_broker(broker: str, publishes: pa.Table, lags: Sequence[Lag]) -> pa.Tabl
 class _Part(NamedTuple):
     """Events of one kind and cursor. rows: the publish that each is of; t_us: when it happens."""
 
-    kind: Kind
+    kind: EventKind
     cursor: str | None
     rows: Integers
     t_us: Integers

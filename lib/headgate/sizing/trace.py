@@ -14,7 +14,7 @@ from headgate.cache.events.parse import parse_cache_events
 from headgate.cache.events.validation import letters_by_place
 from headgate.conf import InputSettings
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import EventKind, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.traces.sampling import SampledRows
 from headgate.core.cache.traces.workload import generate
@@ -56,7 +56,7 @@ def _with_defects(rows: pa.Table) -> pa.Table:
     letters = letters_by_place(rows.select(schemas.ROWS.names))
     kinds, defects, raws = (rows[name].to_pylist() if letters else [] for name in ("kind", "defect", "raw"))
     for place, letter in letters.items():
-        if defects[place] is None and kinds[place] != Kind.CONF:
+        if defects[place] is None and kinds[place] != EventKind.CONF:
             defects[place], raws[place] = letter["reason"], letter["raw"]
     for name, values in (("defect", defects), ("raw", raws)) if letters else ():
         rows = rows.set_column(rows.column_names.index(name), name, pa.array(values, pa.string()))

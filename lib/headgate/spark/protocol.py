@@ -28,7 +28,7 @@ from headgate.protocol.marks import COLUMNS
 from headgate.protocol.parse import other_types
 from headgate.protocol.routing import pack_input, pack_marks, pack_ticks
 from headgate.protocol.schemas import DECISIONS, OF_PROTOCOL, TICKS, WRITTEN
-from headgate.protocol.state import NEVER
+from headgate.protocol.state import NOT_YET
 from headgate.spark.feed import Feed, fed_rows
 from headgate.spark.input.sources import appended_rows, fed_lines, path_exists, read_raw
 from headgate.spark.operator import PACKED, apply_operator
@@ -107,7 +107,7 @@ class ProtocolRun(StreamingJob):
 
     def _begin(self) -> None:
         form_of(self._conf.settings.operator.kernel)  # compiled here, workers load it from disk
-        self._tick(NEVER)  # every key tells how far it is
+        self._tick(NOT_YET)  # every key tells how far it is
 
     def dataframe(self) -> DataFrame:
         """A row's way: inputs, marks and ticks -> packed by slot -> operator."""
@@ -131,9 +131,9 @@ class ProtocolRun(StreamingJob):
     def _finish(self) -> bool:
         """Let the last millisecond end."""
         high_ms = self._writer.clock.high_ms
-        if high_ms != NEVER:
+        if high_ms != NOT_YET:
             self._tick(high_ms, finish=True)
-        return high_ms != NEVER
+        return high_ms != NOT_YET
 
     def _take(self, output: DataFrame, batch_id: int) -> int:
         """See ProtocolWriter. At least once in Kafka, where a batch that is run again sends the same rows, told apart

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.columns import ints
-from headgate.core.kernels.columns import NONE, Ints, Records
+from headgate.core.kernels.columns import NO_VALUE, Ints, Records
 from headgate.core.kernels.domain import plan_all, run
 from headgate.core.kernels.domain_types import (
     ADMISSION,
@@ -16,8 +16,8 @@ from headgate.core.kernels.domain_types import (
     DUE,
     ENTRY,
     LIMITER,
+    MARK_ROWS,
     MARKED,
-    MARKS,
     POOLS,
     QUEUE,
     SET_LIMIT,
@@ -51,7 +51,7 @@ def run_arrays(domain: DomainState, step: Step, rules: Rules) -> Result:
     plan_all(arrays)
     run(arrays, step.operations, floors_of(step.operations, rules.max_debt_ms), step.until_ns, step.finish)
     _from_arrays(domain, arrays)
-    marks, closed = arrays.marks[: arrays.used[MARKS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
+    marks, closed = arrays.marks[: arrays.used[MARK_ROWS]], arrays.closed[: arrays.used[CLOSED_ROWS]]
     result = Result(
         mark_at_ns=marks["at_ns"].copy(),
         mark_limiter=marks["limiter"].copy(),
@@ -147,7 +147,7 @@ def _lay_limiters(limiters: Records, counts: Ints, domain: DomainState, step: St
     limiters["group"] = domain.limiters["group"]
     if tells:
         limiters["cause"], limiters["held_ns"] = domain.limiters["cause"], domain.limiters["held_ns"]
-    limiters["keeps_debt"], limiters["second"] = _keeps_debt(domain), NONE
+    limiters["keeps_debt"], limiters["second"] = _keeps_debt(domain), NO_VALUE
     limiters["waiting"] = np.bincount(step.producer_topic[domain.entry_producer], minlength=len(limiters))
     topic = domain.usage["topic"]
     limiters["second"][topic], limiters["since_ns"][topic] = domain.usage["second"], domain.usage["since_ns"]
@@ -162,7 +162,7 @@ def _from_arrays(domain: DomainState, arrays: DomainArrays) -> None:
     rows, producer = positions(arrays.withheld, arrays.withheld_by)
     domain.withheld = {"producer": producer} | {name: arrays.withheld[name][rows] for name in WITHHELD_FIELDS[1:]}
     limiters = arrays.limiters
-    topic = np.flatnonzero((limiters["second"] != NONE) | (limiters["waiting"] > 0))
+    topic = np.flatnonzero((limiters["second"] != NO_VALUE) | (limiters["waiting"] > 0))
     domain.usage = {"topic": topic, "second": limiters["second"][topic], "since_ns": limiters["since_ns"][topic]} | {
         name: arrays.counts[topic, column] for column, name in enumerate(COUNT_FIELDS)
     }

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.blocks import decode, encode
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.keyed.operator import Block, StateCodec
 from headgate.keyed.slots import home_of
 from headgate.throttle.form import Form, Rules
@@ -25,7 +25,7 @@ from headgate.throttle.limits.effective_limits import EffectiveLimits
 from headgate.throttle.ordering import Gathered, by_broker
 from headgate.throttle.registration import waiting_producers
 from headgate.throttle.schemas import PROGRESS, TRAFFIC
-from headgate.throttle.state import VERSION, Clock, DomainState, KeyState, decode_state, encode_state
+from headgate.throttle.state import VERSION, BrokerClock, DomainState, KeyState, decode_state, encode_state
 from headgate.throttle.step import advance, moved
 
 HISTORY_US = 3_600_000_000
@@ -64,10 +64,10 @@ class Arrived:
 
     traffic: dict[str, dict[str, pa.Table]] = field(default_factory=dict)
     high_us: dict[str, int] = field(default_factory=dict)
-    everywhere_us: int = NONE
+    everywhere_us: int = NO_VALUE
     changes: list[Change] = field(default_factory=list)
     dead_letters: list[Block] = field(default_factory=list)
-    finish_us: int = NONE
+    finish_us: int = NO_VALUE
 
     @property
     def brokers(self) -> set[str]:
@@ -93,7 +93,7 @@ def arrived(blocks: Iterable[Block]) -> Arrived:
             if broker is None:
                 result.everywhere_us = max(result.everywhere_us, event_time_us)
             else:
-                result.high_us[broker] = max(result.high_us.get(broker, NONE), event_time_us)
+                result.high_us[broker] = max(result.high_us.get(broker, NO_VALUE), event_time_us)
     for kind in by_kind.keys() & TRAFFIC.keys():
         result.traffic[kind] = dict(by_broker(pa.concat_tables(decode(block.block) for block in by_kind[kind])))
     return result
@@ -136,12 +136,12 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
     for broker in sorted(state.heard.keys() | arrival.brokers):
         rows = arrival.of(broker)
         count = sum(map(len, rows.values()))
-        high_us = max(*map(_highest_us, rows.values()), arrival.high_us.get(broker, NONE), arrival.everywhere_us)
-        if arrival.finish_us != NONE:
+        high_us = max(*map(_highest_us, rows.values()), arrival.high_us.get(broker, NO_VALUE), arrival.everywhere_us)
+        if arrival.finish_us != NO_VALUE:
             told.add(_finish(state, broker, arrival.finish_us, rules, form))
         if broker not in state.domains and not count:
-            state.clocks[broker] = clock = moved(state.clocks.get(broker, Clock()), high_us, rules)
-            if high_us != NONE and rules.slots and key == home_of(broker, rules.slots):
+            state.clocks[broker] = clock = moved(state.clocks.get(broker, BrokerClock()), high_us, rules)
+            if high_us != NO_VALUE and rules.slots and key == home_of(broker, rules.slots):
                 progress.append(_heard(key, broker, clock))
             continue
         domain = state.domains.get(broker) or _begin(state, broker)
@@ -165,7 +165,7 @@ def _finish(state: KeyState, broker: str, finish_us: int, rules: Rules, form: Fo
     """Close what is open on a broker; one that has nothing here only learns of the time."""
     domain = state.domains.get(broker)
     if domain is None:
-        state.clocks[broker] = moved(state.clocks.get(broker, Clock()), finish_us, rules, finish=True)
+        state.clocks[broker] = moved(state.clocks.get(broker, BrokerClock()), finish_us, rules, finish=True)
         return {}
     return advance(domain, {}, finish_us, rules, form, finish=True).rows
 
@@ -194,7 +194,7 @@ def _begin(state: KeyState, broker: str) -> DomainState:
     changes = [change for change in changes_of(state.changes) if change.holds_on(broker)]
     settled = in_order(change for change in changes if change.effective_us <= state.forgotten_us)
     pending = [change for change in changes if change.effective_us > state.forgotten_us]
-    clock = state.clocks.pop(broker, Clock())
+    clock = state.clocks.pop(broker, BrokerClock())
     state.domains[broker] = DomainState(broker, clock, pending=pending, in_force=EffectiveLimits.from_changes(settled))
     return state.domains[broker]
 
@@ -205,8 +205,8 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
     All slots hear the same times. A broker whose first event is not further behind meets the same limits as if nothing
     had been dropped; one further behind, those in force at the horizon, or the true ones if nothing was dropped yet.
     """
-    heard_us = max(arrival.everywhere_us, *(clock.high_us for clock in state.heard.values()), NONE)
-    horizon_us = max(heard_us - rules.hold_back_ms * 1000 - HISTORY_US, NONE)
+    heard_us = max(arrival.everywhere_us, *(clock.high_us for clock in state.heard.values()), NO_VALUE)
+    horizon_us = max(heard_us - rules.hold_back_ms * 1000 - HISTORY_US, NO_VALUE)
     behind = state.changes.filter(pc.less_equal(state.changes["effective_us"], horizon_us))
     names = behind.group_by(["broker", "kind", "scope", "name"], use_threads=False).aggregate([])
     if len(behind) - len(names) > SPARE_CHANGES:
@@ -214,7 +214,7 @@ def _forget(state: KeyState, arrival: Arrived, rules: Rules) -> None:
         state.forgotten_us = max(state.forgotten_us, horizon_us)
 
 
-def _heard(key: str, broker: str, clock: Clock) -> dict[str, object]:
+def _heard(key: str, broker: str, clock: BrokerClock) -> dict[str, object]:
     """The time of a broker without a domain here: nothing of it came yet, or it is another job's."""
     return dict.fromkeys(PROGRESS.names, 0) | {
         "key": key,

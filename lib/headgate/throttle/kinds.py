@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Kind:
+class DomainKind:
     """A kind of rows, and what becomes of them in a domain.
 
     rows: their name and columns. limits: kinds of the changes that concern it. tables: what it adds to those that it
@@ -51,7 +51,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class KindApart(Kind):
+class KindApart(DomainKind):
     """A kind that shares no limiter with another, so that its rows act apart from all others.
 
     part: the field of DomainState that it keeps. act: carries out what is due, and gives rows by table.
@@ -70,8 +70,8 @@ class KindApart(Kind):
         return {}
 
 
-PUBLISH = Kind(kinds.PUBLISH, (LIMIT, ATTACHMENT), {"marks": MARKS, "topic_usage": TOPIC_USAGE})
-DISPATCH = Kind(kinds.DISPATCH, (*OF_DISPATCH, ATTACHMENT), {"dispatch_decisions": DISPATCH_DECISIONS})
+PUBLISH = DomainKind(kinds.PUBLISH, (LIMIT, ATTACHMENT), {"marks": MARKS, "topic_usage": TOPIC_USAGE})
+DISPATCH = DomainKind(kinds.DISPATCH, (*OF_DISPATCH, ATTACHMENT), {"dispatch_decisions": DISPATCH_DECISIONS})
 SUBSCRIBE = KindApart(
     kinds.SUBSCRIBE, (SUBSCRIBE_LIMIT,), {"subscribe_decisions": SUBSCRIBE_DECISIONS}, "subscribes", decide_subscribes
 )
@@ -79,7 +79,7 @@ UNLOAD = KindApart(kinds.UNLOAD, (UNLOAD_LIMIT,), {"unloads": UNLOAD_OUTCOMES}, 
 CONNECTION = KindApart(kinds.CONNECTION, (CONNECTION_LIMIT,), {}, "connections", step_connections)
 
 APART = (SUBSCRIBE, UNLOAD, CONNECTION)
-KINDS: tuple[Kind, ...] = (PUBLISH, DISPATCH, *APART)
+KINDS: tuple[DomainKind, ...] = (PUBLISH, DISPATCH, *APART)
 """Publishes and dispatches share groups, their attachments and the form (form.Form)."""
 
 OUTPUT_TABLES: dict[str, pa.Schema] = {

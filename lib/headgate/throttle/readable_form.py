@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.domain_types import LEAVE, MARK, PUBLISH, UNMARK
 from headgate.core.publish.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish.publish_limiter import PublishLimiter, Scope
@@ -75,7 +75,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
     for i, topic in enumerate(domain.usage["topic"].tolist()):
         usage = objects.usage.setdefault(topic, TopicUsage())
         second = int(domain.usage["second"][i])
-        usage.second = None if second == NONE else second
+        usage.second = None if second == NO_VALUE else second
         usage.since_ns = int(domain.usage["since_ns"][i])
         usage.counts = [int(domain.usage[name][i]) for name in COUNT_FIELDS]
     return objects
@@ -85,7 +85,7 @@ def _fill(limiter: PublishLimiter, domain: DomainState, position: int) -> None:
     for kind, bucket in enumerate(limiter.buckets):
         read_bucket(bucket, domain.limiters, (position, kind))
     next_drain_ns = int(domain.limiters["next_drain_ns"][position])
-    limiter.next_drain_ns = None if next_drain_ns == NONE else next_drain_ns
+    limiter.next_drain_ns = None if next_drain_ns == NO_VALUE else next_drain_ns
 
 
 def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
@@ -99,7 +99,7 @@ def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
         for kind, bucket in enumerate(limiter.made.buckets):
             write_bucket(bucket, arrays, (position, kind))
         drain_ns = limiter.made.next_drain_ns
-        arrays["next_drain_ns"][position] = NONE if drain_ns is None else drain_ns
+        arrays["next_drain_ns"][position] = NO_VALUE if drain_ns is None else drain_ns
         entries += [(position, producer) for producer, _ in limiter.made.queue]
     write_waits(objects.group_waits.open, arrays)
     domain.limiters = arrays
@@ -111,7 +111,7 @@ def _from_arrays(domain: DomainState, objects: PublishDomain) -> None:
     ]
     domain.withheld = dict(zip(WITHHELD_FIELDS, columns(withheld, len(WITHHELD_FIELDS)), strict=True))
     kept = [
-        (topic, NONE if usage.second is None else usage.second, usage.since_ns, *usage.counts)
+        (topic, NO_VALUE if usage.second is None else usage.second, usage.since_ns, *usage.counts)
         for topic, usage in sorted(objects.usage.items())
         if usage.second is not None or usage.waiting
     ]
@@ -126,7 +126,7 @@ def _result(objects: PublishDomain) -> Result:
         mark_limiter=_ints(mark.limiter for mark in marks),
         mark_producer=_ints(mark.producer for mark in marks),
         mark_topic=_ints(mark.topic for mark in marks),
-        mark_seq=_ints(NONE if mark.seq is None else mark.seq for mark in marks),
+        mark_seq=_ints(NO_VALUE if mark.seq is None else mark.seq for mark in marks),
         mark_action=_ints(MARK if mark.marked else UNMARK for mark in marks),
         mark_balance=np.array([mark.balances for mark in marks], np.int64).reshape(-1, 2),
         mark_rate=np.array([mark.rates for mark in marks], np.int64).reshape(-1, 2),

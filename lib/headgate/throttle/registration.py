@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.columns import distinct, encoded, no_ints, places, whole
-from headgate.core.kernels.columns import NONE, Flags, Ints
+from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
 from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.limits.changes import Change
@@ -99,7 +99,7 @@ def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
         return
     domain.keys = pa.concat_arrays([domain.keys, keys])
     rates = np.array([domain.in_force.rates_of(key) for key in keys.to_pylist()], np.int64)
-    start = {"rate": rates, "next_drain_ns": np.full(len(keys), NONE), "group": np.full(len(keys), NO_GROUP)}
+    start = {"rate": rates, "next_drain_ns": np.full(len(keys), NO_VALUE), "group": np.full(len(keys), NO_GROUP)}
     for name, values in domain.limiters.items():
         added = start.get(name, np.zeros((len(keys), *values.shape[1:]), np.int64))
         domain.limiters[name] = np.concatenate([values, added])

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headgate.arrow.blocks import decode_all, encode_all
 from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, whole
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.errors import StateError
 from headgate.throttle.apart.connection_state import ConnectionState
@@ -38,14 +38,14 @@ KEYS_OF_USAGE = ("topic", "second", "since_ns")
 USAGE_FIELDS = (*KEYS_OF_USAGE, *COUNT_FIELDS)
 
 
-class Clock(NamedTuple):
+class BrokerClock(NamedTuple):
     """How far a broker is, the same under every key that hears its ticks.
 
     high_us: highest event time heard of. done_ns: time up to which everything is done, behind by the hold-back.
     """
 
-    high_us: int = NONE
-    done_ns: int = NONE
+    high_us: int = NO_VALUE
+    done_ns: int = NO_VALUE
 
 
 @dataclass
@@ -53,7 +53,7 @@ class DomainState:
     """One broker's limiters under one state key. Their positions are in order of registration, which never changes."""
 
     broker: str
-    clock: Clock = field(default_factory=Clock)
+    clock: BrokerClock = field(default_factory=BrokerClock)
     keys: pa.StringArray = field(default_factory=no_strings)
     limiters: dict[str, Ints] = field(default_factory=lambda: empty_columns(LIMITER_FIELDS))
     # Queue entries in the order of limiter, then place in its queue.
@@ -108,13 +108,13 @@ class KeyState:
     """
 
     domains: dict[str, DomainState] = field(default_factory=dict)
-    clocks: dict[str, Clock] = field(default_factory=dict)
+    clocks: dict[str, BrokerClock] = field(default_factory=dict)
     changes: pa.Table = field(default_factory=CHANGES.empty_table)
-    forgotten_us: int = NONE
+    forgotten_us: int = NO_VALUE
     taken: int = 0
 
     @property
-    def heard(self) -> dict[str, Clock]:
+    def heard(self) -> dict[str, BrokerClock]:
         """The clock of every broker heard of."""
         return self.clocks | {broker: domain.clock for broker, domain in self.domains.items()}
 
@@ -151,7 +151,7 @@ def encode_state(state: KeyState) -> bytes:
     tables = [state.changes.replace_schema_metadata(metadata)]
     if state.clocks:
         clocks = zip(*state.clocks.values(), strict=True)
-        columns = {"broker": list(state.clocks)} | dict(zip(Clock._fields, clocks, strict=True))
+        columns = {"broker": list(state.clocks)} | dict(zip(BrokerClock._fields, clocks, strict=True))
         tables.append(pa.table(columns).replace_schema_metadata({"kind": "clocks"}))
     for domain in state.domains.values():
         named = ((table, {"kind": kind}) for kind, table in _domain_tables(domain))
@@ -181,7 +181,7 @@ def decode_state(version: int, blocks: bytes) -> KeyState:
             continue
         if metadata["kind"] == "clocks":
             brokers, *clocks = table.to_pydict().values()
-            state.clocks = {broker: Clock(*clock) for broker, *clock in zip(brokers, *clocks, strict=True)}
+            state.clocks = {broker: BrokerClock(*clock) for broker, *clock in zip(brokers, *clocks, strict=True)}
             continue
         broker = metadata["broker"]
         domain = state.domains.setdefault(broker, DomainState(broker))
@@ -192,7 +192,7 @@ def decode_state(version: int, blocks: bytes) -> KeyState:
 def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) -> None:
     match metadata["kind"]:
         case "limiters":
-            domain.clock = Clock(*(int(metadata[name]) for name in Clock._fields))
+            domain.clock = BrokerClock(*(int(metadata[name]) for name in BrokerClock._fields))
             domain.keys, domain.limiters = whole(table["key"]), of_dimensions(table, LIMITER_FIELDS)
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])

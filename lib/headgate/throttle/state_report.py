@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.columns import places
 from headgate.core.dispatch.dispatch_domain import PLACES
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.numbers import MAX
 from headgate.core.usage import SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import DispatchState
@@ -68,7 +68,7 @@ def _of_domain(domain: DomainState) -> pa.Table:
     next_ns = domain.limiters["next_drain_ns"]
     columns = {
         "waiting": waiting,
-        "next_drain": _instants(next_ns, next_ns != NONE),
+        "next_drain": _instants(next_ns, next_ns != NO_VALUE),
         "open_second": _open_second(domain),
     }
     return _rows(domain, "publish", scopes_and_names(domain.keys, domain.broker), domain.limiters, columns)
@@ -155,7 +155,7 @@ def _rows(
 
 
 def _clock(domain: DomainState, n: int) -> pa.Array:
-    return _instants(np.full(n, domain.clock.done_ns), np.full(n, domain.clock.done_ns != NONE))
+    return _instants(np.full(n, domain.clock.done_ns), np.full(n, domain.clock.done_ns != NO_VALUE))
 
 
 def _buckets(limiters: dict[str, Ints]) -> dict[str, pa.Array]:
@@ -175,9 +175,9 @@ def _buckets(limiters: dict[str, Ints]) -> dict[str, pa.Array]:
 
 
 def _open_second(domain: DomainState) -> pa.Array:
-    second = np.full(len(domain.keys), NONE)
+    second = np.full(len(domain.keys), NO_VALUE)
     second[domain.usage["topic"]] = domain.usage["second"]
-    is_open = second != NONE
+    is_open = second != NO_VALUE
     return _instants(np.where(is_open, second, 0) * SECOND_NS, is_open)
 
 

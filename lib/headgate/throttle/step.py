@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.columns import numbers
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.domain_types import LEAVE, PUBLISH, SET_LIMIT, Operations
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
@@ -31,7 +31,7 @@ from headgate.throttle.objects import columns
 from headgate.throttle.ordering import Due, Gathered, due, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
-from headgate.throttle.state import Clock, DomainState
+from headgate.throttle.state import BrokerClock, DomainState
 
 _NO_ROWS = {kind.rows.block: kind.rows.schema.empty_table() for kind in KINDS}
 
@@ -49,10 +49,10 @@ class Output(NamedTuple):
         return self.rows[table] if table in self.rows else OUTPUT_BLOCKS[table].empty_table()
 
 
-def moved(clock: Clock, high_us: int, rules: Rules, *, finish: bool = False) -> Clock:
+def moved(clock: BrokerClock, high_us: int, rules: Rules, *, finish: bool = False) -> BrokerClock:
     """The clock when time has come to `high_us`: it never goes back."""
     high_us = max(clock.high_us, high_us)
-    return Clock(high_us, max(_bound_us(high_us, rules, finish=finish) * 1000, clock.done_ns))
+    return BrokerClock(high_us, max(_bound_us(high_us, rules, finish=finish) * 1000, clock.done_ns))
 
 
 def _bound_us(high_us: int, rules: Rules, *, finish: bool) -> int:
@@ -247,7 +247,7 @@ def _publishes(events: pa.Table, places: Ints, topic: Ints, producer: Ints) -> O
 
 def _leaves(limiters: Ints) -> Operations:
     """Groups whose queues have lost topics let them go, before anything else happens: their time is long past."""
-    rows: list[tuple[int, ...]] = [(0, LEAVE, limiter, -1, 0, 0, NONE) for limiter in limiters.tolist()]
+    rows: list[tuple[int, ...]] = [(0, LEAVE, limiter, -1, 0, 0, NO_VALUE) for limiter in limiters.tolist()]
     return Operations(*columns(rows, len(Operations._fields)))
 
 
@@ -258,5 +258,5 @@ def _updates(domain: DomainState, changes: list[Change]) -> Operations:
         domain.in_force.apply(change)
         for position in domain.in_force.limiters_under(change, domain.keys):
             messages_per_s, bytes_per_s = domain.in_force.rates_of(domain.keys[position].as_py())
-            rows.append((change.effective_us, SET_LIMIT, position, -1, messages_per_s, bytes_per_s, NONE))
+            rows.append((change.effective_us, SET_LIMIT, position, -1, messages_per_s, bytes_per_s, NO_VALUE))
     return Operations(*columns(rows, len(Operations._fields)))

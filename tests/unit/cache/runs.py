@@ -13,7 +13,7 @@ from headgate.cache.key_operator import step_key
 from headgate.cache.routing import CONF, TIME
 from headgate.cache.schemas import EVICTIONS, METRICS, PROGRESS, ROWS
 from headgate.cache.step import CacheRules
-from headgate.cache.stored.state import NEVER, VERSION, SlotState, decode_broker, decode_state, encode_state
+from headgate.cache.stored.state import NOT_YET, VERSION, SlotState, decode_broker, decode_state, encode_state
 from headgate.core.cache.rows import Row
 from headgate.keyed.operator import Block
 
@@ -36,7 +36,7 @@ def rows_from(rows: Iterable[Row], broker: str = BROKER) -> list[dict[str, Any]]
     return [dict(zip(ROWS.names, row, strict=False)) | {"broker": broker, "conf": None} for row in rows]
 
 
-def change(at_us: int = NEVER, **values: Any) -> Block:
+def change(at_us: int = NOT_YET, **values: Any) -> Block:
     """What conf files said, for a slot."""
     table = pa.Table.from_pylist([{"at_us": at_us, "values": json.dumps(values)}], CONF)
     return Block("conf", 1, encode(table))

@@ -12,7 +12,7 @@ from headgate.cache.clock import Clock
 from headgate.cache.control import check_streaming, conf_row, tick_row
 from headgate.cache.routing import changes_in, pack_control, time_in
 from headgate.cache.schemas import CONTROL, PROGRESS
-from headgate.cache.stored.state import NEVER, Change
+from headgate.cache.stored.state import NOT_YET, Change
 from headgate.conf import LiveSettings
 from headgate.errors import ConfError
 
@@ -74,7 +74,7 @@ def test_control_rows_reach_every_slot() -> None:
     blocks = packed.to_pylist()
     assert 32 == len({row["key"] for row in blocks}) == len(blocks) / 2
     by_kind = {row["kind"]: decode(row["block"]) for row in blocks}
-    assert [Change(NEVER, {TTL: 5})] == changes_in(by_kind["conf"])
+    assert [Change(NOT_YET, {TTL: 5})] == changes_in(by_kind["conf"])
     assert (round(NINE.timestamp() * 10**6), True) == time_in(by_kind["time"])
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.conformance.report import Outcome
+from headgate.conformance.report import VectorOutcome
 from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 
@@ -21,7 +21,7 @@ def is_first_generation(vector):
 )
 def test_vector_holds(vector):
     result = replay_vector(FILE, vector, kernel=True)
-    assert (result.mismatches, result.outcome) == ((), Outcome.PASSED)
+    assert (result.mismatches, result.outcome) == ((), VectorOutcome.PASSED)
 
 
 def test_vectors_of_the_first_generation_are_skipped_with_a_reason():

@@ -6,7 +6,7 @@ import pytest
 from headgate.conf import LiveSettings
 from headgate.protocol.clock import Clock
 from headgate.protocol.schemas import PROGRESS
-from headgate.protocol.state import NEVER
+from headgate.protocol.state import NOT_YET
 
 LIVE = LiveSettings(live_within_ms=60_000, live_lag_ms=2000)
 NOW_MS = 1_000_000
@@ -30,12 +30,12 @@ def clock(*keys):
         ([(NOW_MS - 5000, NOW_MS - 5001, 0, NOW_MS)], True, NOW_MS - 2000),
         ([(NOW_MS - 5000, NOW_MS - 5001, 0, None)], True, None),
         ([(NOW_MS - 5000, NOW_MS - 5001, 1, None)], False, None),
-        ([(NOW_MS - 5000, NEVER, 1, None)], False, NOW_MS - 7000),
+        ([(NOW_MS - 5000, NOT_YET, 1, None)], False, NOW_MS - 7000),
         ([(NOW_MS - 500, NOW_MS - 501, 0, None), (NOW_MS - 500, NOW_MS - 9000, 1, None)], False, NOW_MS - 2500),
         ([(NOW_MS - 500, NOW_MS - 501, 1, None)], True, None),
         ([(NOW_MS - 61_000, NOW_MS - 61_001, 1, None)], True, None),
-        ([(NOW_MS + 3000, NEVER, 1, None)], True, None),
-        ([(NEVER, NEVER, 0, None)], True, None),
+        ([(NOW_MS + 3000, NOT_YET, 1, None)], True, None),
+        ([(NOT_YET, NOT_YET, 0, None)], True, None),
     ],
     ids=[
         "rows wait",

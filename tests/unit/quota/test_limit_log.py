@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.degraded import Cause, Degraded
 from headgate.quota.limit_log import LimitLog
 from headgate.quota.tables.rg_limits import LimitRow
 
-OUTCOME = Outcome(0, 5, 3, None, 1, 2, 9, Reason.GATED)
+OUTCOME = CellLimit(0, 5, 3, None, 1, 2, 9, Reason.GATED)
 
 
 class Sink:

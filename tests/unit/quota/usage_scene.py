@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.usage.reports import ReportReason
 from headgate.core.quota.usage.usage import Usage
@@ -53,8 +53,8 @@ def _write_config(store):
     gold = ResourceGroup(GOLD, "gold", (1400, 2_000_000, None, None), shard=3, version=1)
     silver = ResourceGroup(SILVER, "silver", (300, None, 1000, None), shard=5, version=2)
     attached = [("acme", "gold", 3), ("globex", "gold", 4)]
-    rows = [Attachment(Scope.TENANT, name, group, version) for name, group, version in attached]
-    for row in (gold, silver, *rows, Attachment(Scope.NAMESPACE, "hooli/logs", "silver", 5)):
+    rows = [Attachment(AttachedTo.TENANT, name, group, version) for name, group, version in attached]
+    for row in (gold, silver, *rows, Attachment(AttachedTo.NAMESPACE, "hooli/logs", "silver", 5)):
         assert store.write([row], store.read().version)
     raised = ResourceGroup(GOLD, "gold", (1500, 2_000_000, None, None), shard=3, version=6)
     assert store.write([raised], store.read().version)
@@ -64,7 +64,7 @@ def write_gold(store):
     """A group that is limited in messages, and a tenant attached to it."""
     gold = ResourceGroup(GOLD, "gold", (1500, None, None, None), shard=0, version=1)
     assert store.write([gold], store.read().version)
-    assert store.write([Attachment(Scope.TENANT, "acme", "gold", 2)], store.read().version)
+    assert store.write([Attachment(AttachedTo.TENANT, "acme", "gold", 2)], store.read().version)
 
 
 def _alive(epoch):
@@ -107,16 +107,16 @@ def _usage(admitted, offered, limit, *, throttled=False):
 
 def _limits():
     for broker, limit in enumerate(BEFORE):
-        outcome = Outcome(limit, limit, 350, limit, 0, 0, 1, Reason.TARGET)
+        outcome = CellLimit(limit, limit, 350, limit, 0, 0, 1, Reason.TARGET)
         yield LimitRow(FIRST, broker, GOLD, 0, 0, outcome)
-        yield LimitRow(FIRST, broker, GOLD, 0, 1, Outcome(500_000, 500_000, 500_000, 400_000, 0, 0, 1, Reason.TARGET))
-    yield LimitRow(SHARED_AT, 0, GOLD, 0, 0, Outcome(800, 800, 500, 1100, 0, 0, 1, Reason.TARGET))
-    yield LimitRow(SHARED_AT, 1, GOLD, 0, 0, Outcome(420, 500, 500, 600, 1, 0, 3, Reason.GATED))
-    yield LimitRow(SHARED_AT, 2, GOLD, 0, 0, Outcome(280, 280, 500, 200, 0, 0, 1, Reason.TARGET))
+        yield LimitRow(FIRST, broker, GOLD, 0, 1, CellLimit(500_000, 500_000, 500_000, 400_000, 0, 0, 1, Reason.TARGET))
+    yield LimitRow(SHARED_AT, 0, GOLD, 0, 0, CellLimit(800, 800, 500, 1100, 0, 0, 1, Reason.TARGET))
+    yield LimitRow(SHARED_AT, 1, GOLD, 0, 0, CellLimit(420, 500, 500, 600, 1, 0, 3, Reason.GATED))
+    yield LimitRow(SHARED_AT, 2, GOLD, 0, 0, CellLimit(280, 280, 500, 200, 0, 0, 1, Reason.TARGET))
     for broker, limit in enumerate((900_000, 600_000, 500_000)):
-        yield LimitRow(SHARED_AT, broker, GOLD, 0, 1, Outcome(limit, limit, 666_667, 400_000, 0, 0, 1, Reason.TARGET))
-    yield LimitRow(FIRST, 0, SILVER, 0, 0, Outcome(300, 300, 300, 120, 0, 0, 0, Reason.TARGET))
-    yield LimitRow(FIRST, 2, SILVER, 1, 0, Outcome(1000, 1000, 1000, 40, 0, 0, 0, Reason.TARGET))
+        yield LimitRow(SHARED_AT, broker, GOLD, 0, 1, CellLimit(limit, limit, 666_667, 400_000, 0, 0, 1, Reason.TARGET))
+    yield LimitRow(FIRST, 0, SILVER, 0, 0, CellLimit(300, 300, 300, 120, 0, 0, 0, Reason.TARGET))
+    yield LimitRow(FIRST, 2, SILVER, 1, 0, CellLimit(1000, 1000, 1000, 40, 0, 0, 0, Reason.TARGET))
 
 
 ARRIVED = {"persistent://acme/orders/new-partition-0": 1500}

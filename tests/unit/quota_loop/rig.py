@@ -6,7 +6,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from headgate.arrow.schemas import GROUP_USAGE, GROUP_WAITS
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
@@ -89,7 +89,7 @@ def write(tables, *rows):
         assert tables.config.write([made], version)
 
 
-def attached(resource="acme/a", name="gold", scope=Scope.NAMESPACE):
+def attached(resource="acme/a", name="gold", scope=AttachedTo.NAMESPACE):
     return Attachment(scope, resource, name)
 
 

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.usage.reports import ReportReason
 from headgate.core.quota.usage.usage import NOTHING
 from headgate.core.quota.usage.usage_report import ReportKind, ReportRow, UsageReport
@@ -73,7 +73,7 @@ def test_topics_are_those_of_the_epoch_and_inside_it_those_so_far():
 
 
 def outcome(limit, reason=Reason.TARGET):
-    return Outcome(limit, limit, limit, limit, 0, 0, 0, reason)
+    return CellLimit(limit, limit, limit, limit, 0, 0, 0, reason)
 
 
 def test_a_limit_that_changed_and_changed_back_between_two_looks_did_not_change():

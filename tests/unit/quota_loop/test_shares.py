@@ -6,7 +6,7 @@ import pytest
 
 from headgate.arrow.schemas import GROUP_LEAVES
 from headgate.quota.control_rows import GroupAttachment, GroupLimit
-from unit.quota_loop.rig import START, Cluster, Scope, attached, group, rows_of, usage_of, waits_of, write
+from unit.quota_loop.rig import START, AttachedTo, Cluster, attached, group, rows_of, usage_of, waits_of, write
 
 Q = 1000
 BOUND = Q + Q * 5 // 100
@@ -81,15 +81,15 @@ def test_attaching_detaching_and_switching_is_told_once_each():
     quota.run(2, a=100)
     write(quota.tables, group("silver", id_=2, rate=50), attached(name="silver"))
     quota.run(1, a=100)
-    write(quota.tables, attached(name=None), attached("acme", "gold", Scope.TENANT))
+    write(quota.tables, attached(name=None), attached("acme", "gold", AttachedTo.TENANT))
     quota.run(1, a=100)
 
     told = [row for rows in quota.jobs["all"].said for row in rows.attachments]
     assert [
-        GroupAttachment(Scope.NAMESPACE, "acme/a", "gold", (START + 1) * 1000),
-        GroupAttachment(Scope.NAMESPACE, "acme/a", "silver", (START + 3) * 1000),
-        GroupAttachment(Scope.NAMESPACE, "acme/a", None, (START + 4) * 1000),
-        GroupAttachment(Scope.TENANT, "acme", "gold", (START + 4) * 1000),
+        GroupAttachment(AttachedTo.NAMESPACE, "acme/a", "gold", (START + 1) * 1000),
+        GroupAttachment(AttachedTo.NAMESPACE, "acme/a", "silver", (START + 3) * 1000),
+        GroupAttachment(AttachedTo.NAMESPACE, "acme/a", None, (START + 4) * 1000),
+        GroupAttachment(AttachedTo.TENANT, "acme", "gold", (START + 4) * 1000),
     ] == told
 
 

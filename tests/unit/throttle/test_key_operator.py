@@ -12,7 +12,7 @@ from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.changes import changes_of
 from headgate.throttle.schemas import PROGRESS
-from headgate.throttle.state import Clock, KeyState
+from headgate.throttle.state import BrokerClock, KeyState
 from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, rows_in, step_through, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
@@ -138,7 +138,7 @@ def test_time_on_a_broker_that_has_nothing_here_leaves_its_clock_alone():
     batches = [[tick_block(5, broker="b1"), tick_block(7)], [tick_block(6, broker="b1")]]
     state = step_through(batches, Rules()).state
 
-    assert KeyState(clocks={"b1": Clock(START_US + 7, (START_US + 7) * 1000)}) == state
+    assert KeyState(clocks={"b1": BrokerClock(START_US + 7, (START_US + 7) * 1000)}) == state
 
 
 @pytest.mark.parametrize("tick", [tick_block(5), tick_block(5, finish=True), changes_block([limit("broker")])])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.throttle import key_operator
 from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import HISTORY_US, SPARE_CHANGES
@@ -125,4 +125,4 @@ def test_few_changes_are_kept_whatever_their_age():
     batches = [[events_block([event(0)])], [default_by_second(0, SPARE_CHANGES), tick_block(100 * HISTORY_US)]]
     rate, state = rate_of_new_broker(batches, 7 * SECOND_US, Rules())
 
-    assert (8, NONE, SPARE_CHANGES) == (rate, state.forgotten_us, len(state.changes))
+    assert (8, NO_VALUE, SPARE_CHANGES) == (rate, state.forgotten_us, len(state.changes))

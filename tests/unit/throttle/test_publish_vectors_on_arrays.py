@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from examples import examples
 from headgate.conformance.kernel_publish_limiter import build_array_form
-from headgate.conformance.report import Outcome
+from headgate.conformance.report import VectorOutcome
 from headgate.conformance.runner import replay_vector
 from headgate.conformance.vector_file import read_vectors
 from headgate.errors import CoreError
@@ -20,7 +20,7 @@ LIMITERS = [vector for vector in read_vectors(FILE) if vector["kind"] == "publis
 @pytest.mark.parametrize("vector", [pytest.param(vector, id=vector["id"]) for vector in LIMITERS])
 def test_vector_holds(vector):
     result = replay_vector(FILE, vector, kernel=True)
-    assert (result.mismatches, result.outcome) == ((), Outcome.PASSED)
+    assert (result.mismatches, result.outcome) == ((), VectorOutcome.PASSED)
 
 
 def on_arrays(trace):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from headgate.arrow.blocks import decode_all, encode_all
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.errors import StateError
 from headgate.throttle.apart.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 from headgate.throttle.apart.connection_topics import ConnectionTopics
@@ -35,7 +35,7 @@ from headgate.throttle.state import (
     LIMITER_FIELDS,
     VERSION,
     WITHHELD_FIELDS,
-    Clock,
+    BrokerClock,
     DomainState,
     KeyState,
     decode_state,
@@ -133,7 +133,7 @@ def full_domain():
     )
     return DomainState(
         "b1",
-        clock=Clock(high_us=18, done_ns=17),
+        clock=BrokerClock(high_us=18, done_ns=17),
         keys=pa.array(["persistent://t/n/a", "@group/gold"]),
         limiters={
             name: np.array([[next(count) for _ in range(width)] if width > 1 else next(count) % 2 for _ in range(2)])
@@ -163,8 +163,8 @@ def full_domain():
 
 def full_state():
     return KeyState(
-        {"b1": full_domain(), "b2": DomainState("b2", Clock(done_ns=3))},
-        clocks={"b3": Clock(high_us=5), "b4": Clock(6, 5000)},
+        {"b1": full_domain(), "b2": DomainState("b2", BrokerClock(done_ns=3))},
+        clocks={"b3": BrokerClock(high_us=5), "b4": BrokerClock(6, 5000)},
         changes=changes_table(CHANGES),
         forgotten_us=9,
         taken=2,
@@ -238,5 +238,5 @@ def test_a_topic_takes_less_than_200_bytes():
     stored_bytes = len(encode_state(state))
 
     assert (20_000, 10_000) == (len(domain.keys), len(domain.usage["topic"]))
-    assert NONE not in domain.usage["second"]
+    assert NO_VALUE not in domain.usage["second"]
     assert stored_bytes / len(topics) < 200

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.cache.events.event_columns import OF_CURSOR, EventColumns, Flags, Ints, ints_of
-from headgate.core.cache.rows import WITH_RANGE, Kind, Row
+from headgate.core.cache.rows import WITH_RANGE, EventKind, Row
 from headgate.core.kernels.cache.broker import ArrayCache, PackedRows
 from headgate.core.kernels.cache.types import NONE, ROW
 
@@ -48,7 +48,7 @@ def _packed(cache: ArrayCache, events: pa.RecordBatch, columns: EventColumns) ->
     of_cursor, has_position = columns.are(*OF_CURSOR), columns.has_position
     rows["cursor"][of_cursor] = _of_topics(topic, *_texts(events["cursor"]), of_cursor, cache.cursor_number)
     rows["space"] = NONE
-    at = has_position | columns.are(Kind.LEDGER_DELETE)
+    at = has_position | columns.are(EventKind.LEDGER_DELETE)
     ledgers, ledger = np.unique(columns.ledger, return_inverse=True)
     rows["space"][at] = _of_topics(topic, ledgers.tolist(), ledger, at, cache.space_number)
     rows["entry"] = np.where(has_position, columns.entry, 0)

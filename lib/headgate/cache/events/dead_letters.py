@@ -9,7 +9,7 @@ import pyarrow as pa
 from headgate.cache.schemas import ROWS
 from headgate.core.cache.checks import SIZE_MAX_BYTES, is_well_formed
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import WITH_SIZES, Kind, Row
+from headgate.core.cache.rows import WITH_SIZES, EventKind, Row
 from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 
 _PLACE = ("broker", "raw", "source", "offset")
@@ -18,18 +18,18 @@ _RANGE = f"{_POSITION}, count null or 1 to 10000"
 _MAYBE = f"topic, cursor, {_POSITION} or neither, count null or 1"
 _SIZES = f"sizes from 1 to {SIZE_MAX_BYTES}: one for all entries, or one each"
 _NEEDS: dict[str, str] = {
-    Kind.ADD: f"topic, {_RANGE}, {_SIZES}",
-    Kind.OPEN: _MAYBE,
-    Kind.MOVE: _MAYBE,
-    Kind.MARK: f"topic, cursor, {_POSITION}, count null or 1",
-    Kind.CLOSE: "topic, cursor",
-    Kind.READ: f"topic, cursor, {_RANGE}, {_SIZES}",
-    Kind.REPLAY_ADD: f"topic, cursor, {_RANGE}",
-    Kind.REPLAY_READ: f"topic, cursor, {_POSITION}, count null or 1, one size from 1 to {SIZE_MAX_BYTES}",
-    Kind.RELEASE: f"topic, cursor, {_RANGE}",
-    Kind.LEDGER_DELETE: "topic, ledger from 0",
-    Kind.TOPIC_CLEAR: "topic",
-    Kind.CONF: "conf, an object with one or more keys that may change",
+    EventKind.ADD: f"topic, {_RANGE}, {_SIZES}",
+    EventKind.OPEN: _MAYBE,
+    EventKind.MOVE: _MAYBE,
+    EventKind.MARK: f"topic, cursor, {_POSITION}, count null or 1",
+    EventKind.CLOSE: "topic, cursor",
+    EventKind.READ: f"topic, cursor, {_RANGE}, {_SIZES}",
+    EventKind.REPLAY_ADD: f"topic, cursor, {_RANGE}",
+    EventKind.REPLAY_READ: f"topic, cursor, {_POSITION}, count null or 1, one size from 1 to {SIZE_MAX_BYTES}",
+    EventKind.RELEASE: f"topic, cursor, {_RANGE}",
+    EventKind.LEDGER_DELETE: "topic, ledger from 0",
+    EventKind.TOPIC_CLEAR: "topic",
+    EventKind.CONF: "conf, an object with one or more keys that may change",
 }
 _ALONE = ("topic", "cursor", "ledger", "entry", "count", "conf")
 _WORDS = {
@@ -66,10 +66,10 @@ def letter_of(row: Row, place: Mapping[str, Any], reason: DeadReason, settings: 
 
 def _words(row: Row, reason: DeadReason, settings: CacheSettings) -> str:
     if reason is DeadReason.UNKNOWN_KIND:
-        return f"got {row.kind!r}, allowed is {', '.join(Kind)}"
+        return f"got {row.kind!r}, allowed is {', '.join(EventKind)}"
     if reason is not DeadReason.BAD_ROW:
         return _WORDS[reason]
-    if row.kind == Kind.CONF and isinstance(row.conf, dict):
+    if row.kind == EventKind.CONF and isinstance(row.conf, dict):
         return _mistakes(row.conf, settings)
     return f"{row.kind} needs {_NEEDS[row.kind]}; at fault: {', '.join(_at_fault(row))}"
 
@@ -78,7 +78,7 @@ def _at_fault(row: Row) -> list[str]:
     """The columns without which the row would be well formed; entry and count where only both together are wrong."""
     wrong = [] if row.seq >= 0 else ["seq"]
     right = row._replace(topic="t", cursor="c", ledger=0, entry=0, count=1, sizes=[1], conf={})
-    if row.kind in {Kind.OPEN, Kind.MOVE} and row.ledger is None and row.entry is None:
+    if row.kind in {EventKind.OPEN, EventKind.MOVE} and row.ledger is None and row.entry is None:
         right = right._replace(ledger=None, entry=None)
     wrong += (name for name in _ALONE if not is_well_formed(right._replace(**{name: getattr(row, name)})))
     if row.kind in WITH_SIZES:
@@ -93,7 +93,7 @@ def _mistakes(conf: dict[str, Any], settings: CacheSettings) -> str:
         settings.changed(conf)
     except CacheSettingsError as error:
         return "; ".join(error.mistakes)
-    return f"{Kind.CONF} needs {_NEEDS[Kind.CONF]}"
+    return f"{EventKind.CONF} needs {_NEEDS[EventKind.CONF]}"
 
 
 def _written(row: Row, broker: str) -> dict[str, Any]:

@@ -8,19 +8,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.cache.checks import COUNT_MAX, SIZE_MAX_BYTES
-from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, Kind
+from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, EventKind
 from headgate.core.kernels.cache.limits import NUMBER_LIMIT, TIME_LIMIT_US
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_PLAIN = [kind for kind in Kind if kind is not Kind.CONF]
-_KINDS = pa.array([str(kind) for kind in Kind])
-_NUMBER_OF = {kind: number for number, kind in enumerate(Kind)}
-OF_CURSOR = [kind for kind in Kind if kind not in WITHOUT_CURSOR]
-_AT = (Kind.ADD, Kind.MARK, Kind.READ, Kind.REPLAY_ADD, Kind.REPLAY_READ, Kind.RELEASE)
-_MAYBE_AT = (Kind.OPEN, Kind.MOVE)
-_ONE = (Kind.OPEN, Kind.MOVE, Kind.MARK, Kind.REPLAY_READ)
+_PLAIN = [kind for kind in EventKind if kind is not EventKind.CONF]
+_KINDS = pa.array([str(kind) for kind in EventKind])
+_NUMBER_OF = {kind: number for number, kind in enumerate(EventKind)}
+OF_CURSOR = [kind for kind in EventKind if kind not in WITHOUT_CURSOR]
+_AT = (EventKind.ADD, EventKind.MARK, EventKind.READ, EventKind.REPLAY_ADD, EventKind.REPLAY_READ, EventKind.RELEASE)
+_MAYBE_AT = (EventKind.OPEN, EventKind.MOVE)
+_ONE = (EventKind.OPEN, EventKind.MOVE, EventKind.MARK, EventKind.REPLAY_READ)
 
 
 class EventColumns:
@@ -44,7 +44,7 @@ class EventColumns:
         self._is_nowhere: Flags = is_nowhere.to_numpy(zero_copy_only=False)
         self.has_position = self.are(*_AT) | (self.are(*_MAYBE_AT) & ~self._is_nowhere)
 
-    def are(self, *kinds: Kind) -> Flags:
+    def are(self, *kinds: EventKind) -> Flags:
         """Rows of these kinds."""
         return np.isin(self.kind, [_NUMBER_OF[kind] for kind in kinds])
 
@@ -59,7 +59,7 @@ class EventColumns:
     def _checks(self) -> Sequence[Flags]:
         ranges, sized = self.are(*WITH_RANGE), self.are(*WITH_SIZES)
         is_short = (self._lengths == 1) | (self._lengths == self.count)
-        at_ledger = self.has_position | self.are(Kind.LEDGER_DELETE)
+        at_ledger = self.has_position | self.are(EventKind.LEDGER_DELETE)
         return (
             self.are(*_PLAIN),
             (self.t_us > -TIME_LIMIT_US) & (self.t_us < TIME_LIMIT_US) & (self.seq >= 0),
@@ -70,7 +70,7 @@ class EventColumns:
             ~ranges | ((self.count >= 1) & (self.count <= COUNT_MAX)),
             ~self.are(*_ONE) | (self.count == 1),
             ~sized | (is_short & (self._lengths > 0)),
-            ~self.are(Kind.REPLAY_READ) | (self._lengths == 1),
+            ~self.are(EventKind.REPLAY_READ) | (self._lengths == 1),
         )
 
 

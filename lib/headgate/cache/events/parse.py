@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.cache.schemas import EVENTS, ROWS
 from headgate.conf import InputSettings
-from headgate.core.cache.rows import Kind
+from headgate.core.cache.rows import EventKind
 from headgate.core.numbers import MAX, MIN
 from headgate.rows.faults import Faults, is_true, letters_of, nulls, read_place
 from headgate.rows.raw import Flags, Raw
@@ -26,7 +26,7 @@ from headgate.rows.values import names, whole_numbers
 NAMES = ("kind", "topic", "cursor")
 NUMBERS = ("ledger", "entry", "count")
 SIZES = ROWS.field("sizes").type
-_PLAIN_KINDS = pa.array([kind.value for kind in Kind if kind is not Kind.CONF])
+_PLAIN_KINDS = pa.array([kind.value for kind in EventKind if kind is not EventKind.CONF])
 _SIZES = re.compile(r"\s*\[\s*[0-9]+\s*(,\s*[0-9]+\s*)*\]\s*", re.ASCII)
 
 

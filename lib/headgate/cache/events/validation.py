@@ -12,7 +12,7 @@ from headgate.cache.apply_events import rows_of
 from headgate.cache.events.dead_letters import letters_of
 from headgate.cache.events.event_columns import EventColumns
 from headgate.cache.schemas import ROWS
-from headgate.cache.stored.state import NEVER
+from headgate.cache.stored.state import NOT_YET
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.rows import Row
 from headgate.core.cache.settings import CacheSettings
@@ -39,7 +39,7 @@ def letters_by_place(rows: pa.Table) -> dict[int, dict[str, Any]]:
     odd = np.flatnonzero(~EventColumns(events_of(rows)).well_formed())
     some = rows.take(pa.array(odd))
     read = rows_of(some)
-    refusals = (refusal(row, NEVER, -1, _SETTINGS) for row in read)
+    refusals = (refusal(row, NOT_YET, -1, _SETTINGS) for row in read)
     dead = [(at, reason) for at, reason in enumerate(refusals) if reason is not None]
     letters = letters_of(some, read.__getitem__, dead, _SETTINGS)
     return {int(odd[at]): letter for (at, _), letter in zip(dead, letters, strict=True)}

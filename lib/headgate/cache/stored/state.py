@@ -19,7 +19,7 @@ from headgate.core.numbers import MIN
 from headgate.errors import StateError
 
 VERSION = 2
-NEVER = MIN
+NOT_YET = MIN
 _CHANGES = pa.schema([("at_us", pa.int64()), ("values", pa.string())])
 _NUMBERS = ("high_us", "done_us", "waiting", "untold_us")
 _BROKERS = pa.schema([("broker", pa.string()), *((name, pa.int64()) for name in _NUMBERS), ("blocks", pa.binary())])
@@ -64,12 +64,12 @@ class BrokerState:
 
     name: str
     cache: AnyCache
-    high_us: int = NEVER
-    done_us: int = NEVER
+    high_us: int = NOT_YET
+    done_us: int = NOT_YET
     kept: pa.Table = field(default_factory=ROWS.empty_table)
     second: OpenSecond | None = None
     changes: int = 1
-    untold_us: int = NEVER
+    untold_us: int = NOT_YET
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.cache.forms import topics_and_cursors
-from headgate.cache.stored.state import NEVER, StoredBroker, decode_broker, decode_state, is_of_caches
+from headgate.cache.stored.state import NOT_YET, StoredBroker, decode_broker, decode_state, is_of_caches
 
 REPORT = pa.schema(
     [
@@ -64,4 +64,4 @@ def _row(name: str, stored: StoredBroker) -> dict[str, Any]:
 
 
 def _instant(t_us: int) -> int | None:
-    return None if t_us == NEVER else t_us
+    return None if t_us == NOT_YET else t_us

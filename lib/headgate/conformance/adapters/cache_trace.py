@@ -12,7 +12,7 @@ from headgate.conformance.vector_file import Vector, field_of
 from headgate.conformance.wanted import MISMATCHES_PER_VECTOR, Seen, crashed, observed
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.policies.pip430 import Pip430
-from headgate.core.cache.rows import Kind, Outcome, Row
+from headgate.core.cache.rows import EventKind, Row, RowOutcome
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName
 from headgate.core.cache.topics.topic import Topic
 from headgate.errors import ConformanceError
@@ -27,10 +27,10 @@ class InAnotherForm(Protocol):
 
     settings: CacheSettings
 
-    def feed(self, row: Row) -> Outcome:
+    def feed(self, row: Row) -> RowOutcome:
         """Take one row."""
 
-    def advance(self, t_us: int) -> Outcome:
+    def advance(self, t_us: int) -> RowOutcome:
         """Run the ticks."""
 
     def totals(self) -> dict[str, int]:
@@ -92,8 +92,8 @@ def _want(op: list[Any]) -> dict[str, Any]:
 
 
 def _row(place: int, op: list[Any]) -> Row:
-    if op[1] == Kind.CONF:
-        return Row(op[0], place, Kind.CONF, conf=op[2])
+    if op[1] == EventKind.CONF:
+        return Row(op[0], place, EventKind.CONF, conf=op[2])
     if len(op) != ROW_LENGTH:
         raise ConformanceError(f"malformed vector: ops[{place}] has {len(op)} fields, a row has {ROW_LENGTH}")
     t_us, kind, topic, cursor, ledger, entry, count, sizes, _ = op
@@ -106,7 +106,7 @@ def _performed(cache: AnyCache | InAnotherForm, place: int, op: list[Any]) -> Se
     return _done(cache, cache.feed(_row(place, op)) if _is_row(op) else cache.advance(op[0]))
 
 
-def _done(cache: AnyCache | InAnotherForm, outcome: Outcome) -> Seen:
+def _done(cache: AnyCache | InAnotherForm, outcome: RowOutcome) -> Seen:
     return {
         "hits": lambda: outcome.hits,
         "misses": lambda: outcome.misses,

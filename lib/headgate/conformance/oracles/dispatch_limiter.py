@@ -14,7 +14,7 @@ from headgate.errors import InvalidArgument
 GROUP_LEVEL = "group"
 
 
-class GroupLevel(DispatchLevel):
+class ForgivingGroupLevel(DispatchLevel):
     """The resource group's: token buckets with a period of 1 s, not relative; a change of rates forgives debt.
 
     That of jobs keeps it (core.dispatch.group_dispatch_level.GroupDispatchLevel), as resource-groups 2 asks for.
@@ -50,7 +50,7 @@ class GroupLevel(DispatchLevel):
 
 
 def _class_of(level: str) -> type[DispatchLevel]:
-    return GroupLevel if level == GROUP_LEVEL else DispatchLevel
+    return ForgivingGroupLevel if level == GROUP_LEVEL else DispatchLevel
 
 
 class DispatchLimiter:
@@ -188,7 +188,7 @@ class DispatchLimiter:
         at_ns = self._enter(now_ns)
         amounts = (int64(messages, "messages"), int64(bytes_, "bytes"))
         of_group = self._level(level)
-        if not isinstance(of_group, GroupLevel):
+        if not isinstance(of_group, ForgivingGroupLevel):
             raise InvalidArgument(f"try_acquire: level {level!r}, allowed is {GROUP_LEVEL!r} alone")
         return of_group.try_acquire(amounts, at_ns)
 

@@ -9,7 +9,7 @@ from headgate.core.cache.policies.belady import Belady
 from headgate.core.cache.policies.policy import Policy
 from headgate.core.cache.policies.registry import policy_of
 from headgate.core.cache.reasons import Cause, DeadReason
-from headgate.core.cache.rows import NOTHING, Kind, Outcome, Row
+from headgate.core.cache.rows import NOTHING, EventKind, Row, RowOutcome
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.steps import Steps
 from headgate.core.cache.store import EntryStore
@@ -62,7 +62,7 @@ class Cache:
             raise InvalidArgument(f"foresee: got the policy {self.settings.policy}, allowed is belady")
         self.policy.foresee(rows)
 
-    def feed(self, row: Row) -> Outcome:
+    def feed(self, row: Row) -> RowOutcome:
         """Take one row: the ticks before it, what it says, the size pass after it (section 4)."""
         refused = refusal(row, self.now_us, self.seq, self.settings)
         if refused is not None:
@@ -81,7 +81,7 @@ class Cache:
             self._note_peak()
         return told._replace(removed=store.take_removed()) if store.removed else told
 
-    def advance(self, t_us: int) -> Outcome:
+    def advance(self, t_us: int) -> RowOutcome:
         """Run the ticks up to `t_us`; rows before it are late from now on. A time that has passed does nothing."""
         if t_us > self.now_us:
             self._tick(t_us)
@@ -89,7 +89,7 @@ class Cache:
             self.seq = -1
         return NOTHING._replace(removed=self.store.take_removed())
 
-    def change(self, values: Mapping[str, Any], t_us: int) -> Outcome:
+    def change(self, values: Mapping[str, Any], t_us: int) -> RowOutcome:
         """Change dynamic keys before every row of the instant `t_us`, or at once where that has passed.
 
         What a conf file says is no row of the broker: no row becomes late by it that is not before `t_us`.
@@ -97,7 +97,7 @@ class Cache:
         """
         self.settings.changed(values)
         removed = self.advance(t_us).removed
-        self._change(Row(self.now_us, 0, Kind.CONF, conf=values))
+        self._change(Row(self.now_us, 0, EventKind.CONF, conf=values))
         if self.policy.is_over:
             self._end_row(self.now_us)
         return NOTHING._replace(removed=(*removed, *self.store.take_removed()))
@@ -108,7 +108,7 @@ class Cache:
         while policy.due_us <= t_us:
             policy.tick(policy.due_us)
 
-    def _apply(self, row: Row) -> Outcome:
+    def _apply(self, row: Row) -> RowOutcome:
         step = self.steps.by_kind.get(row.kind)
         if step is None:
             return self._change(row)
@@ -120,7 +120,7 @@ class Cache:
             self.policy.topic_changed(topic, row.t_us)
         return told
 
-    def _change(self, row: Row) -> Outcome:
+    def _change(self, row: Row) -> RowOutcome:
         """A limit holds at once, other keys from the next pass on."""
         self.settings = self.settings.changed(row.conf)
         self.store.limit.set(self.settings.max_bytes, self.settings.watermark)
@@ -141,9 +141,9 @@ class Cache:
             self.peak_bytes = current_bytes
             self.overshoot_bytes = max(0, current_bytes - self.store.limit.max_bytes)
 
-    def _dead(self, reason: DeadReason) -> Outcome:
+    def _dead(self, reason: DeadReason) -> RowOutcome:
         self.dead_letters[reason] = self.dead_letters.get(reason, 0) + 1
-        return Outcome(removed=self.store.take_removed(), dead=reason)
+        return RowOutcome(removed=self.store.take_removed(), dead=reason)
 
     def totals(self) -> dict[str, int]:
         """What happened since the beginning, and what is cached now, by the keys of section 13."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import EventKind, Row
 from headgate.core.cache.settings import CacheSettings, CacheSettingsError
 from headgate.core.numbers import MAX, MIN
 from headgate.core.settings_keys import INT32_MAX
@@ -125,16 +125,16 @@ def _conf(row: Row) -> bool:
 
 
 _CHECKS: dict[str, Check] = {
-    Kind.ADD: _add,
-    Kind.OPEN: _of_cursor_maybe_at,
-    Kind.MOVE: _of_cursor_maybe_at,
-    Kind.MARK: _of_cursor_at,
-    Kind.CLOSE: _of_cursor,
-    Kind.READ: _read,
-    Kind.REPLAY_ADD: _of_cursor_range,
-    Kind.REPLAY_READ: _replay_read,
-    Kind.RELEASE: _of_cursor_range,
-    Kind.LEDGER_DELETE: _ledger_delete,
-    Kind.TOPIC_CLEAR: _topic_clear,
-    Kind.CONF: _conf,
+    EventKind.ADD: _add,
+    EventKind.OPEN: _of_cursor_maybe_at,
+    EventKind.MOVE: _of_cursor_maybe_at,
+    EventKind.MARK: _of_cursor_at,
+    EventKind.CLOSE: _of_cursor,
+    EventKind.READ: _read,
+    EventKind.REPLAY_ADD: _of_cursor_range,
+    EventKind.REPLAY_READ: _replay_read,
+    EventKind.RELEASE: _of_cursor_range,
+    EventKind.LEDGER_DELETE: _ledger_delete,
+    EventKind.TOPIC_CLEAR: _topic_clear,
+    EventKind.CONF: _conf,
 }

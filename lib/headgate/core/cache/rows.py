@@ -9,7 +9,7 @@ Position = tuple[int, int]
 """Ledger and entry, compared in this order."""
 
 
-class Kind(StrEnum):
+class EventKind(StrEnum):
     """What a row says happened."""
 
     ADD = "add"
@@ -26,13 +26,13 @@ class Kind(StrEnum):
     CONF = "conf"
 
 
-WITH_SIZES = frozenset({Kind.ADD, Kind.READ, Kind.REPLAY_READ})
+WITH_SIZES = frozenset({EventKind.ADD, EventKind.READ, EventKind.REPLAY_READ})
 """Kinds whose rows say how large entries are."""
-WITHOUT_CURSOR = frozenset({Kind.ADD, Kind.LEDGER_DELETE, Kind.TOPIC_CLEAR, Kind.CONF})
+WITHOUT_CURSOR = frozenset({EventKind.ADD, EventKind.LEDGER_DELETE, EventKind.TOPIC_CLEAR, EventKind.CONF})
 """Kinds that are of no reader."""
-WITH_RANGE = frozenset({Kind.ADD, Kind.READ, Kind.REPLAY_ADD, Kind.RELEASE})
+WITH_RANGE = frozenset({EventKind.ADD, EventKind.READ, EventKind.REPLAY_ADD, EventKind.RELEASE})
 """Kinds whose rows are of `count` positions; others are of one, or of none."""
-WITHOUT_LEDGER = frozenset({Kind.CLOSE, Kind.TOPIC_CLEAR, Kind.CONF})
+WITHOUT_LEDGER = frozenset({EventKind.CLOSE, EventKind.TOPIC_CLEAR, EventKind.CONF})
 """Kinds that are nowhere."""
 
 
@@ -63,7 +63,7 @@ class Removed(NamedTuple):
     cause: Cause
 
 
-class Outcome(NamedTuple):
+class RowOutcome(NamedTuple):
     """What one row did, with the ticks before it and the pass after it; `dead`: why it was refused, or None."""
 
     hits: int = 0
@@ -72,4 +72,4 @@ class Outcome(NamedTuple):
     dead: DeadReason | None = None
 
 
-NOTHING = Outcome()
+NOTHING = RowOutcome()

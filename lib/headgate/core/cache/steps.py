@@ -10,12 +10,12 @@ from headgate.core.cache.copies import Handlers, free
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.policy import Policy, Read
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
-from headgate.core.cache.rows import NOTHING, Kind, Outcome, Position, Row
+from headgate.core.cache.rows import NOTHING, EventKind, Position, Row, RowOutcome
 from headgate.core.cache.settings import CacheSettings, PolicyName, RangeHits, Release
 from headgate.core.cache.topics.topic import Topic
 
-_DEAD = {reason: Outcome(dead=reason) for reason in DeadReason}
-_HIT = [Outcome(hits=hits) for hits in range(129)]
+_DEAD = {reason: RowOutcome(dead=reason) for reason in DeadReason}
+_HIT = [RowOutcome(hits=hits) for hits in range(129)]
 """Outcomes of reads that hit, which most rows are."""
 
 
@@ -31,21 +31,21 @@ class Steps:
         self._is_whole = settings.range_hits is RangeHits.WHOLE and settings.policy is not PolicyName.BELADY
         self._frees_at_once = settings.release is Release.IMMEDIATE
         self.misses_by_reason: dict[str, int] = {}
-        self.by_kind: dict[str, Callable[[Topic, Row], Outcome]] = {
-            Kind.ADD: self._add,
-            Kind.OPEN: self._open,
-            Kind.MOVE: self._move,
-            Kind.MARK: self._mark,
-            Kind.CLOSE: self._close,
-            Kind.READ: self._read,
-            Kind.REPLAY_ADD: self._replay_add,
-            Kind.REPLAY_READ: self._replay_read,
-            Kind.RELEASE: self._release,
-            Kind.LEDGER_DELETE: self._ledger_delete,
-            Kind.TOPIC_CLEAR: self._topic_clear,
+        self.by_kind: dict[str, Callable[[Topic, Row], RowOutcome]] = {
+            EventKind.ADD: self._add,
+            EventKind.OPEN: self._open,
+            EventKind.MOVE: self._move,
+            EventKind.MARK: self._mark,
+            EventKind.CLOSE: self._close,
+            EventKind.READ: self._read,
+            EventKind.REPLAY_ADD: self._replay_add,
+            EventKind.REPLAY_READ: self._replay_read,
+            EventKind.RELEASE: self._release,
+            EventKind.LEDGER_DELETE: self._ledger_delete,
+            EventKind.TOPIC_CLEAR: self._topic_clear,
         }
 
-    def _add(self, topic: Topic, row: Row) -> Outcome:
+    def _add(self, topic: Topic, row: Row) -> RowOutcome:
         ledger, first, count = row.ledger, row.entry, row.count or 1
         if ledger in topic.deleted_ledgers:
             return _DEAD[DeadReason.LEDGER_DELETED]
@@ -56,27 +56,27 @@ class Steps:
         self._policy.add(topic, ledger, first, _each(row.sizes, count), row.t_us)
         return NOTHING
 
-    def _open(self, topic: Topic, row: Row) -> Outcome:
+    def _open(self, topic: Topic, row: Row) -> RowOutcome:
         if row.cursor in topic.cursors.by_name:
             return _DEAD[DeadReason.CURSOR_EXISTS]
         topic.cursors.open(row.cursor, _position(row), row.t_us, self._wake_init_us)
         return NOTHING
 
-    def _move(self, topic: Topic, row: Row) -> Outcome:
+    def _move(self, topic: Topic, row: Row) -> RowOutcome:
         cursor = topic.cursors.by_name.get(row.cursor)
         if cursor is None:
             return _DEAD[DeadReason.UNKNOWN_CURSOR]
         topic.cursors.move(cursor, _position(row))
         return NOTHING
 
-    def _mark(self, topic: Topic, row: Row) -> Outcome:
+    def _mark(self, topic: Topic, row: Row) -> RowOutcome:
         cursor = topic.cursors.by_name.get(row.cursor)
         if cursor is None:
             return _DEAD[DeadReason.UNKNOWN_CURSOR]
         topic.cursors.acknowledge(cursor, (row.ledger, row.entry))
         return NOTHING
 
-    def _close(self, topic: Topic, row: Row) -> Outcome:
+    def _close(self, topic: Topic, row: Row) -> RowOutcome:
         cursor = topic.cursors.by_name.get(row.cursor)
         if cursor is None:
             return _DEAD[DeadReason.UNKNOWN_CURSOR]
@@ -88,7 +88,7 @@ class Steps:
             self._settle_mark(topic, position)
         return NOTHING
 
-    def _read(self, topic: Topic, row: Row) -> Outcome:
+    def _read(self, topic: Topic, row: Row) -> RowOutcome:
         t_us, _, _, _, name, ledger, first, count, sizes, _ = row
         if ledger in topic.deleted_ledgers:
             return _DEAD[DeadReason.LEDGER_DELETED]
@@ -112,7 +112,7 @@ class Steps:
             topic.cursors.move(cursor, (ledger, first + count))
         return told
 
-    def _replay_read(self, topic: Topic, row: Row) -> Outcome:
+    def _replay_read(self, topic: Topic, row: Row) -> RowOutcome:
         position = (row.ledger, row.entry)
         if row.ledger in topic.deleted_ledgers:
             return _DEAD[DeadReason.LEDGER_DELETED]
@@ -128,11 +128,11 @@ class Steps:
             reader = topic.cursors.by_name.get(row.cursor)
             read = Read(topic, reader, *position, row.sizes, [None], row.t_us)
             self._count_misses(read, is_whole=False)
-            handlers, told = self._policy.replay_missed(read), Outcome(misses=1)
+            handlers, told = self._policy.replay_missed(read), RowOutcome(misses=1)
         self._hand_out(topic, row, handlers)
         return told
 
-    def _replay_add(self, topic: Topic, row: Row) -> Outcome:
+    def _replay_add(self, topic: Topic, row: Row) -> RowOutcome:
         if row.cursor not in topic.cursors.by_name:
             return _DEAD[DeadReason.UNKNOWN_CURSOR]
         if row.ledger in topic.deleted_ledgers:
@@ -147,14 +147,14 @@ class Steps:
             self._expect_again(topic, row.cursor, position)
         return NOTHING
 
-    def _release(self, topic: Topic, row: Row) -> Outcome:
+    def _release(self, topic: Topic, row: Row) -> RowOutcome:
         numbers = _numbers(row)
         if not topic.copies.are_held(row.cursor, row.ledger, numbers):
             return _DEAD[DeadReason.UNKNOWN_COPY]
         topic.copies.release(row.cursor, row.ledger, numbers)
         return NOTHING
 
-    def _ledger_delete(self, topic: Topic, row: Row) -> Outcome:
+    def _ledger_delete(self, topic: Topic, row: Row) -> RowOutcome:
         if row.ledger in topic.deleted_ledgers:
             return _DEAD[DeadReason.LEDGER_DELETED]
         for entry in topic.entries.in_ledger(row.ledger):
@@ -164,20 +164,20 @@ class Steps:
         topic.delete_ledger(row.ledger)
         return NOTHING
 
-    def _topic_clear(self, topic: Topic, _: Row) -> Outcome:
+    def _topic_clear(self, topic: Topic, _: Row) -> RowOutcome:
         for entry in list(topic.entries):
             self._policy.remove(entry, Cause.INVALIDATED)
         return NOTHING
 
-    def _hit(self, topic: Topic, entries: list[Entry]) -> tuple[Handlers, Outcome]:
+    def _hit(self, topic: Topic, entries: list[Entry]) -> tuple[Handlers, RowOutcome]:
         counts, hits = topic.counts, len(entries)
         counts.hits += hits
         counts.hit_bytes += sum([entry.size for entry in entries])
         handlers = [entry.handler for entry in entries]
         self._policy.touch(entries)
-        return handlers, _HIT[hits] if hits < len(_HIT) else Outcome(hits=hits)
+        return handlers, _HIT[hits] if hits < len(_HIT) else RowOutcome(hits=hits)
 
-    def _miss(self, read: Read) -> tuple[Handlers, Outcome]:
+    def _miss(self, read: Read) -> tuple[Handlers, RowOutcome]:
         """A range of which some entries, or all, are absent."""
         counts = read.topic.counts
         found = [entry for entry in read.found if entry is not None]
@@ -187,7 +187,7 @@ class Steps:
         counts.hit_bytes += sum(entry.size for entry in found) if hits else 0
         self._policy.touch(found)
         handlers = self._policy.read_missed(read, is_whole=self._is_whole)
-        return handlers, Outcome(hits=hits, misses=len(read.found) - hits)
+        return handlers, RowOutcome(hits=hits, misses=len(read.found) - hits)
 
     def _count_misses(self, read: Read, *, is_whole: bool) -> None:
         """Misses, what they cost of the storage, and why they were."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from headgate.core.dispatch.dispatch_levels import GroupLevel, Level, RateLevel
+from headgate.core.dispatch.dispatch_levels import LazyDispatchLevel, LazyGroupLevel, Level
 from headgate.core.dispatch.dispatch_limiter_level import Pair
 from headgate.core.group_waits import WaitLog
 from headgate.core.numbers import SECOND_NS, sat
@@ -127,7 +127,7 @@ class DispatchDomain:
         """Change a level's rates at `now_ns`. Withheld reads wait for their retry."""
         self._run_due(now_ns)
         level = self.levels[position]
-        if isinstance(level, RateLevel):
+        if isinstance(level, LazyDispatchLevel):
             level.update(rates, now_ns, period_s=period_s, relative=relative)
             return
         level.rates = rates
@@ -146,7 +146,7 @@ class DispatchDomain:
         """The topic of a level that is no group's is published to so fast: messages and bytes a second."""
         self._run_due(now_ns)
         level = self.levels[position]
-        if isinstance(level, RateLevel):
+        if isinstance(level, LazyDispatchLevel):
             level.follow(averages, now_ns)
 
     def advance(self, until_ns: int) -> None:
@@ -155,8 +155,8 @@ class DispatchDomain:
         for position in [] if self.offered else sorted(self.group_waits.open):
             self._end_if_refilled(position, until_ns)
 
-    def _group(self, position: int) -> GroupLevel:
-        return cast("GroupLevel", self.levels[position])
+    def _group(self, position: int) -> LazyGroupLevel:
+        return cast("LazyGroupLevel", self.levels[position])
 
     def _deliver(self, event: Read) -> int:
         if event.is_exempt:
@@ -246,7 +246,7 @@ class DispatchDomain:
         if chain[GROUP] == NO_LEVEL or BLOCKED not in self._group(chain[GROUP]).rates:
             return False
         others = (self.levels[position] for position in chain[:GROUP] if position != NO_LEVEL)
-        return not any(isinstance(level, RateLevel) and level.limits for level in others)
+        return not any(isinstance(level, LazyDispatchLevel) and level.limits for level in others)
 
     def _leave(self, position: int, now_ns: int) -> None:
         level = self._group(position)

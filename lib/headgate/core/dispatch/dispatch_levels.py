@@ -8,7 +8,7 @@ from headgate.core.dispatch.group_dispatch_level import GroupDispatchLevel
 
 
 @dataclass
-class GroupLevel:
+class LazyGroupLevel:
     """A group's level: made, full, at the first dispatch examined there; before that a limit only sets its rates.
 
     waiting: subscriptions whose reads it has skipped.
@@ -35,7 +35,7 @@ class GroupLevel:
 
 
 @dataclass
-class RateLevel:
+class LazyDispatchLevel:
     """A level that limits nothing is not there; one that does is made, full, at the first dispatch examined there.
 
     configured: messages and bytes in period_s; 0 is off. averages: publish rates that a relative level adds to them.
@@ -95,4 +95,4 @@ class RateLevel:
         return self.made
 
 
-Level = GroupLevel | RateLevel
+Level = LazyGroupLevel | LazyDispatchLevel

@@ -11,5 +11,5 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Records = NDArray[Any]
 
-NONE = MIN
+NO_VALUE = MIN
 """No pending drain, no open second, no link, no publish behind a mark."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy import int64
 
 from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
 from headgate.core.kernels.dispatch_levels import (
     charge_group,
@@ -99,7 +99,7 @@ def tried(domain: DispatchArrays, s: int64, read: Any, now_ns: int64) -> tuple[i
 def append(domain: DispatchArrays, s: int64) -> None:
     """Put a subscription at the end of the line."""
     line = domain.line
-    domain.subscriptions[s].next = NONE
+    domain.subscriptions[s].next = NO_VALUE
     if line[COUNT] == 0:
         line[FIRST] = s
     else:
@@ -138,9 +138,9 @@ def withheld(domain: DispatchArrays, s: int64, ops: DispatchOperations, e: int64
     n = domain.used[WITHHELD_ROWS]
     domain.used[WITHHELD_ROWS] = n + 1
     read = domain.reads[n]
-    read.next, read.at_ns, read.messages, read.bytes = NONE, ops.at_ns[e], ops.messages[e], ops.bytes[e]
+    read.next, read.at_ns, read.messages, read.bytes = NO_VALUE, ops.at_ns[e], ops.messages[e], ops.bytes[e]
     read.charged, read.exempt = ops.charged[e], ops.exempt[e]
-    if subscription.head == NONE:
+    if subscription.head == NO_VALUE:
         subscription.head = n
     else:
         domain.reads[subscription.tail].next = n
@@ -155,7 +155,7 @@ def retry(domain: DispatchArrays, s: int64, now_ns: int64) -> bool:
     """
     subscription, group = domain.subscriptions[s], domain.chains[s, GROUP]
     place, causes, has_started = 0, 0, False
-    while subscription.head != NONE:
+    while subscription.head != NO_VALUE:
         place, causes = tried(domain, s, domain.reads[subscription.head], now_ns)
         if place != 0:
             break
@@ -216,7 +216,7 @@ def pass_over(domain: DispatchArrays, until_ns: int64) -> None:
     if seconds <= 0:
         return
     s = domain.line[FIRST]
-    while s != NONE:
+    while s != NO_VALUE:
         domain.subscriptions[s].due_ns += seconds * RETRY_NS
         s = domain.subscriptions[s].next
 
@@ -258,7 +258,7 @@ def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     """Start a read of offered traffic, or withhold it."""
     s, now_ns = ops.target[e], ops.at_ns[e]
     subscription = domain.subscriptions[s]
-    if subscription.head != NONE:
+    if subscription.head != NO_VALUE:
         withheld(domain, s, ops, e)
         domain.held_by[e] = subscription.held_by
         return
@@ -268,7 +268,7 @@ def want(domain: DispatchArrays, ops: DispatchOperations, e: int64) -> None:
     if place != 0:
         skip(domain, s, int64(place), int64(causes), now_ns)
     else:
-        subscription.head = NONE
+        subscription.head = NO_VALUE
 
 
 @borrowing

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy import int64, uint64
 
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.dispatch_types import DispatchArrays
 from headgate.core.kernels.domain_types import PERIOD_NS
@@ -74,7 +74,7 @@ def open_window(bucket: Any, rate: int64, period_s: int64, relative: int64) -> N
     bucket.rate = bucket.capacity = rate
     bucket.balance = bucket.floor = int64(0)
     bucket.period_ns = period_s * PERIOD_NS
-    bucket.last_ns = NONE if rate > 0 else int64(0)
+    bucket.last_ns = NO_VALUE if rate > 0 else int64(0)
     bucket.remainder_ns = rate if relative != 0 else int64(0)
 
 
@@ -100,7 +100,7 @@ def bear_level(domain: DispatchArrays, i: int64, now_ns: int64) -> None:
 def renew(bucket: Any, now_ns: int64) -> None:
     """The renewals of a window that are due by now, in closed form (rate-limiters 7)."""
     until_ns = min(now_ns, int64(MAX - 1))
-    if bucket.last_ns == NONE or bucket.last_ns > until_ns:
+    if bucket.last_ns == NO_VALUE or bucket.last_ns > until_ns:
         return
     count = (until_ns - bucket.last_ns) // bucket.period_ns + 1
     permits = bucket.remainder_ns if bucket.remainder_ns > 0 else bucket.rate
@@ -165,7 +165,7 @@ def consume(bucket: Any, classic: bool, amount: int64, now_ns: int64) -> None:
         bucket.balance = spend(bucket.balance, amount, bucket.floor)
         return
     renew(bucket, now_ns)
-    if bucket.last_ns == NONE:
+    if bucket.last_ns == NO_VALUE:
         bucket.last_ns = sat_add(now_ns, bucket.period_ns)
     bucket.balance = sat_add(bucket.balance, amount)
 
@@ -243,7 +243,7 @@ def change_window(domain: DispatchArrays, i: int64, kind: int64, now_ns: int64) 
     bucket.rate = rate
     bucket.period_ns = domain.limiters[i].period_s * PERIOD_NS
     bucket.remainder_ns = rate if domain.limiters[i].relative != 0 else int64(0)
-    if bucket.last_ns != NONE:
+    if bucket.last_ns != NO_VALUE:
         bucket.last_ns = sat_add(now_ns, bucket.period_ns)
 
 

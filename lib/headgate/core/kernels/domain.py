@@ -13,7 +13,7 @@ from typing import Any
 from numpy import int64
 
 from headgate.core.kernels.agenda import pop, push
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.domain_types import (
     ADMISSION_ROWS,
@@ -139,9 +139,9 @@ def withhold(domain: DomainArrays, ops: Operations, e: int, now_ns: int64) -> No
     n = domain.used[WITHHELD_ROWS]
     domain.used[WITHHELD_ROWS] = n + 1
     row = domain.withheld[n]
-    row.next, row.at_ns, row.topic = NONE, now_ns, ops.topic[e]
+    row.next, row.at_ns, row.topic = NO_VALUE, now_ns, ops.topic[e]
     row.messages, row.bytes, row.seq = ops.messages[e], ops.bytes[e], ops.seq[e]
-    if queue.head == NONE:
+    if queue.head == NO_VALUE:
         queue.head = n
         plan_timeout(domain, ops.producer[e])
     else:
@@ -158,7 +158,7 @@ def timeout_ns(domain: DomainArrays, row: Any) -> int64:
 @inner
 def plan_timeout(domain: DomainArrays, producer: int64) -> None:
     head = domain.withheld_by[producer].head
-    if head == NONE:
+    if head == NO_VALUE:
         return
     due_ns = timeout_ns(domain, domain.withheld[head])
     if due_ns != MAX:
@@ -170,7 +170,7 @@ def fail_due(domain: DomainArrays, producer: int64, due_ns: int64) -> None:
     """Fail the arrivals of a producer that have been withheld longer than the time-out at `due_ns`."""
     queue, counts = domain.withheld_by[producer], domain.counts
     changed = False
-    while queue.head != NONE:
+    while queue.head != NO_VALUE:
         row = domain.withheld[queue.head]
         if timeout_ns(domain, row) > due_ns:
             break
@@ -189,7 +189,7 @@ def resume(domain: DomainArrays, producer: int64, now_ns: int64) -> None:
     """Charge what a released producer had withheld, in order, until a limiter queues it again."""
     queue = domain.withheld_by[producer]
     moved = False
-    while domain.waits[producer] == 0 and queue.head != NONE:
+    while domain.waits[producer] == 0 and queue.head != NO_VALUE:
         row = domain.withheld[queue.head]
         if hold_blocked(domain, producer, row.topic, row.seq, now_ns):
             break
@@ -216,13 +216,13 @@ def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     limiter = domain.limiters[i]
     pause_ns = limiter_pause_ns(domain.buckets, i, now_ns)
     first, released = limiter.head, 0
-    while pause_ns == 0 and limiter.head != NONE and (domain.quantum == 0 or released < domain.quantum):
+    while pause_ns == 0 and limiter.head != NO_VALUE and (domain.quantum == 0 or released < domain.quantum):
         n = limiter.head
         limiter.head = domain.entries[n].next
         released += 1
         let_go(domain, i, n, now_ns)
-    if limiter.head == NONE:
-        limiter.next_drain_ns = NONE
+    if limiter.head == NO_VALUE:
+        limiter.next_drain_ns = NO_VALUE
         end_wait(domain, i, now_ns)
     elif pause_ns > 0:
         plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
@@ -236,21 +236,21 @@ def drain(domain: DomainArrays, i: int64, now_ns: int64) -> None:
 def leave(domain: DomainArrays, i: int64, now_ns: int64) -> None:
     """Release, out of turn, the entries in the queue of group `i` of topics that are another's by now, or nobody's."""
     limiter = domain.limiters[i]
-    n, last = limiter.head, int64(NONE)
-    first, last_released, released = int64(NONE), int64(NONE), 0
-    limiter.head = NONE
-    while n != NONE:
+    n, last = limiter.head, int64(NO_VALUE)
+    first, last_released, released = int64(NO_VALUE), int64(NO_VALUE), 0
+    limiter.head = NO_VALUE
+    while n != NO_VALUE:
         entry = domain.entries[n]
         after = entry.next
-        entry.next = NONE
+        entry.next = NO_VALUE
         if domain.limiters[entry.topic].group == i:
-            if last == NONE:
+            if last == NO_VALUE:
                 limiter.head = n
             else:
                 domain.entries[last].next = n
             last = n
         else:
-            if first == NONE:
+            if first == NO_VALUE:
                 first = n
             else:
                 domain.entries[last_released].next = n
@@ -259,8 +259,8 @@ def leave(domain: DomainArrays, i: int64, now_ns: int64) -> None:
             let_go(domain, i, n, now_ns)
         n = after
     limiter.tail = last
-    if limiter.head == NONE:
-        limiter.next_drain_ns = NONE
+    if limiter.head == NO_VALUE:
+        limiter.next_drain_ns = NO_VALUE
         end_wait(domain, i, now_ns)
     if domain.offered:
         resume_all(domain, first, released, now_ns)
@@ -327,7 +327,7 @@ def run(domain: DomainArrays, ops: Operations, floors: Ints, until_ns: int64, fi
             charge(domain, producer, topic, ops.messages[e], ops.bytes[e], ops.seq[e], now_ns)
         elif (
             domain.waits[producer] > 0
-            or domain.withheld_by[producer].head != NONE
+            or domain.withheld_by[producer].head != NO_VALUE
             or hold_blocked(domain, producer, topic, ops.seq[e], now_ns)
         ):
             withhold(domain, ops, e, now_ns)
@@ -342,12 +342,12 @@ def close_ended(domain: DomainArrays, until_ns: int64, finish: bool) -> None:
     """Close the seconds that have ended by `until_ns`; with `finish` also those that have not."""
     for topic in range(domain.limiters.size):
         of_topic = domain.limiters[topic]
-        if of_topic.second != NONE and (of_topic.second + 1) * SECOND_NS <= until_ns:
+        if of_topic.second != NO_VALUE and (of_topic.second + 1) * SECOND_NS <= until_ns:
             close_second(domain, int64(topic), (of_topic.second + 1) * SECOND_NS)
         if finish:
             if of_topic.waiting > 0 and of_topic.since_ns < until_ns:
                 touch(domain, int64(topic), until_ns)
-            if of_topic.second != NONE:
+            if of_topic.second != NO_VALUE:
                 close_second(domain, int64(topic), until_ns)
 
 
@@ -356,7 +356,7 @@ def plan_all(domain: DomainArrays) -> None:
     """Fill the agenda from the state: it is not stored."""
     for i in range(domain.limiters.size):
         due_ns = domain.limiters[i].next_drain_ns
-        if due_ns != NONE and due_ns != MAX:  # noqa: PLR1714  numba knows no sets
+        if due_ns != NO_VALUE and due_ns != MAX:  # noqa: PLR1714  numba knows no sets
             push(domain.agenda, domain.used, due_ns, int64(i))
     for producer in range(domain.withheld_by.size):
         plan_timeout(domain, int64(producer))

@@ -61,7 +61,7 @@ CLOSED_TOPIC, CLOSED_SECOND, CLOSED_COUNTS = range(3)
 """Columns of the usage of closed seconds: topic limiter, number of the second, and from there on the counts."""
 CLOSED_COLUMNS = CLOSED_COUNTS + USAGE_COLUMNS
 
-ENTRIES, WITHHELD_ROWS, MARKS, CLOSED_ROWS, DUES, WAIT_ROWS, ADMISSION_ROWS = range(7)
+ENTRIES, WITHHELD_ROWS, MARK_ROWS, CLOSED_ROWS, DUES, WAIT_ROWS, ADMISSION_ROWS = range(7)
 POOLS = 7
 """Positions in `DomainArrays.used`: how many rows of each pool are in use."""
 

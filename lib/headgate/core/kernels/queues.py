@@ -3,7 +3,7 @@
 from numpy import int64
 
 from headgate.core.kernels.agenda import push
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.core.kernels.compiled import borrowing, inlined, inner
 from headgate.core.kernels.domain_types import (
     CLOSED_COUNTS,
@@ -12,7 +12,7 @@ from headgate.core.kernels.domain_types import (
     CLOSED_TOPIC,
     ENTRIES,
     MARK,
-    MARKS,
+    MARK_ROWS,
     TOLD,
     UNMARK,
     WAIT_ROWS,
@@ -43,7 +43,7 @@ def close_second(domain: DomainArrays, topic: int64, until_ns: int64) -> None:
         closed[n, CLOSED_COUNTS + column] = counts[topic, column]
         counts[topic, column] = 0
     domain.used[CLOSED_ROWS] = n + 1
-    of_topic.second = NONE
+    of_topic.second = NO_VALUE
 
 
 @inlined
@@ -52,14 +52,14 @@ def touch(domain: DomainArrays, topic: int64, now_ns: int64) -> None:
     second, of_topic = now_ns // SECOND_NS, domain.limiters[topic]
     if of_topic.second == second:
         return
-    if of_topic.second != NONE:
+    if of_topic.second != NO_VALUE:
         close_second(domain, topic, (of_topic.second + 1) * SECOND_NS)
     of_topic.second = second
 
 
 @inner
 def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: int64, seq: int64, action: int) -> None:
-    n = domain.used[MARKS]
+    n = domain.used[MARK_ROWS]
     mark = domain.marks[n]
     mark.at_ns, mark.limiter, mark.producer, mark.topic = now_ns, i, producer, topic
     mark.seq, mark.action = seq, action
@@ -68,7 +68,7 @@ def emit(domain: DomainArrays, now_ns: int64, i: int64, producer: int64, topic: 
         messages, in_bytes = domain.buckets[i, 0], domain.buckets[i, 1]
         mark.messages_balance, mark.messages_rate = messages.balance, messages.rate
         mark.bytes_balance, mark.bytes_rate = in_bytes.balance, in_bytes.rate
-    domain.used[MARKS] = n + 1
+    domain.used[MARK_ROWS] = n + 1
 
 
 @inner
@@ -117,12 +117,12 @@ def enqueue(
     n = domain.used[ENTRIES]
     domain.used[ENTRIES] = n + 1
     entry = domain.entries[n]
-    entry.next, entry.producer, entry.topic = NONE, producer, topic
+    entry.next, entry.producer, entry.topic = NO_VALUE, producer, topic
     domain.waits[producer] += 1
     if of_topic.waiting == 0:
         of_topic.since_ns = now_ns
     of_topic.waiting += 1
-    if limiter.head == NONE:
+    if limiter.head == NO_VALUE:
         limiter.head = n
         limiter.tail = n
         plan_drain(domain, i, wake_time_ns(domain.buckets, i, now_ns))
@@ -141,4 +141,4 @@ def let_go(domain: DomainArrays, i: int64, n: int64, now_ns: int64) -> None:
     of_topic.waiting -= 1
     if of_topic.waiting == 0:
         domain.counts[entry.topic, THROTTLED_NS] += now_ns - of_topic.since_ns
-    emit(domain, now_ns, i, entry.producer, entry.topic, NONE, UNMARK)
+    emit(domain, now_ns, i, entry.producer, entry.topic, NO_VALUE, UNMARK)

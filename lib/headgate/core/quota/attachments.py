@@ -10,7 +10,7 @@ from headgate.core.topic_names import Topic
 ClassLimits = Mapping[TrafficClass, RatePair]
 
 
-class Scope(StrEnum):
+class AttachedTo(StrEnum):
     """What a group is attached to; `exempt` is traffic that has no group whatever is attached."""
 
     TOPIC = "topic"
@@ -19,7 +19,7 @@ class Scope(StrEnum):
     EXEMPT = "exempt"
 
 
-FIELDS = {Scope.TENANT: "tenants", Scope.NAMESPACE: "namespaces", Scope.TOPIC: "topics"}
+FIELDS = {AttachedTo.TENANT: "tenants", AttachedTo.NAMESPACE: "namespaces", AttachedTo.TOPIC: "topics"}
 """The field of `Attachments` by scope."""
 
 
@@ -31,15 +31,19 @@ class Attachments:
     namespaces: Mapping[str, str] = field(default_factory=dict)
     topics: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, topic: Topic) -> Iterator[tuple[Scope, str]]:
+    def of(self, topic: Topic) -> Iterator[tuple[AttachedTo, str]]:
         """The groups attached to the topic, its namespace and its tenant, narrowest first."""
-        scopes = (Scope.TOPIC, topic.name), (Scope.NAMESPACE, topic.namespace), (Scope.TENANT, topic.tenant)
+        scopes = (
+            (AttachedTo.TOPIC, topic.name),
+            (AttachedTo.NAMESPACE, topic.namespace),
+            (AttachedTo.TENANT, topic.tenant),
+        )
         for scope, resource in scopes:
             name = self.by_scope(scope).get(resource)
             if name is not None:
                 yield scope, name
 
-    def by_scope(self, scope: Scope) -> Mapping[str, str]:
+    def by_scope(self, scope: AttachedTo) -> Mapping[str, str]:
         """The attachments of one scope."""
         attached: Mapping[str, str] = getattr(self, FIELDS[scope])
         return attached
@@ -58,7 +62,7 @@ class Resolution:
     """
 
     group: str | None
-    scope: Scope | None
+    scope: AttachedTo | None
     dangling: tuple[str, ...] = ()
 
 
@@ -69,7 +73,7 @@ def resolve(topic: Topic, attachments: Attachments, groups: Container[str], *, r
     Source: resource-groups 3.
     """
     if replication:
-        return Resolution(None, Scope.EXEMPT)
+        return Resolution(None, AttachedTo.EXEMPT)
     dangling: list[str] = []
     for scope, name in attachments.of(topic):
         if name in groups:
@@ -85,7 +89,7 @@ def effective_limits(
 
     Exempt traffic has no limit here. Limits a second; None is no bound. Source: resource-groups 2, 3.4.
     """
-    if resolution.scope is Scope.EXEMPT:
+    if resolution.scope is AttachedTo.EXEMPT:
         return dict.fromkeys(TrafficClass, UNLIMITED)
     of_group = {} if resolution.group is None else group_limits.get(resolution.group, {})
     return {

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from headgate.core.quota.attachments import FIELDS, Attachments, Resolution, Scope, resolve
+from headgate.core.quota.attachments import FIELDS, AttachedTo, Attachments, Resolution, resolve
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.topic_names import Topic
 
@@ -15,7 +15,7 @@ class Attachment:
     resource: a tenant, tenant/namespace, or a full topic name without partition.
     """
 
-    scope: Scope
+    scope: AttachedTo
     resource: str
     group_name: str | None
     version: int = 0

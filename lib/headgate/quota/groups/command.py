@@ -8,7 +8,7 @@ from typing import Any
 
 from headgate.core.quota.admin.api import AdminParameters, Change, Presence, after_conflict, decide
 from headgate.core.quota.admin.request import Request, Response
-from headgate.core.quota.attachments import FIELDS, Scope
+from headgate.core.quota.attachments import FIELDS, AttachedTo
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS, ResourceGroup, is_group_name
 from headgate.core.quota.settings import QuotaSettings
@@ -124,16 +124,16 @@ def _attached(store: ConfigStore, settings: QuotaSettings, arguments: argparse.N
     return _said(where, f"attached to {arguments.name}", written)
 
 
-def _resource(text: str) -> tuple[Scope, str]:
+def _resource(text: str) -> tuple[AttachedTo, str]:
     """What a name on the command line means: the number of its parts tells."""
     parts = text.split("/")
     if "://" not in text and len(parts) < 3 and all(map(is_group_name, parts)):
-        return (Scope.TENANT if len(parts) == 1 else Scope.NAMESPACE), text
+        return (AttachedTo.TENANT if len(parts) == 1 else AttachedTo.NAMESPACE), text
     topic = topic_of(text)
     if topic is None:
         allowed = "tenant, tenant/namespace, tenant/namespace/topic, or a topic with its scheme"
         raise AdminError(412, f"got {text!r}; allowed: {allowed}")
-    return Scope.TOPIC, topic.name
+    return AttachedTo.TOPIC, topic.name
 
 
 def _apply(store: ConfigStore, settings: QuotaSettings, request: Request, presence: Presence, what: str) -> Written:
@@ -221,6 +221,6 @@ def _resources(tables: ConfigTables, name: str) -> str:
     return ", ".join(f"{scope} {resource}" for scope in FIELDS for resource in _of(tables, scope, name))
 
 
-def _of(tables: ConfigTables, scope: Scope, name: str) -> list[str]:
+def _of(tables: ConfigTables, scope: AttachedTo, name: str) -> list[str]:
     attached = tables.attachments.by_scope(scope)
     return sorted(resource for resource, group in attached.items() if group == name)

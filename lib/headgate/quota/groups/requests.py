@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from headgate.core.quota.admin.api import AdminParameters
 from headgate.core.quota.admin.request import BASE, Request
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.topic_names import topic_of
 
@@ -28,9 +28,9 @@ def delete_group(name: str) -> Request:
     return Request("DELETE", f"{BASE}resourcegroups/{_quoted(name)}", LOCAL)
 
 
-def attach(scope: Scope, resource: str, group: str | None) -> Request:
+def attach(scope: AttachedTo, resource: str, group: str | None) -> Request:
     """Attach a group to a tenant, tenant/namespace or topic; None detaches."""
-    if scope is Scope.TOPIC:
+    if scope is AttachedTo.TOPIC:
         topic = topic_of(resource)
         scheme, _, rest = (resource if topic is None else topic.name).partition("://")
         tenant, namespace, local = (*rest.split("/", 2), "", "")[:3]

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import Transaction
 
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigRow, ConfigTables
 from headgate.core.quota.groups import ResourceGroup, is_group_name
 from headgate.errors import TableError
@@ -129,9 +129,9 @@ def _group_row(group: ResourceGroup) -> dict[str, Any]:
 
 def _attachment(row: dict[str, Any]) -> Attachment:
     try:
-        scope = Scope(row["scope"])
+        scope = AttachedTo(row["scope"])
     except ValueError:
-        allowed = ", ".join(scope for scope in Scope if scope is not Scope.EXEMPT)
+        allowed = ", ".join(scope for scope in AttachedTo if scope is not AttachedTo.EXEMPT)
         raise TableError(
             f"rg_attachments has the scope {row['scope']!r} for {row['resource']!r}; allowed: {allowed}; delete the row"
         ) from None

@@ -7,7 +7,7 @@ import pyarrow as pa
 from deltalake import Transaction
 
 from headgate.arrow.schemas import table_of
-from headgate.core.quota.evaluation.step_parameters import Outcome
+from headgate.core.quota.evaluation.step_parameters import CellLimit
 from headgate.errors import TableError
 from headgate.quota.tables.delta import COMMIT_RETRIES, Table
 from headgate.quota.tables.schemas import LIMITS
@@ -23,7 +23,7 @@ class LimitRow:
     group_id: int
     traffic_class: int
     dimension: int
-    outcome: Outcome
+    outcome: CellLimit
 
 
 class LimitWriter:

@@ -14,7 +14,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import HEARTBEAT_GROUP
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.quota.usage.usage import Usage
@@ -311,7 +311,7 @@ def _limit(row: Mapping[str, Any], location: str) -> LimitRow:
             f"the table {location} has the reason {reason!r}; allowed: {', '.join(Reason)}; use the "
             "headgate that wrote it"
         ) from None
-    outcome = Outcome(
+    outcome = CellLimit(
         row["limit"],
         row["target"],
         row["safe"],

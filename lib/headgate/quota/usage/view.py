@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import HEARTBEAT_GROUP, UNLIMITED, Dimension, TrafficClass
 from headgate.core.quota.usage.usage import Usage
 from headgate.core.quota.usage.usage_report import ReportKind
@@ -80,7 +80,7 @@ class Part:
     demand: int | None
     throttled: bool
     topics: int
-    outcome: Outcome | None
+    outcome: CellLimit | None
     arrived: int | None = None
 
     @property
@@ -218,7 +218,7 @@ def cells_of(
     reports: those in force. limits: the newest of each broker and cell. names: of all groups that ever were, by id.
     """
     groups = {group.group_id: group for group in config.groups.values()}
-    outcomes: dict[tuple[int, int, int], dict[int, Outcome]] = defaultdict(dict)
+    outcomes: dict[tuple[int, int, int], dict[int, CellLimit]] = defaultdict(dict)
     for row in limits:
         outcomes[row.group_id, row.traffic_class, row.dimension][row.broker_id] = row.outcome
     by_class: dict[tuple[int, int], list[Report]] = {
@@ -256,7 +256,7 @@ def _alive(report: Report, brokers: Mapping[int, Broker]) -> bool:
     return brokers[report.broker_id].incarnation == report.incarnation
 
 
-def _part(report: Report, broker: Broker, dimension: Dimension, outcome: Outcome | None) -> Part:
+def _part(report: Report, broker: Broker, dimension: Dimension, outcome: CellLimit | None) -> Part:
     usage = report.usage
     admitted, offered, throttled = usage.admitted[dimension], usage.offered[dimension], usage.throttled[dimension]
     if offered is not None:

@@ -12,7 +12,7 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
-from headgate.report.throttling.limiters import HELD_BY, MARKS, RAN_OUT_AT, Blamed, blamed, limiter_name, rates_of
+from headgate.report.throttling.limiters import HELD_BY, MARK_COUNTS, RAN_OUT_AT, Blamed, blamed, limiter_name, rates_of
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -104,7 +104,7 @@ class Throttling:
 def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool = True) -> Throttling:
     """Of all rows of the tables. has_all_brokers: else quotas are of brokers that they do not have, too."""
     usage, held = tables.totals(USAGE), tables.totals(HELD)
-    marks = tables.totals(MARKS)
+    marks = tables.totals(MARK_COUNTS)
     marks = marks.filter(pc.is_valid(marks[TOPIC])).to_pylist()
     rates = rates_of(marks)
 

@@ -39,7 +39,7 @@ def _too(marks: pa.Table) -> pa.ChunkedArray:
     return pc.if_else(pc.and_(of_messages, of_bytes), "both", "")
 
 
-MARKS = Sums(
+MARK_COUNTS = Sums(
     "marks",
     (TENANT, TOPIC, "broker", "scope", "limiter", "unit", "too", MINUTE.name),
     highest=_RATES,
@@ -134,9 +134,9 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of: QuotaOf) -> dict[str, list[Blamed]]:
-    """By tenant or topic, its limiters: those first that held it longest. marks, held: of the sums MARKS and HELD_BY.
+    """By tenant or topic, its limiters: those first that held it longest.
 
-    end: of the run; what is still held is held until then.
+    marks, held: of the sums MARK_COUNTS and HELD_BY. end: of the run; what is still held is held until then.
     """
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks:
@@ -155,7 +155,10 @@ def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of:
 
 
 def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
-    """The highest rate that a limiter had on each broker in a unit, summed over brokers. marks: of the sums MARKS."""
+    """The highest rate that a limiter had on each broker in a unit, summed over brokers.
+
+    marks: of the sums MARK_COUNTS.
+    """
     highest: dict[tuple[Limiter, str], dict[str, int]] = defaultdict(dict)
     for row in marks:
         for unit in UNITS:

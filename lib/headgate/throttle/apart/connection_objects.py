@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from headgate.arrow.columns import no_strings, places
 from headgate.core.connections.connection_rules import CONDITIONS, Connection, IoThread
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.throttle.apart.connection_state import CONNECTION_FIELDS, THREAD_FIELDS, ConnectionState
 
 _BITS = {type_: 1 << bit for bit, type_ in enumerate(CONDITIONS)}
@@ -50,7 +50,7 @@ class Connections:
         place = len(self._state.name) + len(self._new)
         self._new.append(name)
         self._place[name] = place
-        self._loaded[place] = Connection(name, place, IoThread(NONE), at_ns, permits)
+        self._loaded[place] = Connection(name, place, IoThread(NO_VALUE), at_ns, permits)
         return self._loaded[place]
 
     def forget(self, connection: Connection) -> None:
@@ -68,7 +68,7 @@ class Connections:
 
     def cooling(self) -> list[Connection]:
         """Those whose cooldown holds them since before."""
-        return [self._at(place) for place in np.flatnonzero(self._state.kept["cooling_until_ns"] != NONE).tolist()]
+        return [self._at(place) for place in np.flatnonzero(self._state.kept["cooling_until_ns"] != NO_VALUE).tolist()]
 
     def all(self) -> list[Connection]:
         """Every one, in their order."""
@@ -106,12 +106,12 @@ class Connections:
             self._loaded[place] = Connection(
                 name=self._state.name[place].as_py(),
                 place=place,
-                thread=IoThread(NONE) if kept["thread"] == NONE else self.thread(kept["thread"]),
+                thread=IoThread(NO_VALUE) if kept["thread"] == NO_VALUE else self.thread(kept["thread"]),
                 window_start_ns=kept["window_start_ns"],
                 remaining=kept["remaining"],
                 in_flight=kept["in_flight"],
-                open_until_ns=None if kept["open_until_ns"] == NONE else kept["open_until_ns"],
-                cooling_until_ns=None if kept["cooling_until_ns"] == NONE else kept["cooling_until_ns"],
+                open_until_ns=None if kept["open_until_ns"] == NO_VALUE else kept["open_until_ns"],
+                cooling_until_ns=None if kept["cooling_until_ns"] == NO_VALUE else kept["cooling_until_ns"],
                 marked={type_ for type_, bit in _BITS.items() if kept["marks"] & bit},
             )
         return self._loaded[place]
@@ -123,7 +123,7 @@ class Connections:
             kept.in_flight,
             kept.remaining,
             kept.window_start_ns,
-            NONE if kept.open_until_ns is None else kept.open_until_ns,
-            NONE if kept.cooling_until_ns is None else kept.cooling_until_ns,
+            NO_VALUE if kept.open_until_ns is None else kept.open_until_ns,
+            NO_VALUE if kept.cooling_until_ns is None else kept.cooling_until_ns,
             sum(_BITS[type_] for type_ in kept.marked),
         )

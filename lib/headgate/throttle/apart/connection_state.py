@@ -7,7 +7,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from headgate.arrow.columns import empty_columns, no_strings, numbers, whole
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.throttle.state_tables import StatePart, not_empty
 
 CONNECTION_FIELDS = (
@@ -21,7 +21,7 @@ THREAD_FIELDS = ("thread", "bytes_in_flight", "is_flagged")
 class ConnectionState(StatePart):
     """Connections in the order in which they were opened, and IO threads with bytes in flight.
 
-    thread, open_until_ns, cooling_until_ns: NONE where there is none yet. is_closed: 1 while requests of a closed one
+    thread, open_until_ns, cooling_until_ns: NO_VALUE where there is none. is_closed: 1 while requests of a closed one
     are in flight. marks: a bit for each of connection_rules.CONDITIONS.
     """
 
@@ -39,12 +39,12 @@ class ConnectionState(StatePart):
     @property
     def is_open(self) -> bool:
         """See StatePart: a cooldown's hold ends."""
-        return bool((self.kept["cooling_until_ns"] != NONE).any())
+        return bool((self.kept["cooling_until_ns"] != NO_VALUE).any())
 
     def is_due(self, until_ns: int) -> bool:
         """See StatePart: a cooldown's hold ends by then."""
         cooling_ns = self.kept["cooling_until_ns"]
-        return bool(((cooling_ns != NONE) & (cooling_ns <= until_ns)).any())
+        return bool(((cooling_ns != NO_VALUE) & (cooling_ns <= until_ns)).any())
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """See StatePart."""

@@ -20,7 +20,7 @@ from headgate.core.connections.connection_rules import (
     Connection,
     ConnectionRules,
 )
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.core.publish.throttle_tracker import ThrottleType
 from headgate.rows.kinds import CONNECTION
 from headgate.throttle.apart.connection_objects import Connections
@@ -139,7 +139,7 @@ class _Step:
         return self._on_thread(row, found)
 
     def _on_thread(self, row: Row, connection: Connection) -> Connection:
-        if row.action in {OPEN, "start"} and connection.thread.name == NONE:
+        if row.action in {OPEN, "start"} and connection.thread.name == NO_VALUE:
             connection.thread = self._connections.thread(row.io_thread)
         return connection
 
@@ -198,7 +198,7 @@ def _fault(row: Row, found: Connection | None, *, is_open: bool) -> str | None:
         return f"action: got open, allowed is what an open connection does: {row.connection} is open"
     if row.action not in {OPEN, "start", "finish"}:
         return None
-    if found is not None and found.thread.name not in {NONE, row.io_thread}:
+    if found is not None and found.thread.name not in {NO_VALUE, row.io_thread}:
         return (
             f"io_thread: got {row.io_thread}, allowed is {found.thread.name}, which serves connection {row.connection}"
         )

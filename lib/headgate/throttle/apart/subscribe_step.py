@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, whole
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.core.kernels.columns import NONE, Flags, Ints
+from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
@@ -117,11 +117,11 @@ def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -
     for change in changes:
         in_force.apply(change)
         concerned = index.concerned(change) if len(topic) else no_ints()
-        rates = np.full((len(index.names), len(OFF)), NONE)
+        rates = np.full((len(index.names), len(OFF)), NO_VALUE)
         rates[concerned] = _rates(in_force, index.names_at(concerned))
         new = rates[topic]
         differ = (new[:, 0] != state.buckets["rate"]) | (new[:, 1] != state.buckets["period_s"])
-        moved = np.flatnonzero(has_bucket & differ & (new[:, 0] != NONE))
+        moved = np.flatnonzero(has_bucket & differ & (new[:, 0] != NO_VALUE))
         at_ns = max(change.effective_us * 1000, domain.clock.done_ns)
         for name, values in zip(SUBSCRIBE_FIELDS, (*new[moved].T, new[moved, 0], at_ns, 0), strict=True):
             state.buckets[name][moved] = values

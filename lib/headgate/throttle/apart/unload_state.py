@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.throttle.state_tables import StatePart
 
 
@@ -15,19 +15,19 @@ class UnloadState(StatePart):
     """The limiter of a broker's unloads, from the first one on (rate-limiters 9). Its limits are in those in force.
 
     busy_until_ns: the running unload, or the last, ends. next_free_ns: the next permit is due. credit: billionths of a
-    permit. NONE: there was no unload yet.
+    permit. NO_VALUE: there was no unload yet.
     """
 
     TABLES: ClassVar = ("unloads",)
 
-    busy_until_ns: int = NONE
-    next_free_ns: int = NONE
+    busy_until_ns: int = NO_VALUE
+    next_free_ns: int = NO_VALUE
     credit: int = 0
 
     @property
     def is_begun(self) -> bool:
         """See StatePart."""
-        return self.busy_until_ns != NONE
+        return self.busy_until_ns != NO_VALUE
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """See StatePart."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headgate.arrow.columns import ints
 from headgate.core.dispatch.dispatch_domain import GROUP
-from headgate.core.kernels.columns import NONE, Ints, Records
+from headgate.core.kernels.columns import NO_VALUE, Ints, Records
 from headgate.core.kernels.dispatch import DONE, TOLD_AT_ONCE, begin, line_of, run
 from headgate.core.kernels.dispatch_levels import settle_levels
 from headgate.core.kernels.dispatch_types import (
@@ -95,7 +95,7 @@ def _subscriptions(state: DispatchState, step: DispatchStep) -> Records:
     subscriptions["held_by"][:kept] = state.subscription_held_by
     subscriptions["counted"][:kept] = step.counted
     subscriptions["next"][: max(kept - 1, 0)] = np.arange(1, kept)
-    subscriptions["next"][max(kept - 1, 0) : kept] = NONE
+    subscriptions["next"][max(kept - 1, 0) : kept] = NO_VALUE
     return subscriptions
 
 

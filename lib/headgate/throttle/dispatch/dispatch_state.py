@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, whole
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import are_groups
 from headgate.throttle.schemas import DISPATCH_COUNTS
@@ -38,13 +38,13 @@ RATES = {"sums": 2, "averages": 2}
 class Averages:
     """Publish rates of topics, as of the last interval that ended, and what came in the one that is open.
 
-    interval: the number of the open one. since_ns: publishes count from that second on, NONE: nothing was ever relative
-    to them.
+    interval: the number of the open one. since_ns: publishes count from that second on, NO_VALUE: nothing was ever
+    relative to them.
     topic: positions among the domain's publish limiters. Sums and averages per second: messages and bytes.
     """
 
-    since_ns: int = NONE
-    interval: int = NONE
+    since_ns: int = NO_VALUE
+    interval: int = NO_VALUE
     topic: Ints = field(default_factory=no_ints)
     sums: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))
     averages: Ints = field(default_factory=lambda: np.empty((0, 2), np.int64))
@@ -95,7 +95,7 @@ class DispatchState(StatePart):
     @property
     def is_begun(self) -> bool:
         """See StatePart."""
-        return bool(len(self.topics) or len(self.keys) or self.published.since_ns != NONE or self.is_open)
+        return bool(len(self.topics) or len(self.keys) or self.published.since_ns != NO_VALUE or self.is_open)
 
     @property
     def is_open(self) -> bool:
@@ -123,7 +123,7 @@ class DispatchState(StatePart):
             dispatch_reads={name: self.reads[name] for name in READ_FIELDS},
             dispatch_open=seconds | dict(zip(DISPATCH_COUNTS, self.open_counts.T, strict=True)),
         )
-        if self.published.since_ns != NONE:
+        if self.published.since_ns != NO_VALUE:
             yield "publish_averages", self.published.table
         if len(self.known_topics.topic):
             yield "dispatch_known_topics", self.known_topics.table

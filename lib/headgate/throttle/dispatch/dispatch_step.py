@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, whole
 from headgate.core import usage
 from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL
-from headgate.core.kernels.columns import NONE, Flags, Ints
+from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
 from headgate.core.kernels.dispatch_types import FOLLOW, READ, SET_RATE, DispatchOperations
 from headgate.core.kernels.domain_types import UNRESOLVED
 from headgate.throttle.dispatch.chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
@@ -48,7 +48,7 @@ def dispatch_step(
     topic = register_topics(domain, subscriptions)
     found = chains(domain, subscriptions, topic, limits)
     updates = _updates(domain, limits)
-    if not (len(rows) or len(state.keys) or state.is_open or state.published.since_ns != NONE):
+    if not (len(rows) or len(state.keys) or state.is_open or state.published.since_ns != NO_VALUE):
         return None
     operations = merged(domain.clock.done_ns, updates, _reads(rows, of_row, rules))
     return DispatchStep(
@@ -68,7 +68,7 @@ def follow_publishes(
 ) -> DispatchStep:
     """The step with what levels hear of the publishes that the result closed."""
     published = domain.dispatch.published
-    if published.since_ns == NONE:
+    if published.since_ns == NO_VALUE:
         return step
     messages, bytes_ = (
         (usage.ADMITTED_MESSAGES, usage.ADMITTED_BYTES) if rules.offered else (usage.MESSAGES, usage.BYTES)
@@ -211,6 +211,6 @@ def _updates(domain: DomainState, limits: Sequence[Change]) -> DispatchOperation
         positions = levels.concerned(change)
         rates = rates_of(in_force, levels.keys_at(positions)).tolist()
         rows += [(change.effective_us, SET_RATE, position, *of) for position, of in zip(positions, rates, strict=True)]
-        if change.follows_publishes and state.published.since_ns == NONE:
+        if change.follows_publishes and state.published.since_ns == NO_VALUE:
             state.published.since_ns = max(change.effective_us * 1000, domain.clock.done_ns)
     return DispatchOperations(*columns(rows, len(DispatchOperations._fields)))

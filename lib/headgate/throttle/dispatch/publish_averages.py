@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.arrow.columns import sums_by
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.numbers import MAX, MIN, SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import Averages
 
@@ -37,7 +37,7 @@ def changed_averages(  # noqa: PLR0917  what was published, by column
     of_row = second // interval_s
     averages, sums = np.zeros((topics, 2), np.int64), np.zeros((topics, 2), np.int64)
     averages[state.topic], sums[state.topic] = state.averages, state.sums
-    begun = of_row.min(initial=open_interval) if state.interval == NONE else state.interval
+    begun = of_row.min(initial=open_interval) if state.interval == NO_VALUE else state.interval
     told: list[tuple[int, Ints, Ints]] = []
     ended = begun - 1
     for interval in sorted({begun, *of_row.tolist()}):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from headgate.core.dispatch.dispatch_domain import GROUP, DispatchDomain, Line, Read
-from headgate.core.dispatch.dispatch_levels import GroupLevel, Level, RateLevel
+from headgate.core.dispatch.dispatch_levels import LazyDispatchLevel, LazyGroupLevel, Level
 from headgate.core.dispatch.dispatch_meter import BucketMeter, Implementation, Meter, WindowMeter
 from headgate.core.dispatch.group_dispatch_level import GroupDispatchLevel
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.dispatch_types import FOLLOW, READ
 from headgate.core.numbers import MIN
 from headgate.throttle.dispatch.dispatch_state import READ_FIELDS, DispatchState
@@ -46,7 +46,7 @@ def _objects(state: DispatchState, step: DispatchStep, rules: Rules) -> Dispatch
     for subscription, (due_ns, held_by, counted) in enumerate(waiting):
         objects.lines[subscription] = Line(due_ns, held_by=held_by, is_counted=bool(counted))
         level = objects.levels[objects.chains[subscription][GROUP]]
-        if counted and isinstance(level, GroupLevel):
+        if counted and isinstance(level, LazyGroupLevel):
             level.waiting += 1
     for subscription, at_ns, messages, bytes_, charged, exempt in zip(
         *(state.reads[name].tolist() for name in READ_FIELDS), strict=True
@@ -67,11 +67,11 @@ def _levels(state: DispatchState, rules: Rules) -> list[Level]:
         initialised = bool(state.levels["initialised"][position])
         level: Level
         if is_group:
-            level = GroupLevel((messages, bytes_), max_debt_ms)
+            level = LazyGroupLevel((messages, bytes_), max_debt_ms)
             if initialised:
                 level.made = GroupDispatchLevel(messages, bytes_, created_ns=0, max_debt_ms=max_debt_ms)
         else:
-            level = RateLevel(
+            level = LazyDispatchLevel(
                 (messages, bytes_),
                 int(state.levels["period_s"][position]),
                 relative=bool(state.levels["relative"][position]),
@@ -99,7 +99,7 @@ def _read_meter(meter: Meter | None, levels: dict[str, Ints], place: tuple[int, 
     elif isinstance(meter, WindowMeter):
         window, next_ns = meter.window, int(levels["last_ns"][place])
         window.permits, window.acquired = int(levels["rate"][place]), int(levels["balance"][place])
-        window.next_renewal_ns = None if next_ns == NONE else next_ns
+        window.next_renewal_ns = None if next_ns == NO_VALUE else next_ns
         window.permit_updater = int(levels["remainder_ns"][place]) or None
 
 
@@ -108,7 +108,7 @@ def _write_meter(meter: Meter | None, levels: dict[str, Ints], place: tuple[int,
     if isinstance(meter, WindowMeter):
         window = meter.window
         levels["rate"][place], levels["balance"][place] = window.permits, window.acquired
-        levels["last_ns"][place] = NONE if window.next_renewal_ns is None else window.next_renewal_ns
+        levels["last_ns"][place] = NO_VALUE if window.next_renewal_ns is None else window.next_renewal_ns
         levels["remainder_ns"][place] = window.permit_updater or 0
         return
     bucket = None if meter is None else meter.bucket
@@ -121,10 +121,10 @@ def _write_meter(meter: Meter | None, levels: dict[str, Ints], place: tuple[int,
 def _from_arrays(state: DispatchState, objects: DispatchDomain) -> None:
     levels = {name: np.zeros_like(values) for name, values in state.levels.items()}
     for position, level in enumerate(objects.levels):
-        is_group = isinstance(level, GroupLevel)
+        is_group = isinstance(level, LazyGroupLevel)
         levels["initialised"][position] = level.made is not None
         levels["period_s"][position] = 1
-        if isinstance(level, GroupLevel):
+        if isinstance(level, LazyGroupLevel):
             levels["rate"][position] = level.rates
         else:
             levels["configured"][position], levels["averages"][position] = level.configured, level.averages

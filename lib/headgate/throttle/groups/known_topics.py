@@ -6,7 +6,7 @@ from typing import Self
 import pyarrow as pa
 
 from headgate.arrow.columns import no_ints, numbers
-from headgate.core.kernels.columns import NONE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.throttle.state_tables import number, with_numbers
 
 
@@ -17,7 +17,7 @@ class KnownTopics:
     Both by position, topic among topics and group among limiters or levels.
     """
 
-    epoch: int = NONE
+    epoch: int = NO_VALUE
     topic: Ints = field(default_factory=no_ints)
     group: Ints = field(default_factory=no_ints)
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import table_of
 from headgate.core.connections.connection_limits import ConditionLimits
-from headgate.core.kernels.columns import NONE
+from headgate.core.kernels.columns import NO_VALUE
 from headgate.core.publish.group_limiter import BLOCKED
 from headgate.core.topic_names import namespace_of, tenant_of
 from headgate.throttle.keys import is_broker_key
@@ -336,7 +336,7 @@ def reissued_late(held: pa.Table, new: Sequence[Change], reached_us: Mapping[str
     A late change holds on a broker from the time that the broker has reached. By its own time it may stand before one
     of `held` that says something else: then what it says is said again, at the time reached, for that broker alone.
     """
-    latest_us = max(reached_us.values(), default=NONE)
+    latest_us = max(reached_us.values(), default=NO_VALUE)
     late = in_order(change for change in new if change.effective_us <= latest_us)
     if not late:
         return

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.cache.events.columns import packed
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import EventKind, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.kernels.cache.broker import ArrayCache
 from headgate.core.kernels.cache.types import NONE
@@ -17,7 +17,7 @@ from headgate.sizing.trace import batches_of
 NAMES = st.sampled_from(["t", "u", "v", ""])
 MAYBE = st.one_of(st.none(), st.integers(-1, 3))
 SIZES = st.one_of(st.none(), st.lists(st.integers(0, 3), max_size=3))
-KINDS = [kind for kind in Kind if kind is not Kind.CONF]
+KINDS = [kind for kind in EventKind if kind is not EventKind.CONF]
 GOOD = [
     Row(1, 0, "open", "t", "c", 0, 0),
     Row(1, 1, "open", "u", "c", None, None),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headgate.core.dispatch.dispatch_levels import GroupLevel, RateLevel
+from headgate.core.dispatch.dispatch_levels import LazyDispatchLevel, LazyGroupLevel
 from headgate.core.dispatch.dispatch_meter import Implementation
 
 SECOND = 1_000_000_000
@@ -14,7 +14,7 @@ def available(level, at_ns=SECOND):
 
 
 def test_a_level_that_limits_nothing_lets_all_pass_and_is_not_made():
-    level = RateLevel((0, 0))
+    level = LazyDispatchLevel((0, 0))
     level.charge((9, 9), 0)
 
     assert (False, 0, None) == (level.limits, level.missing(0), level.made)
@@ -22,7 +22,7 @@ def test_a_level_that_limits_nothing_lets_all_pass_and_is_not_made():
 
 @pytest.mark.parametrize("ask", [lambda level: level.missing(SECOND), lambda level: level.charge((0, 0), SECOND)])
 def test_a_level_is_made_full_when_it_is_first_asked_or_charged(ask):
-    level = RateLevel((10, 100), period_s=3)
+    level = LazyDispatchLevel((10, 100), period_s=3)
     ask(level)
 
     assert (10, 100) == available(level)
@@ -43,14 +43,14 @@ def test_a_level_is_made_full_when_it_is_first_asked_or_charged(ask):
 )
 @pytest.mark.parametrize("implementation", Implementation)
 def test_what_a_read_lacks_are_the_limited_dimensions_that_are_used_up(rates, charged, missing, implementation):
-    level = RateLevel(rates, implementation=implementation)
+    level = LazyDispatchLevel(rates, implementation=implementation)
 
     assert 0 == level.charge(charged, 0)
     assert missing == level.missing(0)
 
 
 def test_what_is_told_before_a_level_is_made_holds_when_it_is():
-    level = RateLevel((10, 0))
+    level = LazyDispatchLevel((10, 0))
     level.follow((7, 9), 0)
     level.update((20, 0), 0, period_s=2, relative=True)
 
@@ -61,7 +61,7 @@ def test_what_is_told_before_a_level_is_made_holds_when_it_is():
 
 @pytest.mark.parametrize(("relative", "left"), [(True, 30), (False, 10)])
 def test_averages_count_where_the_level_is_relative_also_once_it_is_made_again(relative, left):
-    level = RateLevel((10, 0), relative=relative)
+    level = LazyDispatchLevel((10, 0), relative=relative)
     level.charge((10, 0), 0)
     level.follow((20, 0), 0)
     level.update((0, 0), 0, period_s=1, relative=relative)
@@ -74,7 +74,7 @@ def test_averages_count_where_the_level_is_relative_also_once_it_is_made_again(r
 
 @pytest.mark.parametrize(("implementation", "left"), [(CLASSIC, 0), (Implementation.TOKEN_BUCKET, 20)])
 def test_a_changed_rate_is_full_but_a_window_keeps_its_debt(implementation, left):
-    level = RateLevel((10, 0), implementation=implementation)
+    level = LazyDispatchLevel((10, 0), implementation=implementation)
     level.charge((25, 0), 0)
     level.update((20, 0), 0, period_s=1, relative=False)
 
@@ -82,14 +82,14 @@ def test_a_changed_rate_is_full_but_a_window_keeps_its_debt(implementation, left
 
 
 def test_debt_is_bounded_as_configured():
-    level = RateLevel((10, 0), period_s=2, max_debt_ms=500)
+    level = LazyDispatchLevel((10, 0), period_s=2, max_debt_ms=500)
     level.charge((99, 0), 0)
 
     assert -2 == level.made.meters[0].bucket.balance
 
 
 def test_a_groups_level_is_made_when_it_is_first_asked_with_the_rates_of_then():
-    level = GroupLevel((10, 0))
+    level = LazyGroupLevel((10, 0))
     assert level.made is None
     level.rates = (20, 0)
 

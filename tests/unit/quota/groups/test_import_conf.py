@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from examples import examples
 from headgate.conf import ResourceGroup, ResourceGroups
-from headgate.core.quota.attachments import Attachments, Scope
+from headgate.core.quota.attachments import AttachedTo, Attachments
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
 from headgate.quota.groups.command import apply
@@ -67,7 +67,7 @@ def test_a_start_with_the_same_file_writes_nothing(store):
 def test_what_was_set_by_hand_stays_where_the_file_is_as_it_was(store):
     started(store)
     by_hand(store, put_group("gold", {"publishRateInMsgs": 5}), put_group("own", {}))
-    by_hand(store, attach(Scope.TENANT, "acme", "own"), attach(Scope.NAMESPACE, "globex/n", None))
+    by_hand(store, attach(AttachedTo.TENANT, "acme", "own"), attach(AttachedTo.NAMESPACE, "globex/n", None))
     by_hand(store, delete_group("silver"))
 
     assert Imported(1) == started(store, tenants=FILE.tenants | {"initech": "gold"})
@@ -79,7 +79,7 @@ def test_what_was_set_by_hand_stays_where_the_file_is_as_it_was(store):
 
 def test_an_entry_that_changed_in_the_file_wins_over_what_was_set_by_hand(store):
     started(store)
-    by_hand(store, put_group("gold", {"publishRateInMsgs": 5}), attach(Scope.TENANT, "acme", None))
+    by_hand(store, put_group("gold", {"publishRateInMsgs": 5}), attach(AttachedTo.TENANT, "acme", None))
 
     started(store, groups=FILE.groups | {"gold": ResourceGroup(101)}, tenants={"acme": "silver"})
     read = store.read()
@@ -96,7 +96,7 @@ def test_an_entry_that_is_gone_from_the_file_is_taken_back(store):
 
 def test_a_group_that_is_gone_from_the_file_but_attached_by_hand_stays_with_a_warning(store):
     started(store)
-    by_hand(store, attach(Scope.TENANT, "initech", "silver"))
+    by_hand(store, attach(AttachedTo.TENANT, "initech", "silver"))
 
     imported = started(store, groups={"gold": FILE.groups["gold"]}, namespaces={})
     reason = "ResourceGroup is attached to a tenant, namespace or topic; detach it first"

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import INT64_MAX, ResourceGroup
 from headgate.core.quota.settings import QuotaSettings
@@ -52,7 +52,10 @@ def test_rows_are_read_as_they_were_written(stores):
     one, other = stores
     assert ConfigTables() == one.read()
 
-    attached = [Attachment(Scope.TENANT, "acme", "gold", 2), Attachment(Scope.TOPIC, "persistent://a/b/c/d", "x", 3)]
+    attached = [
+        Attachment(AttachedTo.TENANT, "acme", "gold", 2),
+        Attachment(AttachedTo.TOPIC, "persistent://a/b/c/d", "x", 3),
+    ]
     assert one.write([GOLD, *attached], 0)
     assert ConfigTables.of([GOLD], attached) == other.read()
 
@@ -89,7 +92,7 @@ def test_a_group_is_not_deleted_while_it_is_being_attached(stores, first):
     """Each table alone would take both changes."""
     one, other = stores
     status(one, put_group("gold", {}))
-    row = Attachment(Scope.TENANT, "acme", "gold", 2)
+    row = Attachment(AttachedTo.TENANT, "acme", "gold", 2)
     one.read()
     begun(one, row, 1)
 
@@ -110,9 +113,12 @@ def attachment_rows(row):
 def test_a_write_that_was_broken_off_hinders_nobody(stores):
     one, other = stores
     status(one, put_group("gold", {}))
-    begun(one, Attachment(Scope.TENANT, "acme", "gold", 2), one.read().version)
+    begun(one, Attachment(AttachedTo.TENANT, "acme", "gold", 2), one.read().version)
 
-    assert [204, 204] == [status(other, attach(Scope.TENANT, "acme", "gold")), status(other, put_group("silver", {}))]
+    assert [204, 204] == [
+        status(other, attach(AttachedTo.TENANT, "acme", "gold")),
+        status(other, put_group("silver", {})),
+    ]
     assert {"acme": "gold"} == one.read().attachments.tenants
     assert 3 == one.read().version
 
@@ -164,7 +170,7 @@ def write_many(output, name, count, results):
     store = opened_config(output, QuotaSettings())
     conflicts = 0
     requests = [put_group(name, {"publishRateInMsgs": 1})]
-    requests += [attach(Scope.TENANT, f"{name}-{number}", name) for number in range(count)]
+    requests += [attach(AttachedTo.TENANT, f"{name}-{number}", name) for number in range(count)]
     for request in requests:
         while status(store, request) == 409:
             conflicts += 1

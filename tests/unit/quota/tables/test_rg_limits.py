@@ -2,13 +2,13 @@
 
 from deltalake import DeltaTable
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.schemas import RG_LIMITS
 from unit.quota.places import EPOCH, HOUR, tables
 
-OUTCOME = Outcome(0, 5, 3, None, 1, 2, 9, Reason.GATED)
+OUTCOME = CellLimit(0, 5, 3, None, 1, 2, 9, Reason.GATED)
 
 
 def rows(folder):

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.rg_limits import LimitRow
 from headgate.quota.tables.schemas import RG_LIMITS, RG_USAGE
@@ -19,7 +19,7 @@ from unit.quota.places import EPOCH, HOUR, NOW_MS, SHARDS, cut, said, tables
 CLOSED_MS = (HOUR + 1) * 3_600_000 + CLOSED_AFTER_MS
 
 
-LIMIT = LimitRow(EPOCH, 7, 3, 1, 0, Outcome(None, 5, 3, None, 1, 2, 9, Reason.GATED))
+LIMIT = LimitRow(EPOCH, 7, 3, 1, 0, CellLimit(None, 5, 3, None, 1, 2, 9, Reason.GATED))
 DAY_MS = 86_400_000
 
 

@@ -5,7 +5,7 @@ from types import MappingProxyType
 import pyarrow as pa
 import pytest
 
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import ResourceGroup
 from headgate.quota.usage.excess import TRAFFIC, Contention, Traffic
@@ -14,10 +14,10 @@ from headgate.quota.usage.topic_view import NO_TENANT, TopicSum, consumers_of, t
 CONFIG = ConfigTables.of(
     [ResourceGroup(1, "gold"), ResourceGroup(2, "own")],
     [
-        Attachment(Scope.TENANT, "a", "gold", 1),
-        Attachment(Scope.NAMESPACE, "b/n", "gold", 2),
-        Attachment(Scope.TOPIC, "persistent://a/n/x", "own", 3),
-        Attachment(Scope.TENANT, "c", "absent", 4),
+        Attachment(AttachedTo.TENANT, "a", "gold", 1),
+        Attachment(AttachedTo.NAMESPACE, "b/n", "gold", 2),
+        Attachment(AttachedTo.TOPIC, "persistent://a/n/x", "own", 3),
+        Attachment(AttachedTo.TENANT, "c", "absent", 4),
     ],
 )
 

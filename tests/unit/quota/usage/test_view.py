@@ -2,9 +2,9 @@
 
 import pytest
 
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigTables
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import ResourceGroup
 from headgate.core.quota.usage.usage import NOTHING, Usage
 from headgate.quota.tables.rg_limits import LimitRow
@@ -12,7 +12,7 @@ from headgate.quota.tables.rg_members import MemberRow
 from headgate.quota.usage.view import Report, brokers_of, cells_of, in_force
 
 GOLD = ResourceGroup(1, "gold", (1000, None, None, 0), version=1)
-CONFIG = ConfigTables.of([GOLD], [Attachment(Scope.TENANT, "acme", "gold", 2)])
+CONFIG = ConfigTables.of([GOLD], [Attachment(AttachedTo.TENANT, "acme", "gold", 2)])
 BUSY = Usage((10, 100), (12, 90), (20, None), (True, False))
 
 
@@ -103,7 +103,7 @@ def test_quotas_are_listed_used_or_not_and_use_without_a_quota_too():
 def test_throttled_cells_come_first_then_the_fullest():
     calm = Usage((900, 5))
     config = CONFIG.written(ResourceGroup(2, "half", (10, None, None, None), version=3))
-    config = config.written(Attachment(Scope.TENANT, "b", "half", 4))
+    config = config.written(Attachment(AttachedTo.TENANT, "b", "half", 4))
     order = cells(report(group=2), report(8, group=1, usage=calm), config=config)
 
     assert [("group 2", 0), ("gold", 0), ("gold", 1)] == [(cell.group, cell.dimension) for cell in order]
@@ -140,7 +140,7 @@ def test_demand_is_what_was_offered_or_unbounded_where_that_is_not_seen(usage, e
 )
 def test_below_its_part_is_a_victim_and_within_its_limit_a_burst(offered, limit, safe, reason, expected):
     usage = Usage((10, 0), (offered, None), (5, None), (True, False))
-    row = LimitRow(5, 7, 1, 0, 0, Outcome(limit, limit, safe, offered, 0, 0, 1, reason))
+    row = LimitRow(5, 7, 1, 0, 0, CellLimit(limit, limit, safe, offered, 0, 0, 1, reason))
     part = cells(report(usage=usage), limits=[row])[0].parts[0]
 
     assert expected == ("victim" if part.is_victim else "burst" if part.is_burst else None)

@@ -7,7 +7,7 @@ from headgate.arrow.topic_names import named_rows
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import tenant_of
 from headgate.report.throttling.blame import Throttled, throttling
-from headgate.report.throttling.limiters import MARKS as SUMS
+from headgate.report.throttling.limiters import MARK_COUNTS
 from headgate.report.throttling.spans import minute_of as minute_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from unit.report.throttling.filled import NINE, A, B, C, fill, held_by, second
@@ -200,7 +200,7 @@ def test_the_unit_that_ran_out_is_the_same_in_sql_and_arrow(tables):
     tables.append("marks", marks, "query", 0)
     of_sql, of_arrow = (
         {row["limiter"]: (row["unit"], row["too"]) for row in found.to_pylist()}
-        for found in (tables.totals(SUMS), SUMS.of(named_rows(marks)))
+        for found in (tables.totals(MARK_COUNTS), MARK_COUNTS.of(named_rows(marks)))
     )
 
     assert of_sql == of_arrow
@@ -238,7 +238,7 @@ def test_the_minute_of_a_mark_is_the_same_in_sql_and_arrow(tables):
     tables.append("marks", marks, "query", 0)
     of_sql, of_arrow = (
         sorted((row["minute"], row["rows"]) for row in found.to_pylist())
-        for found in (tables.totals(SUMS), SUMS.of(named_rows(marks)))
+        for found in (tables.totals(MARK_COUNTS), MARK_COUNTS.of(named_rows(marks)))
     )
 
     assert of_sql == of_arrow == [("2026-03-01T09:00", 2), ("2026-03-01T09:01", 2), ("2026-03-01T09:59", 2)]

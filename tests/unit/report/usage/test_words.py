@@ -2,14 +2,14 @@
 
 import pytest
 
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import Dimension, TrafficClass
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.usage.words import cell_lines, cell_verdict, part_verdict
 
 
 def part(name, admitted, demand, *, throttled=True, silent=False, limit=500, arrived=None):
-    outcome = Outcome(limit, limit, 500, demand, 0, 0, 0, Reason.TARGET)
+    outcome = CellLimit(limit, limit, 500, demand, 0, 0, 0, Reason.TARGET)
     broker = Broker(1, name, "up", 1, 5, 9 if silent else 0, 1, silent)
     return Part(broker, 5, limit, admitted, demand, throttled, 1, outcome, arrived)
 

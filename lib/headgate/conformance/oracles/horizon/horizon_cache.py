@@ -7,7 +7,7 @@ from headgate.conformance.oracles.horizon.rounds import BUSY_SHARE, Round, goal_
 from headgate.conformance.oracles.horizon.shard import Shard, shard_of
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.reasons import DeadReason
-from headgate.core.cache.rows import Kind, Outcome, Removed, Row
+from headgate.core.cache.rows import EventKind, Removed, Row, RowOutcome
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.topics.topic import Topic
 
@@ -42,25 +42,25 @@ class HorizonCache:
         """The topics of all shards."""
         return {name: topic for shard in self.shards for name, topic in shard.topics.items()}
 
-    def feed(self, row: Row) -> Outcome:
+    def feed(self, row: Row) -> RowOutcome:
         """Take one row: the round that it ends, what it says, and the round that ends with it."""
         refused = refusal(row, self.now_us, self.seq, self.settings)
         if refused is not None:
             self.refused[refused] += 1
-            return Outcome(dead=refused)
+            return RowOutcome(dead=refused)
         removed = self.end_round() if self.round.ends_before(row, self.settings) else ()
         self.now_us, self.seq = row.t_us, row.seq
-        outcome = self._change(row) if row.kind == Kind.CONF else self._shard(row.topic).feed(row)
+        outcome = self._change(row) if row.kind == EventKind.CONF else self._shard(row.topic).feed(row)
         self.round.take(row)
         ended = self.end_round() if self.round.ends_now(self.settings) else ()
         return outcome._replace(removed=(*removed, *outcome.removed, *ended))
 
-    def advance(self, t_us: int) -> Outcome:
+    def advance(self, t_us: int) -> RowOutcome:
         """End the round, then run the ticks of all shards up to `t_us`."""
         removed = self.end_round()
         if t_us > self.now_us:
             self.now_us, self.seq = t_us, -1
-        return Outcome(removed=(*removed, *_removed(shard.advance(t_us) for shard in self.shards)))
+        return RowOutcome(removed=(*removed, *_removed(shard.advance(t_us) for shard in self.shards)))
 
     def end_round(self) -> tuple[Removed, ...]:
         """Let all shards free what is too much, together; what left. A round without rows does nothing."""
@@ -99,10 +99,10 @@ class HorizonCache:
             "overshoot_bytes": self.overshoot_bytes,
         }
 
-    def _change(self, row: Row) -> Outcome:
+    def _change(self, row: Row) -> RowOutcome:
         outcomes = [shard.feed(row) for shard in self.shards]
         self.settings = self.shards[0].settings
-        return Outcome(removed=_removed(outcomes))
+        return RowOutcome(removed=_removed(outcomes))
 
     def misses_by_reason(self) -> dict[str, int]:
         """Entries that were missed, by reason; reasons without one are left out."""
@@ -129,5 +129,5 @@ class HorizonCache:
             self.overshoot_bytes = max(0, total_bytes - limit.max_bytes)
 
 
-def _removed(outcomes: Iterable[Outcome]) -> tuple[Removed, ...]:
+def _removed(outcomes: Iterable[RowOutcome]) -> tuple[Removed, ...]:
     return tuple(gone for outcome in outcomes for gone in outcome.removed)

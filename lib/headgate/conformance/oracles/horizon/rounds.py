@@ -6,7 +6,7 @@ from heapq import merge
 from headgate.conformance.oracles.horizon.keyed_queue import Horizon
 from headgate.conformance.oracles.horizon.sharded_policy import Report
 from headgate.core.cache.limit import ByteLimit
-from headgate.core.cache.rows import WITH_SIZES, Kind, Row
+from headgate.core.cache.rows import WITH_SIZES, EventKind, Row
 from headgate.core.cache.settings import CacheSettings
 
 BUSY_SHARE = 0.2
@@ -30,7 +30,7 @@ class Round:
         """Whether a row is the first of the next round."""
         if not self.rows:
             return False
-        if row.kind == Kind.CONF:
+        if row.kind == EventKind.CONF:
             return True
         share_bytes = settings.round_share * settings.max_bytes
         return not settings.round_rows and self.size_bytes + _size_bytes(row) > share_bytes

@@ -6,7 +6,7 @@ from zlib import crc32
 from headgate.conformance.oracles.horizon.keyed_queue import Horizon
 from headgate.conformance.oracles.horizon.sharded_policy import Report, ShardedPip430
 from headgate.core.cache.broker import Cache
-from headgate.core.cache.rows import NOTHING, Outcome, Row
+from headgate.core.cache.rows import NOTHING, Row, RowOutcome
 from headgate.core.cache.settings import CacheSettings, Mode
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topics.topic import Topic
@@ -28,7 +28,7 @@ class Shard(Cache):
         self._sharded = ShardedPip430(settings, store, topics)
         return self._sharded
 
-    def feed(self, row: Row) -> Outcome:
+    def feed(self, row: Row) -> RowOutcome:
         """Take one row of the shard's topics, or a conf row, which all shards take."""
         self._sharded.queue.begin_row(row.seq)
         return super().feed(row)
@@ -37,7 +37,7 @@ class Shard(Cache):
         """What the shard says at the end of a round, after an `advance` to the time of the round's last row."""
         return self._sharded.report()
 
-    def apply(self, horizon: Horizon, now_us: int) -> Outcome:
+    def apply(self, horizon: Horizon, now_us: int) -> RowOutcome:
         """Free what lies before the horizon; `now_us`, the time of the round's last row."""
         self._sharded.apply(horizon, now_us)
         return NOTHING._replace(removed=self.store.take_removed())

@@ -9,7 +9,7 @@ from headgate.core.cache.entries import Entry
 from headgate.core.cache.policies.capped import Capped
 from headgate.core.cache.policies.policy import Read
 from headgate.core.cache.reasons import Cause, MissReason
-from headgate.core.cache.rows import Kind, Position, Row
+from headgate.core.cache.rows import EventKind, Position, Row
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.store import EntryStore
 from headgate.core.cache.topics.topic import Topic, note_deleted
@@ -42,9 +42,9 @@ class Belady(Capped):
         for row in rows:
             if not self._hear(row):
                 continue
-            if row.kind == Kind.LEDGER_DELETE:
+            if row.kind == EventKind.LEDGER_DELETE:
                 note_deleted(self._deleted.setdefault(row.topic, set()), row.ledger)
-            elif row.kind in {Kind.READ, Kind.REPLAY_READ}:
+            elif row.kind in {EventKind.READ, EventKind.REPLAY_READ}:
                 for entry in range(row.entry, row.entry + (row.count or 1)):
                     self._told += 1
                     later.setdefault((row.topic, row.ledger, entry), []).append(self._told)

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from zlib import crc32
 
 from headgate.core.cache.checks import is_well_formed
-from headgate.core.cache.rows import Kind, Position, Row
+from headgate.core.cache.rows import EventKind, Position, Row
 from headgate.core.cache.traces.chance import MASK
 from headgate.core.numbers import at_least
 
 _GOLDEN = 0x9E3779B97F4A7C15
-_OF_POSITIONS = {Kind.ADD, Kind.READ, Kind.REPLAY_ADD, Kind.REPLAY_READ, Kind.RELEASE}
-_OF_CURSORS = {Kind.OPEN, Kind.MOVE, Kind.CLOSE, Kind.MARK}
+_OF_POSITIONS = {EventKind.ADD, EventKind.READ, EventKind.REPLAY_ADD, EventKind.REPLAY_READ, EventKind.RELEASE}
+_OF_CURSORS = {EventKind.OPEN, EventKind.MOVE, EventKind.CLOSE, EventKind.MARK}
 
 
 class Sample:
@@ -84,11 +84,11 @@ class SampledRows:
     def _of_positions(self, row: Row) -> Row | None:
         topic, ledger, entry, count = row.topic, row.ledger, row.entry, row.count or 1
         first, end = (self._sample.below(topic, ledger, at) for at in (entry, entry + count))
-        if row.kind == Kind.READ:
+        if row.kind == EventKind.READ:
             moved = self._reads_at.get((topic, row.cursor)) != (ledger, first)
             self._reads_at[topic, row.cursor] = (ledger, end)
             if first == end:
-                at = {"kind": Kind.MOVE.value, "entry": first, "count": None, "sizes": None}
+                at = {"kind": EventKind.MOVE.value, "entry": first, "count": None, "sizes": None}
                 return row._replace(**at) if moved and (topic, row.cursor) in self._marked_at else None
         if first == end:
             return None
@@ -104,15 +104,15 @@ class SampledRows:
 
     def _of_cursor(self, row: Row) -> Row | None:
         cursor = (row.topic, row.cursor)
-        if row.kind == Kind.CLOSE:
+        if row.kind == EventKind.CLOSE:
             self._reads_at.pop(cursor, None)
             self._marked_at.pop(cursor, None)
             return row
-        if row.kind == Kind.MARK:
+        if row.kind == EventKind.MARK:
             return self._mark(row, cursor)
         at = None if row.entry is None else (row.ledger, self._sample.below(row.topic, row.ledger, row.entry))
         self._forget_or_note(self._reads_at, cursor, at)
-        if row.kind == Kind.OPEN:
+        if row.kind == EventKind.OPEN:
             self._marked_at[cursor] = at or (-1, -1)
         return row if at is None else row._replace(entry=at[1])
 

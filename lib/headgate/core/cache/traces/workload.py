@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from headgate.core.cache.rows import Kind, Row
+from headgate.core.cache.rows import EventKind, Row
 from headgate.core.cache.traces.chance import Chance
 from headgate.core.names import one_of
 from headgate.core.numbers import at_least
@@ -143,17 +143,17 @@ class _Traffic:
     def _open(self, t_us: int, topic: _Log, reader: _Reader) -> Row:
         wakes_us = reader.start_us + reader.chance.exponential(reader.mean_us)
         self._push(wakes_us, topic.index, reader.actor, _WAKE)
-        return self._row(t_us, Kind.OPEN, topic, reader.name, reader.position)
+        return self._row(t_us, EventKind.OPEN, topic, reader.name, reader.position)
 
     def _publish(self, t_us: int, topic: _Log) -> Row:
         assert topic.gap_us is not None  # noqa: S101  only topics that publish have such events
         topic.sizes.append(self._size(topic))
         self._push(t_us + topic.publishing.exponential(topic.gap_us), topic.index, 0, _PUBLISH)
-        return self._row(t_us, Kind.ADD, topic, None, len(topic.sizes) - 1, sizes=topic.sizes[-1:])
+        return self._row(t_us, EventKind.ADD, topic, None, len(topic.sizes) - 1, sizes=topic.sizes[-1:])
 
     def _replay(self, t_us: int, topic: _Log, reader: _Reader, entry: int) -> Iterator[Row]:
         sizes = topic.sizes[entry : entry + 1]
-        yield self._row(t_us, Kind.REPLAY_READ, topic, reader.name, entry, sizes=sizes)
+        yield self._row(t_us, EventKind.REPLAY_READ, topic, reader.name, entry, sizes=sizes)
         reader.outstanding.remove(entry)
         if reader.chance.happens(3, 10):
             yield self._negative(t_us, topic, reader, entry)
@@ -164,10 +164,10 @@ class _Traffic:
         acknowledged = min(reader.outstanding, default=first) - 1
         if count and acknowledged > reader.acknowledged:
             reader.acknowledged = acknowledged
-            yield self._row(t_us, Kind.MARK, topic, reader.name, acknowledged)
+            yield self._row(t_us, EventKind.MARK, topic, reader.name, acknowledged)
         if count:
             sizes = [EQUAL_BYTES] if self._equal else topic.sizes[first : first + count]
-            yield self._row(t_us, Kind.READ, topic, reader.name, first, count=count, sizes=sizes)
+            yield self._row(t_us, EventKind.READ, topic, reader.name, first, count=count, sizes=sizes)
             reader.position = first + count
         if topic.kind == "R":
             for entry in range(first, first + count):
@@ -183,7 +183,7 @@ class _Traffic:
     def _negative(self, t_us: int, topic: _Log, reader: _Reader, entry: int) -> Row:
         reader.outstanding.add(entry)
         self._push(t_us + reader.chance.exponential(REPLAY_DELAY_US), topic.index, reader.actor, _REPLAY, entry)
-        return self._row(t_us, Kind.REPLAY_ADD, topic, reader.name, entry)
+        return self._row(t_us, EventKind.REPLAY_ADD, topic, reader.name, entry)
 
     def _size(self, topic: _Log) -> int:
         if self._equal:
@@ -200,7 +200,7 @@ class _Traffic:
     def _row(
         self,
         t_us: int,
-        kind: Kind,
+        kind: EventKind,
         topic: _Log,
         cursor: str | None,
         entry: int,

@@ -8,7 +8,16 @@ import numpy as np
 from headgate.core.cache.broker import Cache
 from headgate.core.cache.checks import refusal
 from headgate.core.cache.reasons import Cause, DeadReason, MissReason
-from headgate.core.cache.rows import WITH_RANGE, WITH_SIZES, WITHOUT_CURSOR, WITHOUT_LEDGER, Kind, Outcome, Removed, Row
+from headgate.core.cache.rows import (
+    WITH_RANGE,
+    WITH_SIZES,
+    WITHOUT_CURSOR,
+    WITHOUT_LEDGER,
+    EventKind,
+    Removed,
+    Row,
+    RowOutcome,
+)
 from headgate.core.cache.settings import CacheSettings
 from headgate.core.cache.state import load
 from headgate.core.kernels.cache.arrays import enough_for, new_arrays, put_back, rows_of, taken_down, with_room
@@ -35,7 +44,7 @@ from headgate.core.kernels.compiled import kernel
 from headgate.core.numbers import MIN
 from headgate.errors import InvalidArgument
 
-_KINDS = {str(kind): number for number, kind in enumerate(Kind)}
+_KINDS = {str(kind): number for number, kind in enumerate(EventKind)}
 _REASONS = (*Cause, MissReason.COLD, MissReason.PARTIAL, MissReason.NOT_ADMITTED, MissReason.REFUSED)
 _CAUSES, _DEAD = tuple(Cause), tuple(DeadReason)
 
@@ -115,7 +124,7 @@ class ArrayCache:
             refused = refusal(row, MIN, -1, self.settings)
             if refused is None and not fits(row):
                 raise InvalidArgument(f"array form of the cache: got numbers in row {place} that do not fit: {row}")
-            if refused is None and row.kind == Kind.CONF:
+            if refused is None and row.kind == EventKind.CONF:
                 changes[place] = row.conf
             values = self._packed(row, len(sizes)) if refused is None else _refused(_DEAD.index(refused))
             for name, value in zip(_COLUMNS, values, strict=True):
@@ -126,14 +135,14 @@ class ArrayCache:
 
     def _packed(self, row: Row, first_size: int) -> tuple[Any, ...]:
         kind = _KINDS[row.kind]
-        if row.kind == Kind.CONF:
+        if row.kind == EventKind.CONF:
             return (row.t_us, row.seq, kind, 0, 0, NONE, 0, 0, 0, 0)
         topic = self.topic_number(row.topic)
         cursor = self.cursor_number(topic, row.cursor) if row.kind not in WITHOUT_CURSOR else 0
         has_position = row.ledger is not None and row.kind not in WITHOUT_LEDGER
         space = self.space_number(topic, row.ledger) if has_position else NONE
         count = row.count or 1 if row.kind in WITH_RANGE else 1
-        entry = row.entry if has_position and row.kind != Kind.LEDGER_DELETE else 0
+        entry = row.entry if has_position and row.kind != EventKind.LEDGER_DELETE else 0
         has_sizes = row.kind in WITH_SIZES and len(row.sizes) == count
         return (row.t_us, row.seq, kind, topic, cursor, space, entry, count, first_size, has_sizes)
 
@@ -162,13 +171,13 @@ class ArrayCache:
             state["told_end"], state["told"] = end, state["told"] + np.count_nonzero(future["read"])
         link(self.arrays.future[state["told_at"] : state["told_end"]])
 
-    def feed(self, row: Row) -> Outcome:
+    def feed(self, row: Row) -> RowOutcome:
         """Take one row, as `Cache.feed` does."""
         packed = self.pack([row])
         self.feed_rows(packed)
         told = packed.rows[0]
         dead = None if told["dead"] == NONE else _DEAD[told["dead"]]
-        return Outcome(int(told["hits"]), int(told["misses"]), self.take_removed(), dead)
+        return RowOutcome(int(told["hits"]), int(told["misses"]), self.take_removed(), dead)
 
     def feed_rows(self, packed: PackedRows) -> None:
         """Take rows; what each did is in its fields afterwards.
@@ -190,13 +199,13 @@ class ArrayCache:
         if self.arrays.state["is_beyond"][0]:
             raise InvalidArgument("array form of the cache: the time until a read does not fit 61 bits; use Cache")
 
-    def advance(self, t_us: int) -> Outcome:
+    def advance(self, t_us: int) -> RowOutcome:
         """Run the ticks up to `t_us`, as `Cache.advance` does."""
         self._make_room(enough_for(self.arrays, 0))
         advance(self.arrays, t_us)
-        return Outcome(removed=self.take_removed())
+        return RowOutcome(removed=self.take_removed())
 
-    def change(self, values: Mapping[str, object], t_us: int) -> Outcome:
+    def change(self, values: Mapping[str, object], t_us: int) -> RowOutcome:
         """Change dynamic keys before every row of the instant `t_us`, as `Cache.change` does.
 
         Raises CacheSettingsError for what a row of kind conf may not say, and changes nothing then; InvalidArgument
@@ -206,7 +215,7 @@ class ArrayCache:
         removed = self.advance(t_us).removed
         self._make_room(enough_for(self.arrays, 0))
         self._change(values, self.now_us)
-        return Outcome(removed=(*removed, *self.take_removed()))
+        return RowOutcome(removed=(*removed, *self.take_removed()))
 
     def take_removed(self) -> tuple[Removed, ...]:
         """What left the cache since this was last asked, where that is told."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from headgate.core.cache.limit import ByteLimit
 from headgate.core.cache.receive_buffers import TABLE
-from headgate.core.cache.rows import WITHOUT_LEDGER, Kind, Row
+from headgate.core.cache.rows import WITHOUT_LEDGER, EventKind, Row
 from headgate.core.cache.settings import CacheSettings, Mode, PolicyName, RangeHits, Release
 from headgate.core.kernels.cache.types import BELADY, DISTANCE, FIFO, LRU, PIP430, SIEVE
 
@@ -47,7 +47,7 @@ def fits(row: Row) -> bool:
         return False
     if row.kind in WITHOUT_LEDGER:
         return True
-    return max(row.ledger or 0, 0 if row.kind == Kind.LEDGER_DELETE else row.entry or 0) < NUMBER_LIMIT
+    return max(row.ledger or 0, 0 if row.kind == EventKind.LEDGER_DELETE else row.entry or 0) < NUMBER_LIMIT
 
 
 def limits_of(settings: CacheSettings) -> dict[str, int]:

@@ -23,7 +23,7 @@ PIP430, LRU, FIFO, SIEVE, DISTANCE, BELADY = map(np.int64, range(6))
 (ADD, OPEN, MOVE, MARK_DELETE, CLOSE, READ, REPLAY_ADD, REPLAY_READ, RELEASE, LEDGER_DELETE, TOPIC_CLEAR, CONF) = map(
     np.int64, range(12)
 )
-"""Kinds of rows, in the order of `rows.Kind`. Below 0: a row that was refused for its form, NONE - its reason."""
+"""Kinds of rows, in the order of `rows.EventKind`. Below 0: a row that was refused for its form, NONE - its reason."""
 (UNKNOWN_KIND, BAD_ROW, LATE, UNKNOWN_CURSOR, CURSOR_EXISTS, LEDGER_DELETED, NOT_INCREASING, UNKNOWN_COPY) = map(
     np.int64, range(8)
 )

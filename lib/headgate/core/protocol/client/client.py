@@ -15,7 +15,7 @@ from headgate.core.protocol.client.client_outputs import (
 )
 from headgate.core.protocol.client.client_producer import ClientProducer
 from headgate.core.protocol.client.client_timers import ClientTimers, TimerKind
-from headgate.core.protocol.client.commands import Outcome, ThrottleCommand
+from headgate.core.protocol.client.commands import CommandOutcome, ThrottleCommand
 from headgate.core.protocol.reasons import Reason, received
 from headgate.core.protocol.request_ids import RequestIds
 from headgate.core.protocol.settings import ClientSettings
@@ -158,19 +158,19 @@ class ClientMachine:
         outcome = self._outcome(command, reason, producer, now_ms)
         topic = "" if producer is None else producer.topic
         self._metrics.command(outcome, reason, topic)
-        if outcome in {Outcome.APPLIED, Outcome.NO_CHANGE}:
+        if outcome in {CommandOutcome.APPLIED, CommandOutcome.NO_CHANGE}:
             self._metrics.announced(command.pause_ms, reason, topic)
-        return [] if outcome is Outcome.DISCONNECTED else [Receipt(now_ms, command.request_id)]
+        return [] if outcome is CommandOutcome.DISCONNECTED else [Receipt(now_ms, command.request_id)]
 
     def _outcome(
         self, command: ThrottleCommand, reason: Reason, producer: ClientProducer | None, now_ms: int
-    ) -> Outcome:
+    ) -> CommandOutcome:
         if not self._link_up:
-            return Outcome.DISCONNECTED
+            return CommandOutcome.DISCONNECTED
         if not self._seen.add(command.request_id):
-            return Outcome.DUPLICATE
+            return CommandOutcome.DUPLICATE
         if producer is None:
-            return Outcome.UNKNOWN_PRODUCER
+            return CommandOutcome.UNKNOWN_PRODUCER
         return producer.obey(command, reason, now_ms)
 
     def _sent(self, producer_id: int, message_id: MessageId, now_ms: int) -> list[Output]:

@@ -1,7 +1,7 @@
 """What a client counts (throttle-protocol 14)."""
 
 from headgate.core.protocol.client.client_outputs import Rejection
-from headgate.core.protocol.client.commands import Outcome
+from headgate.core.protocol.client.commands import CommandOutcome
 from headgate.core.protocol.client.send_errors import SendError
 from headgate.core.protocol.counters import Counters, Labels
 from headgate.core.protocol.reasons import Reason
@@ -18,7 +18,7 @@ class ClientMetrics(Counters):
 
     __slots__ = ()
 
-    def command(self, outcome: Outcome, reason: Reason, topic: str) -> None:
+    def command(self, outcome: CommandOutcome, reason: Reason, topic: str) -> None:
         """A command and what became of it; an unknown producer's topic is empty."""
         self.add(COMMANDS, (("outcome", str(outcome)), *_by(reason, topic)))
 

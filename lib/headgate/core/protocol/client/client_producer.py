@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from headgate.core.protocol.client.client_outputs import Done, Failed, MessageId, Output, Rejected, Rejection, Write
 from headgate.core.protocol.client.client_timers import TimerKind
-from headgate.core.protocol.client.commands import Outcome, ThrottleCommand
+from headgate.core.protocol.client.commands import CommandOutcome, ThrottleCommand
 from headgate.core.protocol.client.send_errors import SendError, ThrottleDetail, classify
 from headgate.core.protocol.client.windows import Throttle, Window
 from headgate.core.protocol.reasons import Reason
@@ -62,26 +62,26 @@ class ClientProducer:
             return None
         return next(iter(self._pending.values())).sent_ms + self._settings.send_timeout_ms
 
-    def obey(self, command: ThrottleCommand, reason: Reason, now_ms: int) -> Outcome:
+    def obey(self, command: ThrottleCommand, reason: Reason, now_ms: int) -> CommandOutcome:
         """Take the command's window or notice. The producer is open, the link up. Source: throttle-protocol 10.3"""
         self.throttle.settle(now_ms)
         if command.pause_ms == 0:
             return self._notice(command, reason, now_ms)
         window = Window(command.end_ms(now_ms, self._settings.clock_skew_ms), reason)
         if window.end_ms <= now_ms:
-            return Outcome.STALE
+            return CommandOutcome.STALE
         if not self.throttle.hold(window):
-            return Outcome.NO_CHANGE
+            return CommandOutcome.NO_CHANGE
         self._drain_ms = window.end_ms + self._settings.drain_delay_ms
-        return Outcome.APPLIED
+        return CommandOutcome.APPLIED
 
-    def _notice(self, command: ThrottleCommand, reason: Reason, now_ms: int) -> Outcome:
+    def _notice(self, command: ThrottleCommand, reason: Reason, now_ms: int) -> CommandOutcome:
         if command.is_older(now_ms, self._settings.notice_ttl_ms):
-            return Outcome.STALE
+            return CommandOutcome.STALE
         self.throttle.last_reason = reason
         if self._settings.zero_pause is ZeroPause.OPEN_NOTICE:
             self.throttle.notify(reason, self._writes)
-        return Outcome.NOTICE
+        return CommandOutcome.NOTICE
 
     def send(self, message_id: MessageId, now_ms: int, *, link_up: bool) -> list[Output]:
         """Accept the message and write it, or keep it until the window ends or the link is up; or refuse it."""

@@ -7,7 +7,7 @@ from headgate.core.numbers import MAX
 from headgate.core.protocol.broker.checks import is_time
 
 
-class Outcome(StrEnum):
+class CommandOutcome(StrEnum):
     """What a client made of a command."""
 
     APPLIED = "applied"

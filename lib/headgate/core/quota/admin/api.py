@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from headgate.core.quota.admin.body import body_of, rest_of_group
 from headgate.core.quota.admin.request import Request, Response, Route, Target, refusal, route_of
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigRow, ConfigTables
 from headgate.core.quota.groups import ResourceGroup, initial_shard, is_group_name
 from headgate.core.quota.settings import MinusOne
@@ -74,13 +74,13 @@ class _Call:
 
     def present(self) -> bool:
         """Whether the tenant or namespace that the path is about exists."""
-        if self.route.scope is Scope.TENANT:
+        if self.route.scope is AttachedTo.TENANT:
             return self.route.resource in self.presence.tenants
         return self.route.namespace in self.presence.namespaces
 
     def absence(self) -> str:
         """Why nothing was found."""
-        return f"{'Tenant' if self.route.scope is Scope.TENANT else 'Namespace'} does not exist"
+        return f"{'Tenant' if self.route.scope is AttachedTo.TENANT else 'Namespace'} does not exist"
 
     def on(self, topic: Topic) -> "_Call":
         """The call about a topic under its full name, which partitions share."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from headgate.core.quota.attachments import Scope
+from headgate.core.quota.attachments import AttachedTo
 from headgate.core.topic_names import SCHEMES
 
 BASE = "/admin/v2/"
@@ -71,7 +71,7 @@ class Route:
     """
 
     target: Target
-    scope: Scope = Scope.EXEMPT
+    scope: AttachedTo = AttachedTo.EXEMPT
     resource: str = ""
     namespace: str = ""
     group: str = ""
@@ -108,18 +108,18 @@ def _route(segments: list[str], query: Mapping[str, str]) -> Route | None:
         case [groups, group] if groups in GROUP_PATHS:
             return Route(Target.GROUP, group=group, query=query)
         case ["tenants", tenant, "resourcegroup"]:
-            return Route(Target.ATTACHMENT, Scope.TENANT, tenant)
+            return Route(Target.ATTACHMENT, AttachedTo.TENANT, tenant)
         case ["tenants", tenant, "resourcegroup", group]:
-            return Route(Target.NAMED_ATTACHMENT, Scope.TENANT, tenant, group=group)
+            return Route(Target.NAMED_ATTACHMENT, AttachedTo.TENANT, tenant, group=group)
         case ["namespaces", tenant, namespace, "resourcegroup"]:
             name = f"{tenant}/{namespace}"
-            return Route(Target.ATTACHMENT, Scope.NAMESPACE, name, name)
+            return Route(Target.ATTACHMENT, AttachedTo.NAMESPACE, name, name)
         case ["namespaces", tenant, namespace, "resourcegroup", group]:
             name = f"{tenant}/{namespace}"
-            return Route(Target.NAMED_ATTACHMENT, Scope.NAMESPACE, name, name, group=group)
+            return Route(Target.NAMED_ATTACHMENT, AttachedTo.NAMESPACE, name, name, group=group)
         case [scheme, tenant, namespace, topic, "resourceGroup"] if scheme in SCHEMES:
             name = f"{tenant}/{namespace}"
-            return Route(Target.TOPIC, Scope.TOPIC, f"{scheme}://{name}/{topic}", name, query=query)
+            return Route(Target.TOPIC, AttachedTo.TOPIC, f"{scheme}://{name}/{topic}", name, query=query)
     return None
 
 

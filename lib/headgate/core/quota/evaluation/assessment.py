@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from headgate.core.quota.allocation.allocation import Demands, Profile, allocate, coupled_demands
 from headgate.core.quota.allocation.share_out import max_min, share_out, shares_by_id
 from headgate.core.quota.evaluation.cell_view import CellMember, CellRow, CellView
-from headgate.core.quota.evaluation.step_parameters import Outcome, Reason, StepParameters
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason, StepParameters
 from headgate.core.quota.rates import capped_or_none
 from headgate.errors import InvalidArgument
 
@@ -48,10 +48,10 @@ class Membership:
 
     def outcome(
         self, reason: Reason, limit: int | None, target: int | None, safe_share: int | None, demand: int | None = 0
-    ) -> Outcome:
+    ) -> CellLimit:
         """A limit with what membership adds to its explanation."""
         counts = len(self.missing), len(self.silent), self.report_age
-        return Outcome(limit, target, safe_share, demand, *counts, reason)
+        return CellLimit(limit, target, safe_share, demand, *counts, reason)
 
 
 @dataclass(frozen=True, slots=True)

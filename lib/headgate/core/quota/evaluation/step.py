@@ -11,12 +11,14 @@ from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.allocation.released_shares import pulsar_share
 from headgate.core.quota.evaluation.assessment import Assessment, Membership, Shares, assess
 from headgate.core.quota.evaluation.cell_view import CellView
-from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, Reason, StepParameters
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Mode, Reason, StepParameters
 from headgate.core.quota.rates import capped
 from headgate.errors import InvalidArgument
 
 
-def step(parameters: StepParameters, quota: int | None, broker_id: int, present: int | None, view: CellView) -> Outcome:
+def step(
+    parameters: StepParameters, quota: int | None, broker_id: int, present: int | None, view: CellView
+) -> CellLimit:
     """The limit of `broker_id` from here on, and why.
 
     Down at once, up as far as the view allows: while every broker evaluates the same complete view the limits of M sum
@@ -34,7 +36,7 @@ def step(parameters: StepParameters, quota: int | None, broker_id: int, present:
     return decide(parameters, assess(parameters, quota, view), broker_id, present)
 
 
-def decide(parameters: StepParameters, assessment: Assessment, broker_id: int, present: int | None) -> Outcome:
+def decide(parameters: StepParameters, assessment: Assessment, broker_id: int, present: int | None) -> CellLimit:
     """The limit of one broker under an assessment; arguments as for `step`. Source: resource-groups 9.2."""
     membership, shares = assessment.membership, assessment.shares
     if shares is None:
@@ -66,7 +68,7 @@ def first_limit(
     weights: Mapping[int, int],
     *,
     is_shared_out: bool = False,
-) -> Outcome:
+) -> CellLimit:
     """The limit before any view: the cluster share, which sums to the quota; profile pulsar: the quota, as released.
 
     weights: of the members C, by broker, `broker_id` among them. is_shared_out: the broker has just joined, and others
@@ -84,7 +86,7 @@ def first_limit(
     return nobody_heard.outcome(Reason.CLUSTER_SHARE, share, share, share)
 
 
-def limit_without_transport(quota: int | None, broker_count: int) -> Outcome:
+def limit_without_transport(quota: int | None, broker_count: int) -> CellLimit:
     """Where a broker hears of no other it takes an equal part, rounded down, for as long as it lasts: never the quota.
 
     broker_count: N of resourceGroupBrokerCount, >= 1. Source: resource-groups 10.
@@ -102,13 +104,13 @@ def _floor(parameters: StepParameters, quota: int, membership: Membership, broke
     return quota * membership.weights[broker_id] // membership.total_weight * parameters.floor_percent // 100
 
 
-def _unshared(membership: Membership, quota: int | None) -> Outcome:
+def _unshared(membership: Membership, quota: int | None) -> CellLimit:
     """Quota None or 0: nothing is shared out, and neither ever turns into the other."""
     reason = Reason.UNSET if quota is None else Reason.BLOCKED
     return membership.outcome(reason, quota, quota, quota)
 
 
-def _released(assessment: Assessment, shares: Shares, broker_id: int) -> Outcome:
+def _released(assessment: Assessment, shares: Shares, broker_id: int) -> CellLimit:
     """Profile pulsar: a member without a row adds 0, and nothing else of 9.2 applies."""
     usage, row = assessment.usage, shares.row_of.get(broker_id)
     limit = pulsar_share(shares.quota, usage.get(broker_id, 0), sum(usage.values()))
@@ -116,7 +118,7 @@ def _released(assessment: Assessment, shares: Shares, broker_id: int) -> Outcome
     return assessment.membership.outcome(Reason.PROFILE, limit, limit, safe, demand)
 
 
-def _entry(membership: Membership, shares: Shares, broker_id: int, floor: int) -> Outcome:
+def _entry(membership: Membership, shares: Shares, broker_id: int, floor: int) -> CellLimit:
     """A broker outside M: room for its first messages where the quota is shared out among M; else its cluster share.
 
     That share is kept free for it once it is awaited.

@@ -55,7 +55,7 @@ class StepParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CellLimit:
     """A broker's limit in a cell, and everything that explains it: a row of rg_limits without its key.
 
     limit: a second; None is not limited, 0 blocks.

@@ -6,7 +6,7 @@ from headgate.core.quota.allocation.allocation import Profile
 from headgate.core.quota.evaluation.assessment import assess_coupled
 from headgate.core.quota.evaluation.cell_view import CellMember, CellRow
 from headgate.core.quota.evaluation.step import decide, first_limit, limit_without_transport, step
-from headgate.core.quota.evaluation.step_parameters import Mode, Outcome, StepParameters
+from headgate.core.quota.evaluation.step_parameters import CellLimit, Mode, StepParameters
 from headgate.core.quota.rates import RATE_MAX
 from headgate.errors import InvalidArgument
 from unit.core.quota.views import E, active, awaited, outside, view
@@ -251,7 +251,7 @@ def test_a_profile_and_a_mode_are_known_by_their_names():
 def test_an_outcome_says_on_what_it_rests():
     seen = view(active(0, None, 500), active(1, 100, 500, behind=9), outside(2, unheard=3))
 
-    assert Outcome(
+    assert CellLimit(
         limit=500, target=500, safe_share=500, demand=None, missing=2, silent=1, report_age=9, reason="target"
     ) == step(FAST, 1000, 0, 500, seen)
     assert step(FAST, 1000, 1, 500, seen).demand == 500
