@@ -11,12 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.quota.usage.fair_share import SMALL, Amounts, Second, excesses
+from headgate.quota.usage.fair_share import SMALL, Amounts, ByUnit, Second, excesses
 
 Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
 OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
+PREFIXES = "", "let_in_", "failed_"
+"""Begin the names of columns of TRAFFIC in each unit: what came, was let in, failed."""
 USUAL_S, LEAST_USUAL_S = 10, 3
 """So long before more than the rate begins to come, what a tenant sends is what it usually sends; of less than the
 latter nothing is known.
@@ -139,31 +141,57 @@ class Traffic:
         }
         return not last or (unit in last and last[unit] >= max(last.values()) - ENDS_S)
 
-    def excesses(self, limiter: Limiter, unit: str, per_s: float) -> Excesses:
-        """unit: messages or bytes."""
+    def excesses(self, limiter: Limiter, per_s: Amounts) -> dict[str, Excesses]:
+        """By unit. per_s: the limiter's rate in each unit that it limits."""
         rows = self.under(limiter)
-        held = self._held(rows, limiter, unit)
+        held = {unit: self._held(rows, limiter, unit) for unit in per_s}
+        all_held = self.held_seconds(limiter)
         all_seconds = sorted(pc.unique(rows["second_s"]).to_pylist())
-        stretches = _stretches(rows, unit, held, per_s)
-        told = set[int]().union(*stretches) & set(all_seconds)
+        stretches = _stretches(rows, all_held, per_s)
+        asked = set[int]().union(*stretches) & set(all_seconds)
         before = {one.start - ago for one in stretches for ago in range(1, USUAL_S + 1)}
-        rows = rows.filter(pc.is_in(rows["second_s"], pa.array(told | before, pa.int64())))
-        grouped = rows.group_by(["second_s", "name"], use_threads=False).aggregate(
-            [(f"{what}{unit}", "sum") for what in ("", "let_in_", "failed_")]
-        )
-        arrived: dict[int, dict[str, float]] = defaultdict(dict)
-        let_in: dict[int, dict[str, float]] = defaultdict(dict)
-        failed: dict[int, dict[str, float]] = defaultdict(dict)
-        for second_s, name, *amounts in zip(*grouped.to_pydict().values(), strict=True):
-            for of_second, amount in zip((arrived, let_in, failed), amounts, strict=True):
-                of_second[second_s][name] = amount or 0
-        if rows[f"let_in_{unit}"].null_count:
-            let_in, failed = {}, {}
-        usual = _usual(stretches, arrived, held)
+        rows = rows.filter(pc.is_in(rows["second_s"], pa.array(asked | before, pa.int64())))
+        came, let_in, failed = ({unit: _by_second(rows, f"{what}{unit}") for unit in per_s} for what in PREFIXES)
+        usual = {unit: _usual(stretches, came[unit], all_held) for unit in per_s}
+        has_waits = not rows["let_in_messages"].null_count
+        begins = {one.start for one in stretches}
         seconds = (
-            Second(at, at in held, arrived[at], let_in.get(at), failed.get(at), usual.get(at)) for at in sorted(told)
+            Second(
+                at,
+                at in all_held,
+                frozenset(unit for unit in per_s if at in held[unit]),
+                _at(came, at),
+                _at(let_in, at) if has_waits else None,
+                _at(failed, at) if has_waits else None,
+                {unit: usual[unit][at] for unit in per_s} if at in begins else None,
+            )
+            for at in sorted(asked)
         )
-        return Excesses(dict(excesses(seconds, per_s)), [(one, usual[one.start]) for one in stretches])
+        found = list(excesses(seconds, per_s))
+        return {
+            unit: Excesses(
+                {second_s: by_unit[unit] for second_s, by_unit in found if unit in by_unit},
+                [(one, usual[unit][one.start]) for one in stretches],
+            )
+            for unit in per_s
+        }
+
+    def ran_out(self, limiter: Limiter) -> set[str]:
+        """The units that ever did."""
+        return {unit for (of, _), by_unit in self._ran_out.items() if of == limiter for unit in by_unit}
+
+
+def _by_second(rows: pa.Table, column: str) -> dict[int, dict[str, float]]:
+    """Sums by second and name."""
+    found: dict[int, dict[str, float]] = defaultdict(dict)
+    sums = rows.group_by(["second_s", "name"], use_threads=False).aggregate([(column, "sum")]).to_pydict().values()
+    for second_s, name, amount in zip(*sums, strict=True):
+        found[second_s][name] = amount or 0
+    return found
+
+
+def _at(by_unit: Mapping[str, Mapping[int, Amounts]], second_s: int) -> ByUnit:
+    return {unit: by_second.get(second_s, {}) for unit, by_second in by_unit.items()}
 
 
 def _sums(rows: pa.Table, unit: str, seconds: Collection[int]) -> dict[tuple[int, str], float]:
@@ -206,28 +234,28 @@ def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
     return pa.array(is_held[back].astype(np.int64)), pa.array((is_held & has_other)[back])
 
 
-def _stretches(rows: pa.Table, unit: str, held: Container[int], per_s: float) -> list[range]:
+def _stretches(rows: pa.Table, held: Container[int], per_s: Amounts) -> list[range]:
     """Times in which a limiter that began full was not full again, each up to the last second in which it held anybody.
 
-    Each begins where more began to come than the rate, which can be a while before it holds anybody: what was saved up
+    Each begins where more began to come than a rate, which can be a while before it holds anybody: what was saved up
     has to be used first. Without a known rate it begins with a hold.
     """
-    sums = rows.group_by(["second_s"], use_threads=False).aggregate([(unit, "sum")]).sort_by("second_s").to_pydict()
+    sums = rows.group_by(["second_s"], use_threads=False).aggregate([(unit, "sum") for unit in per_s])
     found: list[range] = []
-    saved, was_held, from_s, before_s = per_s, False, 0, None
-    for second_s, amount in zip(*sums.values(), strict=True):
+    saved, was_held, from_s, before_s = dict(per_s), False, 0, None
+    for second_s, *amounts in zip(*sums.sort_by("second_s").to_pydict().values(), strict=True):
         is_held = second_s in held
         if before_s is not None:
-            saved = min(per_s, saved + per_s * (second_s - before_s - 1))
-        if before_s is None or (saved >= per_s and not was_held):
+            saved = {unit: min(rate, saved[unit] + rate * (second_s - before_s - 1)) for unit, rate in per_s.items()}
+        if before_s is None or (not was_held and all(saved[unit] >= rate for unit, rate in per_s.items())):
             from_s = second_s
         if is_held:
             if found and found[-1].start == from_s:
                 found.pop()
             found.append(range(from_s, second_s + 1))
-        elif was_held:
-            saved = max(saved, 0)
-        saved = min(per_s, saved + per_s - (amount or 0))
+        for (unit, rate), amount in zip(per_s.items(), amounts, strict=True):
+            rest = max(saved[unit], 0) if was_held and not is_held else saved[unit]
+            saved[unit] = min(rate, rest + rate - (amount or 0))
         was_held, before_s = is_held, second_s
     return found
 
@@ -306,7 +334,16 @@ class Contention:
     def __init__(self, traffic: Traffic, rate_of: Callable[[Limiter, str], float], since_s: int = 0) -> None:
         self._rate_of, self._since_s = rate_of, since_s
         self._under, self._held_seconds = traffic.under, traffic.held_seconds
-        self._excesses = cache(lambda limiter, unit: traffic.excesses(limiter, unit, rate_of(limiter, unit)))
+        self._traffic = traffic
+        self._of_limiter = cache(self._excesses_of)
+
+    def _excesses_of(self, limiter: Limiter) -> dict[str, Excesses]:
+        rates = {unit: self._rate_of(limiter, unit) for unit in UNITS}
+        limited = {unit for unit in UNITS if rates[unit]} | self._traffic.ran_out(limiter)
+        return self._traffic.excesses(limiter, {unit: rates[unit] for unit in UNITS if unit in (limited or UNITS)})
+
+    def _excesses(self, limiter: Limiter, unit: str) -> Excesses:
+        return self._of_limiter(limiter).get(unit, Excesses({}, []))
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
         """Those in which it was held, in order."""

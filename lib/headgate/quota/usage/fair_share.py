@@ -1,4 +1,4 @@
-"""What exceeds a fair share of a limiter's rate, second by second. Pure: no table."""
+"""What exceeds a fair share of a limiter's rates, second by second. Pure: no table."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,87 +10,163 @@ SMALL = 10
 """So many times as much has the one who is at fault as a victim, at least."""
 Amounts = Mapping[str, float]
 """In one unit, by name of a tenant or topic."""
+ByUnit = Mapping[str, Amounts]
 
 
 class Second(NamedTuple):
-    """What came for a limiter in a second in which it held somebody or used up what it had saved, by name.
+    """What came for a limiter in a second in which it held somebody or used up what it had saved, by unit and name.
 
-    second_s: since 1970. is_held: the former. let_in, failed: at the end of a wait, if any; None in admitted traffic,
-    where nothing waits. usual: what came a second in the USUAL_S before, where a limiter that was full before begins to
-    be used up; None elsewhere.
+    second_s: since 1970. is_held: the former; units: that had run out then. let_in, failed: at the end of a wait, if
+    any; None in admitted traffic, where nothing waits. usual: what came a second in the USUAL_S before, where a limiter
+    that was full before begins to be used up; None elsewhere.
     """
 
     second_s: int
     is_held: bool
-    arrived: Amounts
-    let_in: Amounts | None
-    failed: Amounts | None
-    usual: Amounts | None
+    units: frozenset[str]
+    arrived: ByUnit
+    let_in: ByUnit | None
+    failed: ByUnit | None
+    usual: ByUnit | None
 
 
-def excesses(seconds: Iterable[Second], per_s: float) -> Iterator[tuple[int, Amounts]]:
-    """For each of the seconds, in order, in which a limiter held somebody: what exceeded a fair share, by name.
+def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, ByUnit]]:
+    """For each of the seconds, in order, in which a limiter held somebody, and each unit that had run out of it: what
+    exceeded a fair share, by name. per_s: the rate in each unit that is limited.
 
     That is what was left over as the second began, and what came to that in it. It is empty where nobody exceeded one:
-    somebody was held for a burst shorter than a second, for a backlog that another limiter let go at once, or because
-    the brokers' shares did not fit the load.
+    somebody was held for a burst shorter than a second, for a backlog that another limiter or unit let go at once, or
+    because the brokers' shares did not fit the load.
 
     The rate, and what was saved up of it for a second at most, is shared out second by second: each gets what it
     usually sends, and of the rest as much as any other, or all that it wants beyond that (max-min fairness). What is
     left of a demand is still there in the next second, whoever else was let in or charged meanwhile, until a second
     comes in which the limiter holds nobody. So who has nothing left over would have been let in at once by a limiter
     that is fair: he is a victim of those who have. A backlog and a debt belong to who made them, not to who sends while
-    they are worked off.
+    they are worked off. Where both units are limited, what one leaves over waits in the other as well, and is charged
+    to the unit of which too much came.
 
     In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
     share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
     is what is left of that, but no more than he exceeded it by. If others are still held after that, it stays as it was
     last. Who exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
     """
-    fair: Amounts = {}
-    last: Amounts = {}
-    before: Amounts = {}
-    kept: Amounts = {}
-    came: dict[str, float] = defaultdict(float)
-    went: dict[str, float] = defaultdict(float)
-    sent: dict[str, float] = {}  # by who exceeded a fair share, up to when he did last
-    most: dict[str, float] = {}  # by how much at most
-    before_s, saved = 0, 0.0
-    for second_s, is_held, arrived, let_in, failed, usual in seconds:
-        if usual is not None or not is_held:
-            fair = before = last = {}
-            for of_hold in (came, went, sent, most):
-                of_hold.clear()
-        if usual is not None:
-            before_s, saved = second_s - 1, per_s
-            too_much = unserved(usual, per_s)
-            kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
-        rest = saved + per_s * (second_s - before_s - 1)
-        left = unserved(fair, rest)
-        saved = min(per_s, rest - _served(fair, left))
-        capacity, wanted = saved + per_s, _together(left, arrived)
-        over = fair = unserved(wanted, capacity, kept)
-        saved = min(per_s, capacity - _served(wanted, fair))
-        if let_in is not None and failed is not None:
-            for name, amount in arrived.items():
-                came[name] += amount
-                went[name] = min(went[name] + let_in.get(name, 0) + failed.get(name, 0), came[name])
-            fair = {name: waits for name, amount in fair.items() if (waits := amount - failed.get(name, 0)) > 0}
-            sent |= {name: came[name] for name in fair}
-            most |= {name: max(amount, most.get(name, 0)) for name, amount in fair.items()}
-            over = {
-                name: waits
-                for name, amount in sent.items()
-                if (waits := max(fair.get(name, 0), min(amount - went[name], most[name]))) > 0
-                and most[name] * SMALL >= max(most.values())
-            }
-        before_s = second_s
-        if is_held:
-            last = {**over, **before} or last
-            before = over
-            yield second_s, last
+    units = {unit: _Unit(unit, rate) for unit, rate in per_s.items()}
+    left: dict[str, dict[str, float]] = {unit: {} for unit in units}
+    before_s = 0
+    for second in seconds:
+        if second.usual is not None or not second.is_held:
+            left = {unit: {} for unit in units}
+            for unit in units.values():
+                unit.forget()
+        if second.usual is not None:
+            before_s = second.second_s - 1
+            for unit in units.values():
+                unit.begin(second.usual[unit.name])
+        capacity = {name: unit.saved + unit.per_s * (second.second_s - before_s - 1) for name, unit in units.items()}
+        wanted, (left, _) = left, _shared_out(left, capacity, {})
+        for name, unit in units.items():
+            unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
+        capacity = {name: unit.saved + unit.per_s for name, unit in units.items()}
+        wanted = {name: _together(left[name], second.arrived[name]) for name in units}
+        left, beyond = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
+        found = {}
+        for name, unit in units.items():
+            over: Amounts = beyond[name]
+            unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
+            if second.let_in is not None and second.failed is not None:
+                left[name] = _without(left[name], second.failed[name])
+                over = _without(over, second.failed[name])
+                over = unit.waiting(over, second.arrived[name], second.let_in[name], second.failed[name])
+            if not second.is_held:
+                unit.saved = min(unit.per_s, max(capacity[name] - sum(second.arrived[name].values()), 0))
+            elif name in second.units:
+                found[name] = unit.told(over)
+            else:
+                unit.last = unit.before = {}
+        before_s = second.second_s
+        if second.is_held:
+            yield second.second_s, found
         else:
-            fair, saved = {}, min(per_s, max(capacity - sum(arrived.values()), 0))
+            left = {unit: {} for unit in units}
+
+
+class _Unit:
+    """saved: of the rate. kept: what each usually sends, as far as that fits into the rate.
+
+    came, went: since the hold began, by name. sent: up to when it exceeded a fair share last; most: by how much at
+    most. before: the excess of the second before; last: that was told last.
+    """
+
+    def __init__(self, name: str, per_s: float) -> None:
+        self.name, self.per_s = name, per_s
+        self.saved = 0.0
+        self.kept: Amounts = {}
+        self.came: dict[str, float] = defaultdict(float)
+        self.went: dict[str, float] = defaultdict(float)
+        self.sent: dict[str, float] = {}
+        self.most: dict[str, float] = {}
+        self.last: Amounts = {}
+        self.before: Amounts = {}
+
+    def forget(self) -> None:
+        """As a hold ends."""
+        self.last = self.before = {}
+        for of_hold in (self.came, self.went, self.sent, self.most):
+            of_hold.clear()
+
+    def begin(self, usual: Amounts) -> None:
+        """Full again, with what was usual until then."""
+        too_much = unserved(usual, self.per_s)
+        self.saved = self.per_s
+        self.kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
+
+    def waiting(self, over: Amounts, arrived: Amounts, let_in: Amounts, failed: Amounts) -> Amounts:
+        """The excess, with what waits of all that was sent by who exceeded a fair share."""
+        for name, amount in arrived.items():
+            self.came[name] += amount
+            self.went[name] = min(self.went[name] + let_in.get(name, 0) + failed.get(name, 0), self.came[name])
+        self.sent |= {name: self.came[name] for name in over}
+        self.most |= {name: max(amount, self.most.get(name, 0)) for name, amount in over.items()}
+        return {
+            name: waits
+            for name, amount in self.sent.items()
+            if (waits := max(over.get(name, 0), min(amount - self.went[name], self.most[name]))) > 0
+            and self.most[name] * SMALL >= max(self.most.values())
+        }
+
+    def told(self, over: Amounts) -> Amounts:
+        """The excess, with what was left over as the second began; as it was last if there is none."""
+        self.last = {**over, **self.before} or self.last
+        self.before = over
+        return self.last
+
+
+def _shared_out(wanted: ByUnit, capacity: Amounts, kept: ByUnit) -> tuple[dict[str, dict[str, float]], ByUnit]:
+    """What is left of demands, and of that what exceeds a fair share: it is in the units of which too much is wanted.
+
+    That unit is shared out first of which most too much is; who gets a part of his demand gets the same part of it in
+    each unit. What one unit left over exceeds the other one only if nothing else does.
+    """
+    part: dict[str, float] = {}
+    too_much = {unit: sum(wanted[unit].values()) / max(capacity[unit], LEAST) for unit in wanted}
+    scarce = sorted((unit for unit in wanted if too_much[unit] > 1 + LEAST), key=lambda unit: -too_much[unit])
+    reduced = {}
+    for unit in scarce:
+        demands = {name: amount * part.get(name, 1) for name, amount in wanted[unit].items()}
+        reduced[unit] = unserved(demands, capacity[unit], kept.get(unit))
+        for name, amount in reduced[unit].items():
+            part[name] = part.get(name, 1) * (1 - amount / demands[name])
+    left = {
+        unit: {name: amount * (1 - part[name]) for name, amount in demands.items() if amount and name in part}
+        for unit, demands in wanted.items()
+    }
+    return left, {
+        unit: {name: amount for name, amount in left[unit].items() if name in (reduced[unit] or part)}
+        if unit in reduced
+        else {}
+        for unit in wanted
+    }
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:
@@ -114,6 +190,10 @@ def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> 
 
 def _served(demands: Amounts, left: Amounts) -> float:
     return sum(demands.values()) - sum(left.values())
+
+
+def _without(amounts: Amounts, failed: Amounts) -> dict[str, float]:
+    return {name: waits for name, amount in amounts.items() if (waits := amount - failed.get(name, 0)) > 0}
 
 
 def _together(left: Amounts, arrived: Amounts) -> dict[str, float]:

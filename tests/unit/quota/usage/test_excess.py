@@ -67,7 +67,7 @@ FREE = {"by_group": 0, "held": 0}
 
 def parts(rows, per_s=100):
     """The excess by second in which the limiter held somebody, rounded."""
-    found = traffic(*rows).excesses(POOL, "messages", per_s).by_second
+    found = traffic(*rows).excesses(POOL, {"messages": per_s})["messages"].by_second
     return {second: {name: round(amount) for name, amount in one.items()} for second, one in found.items()}
 
 
@@ -116,7 +116,7 @@ def test_what_used_up_the_saved_up_rate_before_a_hold_is_no_usual_traffic():
     rows += [(second, name, amount) for second in (20, 21) for name, amount in (("steady", 70), ("grows", 45))]
 
     assert {second: set(by_name) for second, by_name in parts(rows).items()} == {20: {"grows"}, 21: {"grows"}}
-    assert traffic(*rows).excesses(POOL, "messages", 0).by_second[20].keys() == {"steady", "grows"}
+    assert traffic(*rows).excesses(POOL, {"messages": 0})["messages"].by_second[20].keys() == {"steady", "grows"}
 
 
 def test_what_is_usual_stays_so_until_the_limiter_was_full_again_for_long():
@@ -203,8 +203,7 @@ def offered(second, name, came, let_in, failed=0, **more):
     ],
 )
 def test_in_offered_traffic_who_exceeded_a_fair_share_is_at_fault_for_what_he_took_or_what_waits(rows, excess):
-    found = traffic(*rows).excesses(POOL, "messages", 100).by_second
-    assert found == excess
+    assert parts(rows) == excess
 
 
 @given(st.lists(AMOUNTS, min_size=1, max_size=8), st.integers(1, 2000))
@@ -216,8 +215,11 @@ def test_who_never_wants_more_than_an_equal_part_is_never_at_fault(seconds, per_
         for second, by_name in enumerate(seconds, 1)
         for name, messages in {**by_name, "calm": int(small), "flood": 3 * per_s}.items()
     ]
-    found = traffic(*rows).excesses(POOL, "messages", per_s).by_second
+    found = traffic(*rows).excesses(POOL, {"messages": per_s})["messages"].by_second
     assert all("calm" not in one and one["flood"] > 0 for one in found.values())
+
+
+UNIT_RATES = {"messages": 100, "bytes": 1000}
 
 
 def sized(messages, size):
@@ -250,7 +252,7 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     usual.append(offered(9, "flood", 30, 30, **FREE))
     hold = [(10, "grows", 300, 150), (10, "flood", 900, 450), (11, "grows", 360, 150), (11, "flood", 60, 250)]
     hold += [(12, "grows", 330, 140), (12, "flood", 30, 290), (13, "grows", 330, 400)]
-    found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, "messages", 400).by_second
+    found = traffic(*usual, *(offered(*one) for one in hold)).excesses(POOL, {"messages": 400})["messages"].by_second
     assert {second: set(one) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
@@ -322,12 +324,29 @@ def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_th
     of_rows = Traffic(traffic(*rows).rows, RAN_OUT)
     contention = Contention(of_rows, lambda *_: 100)
 
-    assert set(of_rows.excesses(POOL, "messages", 100).by_second) == {*range(59, 80), *range(120, 125)}
+    assert set(of_rows.excesses(POOL, {"messages": 100})["messages"].by_second) == {*range(59, 80), *range(120, 125)}
     (at_first,) = contention.shared("calm", POOL, ["messages"], [59])
     (in_bytes,) = contention.shared("calm", POOL, ["bytes"], range(60, 120))
     (dammed_up,) = contention.shared("calm", POOL, ["messages"], range(120, 125))
-    assert [set(one.amounts) for one in (at_first, in_bytes, dammed_up)] == [{"flood"}, {"size"}, {"size"}]
+    assert [set(one.sharers) for one in (at_first, in_bytes, dammed_up)] == [{"flood"}, {"size"}, {"size"}]
     assert [one.unit for one in (at_first, in_bytes, dammed_up)] == ["messages", "bytes", "bytes"]
+
+
+def test_a_flood_in_one_unit_stays_at_fault_though_the_other_one_holds_in_between():
+    """Of bytes 2,000 a second are let in while they hold, of messages 100: what waits for one waits in the other."""
+    usual = [(at, name, 0, FREE | sized(20, 200)) for at in range(1, 10) for name in ("size", "msgs", "calm")]
+    rows = [(at, name, 0, sized(20, 200)) for at in range(10, 50) for name in ("size", "msgs", "calm")]
+    rows += [(10, "size", 0, sized(20, 40_000)), (12, "msgs", 0, sized(1000, 2_000))]
+    ran_out = {(POOL, "b"): {"bytes": [10, 11, 12, 13, 44], "messages": [*range(14, 44)]}}
+    contention = Contention(Traffic(traffic(*usual, *rows).rows, ran_out), lambda _, unit: UNIT_RATES[unit])
+    asked = {"bytes": range(12, 14), "messages": range(14, 25), "bytes again": range(44, 50)}
+    found = [contention.shared("calm", POOL, [when.partition(" ")[0]], seconds) for when, seconds in asked.items()]
+
+    assert [[(one.unit, one.sharers) for one in shared] for shared in found] == [
+        [("bytes", ["size"])],
+        [("messages", ["msgs"])],
+        [("bytes", ["size"])],
+    ]
 
 
 def test_of_units_in_which_one_has_the_same_part_that_comes_first_which_ran_out_most():
