@@ -17,7 +17,8 @@ from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import HELD_READS, READS, HeldBack, held_back
 from headgate.report.throttling.fault import by_second
-from headgate.report.throttling.limiters import HELD_BY, MARK_COUNTS, RAN_OUT_AT
+from headgate.report.throttling.held_times import HELD_BY
+from headgate.report.throttling.limiters import MARK_COUNTS, RAN_OUT_AT
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
 from headgate.tables.sums import Summed, Sums

@@ -69,10 +69,11 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
         capacity = {name: unit.saved + unit.per_s for name, unit in units.items()}
         wanted = {name: _together(left[name], second.arrived[name]) for name in units}
-        left, beyond = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
+        own = {name: sum(second.arrived[name].values()) + unit.own_of(left[name]) for name, unit in units.items()}
+        left, over_by = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
         found = {}
         for name, unit in units.items():
-            over: Amounts = beyond[name]
+            over = unit.over = over_by[name] or (left[name] if own[name] > capacity[name] * (1 + LEAST) else {})
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
             if second.let_in is not None and second.failed is not None:
                 left[name] = _without(left[name], second.failed[name])
@@ -95,7 +96,7 @@ class _Unit:
     """saved: of the rate. kept: what each usually sends, as far as that fits into the rate.
 
     came, went: since the hold began, by name. sent: up to when it exceeded a fair share last; most: by how much at
-    most. before: the excess of the second before; last: that was told last.
+    most. over: what exceeded a fair share in the second before, and before: the excess then; last: that was told last.
     """
 
     def __init__(self, name: str, per_s: float) -> None:
@@ -107,11 +108,12 @@ class _Unit:
         self.sent: dict[str, float] = {}
         self.most: dict[str, float] = {}
         self.last: Amounts = {}
+        self.over: Amounts = {}
         self.before: Amounts = {}
 
     def forget(self) -> None:
         """As a hold ends."""
-        self.last = self.before = {}
+        self.last = self.before = self.over = {}
         for of_hold in (self.came, self.went, self.sent, self.most):
             of_hold.clear()
 
@@ -135,6 +137,10 @@ class _Unit:
             and self.most[name] * SMALL >= max(self.most.values())
         }
 
+    def own_of(self, left: Amounts) -> float:
+        """Of what is left, that of who exceeded a fair share of this unit in the second before."""
+        return sum(amount for name, amount in left.items() if name in self.over)
+
     def told(self, over: Amounts) -> Amounts:
         """The excess, with what was left over as the second began; as it was last if there is none."""
         self.last = {**over, **self.before} or self.last
@@ -143,16 +149,15 @@ class _Unit:
 
 
 def _shared_out(wanted: ByUnit, capacity: Amounts, kept: ByUnit) -> tuple[dict[str, dict[str, float]], ByUnit]:
-    """What is left of demands, and of that what exceeds a fair share: it is in the units of which too much is wanted.
+    """What is left of demands in each unit, and what of that was left over by the unit itself.
 
-    That unit is shared out first of which most too much is; who gets a part of his demand gets the same part of it in
-    each unit. What one unit left over exceeds the other one only if nothing else does.
+    That unit is shared out first of which most too much is wanted; who gets a part of his demand gets the same part of
+    it in each unit.
     """
     part: dict[str, float] = {}
     too_much = {unit: sum(wanted[unit].values()) / max(capacity[unit], LEAST) for unit in wanted}
-    scarce = sorted((unit for unit in wanted if too_much[unit] > 1 + LEAST), key=lambda unit: -too_much[unit])
-    reduced = {}
-    for unit in scarce:
+    reduced: dict[str, Amounts] = {}
+    for unit in sorted(wanted, key=lambda unit: -too_much[unit]):
         demands = {name: amount * part.get(name, 1) for name, amount in wanted[unit].items()}
         reduced[unit] = unserved(demands, capacity[unit], kept.get(unit))
         for name, amount in reduced[unit].items():
@@ -161,12 +166,7 @@ def _shared_out(wanted: ByUnit, capacity: Amounts, kept: ByUnit) -> tuple[dict[s
         unit: {name: amount * (1 - part[name]) for name, amount in demands.items() if amount and name in part}
         for unit, demands in wanted.items()
     }
-    return left, {
-        unit: {name: amount for name, amount in left[unit].items() if name in (reduced[unit] or part)}
-        if unit in reduced
-        else {}
-        for unit in wanted
-    }
+    return left, {unit: {name: left[unit][name] for name in reduced[unit]} for unit in wanted}
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:

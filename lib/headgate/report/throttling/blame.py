@@ -12,7 +12,8 @@ from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
-from headgate.report.throttling.limiters import HELD_BY, MARK_COUNTS, RAN_OUT_AT, Blamed, blamed, limiter_name, rates_of
+from headgate.report.throttling.held_times import HELD_BY
+from headgate.report.throttling.limiters import MARK_COUNTS, RAN_OUT_AT, Blamed, blamed, limiter_name, rates_of
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, limiter_of, ran_out, units_of
+from headgate.quota.usage.excess import OWN, UNITS, Limiter, limiter_of, ran_out, units_of
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
+from headgate.report.throttling.held_times import held_times, unit_of
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
@@ -21,16 +22,6 @@ _RATES = tuple(f"{unit}_per_s" for unit in UNITS)
 _SHOWN_BROKERS = 3
 QuotaOf = Callable[[str, str], int | None]
 """The quota per second of a group in a unit; None: it has none, or it is not known."""
-
-
-def _unit(marks: pa.Table) -> pa.ChunkedArray:
-    """What RAN_OUT says."""
-    (messages, messages_per_s), (bytes_, bytes_per_s) = (
-        (marks[f"{unit}_balance"].cast(pa.float64()), marks[f"{unit}_per_s"]) for unit in UNITS
-    )
-    bytes_later = pc.less(pc.multiply(bytes_, messages_per_s), pc.multiply(messages, bytes_per_s))
-    alone_or_later = pc.or_(pc.fill_null(pc.greater(messages, 0), True), pc.fill_null(bytes_later, False))
-    return pc.if_else(pc.and_(pc.fill_null(pc.less_equal(bytes_, 0), False), alone_or_later), BYTES, MESSAGES)
 
 
 def _too(marks: pa.Table) -> pa.ChunkedArray:
@@ -45,7 +36,7 @@ MARK_COUNTS = Sums(
     highest=_RATES,
     lowest=_RATES,
     where=(("action", ("mark",)),),
-    made=(Made("unit", RAN_OUT, _unit), Made("too", RAN_OUT_TOO, _too), MINUTE),
+    made=(Made("unit", RAN_OUT, unit_of), Made("too", RAN_OUT_TOO, _too), MINUTE),
 )
 
 
@@ -58,27 +49,11 @@ RAN_OUT_AT = Sums(
     ("broker", "scope", "limiter", "second_s", "unit", "too"),
     where=(("action", ("mark",)), ("scope", ("broker", "group"))),
     made=(
-        Made("unit", RAN_OUT, _unit),
+        Made("unit", RAN_OUT, unit_of),
         Made("too", RAN_OUT_TOO, _too),
         Made("second_s", "arrow_cast(event_time, 'Int64') / 1000000", _second_s, pa.int64()),
     ),
 )
-_SINCE_MS = 1_577_836_800_000
-"""2020 in Unix time: sums of times since then fit into 64 bits for thirty million marks."""
-
-
-def _since_2020(marks: pa.Table) -> pa.ChunkedArray:
-    return pc.subtract(pc.divide(marks["event_time"].cast(pa.int64()), 1000), _SINCE_MS)
-
-
-HELD_BY = Sums(
-    "marks",
-    (TENANT, TOPIC, "scope", "limiter", "action"),
-    ("since_ms",),
-    where=(("action", ("mark", "unmark")),),
-    made=(Made("since_ms", f"(arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS})", _since_2020, pa.int64()),),
-)
-"""A limiter held somebody for the sum of the times at which it let go, less the sum of those at which it began."""
 
 
 @dataclass
@@ -103,9 +78,9 @@ class _Marks:
 class Blamed:
     """A limiter that held a tenant or topic.
 
-    words: its name, the units that ran out, of several with the part of the marks at which each had, and its part of
-    the producers' waits if others held it, too. details: the same with the rates then, and the brokers. when: minutes
-    with its marks, in words.
+    words: its name, the units that ran out, of several each with its part of the time for which it held, and its part
+    of the producers' waits if others held it, too. details: the same with the rates then, and the brokers.
+    when: minutes with its marks, in words.
     """
 
     limiter: Limiter
@@ -119,7 +94,7 @@ class Blamed:
 class _Found:
     """Of one tenant or topic, by limiter. count: of its marks, at each of which one unit had run out, or both.
 
-    units: how often each had, by minute. held_ms: for how long it held.
+    units: how often each had, by minute. held_ms: for how long it held, by unit.
     """
 
     count: Counter[Limiter] = field(default_factory=Counter)
@@ -127,7 +102,7 @@ class _Found:
     units: dict[Limiter, dict[str, Counter[str]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
     )
-    held_ms: Counter[Limiter] = field(default_factory=Counter)
+    held_ms: dict[Limiter, dict[str, float]] = field(default_factory=dict)
 
 
 Rows = Sequence[Mapping[str, Any]]
@@ -146,11 +121,9 @@ def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of:
             rate = f"{unit}_per_s"
             found.marks[limiter][unit].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
             found.units[limiter][row["minute"]][unit] += row[ROWS]
-    end_ms = 0 if end is None else round(end.timestamp() * 1000) - _SINCE_MS
-    for row in held.to_pylist():
-        if row[of] in by_name:
-            sign = 1 if row["action"] == "unmark" else -1
-            by_name[row[of]].held_ms[limiter_of(row)] += sign * ((row["since_ms"] or 0) - end_ms * row[ROWS])
+    for name, limiter, of_unit in held_times(of, held, end):
+        if name in by_name:
+            by_name[name].held_ms[limiter] = of_unit
     return {name: list(_ranked(found, quota_of)) for name, found in by_name.items()}
 
 
@@ -170,12 +143,17 @@ def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
 def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
     """Where no time is known marks count."""
     counts = found.count
-    times = Counter({limiter: max(found.held_ms[limiter], 0) for limiter in counts})
+    times = Counter({limiter: sum(found.held_ms.get(limiter, {}).values()) for limiter in counts})
     weights, of_what = (times, "the producers' waits") if times.total() else (counts, "marks")
     marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
     for limiter in sorted(counts, key=lambda limiter: (-weights[limiter], -counts[limiter], limiter)):
-        by_unit = sorted(found.marks[limiter].items(), key=lambda item: (-item[1].count, item[0]))
-        parts = [f" {_part(marks.count, counts[limiter])}" if len(by_unit) > 1 else "" for _, marks in by_unit]
+        marks_of = found.marks[limiter]
+        held_ms = {unit: held for unit, held in found.held_ms.get(limiter, {}).items() if held and unit in marks_of}
+        of_unit = held_ms or {unit: float(marks.count) for unit, marks in marks_of.items()}
+        ranked = sorted(of_unit, key=lambda unit: (-of_unit[unit], unit))
+        by_unit = [(unit, marks_of[unit]) for unit in ranked]
+        whole = sum(of_unit.values())
+        parts = [f" {_part(of_unit[unit], whole)}" if len(by_unit) > 1 else "" for unit, _ in by_unit]
         share = f"; {_part(weights[limiter], weights.total())} of {of_what}" if len(counts) > 1 else ""
         quotas = [quota_of(limiter[1], unit) if limiter[0] == "group" else None for unit, _ in by_unit]
         rates = [
@@ -205,7 +183,7 @@ def _span(minutes: Iterable[str]) -> str:
     return f"in the minute {first}" if first == last else f"in the minutes {first} to {last}"
 
 
-def _part(count: int, whole: int) -> str:
+def _part(count: float, whole: float) -> str:
     """In percent, neither 0 nor 100 unless it is none or all."""
     percent = f"{count / whole:.0%}"
     return percent if count == whole else {"0%": "under 1%", "100%": "over 99%"}.get(percent, percent)

@@ -332,21 +332,22 @@ def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_th
     assert [one.unit for one in (at_first, in_bytes, dammed_up)] == ["messages", "bytes", "bytes"]
 
 
-def test_a_flood_in_one_unit_stays_at_fault_though_the_other_one_holds_in_between():
-    """Of bytes 2,000 a second are let in while they hold, of messages 100: what waits for one waits in the other."""
+@pytest.mark.parametrize(
+    ("flood", "in_messages"),
+    [((1000, 2_000), [("messages", ["msgs"])]), ((20, 200), [("bytes", ["size"])])],
+)
+def test_a_flood_in_one_unit_stays_at_fault_though_the_other_one_holds_in_between(flood, in_messages):
+    """Of bytes 1,000 a second are let in while they hold, of messages 100: what waits for one waits in the other."""
     usual = [(at, name, 0, FREE | sized(20, 200)) for at in range(1, 10) for name in ("size", "msgs", "calm")]
     rows = [(at, name, 0, sized(20, 200)) for at in range(10, 50) for name in ("size", "msgs", "calm")]
-    rows += [(10, "size", 0, sized(20, 40_000)), (12, "msgs", 0, sized(1000, 2_000))]
+    rows += [(10, "size", 0, sized(20, 40_000)), (12, "msgs", 0, sized(*flood))]
     ran_out = {(POOL, "b"): {"bytes": [10, 11, 12, 13, 44], "messages": [*range(14, 44)]}}
     contention = Contention(Traffic(traffic(*usual, *rows).rows, ran_out), lambda _, unit: UNIT_RATES[unit])
-    asked = {"bytes": range(12, 14), "messages": range(14, 25), "bytes again": range(44, 50)}
-    found = [contention.shared("calm", POOL, [when.partition(" ")[0]], seconds) for when, seconds in asked.items()]
+    asked = ("bytes", range(12, 14)), ("messages", range(14, 25)), ("bytes", range(44, 50))
+    found = [contention.shared("calm", POOL, [unit], seconds) for unit, seconds in asked]
 
-    assert [[(one.unit, one.sharers) for one in shared] for shared in found] == [
-        [("bytes", ["size"])],
-        [("messages", ["msgs"])],
-        [("bytes", ["size"])],
-    ]
+    in_bytes = [("bytes", ["size"])]
+    assert [[(one.unit, one.sharers) for one in shared] for shared in found] == [in_bytes, in_messages, in_bytes]
 
 
 def test_of_units_in_which_one_has_the_same_part_that_comes_first_which_ran_out_most():

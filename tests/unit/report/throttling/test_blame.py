@@ -7,10 +7,11 @@ from headgate.arrow.topic_names import named_rows
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import tenant_of
 from headgate.report.throttling.blame import Throttled, throttling
+from headgate.report.throttling.held_times import HELD_BY
 from headgate.report.throttling.limiters import MARK_COUNTS
 from headgate.report.throttling.spans import minute_of as minute_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
-from unit.report.throttling.filled import NINE, A, B, C, fill, held_by, second
+from unit.report.throttling.filled import NINE, A, B, C, fill, second
 
 
 def by_topic(tables):
@@ -245,17 +246,39 @@ def test_the_minute_of_a_mark_is_the_same_in_sql_and_arrow(tables):
     assert {minute_name(at) for at in times} == {minute for minute, _ in of_sql}
 
 
-def test_most_marks_of_a_limiter_count_whatever_ran_out_of_it(tables):
-    left = {"messages_balance": 0, "bytes_balance": 1}, {"messages_balance": 1, "bytes_balance": 0}
-    marks = [
-        *held_by(0, **left[0]),
-        *(held_by(0, **left[1]) * 3),
-        *(held_by(0, messages_balance=0, bytes_balance=0) * 4),
-        *(held_by(0, limiter=("topic", A), **left[1]) * 5),
-    ]
+def test_units_have_parts_of_the_time_for_which_they_held_whatever_the_number_of_marks(tables):
+    """A large publish holds for 9 s in which nothing else is marked; many small ones after it for a tenth each."""
+    gold = {"topic": A, "scope": "group", "limiter": "gold", "broker": "b1"}
+    large = gold | {"messages_balance": 5, "messages_per_s": 10, "bytes_balance": -900, "bytes_per_s": 100}
+    small = large | {"messages_balance": -1, "bytes_balance": 5}
+    tenths = [second(10 + tenth // 10).replace(microsecond=tenth % 10 * 100_000) for tenth in range(31)]
+    rows = [large | {"action": "mark", "event_time": second(1)}, gold | {"action": "unmark", "event_time": second(10)}]
+    rows += [small | {"action": "mark", "event_time": at} for at in tenths[:-1]]
+    rows += [gold | {"action": "unmark", "event_time": at} for at in tenths[1:]]
     fill(tables, [(A, 5, 1, 10)])
-    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
 
-    assert ["group gold (bytes 88%, messages 62%; 62% of the producers' waits)"] == [
-        row.blame for row in by_tenant(tables)
+    assert ["group gold (bytes 75%, messages 25%)"] == [row.blame for row in by_tenant(tables)]
+    assert ["group gold (bytes 75%, messages 25%)"] == [row.blame for row in by_topic(tables)]
+
+
+def test_what_a_unit_that_ran_out_takes_to_come_back_is_the_same_in_sql_and_arrow(tables):
+    values = [-1000, 0, 7, None]
+    rows = [
+        {"topic": A, "scope": "group", "limiter": f"{m} {b} {per_s}", "action": "mark", "event_time": second(9)}
+        | {"messages_balance": m, "messages_per_s": 10, "bytes_balance": b, "bytes_per_s": per_s}
+        for m in values
+        for b in values
+        for per_s in (None, 0, 1, 1000)
+    ]
+    marks = pa.Table.from_pylist(rows, MARKS)
+    tables.append("marks", marks, "query", 0)
+    of_sql, of_arrow = (
+        {row["limiter"]: (row["span"], row["due_ms"]) for row in found.to_pylist()}
+        for found in (tables.totals(HELD_BY), HELD_BY.of(named_rows(marks)))
+    )
+
+    assert of_sql == of_arrow
+    assert [of_sql[f"{name}"][1] for name in ("-1000 7 1", "7 -1000 1000", "7 -1000 0", "None 0 1")] == [
+        *(100_016, 1_016, 16, 16),
     ]

@@ -1,0 +1,114 @@
+"""For how long each limiter held a tenant or topic, and which unit had run out: sums over the table `marks`."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.arrow.topic_names import TENANT, TOPIC
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, limiter_of
+from headgate.quota.usage.topic_query import RAN_OUT
+from headgate.tables.sums import ROWS, Made, Sums
+
+
+def unit_of(marks: pa.Table) -> pa.ChunkedArray:
+    """What RAN_OUT says."""
+    (messages, messages_per_s), (bytes_, bytes_per_s) = (
+        (marks[f"{unit}_balance"].cast(pa.float64()), marks[f"{unit}_per_s"]) for unit in UNITS
+    )
+    bytes_later = pc.less(pc.multiply(bytes_, messages_per_s), pc.multiply(messages, bytes_per_s))
+    alone_or_later = pc.or_(pc.fill_null(pc.greater(messages, 0), True), pc.fill_null(bytes_later, False))
+    return pc.if_else(pc.and_(pc.fill_null(pc.less_equal(bytes_, 0), False), alone_or_later), BYTES, MESSAGES)
+
+
+_SINCE_MS = 1_577_836_800_000
+"""2020 in Unix time: sums of times since then fit into 64 bits for thirty million marks."""
+
+
+def _since_2020(marks: pa.Table) -> pa.ChunkedArray:
+    return pc.subtract(pc.divide(marks["event_time"].cast(pa.int64()), 1000), _SINCE_MS)
+
+
+_SPAN_MS = 10_000
+_PAUSE_MS = 16
+"""The shortest pause: brokers look for permits again so often."""
+_SPAN = f"arrow_cast(event_time, 'Int64') / {1000 * _SPAN_MS}"
+_DUE_MS = (
+    f"(coalesce(CASE {RAN_OUT} WHEN '{BYTES}' THEN -1000.0 * bytes_balance / nullif(bytes_per_s, 0) "
+    f"ELSE -1000.0 * messages_balance / nullif(messages_per_s, 0) END, 0) + {_PAUSE_MS})"
+)
+
+
+def _span(marks: pa.Table) -> pa.ChunkedArray:
+    return pc.divide(marks["event_time"].cast(pa.int64()), 1000 * _SPAN_MS)
+
+
+def _due_ms(marks: pa.Table) -> pa.ChunkedArray:
+    messages, bytes_ = (
+        pc.divide(
+            pc.multiply(marks[f"{unit}_balance"].cast(pa.float64()), -1000.0),
+            pc.if_else(pc.equal(marks[f"{unit}_per_s"], 0), None, marks[f"{unit}_per_s"]),
+        )
+        for unit in UNITS
+    )
+    return pc.add(pc.fill_null(pc.if_else(pc.equal(unit_of(marks), BYTES), bytes_, messages), 0), float(_PAUSE_MS))
+
+
+HELD_BY = Sums(
+    "marks",
+    (TENANT, TOPIC, "scope", "limiter", "action", "unit", "span"),
+    ("since_ms", "due_ms"),
+    where=(("action", ("mark", "unmark")),),
+    made=(
+        Made("unit", RAN_OUT, unit_of),
+        Made("span", _SPAN, _span, pa.int64()),
+        Made("since_ms", f"(arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS})", _since_2020, pa.int64()),
+        Made("due_ms", _DUE_MS, _due_ms, pa.float64()),
+    ),
+)
+"""A limiter held somebody for the sum of the times at which it let go, less the sum of those at which it began.
+
+span: of _SPAN_MS. due_ms: until the unit that had run out is there again, if nothing else comes.
+"""
+
+
+def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[tuple[str, Limiter, dict[str, float]]]:
+    """By tenant or topic and limiter, for how long it held, by unit.
+
+    held: of the sums HELD_BY. end: of the run; what is still held is held until then. The time in a span is divided
+    among units by how long each was to be out of reach (due_ms).
+    """
+    end_ms = 0 if end is None else round(end.timestamp() * 1000) - _SINCE_MS
+    is_mark = pc.equal(held["action"], "mark")
+    opened = pc.if_else(is_mark, held[ROWS], pc.negate(held[ROWS]))
+    since_ms = pc.fill_null(held["since_ms"], 0)
+    columns = {
+        of: held[of],
+        "scope": held["scope"],
+        "limiter": pc.if_else(pc.equal(held["scope"], OWN[0]), OWN[1], held["limiter"]),
+        "span": pc.fill_null(held["span"], 0),
+        "opened": opened,
+        "ended_ms": pc.if_else(is_mark, pc.negate(since_ms), since_ms),
+        **{
+            unit: pc.if_else(pc.and_(is_mark, pc.equal(held["unit"], unit)), pc.fill_null(held["due_ms"], 0), 0.0)
+            for unit in UNITS
+        },
+    }
+    keys, values = [of, "scope", "limiter", "span"], ["opened", "ended_ms", *UNITS]
+    sums = pa.table(columns).group_by(keys, use_threads=False).aggregate([(name, "sum") for name in values])
+    sums = sums.rename_columns([*keys, *values]).sort_by([(key, "ascending") for key in keys])
+    for (name, scope, limiter), rows in groupby(sums.to_pylist(), key=itemgetter(*keys[:3])):
+        spans = list(rows)
+        ends = [row["span"] * _SPAN_MS - _SINCE_MS for row in spans[1:]] + [end_ms]
+        of_unit, is_open, due = dict.fromkeys(UNITS, 0.0), 0, {MESSAGES: 1.0}
+        for row, next_ms in zip(spans, ends, strict=True):
+            began_ms = row["span"] * _SPAN_MS - _SINCE_MS
+            held_ms = row["ended_ms"] + (is_open + row["opened"]) * next_ms - is_open * began_ms
+            is_open += row["opened"]
+            due = {unit: row[unit] for unit in UNITS if row[unit]} or due
+            for unit, due_ms in due.items():
+                of_unit[unit] += max(held_ms, 0) * due_ms / sum(due.values())
+        yield name, limiter_of({"scope": scope, "limiter": limiter}), of_unit
