@@ -76,6 +76,11 @@ class RecommendScreen(Screen):
         if len(limits) > SHOWN_LIMITS:
             self.say(f"and {len(limits) - SHOWN_LIMITS:,} more: {file} has all of them")
 
+    def detached(self, names: Sequence[str]) -> None:
+        """Namespaces and topics that leave groups of their own. names: each with its group."""
+        if names:
+            self.say(f"A quota is for all traffic of its tenant, so these leave their groups: {_some(names)}")
+
     def lag(self) -> None:
         """Quotas above the busiest second need a word."""
         self.say(
@@ -95,7 +100,7 @@ class RecommendScreen(Screen):
         """
         if not names:
             return
-        fail = f" Publishes fail of {_some(failing)}." if failing else ""
+        fail = f" Publishes of {_some(failing)} fail." if failing else ""
         self.say(
             f"\nWith everything in force the bound does not hold for {_some(names)}: limits that stay as they are, of "
             f"whole brokers (brokerPublisherThrottlingMax...) or of groups of others, hold them back as well.{fail}"

@@ -1,6 +1,6 @@
 """Who shares the fault of an excess, in words."""
 
-from headgate.quota.usage.excess import Shared
+from headgate.quota.usage.contention import Shared
 from headgate.report.screen import counted, plain
 
 SHOWN_SHARERS = 3

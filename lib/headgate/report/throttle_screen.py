@@ -231,8 +231,8 @@ class ThrottleScreen(Screen):
         )
         if blind := sorted({name for one in tried for name in one.without_usual}):
             self.say(
-                f"Overloaded from the start: {', '.join(blind)}. What is usual there is not known, so who sends most "
-                "is at fault"
+                f"Overloaded from the start: {', '.join(blind)}. It is not known what is usual, so in this first "
+                "overload who sends most is at fault"
             )
 
     def _throttled(self, title: str, of: str, whole: Throttling, rows: Sequence[Throttled], most: int) -> None:

@@ -12,6 +12,7 @@ from headgate.core.quota.groups import UNLIMITED
 from headgate.core.topic_names import tenant_of, without_partition
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError
+from headgate.quota.usage.excess import UNITS
 from headgate.report.recommend_screen import CourseShown, LimitShown, RecommendScreen, arrows, seconds
 from headgate.report.screen import command
 from headgate.tryout.bound import Bound
@@ -19,7 +20,7 @@ from headgate.tryout.folders import Loaded, loaded
 from headgate.tryout.inputs import Source
 from headgate.tryout.loads import Load
 from headgate.tryout.recommend import FEWEST, Rates, Recommended, Runs, recommend
-from headgate.tryout.recommended_conf import tenant_rates, topic_rates, with_tenants
+from headgate.tryout.recommended_conf import attached_apart, tenant_rates, topic_rates, with_tenants
 from headgate.tryout.recommended_folder import write_folder
 from headgate.tryout.session import Session, right
 from headgate.tryout.steps import Course, Courses, lowered
@@ -97,6 +98,7 @@ class RecommendSession(Session):
         rows = _shown(tenants, recommended.tenants, recommended.tenant_loads, waited)
         title = "Tenants: quotas of the whole cluster (now: of the group, shared with others or not)"
         screen.limits(title, "tenant", rows, "resource-groups.json")
+        screen.detached([_with_group(conf, *one) for one in attached_apart(conf, recommended.own)])
         if any(
             rate > peak for row in rows for rate, peak in zip(row.rates, row.busiest, strict=True) if rate is not None
         ):
@@ -113,6 +115,13 @@ class RecommendSession(Session):
         screen.courses([CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)])
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
         screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
+
+
+def _with_group(conf: Conf, name: str, group: str) -> str:
+    """What is attached to a group, with its quotas of publishes."""
+    quotas = (conf.resource_groups.publish_quota(group, unit) for unit in UNITS)
+    rates = [f"{quota:,} {unit}/s" for quota, unit in zip(quotas, UNITS, strict=True) if quota is not None]
+    return f"{name} ({', '.join([f'group {group}', *rates])})"
 
 
 def _by_name(waits: Mapping[str, Waited]) -> dict[str, Waited]:

@@ -1,7 +1,7 @@
 """Conf with other limits of topics and tenants in place: what stays, and which group a tenant has to itself."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from headgate.conf import Conf, LimitRow, PublishRate, RatePolicies, ResourceGroup, ResourceGroups
@@ -39,6 +39,13 @@ def own_groups(conf: Conf, tenants: Iterable[str]) -> dict[str, str]:
         taken.add(group)
         own[tenant] = group
     return own
+
+
+def attached_apart(conf: Conf, tenants: Container[str]) -> list[tuple[str, str]]:
+    """Namespaces and topics of these tenants that are attached to a group themselves, and that group."""
+    groups = conf.resource_groups
+    namespaces = [(name, group) for name, group in groups.namespaces.items() if name.split("/")[0] in tenants]
+    return namespaces + [(topic, group) for topic, group in groups.topics.items() if tenant_of(topic) in tenants]
 
 
 def _names(tenant: str) -> Iterable[str]:

@@ -228,7 +228,7 @@ def test_who_is_held_all_the_time_is_told_by_the_limiter_that_marked_him_last(tm
     tables_.append("marks", pa.Table.from_pylist(marks, MARKS), "scene", 0)
 
     printed = usage("--by", "tenant", "--epochs", "1", "--at", "2026-03-01T09:00:01Z", output=tmp_path)[1]
-    assert "\nTHROTTLED: acme\nONLY VICTIMS: else\n" in printed
+    assert "\nAT FAULT: acme\nVICTIMS: else\n" in printed
     assert [line.split("  ")[-1] for line in printed.splitlines() if "all waits" in line] == [
         "has 100% of the excess bytes of broker b",
         "VICTIM: acme 100% of the excess bytes of broker b",

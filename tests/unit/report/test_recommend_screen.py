@@ -17,7 +17,7 @@ def test_who_fares_worse_than_today_is_told_beside_who_is_held_back_all_the_same
     assert broken() == [""]
     (_, held, *rest) = broken(names=["acme", "else"], failing=["else"])
     assert held.startswith("With everything in force the bound does not hold for acme, else: limits that stay")
-    assert held.endswith(" Publishes fail of else.")
+    assert held.endswith(" Publishes of else fail.")
     assert rest == [""]
     (_, _, worse, _) = broken(names=["acme", "else"], worse=["acme"])
     assert worse.startswith("Worse than today for acme: more publishes fail or wait longer than 1 s.")

@@ -251,6 +251,8 @@ def test_the_screen_compares_now_and_recommended_and_says_how_limits_come_down(s
     lines, _, target = shown
     assert "No recommendation for tenants of fewer than 100 publishes, or of empty ones alone (1): initech" in lines
     assert any(line.startswith("All 5 topics and tenants with lower limits can get them in one step") for line in lines)
+    left = "so these leave their groups: acme/shop (group silver, 900 messages/s)"
+    assert left in " ".join(lines)
     assert any(line.split() == ["tenant", "now", "recommended"] for line in lines)
     assert any(str(target) in line and "--traffic offered" in line for line in lines)
 

@@ -1,9 +1,8 @@
-"""Whose traffic a limiter holds back: which seconds it held, and who exceeded a fair share of its rate in them."""
+"""Which seconds a limiter held, and who exceeded a fair share of its rates in them."""
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.quota.usage.fair_share import SMALL, Amounts, ByUnit, Second, excesses
+from headgate.quota.usage.fair_share import Amounts, ByUnit, Second, excesses
 
 Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
@@ -151,7 +150,7 @@ class Traffic:
         asked = set[int]().union(*stretches) & set(all_seconds)
         before = {one.start - ago for one in stretches for ago in range(1, USUAL_S + 1)}
         rows = rows.filter(pc.is_in(rows["second_s"], pa.array(asked | before, pa.int64())))
-        came, let_in, failed = ({unit: _by_second(rows, f"{what}{unit}") for unit in per_s} for what in PREFIXES)
+        came, let_in, failed = ({unit: by_second(rows, f"{what}{unit}") for unit in per_s} for what in PREFIXES)
         usual = {unit: _usual(stretches, came[unit], all_held) for unit in per_s}
         has_waits = not rows["let_in_messages"].null_count
         begins = {one.start for one in stretches}
@@ -181,7 +180,7 @@ class Traffic:
         return {unit for (of, _), by_unit in self._ran_out.items() if of == limiter for unit in by_unit}
 
 
-def _by_second(rows: pa.Table, column: str) -> dict[int, dict[str, float]]:
+def by_second(rows: pa.Table, column: str) -> dict[int, dict[str, float]]:
     """Sums by second and name."""
     found: dict[int, dict[str, float]] = defaultdict(dict)
     sums = rows.group_by(["second_s", "name"], use_threads=False).aggregate([(column, "sum")]).to_pydict().values()
@@ -192,13 +191,6 @@ def _by_second(rows: pa.Table, column: str) -> dict[int, dict[str, float]]:
 
 def _at(by_unit: Mapping[str, Mapping[int, Amounts]], second_s: int) -> ByUnit:
     return {unit: by_second.get(second_s, {}) for unit, by_second in by_unit.items()}
-
-
-def _sums(rows: pa.Table, unit: str, seconds: Collection[int]) -> dict[tuple[int, str], float]:
-    """What came in these seconds, by second and name."""
-    rows = rows.filter(pc.is_in(rows["second_s"], pa.array(seconds, pa.int64())))
-    sums = rows.group_by(["second_s", "name"], use_threads=False).aggregate([(unit, "sum")]).to_pydict().values()
-    return {(second_s, name): amount or 0 for second_s, name, amount in zip(*sums, strict=True)}
 
 
 def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
@@ -281,136 +273,3 @@ def _usual(stretches: Iterable[range], arrived: Mapping[int, Amounts], held: Con
             last = {name: amount / count for name, amount in sums.items()}
         usual[from_s] = last
     return usual
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Who exceeded a fair share of a limiter while it held somebody: the excess in `unit`, by name."""
-
-    unit: str
-    amounts: Amounts
-
-    @classmethod
-    def together(cls, several: Sequence["Shared"]) -> "Shared":
-        """Of several times, in one unit."""
-        amounts: dict[str, float] = defaultdict(float)
-        for one in several:
-            for name, amount in one.amounts.items():
-                amounts[name] += amount
-        return cls(several[0].unit, amounts)
-
-    @property
-    def is_within(self) -> bool:
-        """Whether nobody did, in any of these seconds (`excesses`)."""
-        return not self.amounts
-
-    def part(self, name: str) -> float:
-        """Of the excess, 0 without any."""
-        return self.amounts[name] / sum(self.amounts.values()) if name in self.amounts else 0
-
-    @property
-    def largest(self) -> str:
-        """Whose part is the largest; of equal ones the first by name."""
-        return min(self.amounts, key=lambda name: (-self.amounts[name], name))
-
-    @property
-    def sharers(self) -> list[str]:
-        """Who is at fault, largest part first."""
-        ranked = sorted(self.amounts, key=lambda name: (-self.amounts[name], name))
-        return [name for name in ranked if not self.is_victim(name)]
-
-    def is_victim(self, name: str) -> bool:
-        """Whether it has less than a tenth of what the largest has; of nobody where there is no excess."""
-        return SMALL * self.amounts.get(name, 0) < max(self.amounts.values(), default=0)
-
-
-class Contention:
-    """Who exceeds a fair share of which limiter.
-
-    rate_of: of a limiter in a unit, per second, over all brokers that `traffic` tells of; 0 where none is known, so
-    that all that came counts. since_s: earlier seconds have an effect on later ones, and are not asked about.
-    """
-
-    def __init__(self, traffic: Traffic, rate_of: Callable[[Limiter, str], float], since_s: int = 0) -> None:
-        self._rate_of, self._since_s = rate_of, since_s
-        self._under, self._held_seconds = traffic.under, traffic.held_seconds
-        self._traffic = traffic
-        self._of_limiter = cache(self._excesses_of)
-
-    def _excesses_of(self, limiter: Limiter) -> dict[str, Excesses]:
-        rates = {unit: self._rate_of(limiter, unit) for unit in UNITS}
-        limited = {unit for unit in UNITS if rates[unit]} | self._traffic.ran_out(limiter)
-        return self._traffic.excesses(limiter, {unit: rates[unit] for unit in UNITS if unit in (limited or UNITS)})
-
-    def _excesses(self, limiter: Limiter, unit: str) -> Excesses:
-        return self._of_limiter(limiter).get(unit, Excesses({}, []))
-
-    def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
-        """Those in which it was held, in order."""
-        rows = self._under(limiter)
-        is_held = pc.and_(pc.equal(rows["name"], name), pc.greater(rows["held"], 0))
-        seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
-        return sorted(second_s for second_s in seconds if second_s >= self._since_s)
-
-    def came_at_once(self, name: str, limiter: Limiter, second_s: int) -> bool:
-        """Whether another limiter had held what this one holds, earlier in the same hold."""
-        rows = self._under(limiter)
-        rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.equal(rows["second_s"], second_s)))
-        return bool(pc.any(rows["before"]).as_py())
-
-    def most_above_usual(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> str | None:
-        """Who sent most beyond what it usually sends, in these seconds of a stretch; None if that is not known."""
-        usual = next((usual for stretch, usual in self._excesses(limiter, unit).usual if seconds[0] in stretch), {})
-        if not usual:
-            return None
-        above = {name: -amount * len(seconds) for name, amount in usual.items()}
-        for (_, name), amount in _sums(self._under(limiter), unit, seconds).items():
-            above[name] = above.get(name, 0) + amount
-        most = min(above, key=lambda name: (-above[name], name), default=None)
-        return None if most is None or above[most] <= 0 else most
-
-    def without_usual(self, limiter: Limiter, unit: str) -> range:
-        """The seconds in which nothing is known of what is usual, as the limiter was overloaded from the start."""
-        return next((stretch for stretch, usual in self._excesses(limiter, unit).usual[:1] if not usual), range(0))
-
-    def rivals(self, name: str, limiter: Limiter) -> int:
-        """How many others sent anything."""
-        rows = self._under(limiter)
-        rows = rows.filter(pc.greater_equal(rows["second_s"], self._since_s))
-        return len({*rows["name"].to_pylist()} - {name})
-
-    def shared(
-        self, name: str, limiter: Limiter, ran_out: Iterable[str], seconds: Sequence[int] | None = None
-    ) -> tuple[Shared, ...]:
-        """In each unit that ran out, if more came than a fair share; first that in which `name` has most.
-
-        If no more did, what is left over of the other unit counts: what is held by it for long is too much at once
-        afterwards. Without that, in those that ran out, within the rate. ran_out: units, most often first. seconds:
-        those asked about; without them all in which `name` is held.
-        """
-        seconds = self.held_seconds(name, limiter) if seconds is None else seconds
-        ran_out = list(ran_out)
-        others = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
-        within = self._each(limiter, ran_out, seconds)
-        over = [shared for shared in within if not shared.is_within]
-        over = over or [shared for shared in self._each(limiter, others, seconds) if not shared.is_within] or within
-        return tuple(sorted(over, key=lambda shared: -shared.part(name)))
-
-    def _each(self, limiter: Limiter, units: Iterable[str], seconds: Sequence[int]) -> list[Shared]:
-        found = (self._of(limiter, unit, seconds) for unit in units)
-        return [shared for shared in found if shared is not None]
-
-    def _of(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Shared | None:
-        by_second = self._excesses(limiter, unit).by_second
-        found = [by_second[second_s] for second_s in seconds if second_s in by_second]
-        found = found or self._last(limiter, by_second, seconds)
-        is_known = any(found) or (found and self._rate_of(limiter, unit))
-        return Shared.together([Shared(unit, one) for one in found]) if is_known else None
-
-    def _last(self, limiter: Limiter, by_second: Mapping[int, Amounts], seconds: Sequence[int]) -> list[Amounts]:
-        """What was left over last in the same hold, before these seconds."""
-        held = self._held_seconds(limiter)
-        before_s = seconds[0] - 1 if seconds else 0
-        while before_s in held and before_s not in by_second:
-            before_s -= 1
-        return [by_second[before_s]] if before_s in by_second else []

@@ -1,7 +1,7 @@
 """Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,13 +15,13 @@ from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
 from headgate.quota.tables.table_query import rows_of
 from headgate.quota.tables.topic_tables import topic_tables
+from headgate.quota.usage.contention import Contention
 from headgate.quota.usage.excess import (
     BYTES,
     MESSAGES,
     SCOPES,
     TRAFFIC,
     UNITS,
-    Contention,
     Limiter,
     RanOut,
     Traffic,
@@ -84,6 +84,10 @@ _CONTENDED = {
 """What is summed up for each field of TRAFFIC."""
 _OF_NAMESPACE = "coalesce('persistent://' || namespace || '/-', topic)"
 """SQL: a name that stands for all topics of a namespace, which are charged alike unless topics are attached."""
+
+
+Rates = Mapping[tuple[Limiter, str], int]
+"""Of a limiter in a unit, per second."""
 
 
 class TopicUsage:
@@ -175,15 +179,19 @@ class TopicUsage:
                 parsed = topic_of(topic)
                 groups[topic] = None if parsed is None else config.resolve(parsed).group
             rows.append(row | {"name": name_of(topic), "group": groups[topic]})
-        rates = self._rates(last_s, seconds + LOOKBACK_S)
+        rates, lowest = self._rates(last_s, seconds + LOOKBACK_S)
+
+        def quota_of(limiter: Limiter, unit: str) -> int:
+            group = config.groups.get(limiter[1]) if limiter[0] == "group" else None
+            return (group and group.rates[UNITS.index(unit)]) or 0
 
         def rate_of(limiter: Limiter, unit: str) -> float:
-            group = config.groups.get(limiter[1]) if limiter[0] == "group" else None
-            quota = None if group is None else group.rates[UNITS.index(unit)]
-            return quota or rates.get((limiter, unit), 0)
+            return quota_of(limiter, unit) or rates.get((limiter, unit), 0)
+
+        shares = {limiter for (limiter, unit), least in lowest.items() if least < quota_of(limiter, unit)}
 
         traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(last_s, seconds + LOOKBACK_S))
-        return Contention(traffic, rate_of, last_s - seconds + 1)
+        return Contention(traffic, rate_of, last_s - seconds + 1, shares)
 
     def _held_since(self, last_s: int, seconds: int) -> dict[tuple[str, str], Limiter]:
         """By topic and broker, the limiter that marked it last, at most LOOKBACK_S before these seconds."""
@@ -192,17 +200,20 @@ class TopicUsage:
         sql = f"SELECT {columns} FROM t WHERE {where} GROUP BY topic, broker, scope, limiter ORDER BY time_us"  # noqa: S608  our own names
         return {(row["topic"], row["broker"]): limiter_of(row) for table in self._marks for row in rows_of(table, sql)}
 
-    def _rates(self, last_s: int, seconds: int) -> dict[tuple[Limiter, str], int]:
-        """The highest that each limiter had on each broker, summed over brokers."""
-        columns = ", ".join(f"max({unit}_per_s) AS {unit}" for unit in UNITS)
+    def _rates(self, last_s: int, seconds: int) -> tuple[Rates, Rates]:
+        """The highest that each limiter had on each broker, summed over brokers; and the lowest on any."""
+        columns = ", ".join(f"max({unit}_per_s) AS {unit}, min({unit}_per_s) AS lowest_{unit}" for unit in UNITS)
         where = f"action = 'mark' AND {_within(last_s, seconds)}"
         sql = f"SELECT scope, limiter, broker, {columns} FROM t WHERE {where} GROUP BY scope, limiter, broker"  # noqa: S608  our own names
         rates: Counter[tuple[Limiter, str]] = Counter()
-        for table in self._marks:
-            for row in rows_of(table, sql):
-                for unit in UNITS:
-                    rates[limiter_of(row), unit] += row[unit] or 0
-        return rates
+        lowest: dict[tuple[Limiter, str], int] = {}
+        for row in (row for table in self._marks for row in rows_of(table, sql)):
+            for unit in UNITS:
+                of = limiter_of(row), unit
+                rates[of] += row[unit] or 0
+                if (least := row[f"lowest_{unit}"]) is not None:
+                    lowest[of] = min(least, lowest.get(of, least))
+        return rates, lowest
 
     def units(self, last_s: int, seconds: int, name_of: Callable[[str], str]) -> Units:
         """The units that ran out (`ran_out`) when a limiter marked somebody in these seconds; before, if it did not in

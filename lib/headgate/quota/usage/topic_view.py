@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import topic_of
-from headgate.quota.usage.excess import OWN, UNITS, Contention, Limiter, Shared
+from headgate.quota.usage.contention import Contention, Shared, Within
+from headgate.quota.usage.excess import OWN, UNITS, Limiter
 
 NO_TENANT = "(no tenant)"
 Units = Mapping[tuple[str, Limiter], Iterable[str]]
@@ -61,8 +62,7 @@ class Consumer:
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
     where none was throttled and it was held all the same, that which still held it; None where nothing held it.
     shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
-    tell. rivals: how many others sent anything under it. most_above_usual: where nobody exceeded one, who sent most
-    beyond what it usually sends.
+    tell. rivals: how many others sent anything under it. within: where nobody exceeded one, why it was held.
     """
 
     name: str
@@ -80,12 +80,17 @@ class Consumer:
     blame: float = 0.0
     shared: tuple[Shared, ...] = ()
     rivals: int = 0
-    most_above_usual: str | None = None
+    within: Within | None = None
 
     @property
     def is_held(self) -> bool:
         """Whether any limit did anything to it."""
         return bool(self.throttled or self.throttled_ns or self.held)
+
+    @property
+    def is_at_fault(self) -> bool:
+        """Throttled by a limiter of which it exceeds a fair share itself, or by a limit of its topics."""
+        return self.limiter == OWN or any(self.name in one.sharers for one in self.shared)
 
     @property
     def is_victim(self) -> bool:
@@ -164,7 +169,7 @@ def _consumer(
     if limiter == OWN:
         return Consumer(*known, limiter, blame)
     shared = contention.shared(name, limiter, units.get((name, limiter), UNITS))
-    most = None
+    within = None
     if shared and shared[0].is_within:
-        most = contention.most_above_usual(limiter, shared[0].unit, contention.held_seconds(name, limiter))
-    return Consumer(*known, limiter, blame, shared, contention.rivals(name, limiter), most)
+        within = contention.why_within(name, limiter, shared[0].unit, contention.held_seconds(name, limiter))
+    return Consumer(*known, limiter, blame, shared, contention.rivals(name, limiter), within)

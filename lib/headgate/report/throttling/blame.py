@@ -13,7 +13,15 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
 from headgate.report.throttling.held_times import HELD_BY
-from headgate.report.throttling.limiters import MARK_COUNTS, RAN_OUT_AT, Blamed, blamed, limiter_name, rates_of
+from headgate.report.throttling.limiters import (
+    MARK_COUNTS,
+    RAN_OUT_AT,
+    Blamed,
+    blamed,
+    limiter_name,
+    rates_of,
+    shares_of,
+)
 from headgate.report.throttling.spans import when_held
 from headgate.tables.sums import LOWEST, Summed, Sums
 
@@ -115,7 +123,8 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
 
     seconds = tables.totals(by_second(groups))
     ran_out = ran_out_by(tables.totals(RAN_OUT_AT).to_pylist())
-    faults = Faults(seconds, usage, groups, rate_of, ran_out, has_all_brokers=has_all_brokers)
+    shares = shares_of(marks, groups.publish_quota)
+    faults = Faults(seconds, usage, groups, rate_of, ran_out, shares=shares, has_all_brokers=has_all_brokers)
     when = when_held(seconds)
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)

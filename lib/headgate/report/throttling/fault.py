@@ -1,7 +1,7 @@
 """Whose fault it is that a limiter holds somebody: who exceeds a fair share, by hold and minute."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import without_partition
-from headgate.quota.usage.excess import OWN, SCOPES, TRAFFIC, UNITS, Contention, Limiter, RanOut, Shared, Traffic
+from headgate.quota.usage.contention import Contention, Shared
+from headgate.quota.usage.excess import OWN, SCOPES, TRAFFIC, UNITS, Limiter, RanOut, Traffic
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
+from headgate.report.throttling.causes import NOBODYS, Cause, cause_of
 from headgate.report.throttling.spans import QUIET, minute_of
 from headgate.tables.sums import Sums
 
@@ -29,31 +31,6 @@ _SECOND_US = 1_000_000
 _APART_S = QUIET.total_seconds() + 1
 ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below, knows all of them"
 THROTTLED_BY = tuple(f"throttled_by_{scope}" for scope in SCOPES)
-NOBODYS = "nobody's fault"
-
-
-class Cause(NamedTuple):
-    """Why somebody was held though nobody exceeded a fair share: at length, and beside other times."""
-
-    words: str
-    briefly: str
-
-
-BACKLOG = Cause(
-    f"{NOBODYS}: it fits into the rate, but a backlog came at once that another limiter had held",
-    f"{NOBODYS} (a backlog that another limiter had held)",
-)
-SHARES = Cause(
-    f"{NOBODYS}: it fits into the quota, but the shares of brokers had not followed the load yet",
-    f"{NOBODYS} (shares had not followed the load)",
-)
-
-
-def _burst(most: str | None) -> Cause:
-    """most: who sent most of it."""
-    of = "" if most is None else f", most of it from {plain(most)}"
-    words = "it fits into the rate and what was saved up of it in a second, but came in a burst"
-    return Cause(f"{NOBODYS}: {words}{of}", f"{NOBODYS} (a burst{of})")
 
 
 def by_second(groups: ResourceGroups) -> Sums:
@@ -85,12 +62,11 @@ class HeldBy(NamedTuple):
     """How a limiter marked a tenant.
 
     units: that ran out, most often first, by minute. marked: minutes with marks of any limiter; in a minute without,
-    what held it before still does. is_share: the limiter has a broker's share of a quota, not all of it.
+    what held it before still does.
     """
 
     units: Mapping[str, Iterable[str]]
     marked: frozenset[str]
-    is_share: bool
 
 
 class _Phase(NamedTuple):
@@ -112,7 +88,7 @@ class Faults:
     """Who is at fault where a limiter holds a tenant.
 
     seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes.
-    rate_of: of a limiter in a unit, over all brokers of the tables (Contention). ran_out: see Traffic.
+    rate_of, shares: over all brokers of the tables (Contention). ran_out: see Traffic.
     has_all_brokers: else nothing can be said of a quota that others use, too.
     without_usual: limiters that were overloaded from the start, as far as they were asked about.
     """
@@ -125,11 +101,12 @@ class Faults:
         rate_of: Callable[[Limiter, str], float],
         ran_out: RanOut,
         *,
+        shares: Container[Limiter] = frozenset(),
         has_all_brokers: bool = True,
     ) -> None:
         self._has_all_brokers = has_all_brokers
         self._usage, self._groups = usage, groups
-        self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out), rate_of)
+        self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out), rate_of, shares=shares)
         self._most_held_topic = cache(self._most_held_topic_of)
         self.without_usual: set[Limiter] = set()
 
@@ -141,7 +118,7 @@ class Faults:
         """
         if limiter == OWN:
             return NOBODY
-        if held_by.is_share and not self._has_all_brokers:
+        if limiter in self._contention.shares and not self._has_all_brokers:
             return Fault(ELSEWHERE)
         found: list[_Phase] = []
         ran_out: Iterable[str] = ()
@@ -149,7 +126,7 @@ class Faults:
             minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
-                cause = self._cause(tenant, limiter, shared[0].unit, seconds, held_by) if shared[0].is_within else None
+                cause = self._why(tenant, limiter, shared[0].unit, seconds) if shared[0].is_within else None
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
             return NOBODY
@@ -176,11 +153,8 @@ class Faults:
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
 
-    def _cause(self, tenant: str, limiter: Limiter, unit: str, seconds: Sequence[int], held_by: HeldBy) -> Cause:
-        """Why nobody exceeded a fair share in these seconds, though the tenant was held."""
-        if self._contention.came_at_once(tenant, limiter, seconds[0]):
-            return BACKLOG
-        return SHARES if held_by.is_share else _burst(self._contention.most_above_usual(limiter, unit, seconds[:1]))
+    def _why(self, tenant: str, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Cause:
+        return cause_of(self._contention.why_within(tenant, limiter, unit, seconds))
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
@@ -220,14 +194,14 @@ class Faults:
 
 
 def _foremost(amounts: Mapping[str, float]) -> str:
-    """The topic with most; one of its partitions only if that has more than half of it."""
+    """The topic with most; one of its partitions only if that has two thirds of it."""
     whole: dict[str, float] = defaultdict(float)
     for topic, amount in amounts.items():
         whole[without_partition(topic)] += amount
     most = min(whole, key=lambda topic: (-whole[topic], topic))
     partitions = {topic: amount for topic, amount in amounts.items() if without_partition(topic) == most}
     foremost = min(partitions, key=lambda topic: (-partitions[topic], topic))
-    return foremost if 2 * partitions[foremost] > whole[most] else most
+    return foremost if 3 * partitions[foremost] >= 2 * whole[most] else most
 
 
 def _held_publishes(row: Mapping[str, int | None]) -> int:

@@ -140,6 +140,18 @@ def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
     return {key: sum(of_brokers.values()) for key, of_brokers in highest.items()}
 
 
+def shares_of(marks: Rows, quota_of: QuotaOf) -> set[Limiter]:
+    """The groups of which a broker had less than the whole quota. marks: of the sums MARK_COUNTS."""
+    return {
+        limiter
+        for row in marks
+        for unit in UNITS
+        if (limiter := limiter_of(row))[0] == "group"
+        and (rate := row[LOWEST + f"{unit}_per_s"]) is not None
+        and rate < (quota_of(limiter[1], unit) or 0)
+    }
+
+
 def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
     """Where no time is known marks count."""
     counts = found.count
@@ -163,16 +175,12 @@ def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
         short = ", ".join(f"{unit}{part}" for (unit, _), part in zip(by_unit, parts, strict=True))
         units = {minute: ran_out(counts) for minute, counts in found.units[limiter].items()}
         name = limiter_name(limiter)
-        is_share = any(
-            quota is not None and marks.least is not None and marks.least < quota
-            for (_, marks), quota in zip(by_unit, quotas, strict=True)
-        )
         yield Blamed(
             limiter,
             f"{name} ({short}{share})",
             f"{name} ({'; '.join(rates)}{share}){_where([marks for _, marks in by_unit])}",
             _span(units),
-            HeldBy(units, marked, is_share),
+            HeldBy(units, marked),
         )
 
 

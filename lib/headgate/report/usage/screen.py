@@ -84,13 +84,12 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     throttled = [one for one in consumers if one.is_held]
     lines_of = Counter(one.name for one in consumers)
     if throttled:
-        victims, others = (
-            [words.consumer_name(one, lines_of) for one in throttled if one.is_victim == is_victim]
-            for is_victim in (True, False)
-        )
-        yield f"THROTTLED: {words.named(others)}" if others else "THROTTLED: victims alone"
-        if victims:
-            yield f"ONLY VICTIMS: {words.named(victims)}"
+        victims = [one for one in throttled if one.is_victim]
+        at_fault = [one for one in throttled if one.is_at_fault and not one.is_victim]
+        others = [one for one in throttled if not one.is_victim and not one.is_at_fault]
+        for heading, names in (("AT FAULT", at_fault), ("VICTIMS", victims), ("THROTTLED BY NOBODY'S FAULT", others)):
+            if names:
+                yield f"{heading}: {words.named([words.consumer_name(one, lines_of) for one in names])}"
     else:
         yield f"Nothing was throttled in the last {seconds} s."
     yield ""

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from headgate.core.quota.evaluation.step_parameters import Reason
-from headgate.quota.usage.excess import Shared
+from headgate.quota.usage.contention import Shared
 from headgate.quota.usage.topic_view import Consumer
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.screen import plain
 from headgate.report.sharers import listed
+from headgate.report.throttling.causes import cause_of
 
 UNITS = ("messages", "bytes")
 _NAMED = 5
@@ -139,11 +140,8 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
     if consumer.limiter is None or not consumer.shared:
         return ""
     what = _name(*consumer.limiter)
-    if consumer.shared[0].is_within:
-        most = consumer.most_above_usual
-        above = f"; most above its usual: {plain(most)}" if most is not None and consumer.rivals else ""
-        why = "a burst, a backlog that another limiter had held, or a broker's share that has not followed"
-        return f"nobody exceeds a fair share of {what} yet: {why}{above}"
+    if consumer.within is not None:
+        return cause_of(consumer.within).briefly
     if not consumer.rivals:
         return f"alone in {what}"
     parts = f"{', '.join(_part(consumer.name, shared) for shared in consumer.shared)} of {what}"

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.quota.usage.excess import TRAFFIC, UNITS, Contention, Traffic, ran_out
+from headgate.quota.usage.contention import Contention, Reason, Within
+from headgate.quota.usage.excess import TRAFFIC, UNITS, Traffic, ran_out
 from headgate.quota.usage.fair_share import unserved
 
 POOL = ("group", "pool")
@@ -304,12 +305,14 @@ def test_of_what_another_limiter_holds_that_comes_which_it_lets_in_and_after_it_
     assert came["messages"].to_pylist() == [30, 40, 90, 5]
 
 
-@pytest.mark.parametrize(("seconds", "most"), [([6], "burst"), ([6, 7], "grows"), ([8], None)])
-def test_most_above_its_usual_is_who_grew_most_since_before_the_hold(seconds, most):
+@pytest.mark.parametrize(("second_s", "most"), [(6, "burst"), (7, "grows"), (8, None), (9, None)])
+def test_of_a_burst_that_is_named_which_grew_most_by_a_tenth_of_the_rate(second_s, most):
     rows = [(second, name, 20, FREE) for second in range(1, 6) for name in ("steady", "burst", "grows")]
     rows += [(6, "steady", 20), (6, "burst", 50), (6, "grows", 45), (7, "burst", 0), (7, "grows", 45), (8, "steady", 4)]
+    rows.append((9, "steady", 29))
+    contention = Contention(traffic(*rows), lambda *_: 100)
 
-    assert Contention(traffic(*rows), lambda *_: 100).most_above_usual(POOL, "messages", seconds) == most
+    assert contention.why_within("steady", POOL, "messages", [second_s]) == Within(Reason.BURST, most)
 
 
 def on_broker_c(second, name, came):

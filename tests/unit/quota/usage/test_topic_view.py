@@ -8,7 +8,8 @@ import pytest
 from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigTables
 from headgate.core.quota.groups import ResourceGroup
-from headgate.quota.usage.excess import TRAFFIC, Contention, Traffic
+from headgate.quota.usage.contention import Contention
+from headgate.quota.usage.excess import TRAFFIC, Traffic
 from headgate.quota.usage.topic_view import NO_TENANT, TopicSum, consumers_of, tenant_name
 
 CONFIG = ConfigTables.of(

@@ -224,7 +224,7 @@ def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, fa
 @pytest.mark.parametrize(
     ("per_s", "quota", "words"),
     [
-        (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers had not followed the load yet"),
+        (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers followed the load late"),
         (30, 40, "its own fault: 100% of the excess messages, most held"),
         (
             200,
@@ -261,8 +261,8 @@ def test_a_hold_that_is_nobodys_fault_is_told_beside_one_that_is_somebodys(table
     (acme,) = (row for row in throttling(tables, groups).tenants if row.name == "acme")
 
     assert acme.fault.words == (
-        "by time: 09:00:01 its own fault (100% of the excess messages); 09:00:20 nobody's fault (shares had not "
-        "followed the load)"
+        "by time: 09:00:01 its own fault (100% of the excess messages); 09:00:20 nobody's fault (shares "
+        "followed the load late, and what waited by then clears)"
     )
 
 
