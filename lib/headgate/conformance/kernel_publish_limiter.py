@@ -11,8 +11,11 @@ from headgate.conformance.adapters.publishing import build_limiters, limiters_op
 from headgate.conformance.oracles.publish_limiters import PublishLimiters
 from headgate.conformance.timed import TimedAdapter
 from headgate.core.kernels.columns import NO_VALUE, Ints, Records
-from headgate.core.kernels.domain import drain, plan_all, run_due, set_limit
-from headgate.core.kernels.domain_types import (
+from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.publish.publish_domain import drain, plan_all, run_due, set_limit
+from headgate.core.kernels.publish.publish_limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, settle
+from headgate.core.kernels.publish.queues import enqueue
+from headgate.core.kernels.publish.types import (
     ADMISSION,
     CLOSED_COLUMNS,
     CLOSED_ROWS,
@@ -30,9 +33,6 @@ from headgate.core.kernels.domain_types import (
     WITHHELD,
     DomainArrays,
 )
-from headgate.core.kernels.limiter import bucket_pause_ns, charge_limiter, debt_floors, fill, settle
-from headgate.core.kernels.links import chain, positions
-from headgate.core.kernels.queues import enqueue
 from headgate.core.kernels.token_bucket import BUCKET, draw
 from headgate.core.names import known
 from headgate.core.numbers import int64

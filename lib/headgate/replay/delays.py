@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.core.kernels.columns import Ints
-from headgate.core.kernels.domain_types import MARK, PUBLISH
+from headgate.core.kernels.publish.types import MARK, PUBLISH
 from headgate.throttle.form import Form, Result, Rules, Step
 from headgate.throttle.state import WITHHELD_FIELDS, DomainState
 

@@ -5,8 +5,10 @@ import pyarrow as pa
 
 from headgate.arrow.columns import ints
 from headgate.core.kernels.columns import NO_VALUE, Ints, Records
-from headgate.core.kernels.domain import plan_all, run
-from headgate.core.kernels.domain_types import (
+from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.publish.publish_domain import plan_all, run
+from headgate.core.kernels.publish.publish_limiter import settle
+from headgate.core.kernels.publish.types import (
     ADMISSION,
     CLOSED_COLUMNS,
     CLOSED_COUNTS,
@@ -25,8 +27,6 @@ from headgate.core.kernels.domain_types import (
     WITHHELD,
     DomainArrays,
 )
-from headgate.core.kernels.limiter import settle
-from headgate.core.kernels.links import chain, positions
 from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.dispatch.dispatch_step import follow_publishes
 from headgate.throttle.form import Result, Rules, Step

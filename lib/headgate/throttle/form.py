@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL
 from headgate.core.kernels.columns import Flags, Ints
-from headgate.core.kernels.dispatch_types import DispatchOperations
-from headgate.core.kernels.domain_types import Operations
+from headgate.core.kernels.dispatch.types import DispatchOperations
+from headgate.core.kernels.publish.types import Operations
 from headgate.throttle.dispatch.chains import Subscriptions
 from headgate.throttle.state import DomainState
 
@@ -83,7 +83,7 @@ class Step(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """Times in which groups made producers wait, and that ended in a step (domain_types.WAIT)."""
+    """Times in which groups made producers wait, and that ended in a step (kernels.publish.types.WAIT)."""
 
     limiter: Ints
     from_ns: Ints
@@ -92,7 +92,7 @@ class Waits(NamedTuple):
 
 
 class Admissions(NamedTuple):
-    """Arrivals of offered traffic of topics with a group that were let in (domain_types.ADMISSION)."""
+    """Arrivals of offered traffic of topics with a group that were let in (kernels.publish.types.ADMISSION)."""
 
     at_ns: Ints
     topic: Ints
@@ -126,7 +126,7 @@ class DispatchResult(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Marks and closed usage of one step, with positions of limiters, producers and topics (domain_types).
+    """Marks and closed usage of one step, with positions of limiters, producers and topics (kernels.publish.types).
 
     mark_balance, mark_rate: by mark and dimension, messages and bytes; zeros of unmarks.
     waits, admissions: empty unless Rules.slot_ms is set.

@@ -6,7 +6,7 @@ import numpy as np
 
 from headgate.core.group_waits import OpenWait
 from headgate.core.kernels.columns import Ints
-from headgate.core.kernels.domain_types import TOLD
+from headgate.core.kernels.publish.types import TOLD
 from headgate.core.token_bucket import TokenBucket
 
 

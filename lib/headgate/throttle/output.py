@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.core.kernels.domain_types import MARK
+from headgate.core.kernels.publish.types import MARK
 from headgate.core.publish.publish_limiter import Scope
 from headgate.core.publish.throttle_tracker import SCOPE_TYPES
 from headgate.core.usage import SECOND_NS, USAGE_COLUMNS

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from headgate.core.kernels.columns import NO_VALUE, Ints
-from headgate.core.kernels.domain_types import LEAVE, MARK, PUBLISH, UNMARK
+from headgate.core.kernels.publish.types import LEAVE, MARK, PUBLISH, UNMARK
 from headgate.core.publish.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS

@@ -4,9 +4,9 @@ import numpy as np
 
 from headgate.arrow.columns import BUCKET_FIELDS
 from headgate.core.kernels.columns import Ints, Records
-from headgate.core.kernels.dispatch_types import DispatchArrays
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, SET_LIMIT, WAIT_ROWS, DomainArrays, Operations
-from headgate.core.kernels.limiter import debt_floors
+from headgate.core.kernels.dispatch.types import DispatchArrays
+from headgate.core.kernels.publish.publish_limiter import debt_floors
+from headgate.core.kernels.publish.types import ADMISSION_ROWS, SET_LIMIT, WAIT_ROWS, DomainArrays, Operations
 from headgate.core.kernels.token_bucket import BUCKET
 from headgate.throttle.form import Admissions, Waits
 

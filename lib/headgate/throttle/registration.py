@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.columns import distinct, encoded, no_ints, places, whole
 from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
-from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
+from headgate.core.kernels.publish.types import NO_GROUP, UNRESOLVED
 from headgate.throttle.keys import BROKER_KEY, are_groups
 from headgate.throttle.limits.changes import Change
 from headgate.throttle.limits.effective_limits import topics_under

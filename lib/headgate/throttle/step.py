@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import NO_VALUE, Ints
-from headgate.core.kernels.domain_types import LEAVE, PUBLISH, SET_LIMIT, Operations
+from headgate.core.kernels.publish.types import LEAVE, PUBLISH, SET_LIMIT, Operations
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
 from headgate.throttle.apart.connection_step import in_time

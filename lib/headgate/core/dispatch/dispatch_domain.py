@@ -1,6 +1,6 @@
 """Dispatch levels of one domain in readable form: deliveries or reads, limit changes, retries, one event at a time.
 
-The array form of the same rules is `headgate.core.kernels.dispatch`; tests hold the two equal.
+The array form of the same rules is `headgate.core.kernels.dispatch.dispatch_domain`; tests hold the two equal.
 """
 
 from collections import OrderedDict, deque

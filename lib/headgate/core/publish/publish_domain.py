@@ -1,6 +1,6 @@
 """Publish limiters of one domain in readable form: publishes, limit changes, drains and usage, one event at a time.
 
-The array form of the same rules is `headgate.core.kernels.domain`; tests hold the two equal.
+The array form of the same rules is `headgate.core.kernels.publish.publish_domain`; tests hold the two equal.
 """
 
 from collections import deque

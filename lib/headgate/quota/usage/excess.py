@@ -36,6 +36,7 @@ TRAFFIC = pa.schema(
         ("broker", pa.string()),
         ("group", pa.string()),
         ("name", pa.string()),
+        ("topic", pa.string()),
         ("messages", pa.int64()),
         ("bytes", pa.int64()),
         ("let_in_messages", pa.int64()),
@@ -48,11 +49,15 @@ TRAFFIC = pa.schema(
 )
 """What came in a second under a limiter of a broker or group.
 
-let_in, failed: null in admitted traffic. by: publishes that a limiter of the scope throttled.
-held: whether anything of it waited, was throttled or failed, else 0.
+topic: of what was held in some way; empty or null for all the rest together. let_in, failed: null in admitted traffic.
+by: publishes that a limiter of the scope throttled. held: whether anything of it waited, was throttled or failed, or 0.
 """
 
 
+IS_HELD = "throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0"
+"""SQL: of a row of topic_usage, whether anything of it waited, was throttled or failed."""
+OwnRates = Mapping[tuple[str, str], Amounts]
+"""By topic and broker, the rates of the topic's own limit per second, by unit; without units that are not limited."""
 RanOut = Mapping[tuple[Limiter, str], Mapping[str, Sequence[int]]]
 """Of a limiter on a broker, the seconds in which it marked anybody as a unit had run out, in order, by unit."""
 ENDS_S = 10
@@ -89,11 +94,14 @@ class Excesses(NamedTuple):
 
 
 class Traffic:
-    """rows: of TRAFFIC, in any order. ran_out: of a limiter and broker that it does not know, each unit may have."""
+    """rows: of TRAFFIC, in any order. ran_out: of a limiter and broker that it does not know, each unit may have.
 
-    def __init__(self, rows: pa.Table, ran_out: RanOut | None = None) -> None:
+    own_rates: of topics that their own limits throttled.
+    """
+
+    def __init__(self, rows: pa.Table, ran_out: RanOut | None = None, own_rates: OwnRates | None = None) -> None:
         self.rows = rows
-        self._ran_out = ran_out or {}
+        self._ran_out, self._own_rates = ran_out or {}, own_rates or {}
         self.under = cache(self._under)
         self.held_seconds = cache(self._held_seconds)
 
@@ -101,17 +109,19 @@ class Traffic:
         """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
 
         before: whether it did so after another one, in the same hold. Of what another one holds comes what that lets
-        in; after it, no less than that.
+        in; after it, no less than that; of a topic with a limit of its own never more than that passes.
         """
         scope, name = limiter
         rows = self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
         held, before = _holds(rows, scope)
         is_elsewhere = pc.and_(pc.greater(rows["held"], 0), pc.equal(held, 0))
+        sent = {unit: rows[unit] for unit in UNITS}
         for unit in UNITS:
             let_in = pc.coalesce(rows[f"let_in_{unit}"], rows[unit])
             came = pc.if_else(before, pc.max_element_wise(rows[unit], let_in), rows[unit])
             came = pc.if_else(is_elsewhere, let_in, came)
             rows = rows.set_column(rows.schema.get_field_index(unit), unit, came)
+        rows = _through_own_limits(rows, sent, is_elsewhere, self._own_rates)
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
 
     def _held_seconds(self, limiter: Limiter) -> set[int]:
@@ -178,6 +188,44 @@ class Traffic:
     def ran_out(self, limiter: Limiter) -> set[str]:
         """The units that ever did."""
         return {unit for (of, _), by_unit in self._ran_out.items() if of == limiter for unit in by_unit}
+
+
+def _through_own_limits(
+    rows: pa.Table, sent: Mapping[str, pa.ChunkedArray], is_elsewhere: pa.Array, own_rates: OwnRates
+) -> pa.Table:
+    """Of a topic with a limit of its own comes what passes that: its rate, with a second of it saved up at first.
+
+    Where other limiters alone hold it, that is what they let in. What has failed does not come any more.
+    """
+    limited = rows.append_column("place", pa.array(np.arange(len(rows)))).append_column("elsewhere", is_elsewhere)
+    for unit, amounts in sent.items():
+        limited = limited.append_column(f"sent_{unit}", amounts)
+    limited = limited.filter(pc.is_in(rows["topic"], pa.array(sorted({topic for topic, _ in own_rates}), pa.string())))
+    came = {unit: rows[unit].to_numpy().copy() for unit in UNITS} if len(limited) else {}
+    waiting: dict[str, float] = {}
+    saved: dict[str, float] = {}
+    before: tuple[str, str] | None = None
+    before_s = 0
+    for row in limited.sort_by([(key, "ascending") for key in ("topic", "broker", "second_s")]).to_pylist():
+        of, second_s = (row["topic"], row["broker"]), row["second_s"]
+        if not (rates := own_rates.get(of)) or row["let_in_messages"] is None:
+            continue
+        if of != before or second_s > before_s + 1:
+            waiting, saved = dict.fromkeys(UNITS, 0.0), dict(rates)
+        before, before_s = of, second_s
+        wanted = {unit: waiting[unit] + (row[f"sent_{unit}"] or 0) for unit in UNITS}
+        if row["elsewhere"]:
+            passed = {unit: float(row[f"let_in_{unit}"] or 0) for unit in UNITS}
+        else:
+            part = min([(saved[unit] + rate) / wanted[unit] for unit, rate in rates.items() if wanted[unit]], default=1)
+            passed = {unit: min(part, 1) * wanted[unit] for unit in UNITS}
+        for unit in UNITS:
+            came[unit][row["place"]] = passed[unit]
+            waiting[unit] = max(wanted[unit] - passed[unit] - (row[f"failed_{unit}"] or 0), 0)
+        saved = {unit: min(max(saved[unit] + rate - passed[unit], 0), rate) for unit, rate in rates.items()}
+    for unit, amounts in came.items():
+        rows = rows.set_column(rows.schema.get_field_index(unit), unit, pa.array(amounts))
+    return rows
 
 
 def by_second(rows: pa.Table, column: str) -> dict[int, dict[str, float]]:

@@ -18,11 +18,13 @@ from headgate.quota.tables.topic_tables import topic_tables
 from headgate.quota.usage.contention import Contention
 from headgate.quota.usage.excess import (
     BYTES,
+    IS_HELD,
     MESSAGES,
     SCOPES,
     TRAFFIC,
     UNITS,
     Limiter,
+    OwnRates,
     RanOut,
     Traffic,
     limiter_of,
@@ -169,16 +171,17 @@ class TopicUsage:
         where = _within(last_s, seconds + LOOKBACK_S)
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _CONTENDED.items())
         key = "topic" if name_of is str or config.attachments.topics else _OF_NAMESPACE
-        by = f"arrow_cast(event_time, 'Int64') / {SECOND_US} AS second_s, broker, {key} AS charged"
-        sql = f"SELECT {by}, {summed} FROM t WHERE {where} GROUP BY event_time, broker, charged"  # noqa: S608  our own names
+        held = f"CASE WHEN {IS_HELD} THEN topic ELSE '' END AS held_topic"
+        by = f"arrow_cast(event_time, 'Int64') / {SECOND_US} AS second_s, broker, {key} AS charged, {held}"
+        sql = f"SELECT {by}, {summed} FROM t WHERE {where} GROUP BY event_time, broker, charged, held_topic"  # noqa: S608  our own names
         groups: dict[str, str | None] = {}
         rows = []
         for row in self._rows(sql):
-            topic = row.pop("charged")
+            topic, held_topic = row.pop("charged"), row.pop("held_topic")
             if topic not in groups:
                 parsed = topic_of(topic)
                 groups[topic] = None if parsed is None else config.resolve(parsed).group
-            rows.append(row | {"name": name_of(topic), "group": groups[topic]})
+            rows.append(row | {"name": name_of(topic), "group": groups[topic], "topic": held_topic})
         rates, lowest = self._rates(last_s, seconds + LOOKBACK_S)
 
         def quota_of(limiter: Limiter, unit: str) -> int:
@@ -190,7 +193,8 @@ class TopicUsage:
 
         shares = {limiter for (limiter, unit), least in lowest.items() if least < quota_of(limiter, unit)}
 
-        traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(last_s, seconds + LOOKBACK_S))
+        since = last_s, seconds + LOOKBACK_S
+        traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(*since), self._own_rates(*since))
         return Contention(traffic, rate_of, last_s - seconds + 1, shares)
 
     def _held_since(self, last_s: int, seconds: int) -> dict[tuple[str, str], Limiter]:
@@ -214,6 +218,14 @@ class TopicUsage:
                 if (least := row[f"lowest_{unit}"]) is not None:
                     lowest[of] = min(least, lowest.get(of, least))
         return rates, lowest
+
+    def _own_rates(self, last_s: int, seconds: int) -> OwnRates:
+        """Of topics that their own limits marked."""
+        columns = ", ".join(f"max({unit}_per_s) AS {unit}" for unit in UNITS)
+        where = f"action = 'mark' AND scope = 'topic' AND {_within(last_s, seconds)}"
+        sql = f"SELECT topic, broker, {columns} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
+        rows = (row for table in self._marks for row in rows_of(table, sql))
+        return {(row["topic"], row["broker"]): {unit: row[unit] for unit in UNITS if row[unit]} for row in rows}
 
     def units(self, last_s: int, seconds: int, name_of: Callable[[str], str]) -> Units:
         """The units that ran out (`ran_out`) when a limiter marked somebody in these seconds; before, if it did not in

@@ -19,6 +19,7 @@ from headgate.report.throttling.limiters import (
     Blamed,
     blamed,
     limiter_name,
+    own_rates_of,
     rates_of,
     shares_of,
 )
@@ -124,7 +125,12 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
     seconds = tables.totals(by_second(groups))
     ran_out = ran_out_by(tables.totals(RAN_OUT_AT).to_pylist())
     shares = shares_of(marks, groups.publish_quota)
-    faults = Faults(seconds, usage, groups, rate_of, ran_out, shares=shares, has_all_brokers=has_all_brokers)
+    faults = Faults(
+        *(seconds, usage, groups, rate_of, ran_out),
+        shares=shares,
+        own_rates=own_rates_of(marks),
+        has_all_brokers=has_all_brokers,
+    )
     when = when_held(seconds)
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)

@@ -14,12 +14,12 @@ from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import without_partition
 from headgate.quota.usage.contention import Contention, Shared
-from headgate.quota.usage.excess import OWN, SCOPES, TRAFFIC, UNITS, Limiter, RanOut, Traffic
+from headgate.quota.usage.excess import IS_HELD, OWN, SCOPES, TRAFFIC, UNITS, Limiter, OwnRates, RanOut, Traffic
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
 from headgate.report.throttling.causes import NOBODYS, Cause, cause_of
 from headgate.report.throttling.spans import QUIET, minute_of
-from headgate.tables.sums import Sums
+from headgate.tables.sums import Made, Sums
 
 _SHOWN_PHASES = 5
 MOMENT_S = 3
@@ -33,13 +33,24 @@ ELSEWHERE = "by whose fault depends on other brokers, too: headgate usage, below
 THROTTLED_BY = tuple(f"throttled_by_{scope}" for scope in SCOPES)
 
 
+def _held_topic(rows: pa.Table) -> pa.ChunkedArray:
+    counts = [pc.fill_null(rows[name], 0) for name in ("throttled_publishes", "throttled_ns", "failed_publishes")]
+    return pc.if_else(pc.greater(pc.add(pc.add(*counts[:2]), counts[2]), 0), rows[TOPIC], "")
+
+
+HELD_TOPIC = Made("held_topic", f"CASE WHEN {IS_HELD} THEN topic ELSE '' END", _held_topic)
+
+
 def by_second(groups: ResourceGroups) -> Sums:
-    """Sums of topic_usage by second and tenant, and by namespace or, where topics are attached to groups, by topic."""
+    """Sums of topic_usage by second and tenant, and by namespace or, where topics are attached to groups, by topic.
+
+    held_topic: the topic of what was held in some way, else empty.
+    """
     charged = TOPIC if groups.topics else NAMESPACE
     amounts = (f"{what}{unit}" for unit in UNITS for what in ("", "admitted_", "failed_"))
     counts = (*THROTTLED_BY, "throttled_publishes", "failed_publishes")
-    by = (TENANT, charged, "broker", "event_time")
-    return Sums("topic_usage", by, (*amounts, *counts), highest=("throttled_ns",))
+    by = (TENANT, charged, "broker", "event_time", HELD_TOPIC.name)
+    return Sums("topic_usage", by, (*amounts, *counts), highest=("throttled_ns",), made=(HELD_TOPIC,))
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ class Faults:
     """Who is at fault where a limiter holds a tenant.
 
     seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes.
-    rate_of, shares: over all brokers of the tables (Contention). ran_out: see Traffic.
+    rate_of, shares: over all brokers of the tables (Contention). ran_out, own_rates: see Traffic.
     has_all_brokers: else nothing can be said of a quota that others use, too.
     without_usual: limiters that were overloaded from the start, as far as they were asked about.
     """
@@ -102,11 +113,12 @@ class Faults:
         ran_out: RanOut,
         *,
         shares: Container[Limiter] = frozenset(),
+        own_rates: OwnRates | None = None,
         has_all_brokers: bool = True,
     ) -> None:
         self._has_all_brokers = has_all_brokers
         self._usage, self._groups = usage, groups
-        self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out), rate_of, shares=shares)
+        self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out, own_rates), rate_of, shares=shares)
         self._most_held_topic = cache(self._most_held_topic_of)
         self.without_usual: set[Limiter] = set()
 
@@ -226,6 +238,7 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
         "broker": seconds["broker"],
         "group": of_group.take(names.indices),
         "name": seconds[TENANT],
+        "topic": seconds[HELD_TOPIC.name],
         **{unit: seconds[unit] for unit in UNITS},
         **{f"let_in_{unit}": seconds[f"admitted_{unit}"] for unit in UNITS},
         **{f"failed_{unit}": seconds[f"failed_{unit}"] for unit in UNITS},

@@ -140,6 +140,17 @@ def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
     return {key: sum(of_brokers.values()) for key, of_brokers in highest.items()}
 
 
+def own_rates_of(marks: Rows) -> dict[tuple[str, str], dict[str, float]]:
+    """By topic and broker, the highest rates of its own limit, by unit. marks: of the sums MARK_COUNTS."""
+    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    for row in marks:
+        for unit in UNITS:
+            if limiter_of(row) == OWN and (rate := row[f"{unit}_per_s"]):
+                of_topic = found[row[TOPIC], row["broker"]]
+                of_topic[unit] = max(rate, of_topic.get(unit, 0))
+    return found
+
+
 def shares_of(marks: Rows, quota_of: QuotaOf) -> set[Limiter]:
     """The groups of which a broker had less than the whole quota. marks: of the sums MARK_COUNTS."""
     return {

@@ -8,9 +8,9 @@ import pyarrow as pa
 from headgate.arrow.columns import ints
 from headgate.core.dispatch.dispatch_domain import GROUP
 from headgate.core.kernels.columns import NO_VALUE, Ints, Records
-from headgate.core.kernels.dispatch import DONE, TOLD_AT_ONCE, begin, line_of, run
-from headgate.core.kernels.dispatch_levels import settle_levels
-from headgate.core.kernels.dispatch_types import (
+from headgate.core.kernels.dispatch.dispatch_domain import DONE, TOLD_AT_ONCE, begin, line_of, run
+from headgate.core.kernels.dispatch.dispatch_levels import settle_levels
+from headgate.core.kernels.dispatch.types import (
     LEVEL,
     READ,
     START,
@@ -18,8 +18,8 @@ from headgate.core.kernels.dispatch_types import (
     WITHHELD_READ,
     DispatchArrays,
 )
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, POOLS, WAIT, WAIT_ROWS, WITHHELD_ROWS
 from headgate.core.kernels.links import chain, positions
+from headgate.core.kernels.publish.types import ADMISSION_ROWS, POOLS, WAIT, WAIT_ROWS, WITHHELD_ROWS
 from headgate.throttle.dispatch.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.dispatch.dispatch_step import follow_publishes
 from headgate.throttle.form import DispatchResult, DispatchStep, Result, Rules, Starts, Step

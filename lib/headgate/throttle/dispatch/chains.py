@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from headgate.arrow.columns import encoded, no_ints, no_strings, places
 from headgate.core.dispatch.dispatch_domain import BROKER, GROUP, NO_LEVEL, OWN, PLACES, TOPIC
 from headgate.core.kernels.columns import Flags, Ints
-from headgate.core.kernels.domain_types import NO_GROUP, UNRESOLVED
+from headgate.core.kernels.publish.types import NO_GROUP, UNRESOLVED
 from headgate.throttle.dispatch.limits import KIND_OF, rates_of
 from headgate.throttle.keys import BROKER_KEY, are_groups, place_of_level, subscription_keys
 from headgate.throttle.limits.changes import Change

@@ -15,8 +15,8 @@ from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbe
 from headgate.core import usage
 from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL
 from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
-from headgate.core.kernels.dispatch_types import FOLLOW, READ, SET_RATE, DispatchOperations
-from headgate.core.kernels.domain_types import UNRESOLVED
+from headgate.core.kernels.dispatch.types import FOLLOW, READ, SET_RATE, DispatchOperations
+from headgate.core.kernels.publish.types import UNRESOLVED
 from headgate.throttle.dispatch.chains import Subscriptions, chains, levels_by_topic, register_topics, resolve
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.dispatch.limits import LevelIndex, rates_of

@@ -7,7 +7,7 @@ from headgate.core.dispatch.dispatch_levels import LazyDispatchLevel, LazyGroupL
 from headgate.core.dispatch.dispatch_meter import BucketMeter, Implementation, Meter, WindowMeter
 from headgate.core.dispatch.group_dispatch_level import GroupDispatchLevel
 from headgate.core.kernels.columns import NO_VALUE, Ints
-from headgate.core.kernels.dispatch_types import FOLLOW, READ
+from headgate.core.kernels.dispatch.types import FOLLOW, READ
 from headgate.core.numbers import MIN
 from headgate.throttle.dispatch.dispatch_state import READ_FIELDS, DispatchState
 from headgate.throttle.form import DispatchResult, DispatchStep, Rules, Starts, Waits

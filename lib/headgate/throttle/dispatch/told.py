@@ -7,7 +7,7 @@ from headgate.arrow.columns import distinct, sums_by
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.dispatch.dispatch_domain import PLACES
 from headgate.core.kernels.columns import Ints
-from headgate.core.kernels.dispatch_types import READ
+from headgate.core.kernels.dispatch.types import READ
 from headgate.core.numbers import SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.form import DispatchResult, DispatchStep

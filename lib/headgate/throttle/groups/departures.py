@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import GROUP_LEAVES
 from headgate.core.kernels.columns import Ints
-from headgate.core.kernels.domain_types import UNRESOLVED
+from headgate.core.kernels.publish.types import UNRESOLVED
 from headgate.core.quota.groups import TrafficClass
 from headgate.throttle.groups.group_usage import leave_rows
 from headgate.throttle.limits.changes import Change

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from headgate.arrow.columns import no_ints, sums_by
 from headgate.arrow.schemas import GROUP_LEAVES, GROUP_USAGE, GROUP_WAITS
 from headgate.core.kernels.columns import Flags, Ints
-from headgate.core.kernels.dispatch_types import READ
-from headgate.core.kernels.domain_types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Operations
+from headgate.core.kernels.dispatch.types import READ
+from headgate.core.kernels.publish.types import BY_BYTES, BY_MESSAGES, PUBLISH, TOLD, Operations
 from headgate.throttle.form import DispatchStep, Result, Rules, Starts, Waits
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import scopes_and_names

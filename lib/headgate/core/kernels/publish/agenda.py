@@ -6,7 +6,7 @@ from numpy import int64
 
 from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.compiled import inner
-from headgate.core.kernels.domain_types import DUES
+from headgate.core.kernels.publish.types import DUES
 
 
 @inner

@@ -11,10 +11,10 @@ from numpy import int64, uint64
 
 from headgate.core.kernels.columns import NO_VALUE
 from headgate.core.kernels.compiled import borrowing, inlined, inner
-from headgate.core.kernels.dispatch_types import DispatchArrays
-from headgate.core.kernels.domain_types import PERIOD_NS
+from headgate.core.kernels.dispatch.types import DispatchArrays
 from headgate.core.kernels.int128 import MAX, MIN, distance, earn, sat_add, wait_ns
-from headgate.core.kernels.limiter import blocking, initialise, set_rate_of
+from headgate.core.kernels.publish.publish_limiter import blocking, initialise, set_rate_of
+from headgate.core.kernels.publish.types import PERIOD_NS
 from headgate.core.kernels.token_bucket import draw, set_gate, spend
 
 

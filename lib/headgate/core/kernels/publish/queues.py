@@ -2,10 +2,12 @@
 
 from numpy import int64
 
-from headgate.core.kernels.agenda import push
 from headgate.core.kernels.columns import NO_VALUE
 from headgate.core.kernels.compiled import borrowing, inlined, inner
-from headgate.core.kernels.domain_types import (
+from headgate.core.kernels.int128 import MAX
+from headgate.core.kernels.publish.agenda import push
+from headgate.core.kernels.publish.publish_limiter import wake_time_ns
+from headgate.core.kernels.publish.types import (
     CLOSED_COUNTS,
     CLOSED_ROWS,
     CLOSED_SECOND,
@@ -18,8 +20,6 @@ from headgate.core.kernels.domain_types import (
     WAIT_ROWS,
     DomainArrays,
 )
-from headgate.core.kernels.int128 import MAX
-from headgate.core.kernels.limiter import wake_time_ns
 from headgate.core.usage import SECOND_NS, THROTTLED_NS, USAGE_COLUMNS
 
 

@@ -10,8 +10,8 @@ from numpy import int64
 
 from headgate.core.kernels.columns import Ints, Records
 from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
-from headgate.core.kernels.domain_types import PERIOD_NS, RESOLUTION_NS
 from headgate.core.kernels.int128 import MAX, MIN, sat_add, wait_ns
+from headgate.core.kernels.publish.types import PERIOD_NS, RESOLUTION_NS
 from headgate.core.kernels.token_bucket import draw, pause_of, set_due, set_gate, target_of
 
 

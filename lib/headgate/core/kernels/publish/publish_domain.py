@@ -12,10 +12,20 @@ from typing import Any
 
 from numpy import int64
 
-from headgate.core.kernels.agenda import pop, push
 from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner
-from headgate.core.kernels.domain_types import (
+from headgate.core.kernels.int128 import MAX, sat_add
+from headgate.core.kernels.publish.agenda import pop, push
+from headgate.core.kernels.publish.publish_limiter import (
+    blocking,
+    charge_limiter,
+    initialise,
+    limiter_pause_ns,
+    set_rate_of,
+    wake_time_ns,
+)
+from headgate.core.kernels.publish.queues import close_second, end_wait, enqueue, let_go, plan_drain, touch
+from headgate.core.kernels.publish.types import (
     ADMISSION_ROWS,
     DUES,
     LEAVE,
@@ -26,16 +36,6 @@ from headgate.core.kernels.domain_types import (
     DomainArrays,
     Operations,
 )
-from headgate.core.kernels.int128 import MAX, sat_add
-from headgate.core.kernels.limiter import (
-    blocking,
-    charge_limiter,
-    initialise,
-    limiter_pause_ns,
-    set_rate_of,
-    wake_time_ns,
-)
-from headgate.core.kernels.queues import close_second, end_wait, enqueue, let_go, plan_drain, touch
 from headgate.core.usage import (
     ADMITTED,
     ADMITTED_BYTES,

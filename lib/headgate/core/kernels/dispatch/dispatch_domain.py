@@ -12,7 +12,7 @@ from numpy import int64
 from headgate.core.dispatch.dispatch_domain import GROUP, NO_LEVEL, PLACES, RETRY_NS
 from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.compiled import borrowing, inlined, inner, kernel
-from headgate.core.kernels.dispatch_levels import (
+from headgate.core.kernels.dispatch.dispatch_levels import (
     charge_group,
     charge_rate,
     follow,
@@ -23,7 +23,7 @@ from headgate.core.kernels.dispatch_levels import (
     set_group_rates,
     set_rates,
 )
-from headgate.core.kernels.dispatch_types import (
+from headgate.core.kernels.dispatch.types import (
     COUNT,
     FIRST,
     FOLLOW,
@@ -32,10 +32,10 @@ from headgate.core.kernels.dispatch_types import (
     DispatchArrays,
     DispatchOperations,
 )
-from headgate.core.kernels.domain_types import ADMISSION_ROWS, WAIT_ROWS, WITHHELD_ROWS
 from headgate.core.kernels.int128 import sat_add
-from headgate.core.kernels.limiter import blocking
-from headgate.core.kernels.queues import end_wait, note_cause
+from headgate.core.kernels.publish.publish_limiter import blocking
+from headgate.core.kernels.publish.queues import end_wait, note_cause
+from headgate.core.kernels.publish.types import ADMISSION_ROWS, WAIT_ROWS, WITHHELD_ROWS
 
 TOLD_AT_ONCE = 2
 """How many waits an operation or a retry tells at most: one for more causes, one that ends."""
