@@ -16,17 +16,17 @@ from headgate.quota.usage.fair_share import SMALL, Amounts
 class Reason(StrEnum):
     """Why somebody was held though nobody exceeded a fair share.
 
-    BACKLOG: another limiter had held it, and let it go at once. SHARES: the brokers' shares of a quota had to follow
-    the load first. BURST: it came within a second, and fits into what was saved up.
+    BACKLOG: another limiter had held it, and let it go at once. SHARES: it fits into the quota, but not into the shares
+    of brokers. ABOVE: somewhat more than the rate came, which fits into what was saved up.
     """
 
     BACKLOG = "backlog"
     SHARES = "shares"
-    BURST = "burst"
+    ABOVE = "above"
 
 
 class Within(NamedTuple):
-    """most: who sent most of a burst beyond what it usually sends, if that is known."""
+    """most: who sent most beyond what it usually sends, if that is known."""
 
     reason: Reason
     most: str | None = None
@@ -109,15 +109,28 @@ class Contention:
         seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
         return sorted(second_s for second_s in seconds if second_s >= self._since_s)
 
+    def has_excess(self, limiter: Limiter, second_s: int) -> bool:
+        """Whether anybody exceeded a fair share of any unit that had run out in this second."""
+        return any(self._excesses(limiter, unit).by_second.get(second_s) for unit in UNITS)
+
     def why_within(self, name: str, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it was held in these seconds, though nobody exceeded a fair share."""
         rows = self._under(limiter)
         rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.equal(rows["second_s"], seconds[0])))
         if pc.any(rows["before"]).as_py():
             return Within(Reason.BACKLOG)
-        if limiter in self.shares:
+        if limiter in self.shares and not self._is_above(limiter, unit, seconds):
             return Within(Reason.SHARES)
-        return Within(Reason.BURST, self._most_above_usual(limiter, unit, seconds[0]))
+        return Within(Reason.ABOVE, self._most_above_usual(limiter, unit, seconds[0]))
+
+    def _is_above(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> bool:
+        """Whether more came than the rate, from when the limiter was full to the end of these seconds."""
+        stretch = next((stretch for stretch, _ in self._excesses(limiter, unit).usual if seconds[0] in stretch), None)
+        if stretch is None:
+            return False
+        came = by_second(self._under(limiter), unit)
+        since = range(stretch.start, seconds[-1] + 1)
+        return sum(sum(came.get(at, {}).values()) for at in since) > self._rate_of(limiter, unit) * len(since)
 
     def _most_above_usual(self, limiter: Limiter, unit: str, second_s: int) -> str | None:
         """Who sent most beyond what it usually sends, by a SMALL part of the rate or more; None if none is known."""

@@ -32,7 +32,7 @@ from headgate.quota.usage.excess import (
     ran_out_by,
     units_of,
 )
-from headgate.quota.usage.topic_view import TopicSum, Units
+from headgate.quota.usage.topic_view import TopicSum, Units, tenant_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
@@ -164,13 +164,13 @@ class TopicUsage:
             )
         return sums
 
-    def contention(self, last_s: int, seconds: int, config: ConfigTables, name_of: Callable[[str], str]) -> Contention:
-        """Who exceeds a fair share of which limiter in these seconds. A backlog or debt that began more than
-        LOOKBACK_S before is taken to begin then. name_of: what a topic counts for.
+    def contention(self, last_s: int, seconds: int, config: ConfigTables) -> Contention:
+        """Which tenants exceed a fair share of which limiter in these seconds. A backlog or debt that began more than
+        LOOKBACK_S before is taken to begin then.
         """
         where = _within(last_s, seconds + LOOKBACK_S)
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _CONTENDED.items())
-        key = "topic" if name_of is str or config.attachments.topics else _OF_NAMESPACE
+        key = "topic" if config.attachments.topics else _OF_NAMESPACE
         held = f"CASE WHEN {IS_HELD} THEN topic ELSE '' END AS held_topic"
         by = f"arrow_cast(event_time, 'Int64') / {SECOND_US} AS second_s, broker, {key} AS charged, {held}"
         sql = f"SELECT {by}, {summed} FROM t WHERE {where} GROUP BY event_time, broker, charged, held_topic"  # noqa: S608  our own names
@@ -181,7 +181,7 @@ class TopicUsage:
             if topic not in groups:
                 parsed = topic_of(topic)
                 groups[topic] = None if parsed is None else config.resolve(parsed).group
-            rows.append(row | {"name": name_of(topic), "group": groups[topic], "topic": held_topic})
+            rows.append(row | {"name": tenant_name(topic), "group": groups[topic], "topic": held_topic})
         rates, lowest = self._rates(last_s, seconds + LOOKBACK_S)
 
         def quota_of(limiter: Limiter, unit: str) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from headgate.core.quota.config_tables import ConfigTables
-from headgate.core.topic_names import topic_of
+from headgate.core.topic_names import topic_of, without_partition
 from headgate.quota.usage.contention import Contention, Shared, Within
 from headgate.quota.usage.excess import OWN, UNITS, Limiter
 
@@ -59,6 +59,7 @@ class _Sums:
 class Consumer:
     """A tenant or topic with what it did and the group that this is charged to, None for none.
 
+    A topic is all of its partitions. Whose fault it is goes by tenants: of a topic, by its own.
     Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
     where none was throttled and it was held all the same, that which still held it; None where nothing held it.
     shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
@@ -66,6 +67,7 @@ class Consumer:
     """
 
     name: str
+    tenant: str
     group: str | None
     publishes: int
     messages: int
@@ -88,14 +90,9 @@ class Consumer:
         return bool(self.throttled or self.throttled_ns or self.held)
 
     @property
-    def is_at_fault(self) -> bool:
-        """Throttled by a limiter of which it exceeds a fair share itself, or by a limit of its topics."""
-        return self.limiter == OWN or any(self.name in one.sharers for one in self.shared)
-
-    @property
     def is_victim(self) -> bool:
         """Throttled by a limiter of which others exceed a fair share."""
-        return bool(self.shared) and all(not one.is_within and one.is_victim(self.name) for one in self.shared)
+        return bool(self.shared) and all(not one.is_within and one.is_victim(self.tenant) for one in self.shared)
 
 
 def tenant_name(topic: str) -> str:
@@ -104,10 +101,14 @@ def tenant_name(topic: str) -> str:
     return NO_TENANT if parsed is None else parsed.tenant
 
 
+NAME_OF: Mapping[str, Callable[[str], str]] = {"tenant": tenant_name, "topic": without_partition}
+"""What a topic counts for."""
+
+
 def consumers_of(
     sums: Iterable[TopicSum],
     config: ConfigTables,
-    name_of: Callable[[str], str],
+    by: str,
     units: Units,
     contention: Contention,
     *,
@@ -115,17 +116,18 @@ def consumers_of(
 ) -> list[Consumer]:
     """One for each name and group that it is charged to: most throttled time first, then most messages.
 
-    name_of: what a topic counts for. units: what ran out of limiters; contention: who exceeds a fair share of it, in
-    the last of these seconds and before. group: only those charged to it; what they share is reckoned over all.
+    by: tenant or topic. units: what ran out of limiters; contention: which tenants exceed a fair share of it, in the
+    last of these seconds and before. group: only those charged to it; what they share is reckoned over all.
     """
-    by_key: dict[tuple[str, str | None], _Sums] = defaultdict(_Sums)
+    by_key: dict[tuple[str, str, str | None], _Sums] = defaultdict(_Sums)
+    name_of = NAME_OF[by]
     for one in sums:
         topic = topic_of(one.topic)
         charged = None if topic is None else config.resolve(topic).group
-        _add(by_key[name_of(one.topic), charged], one, charged)
+        _add(by_key[name_of(one.topic), tenant_name(one.topic), charged], one, charged)
     consumers = [
-        _consumer(name, charged, added, units, contention)
-        for (name, charged), added in by_key.items()
+        _consumer((name, tenant, charged), added, units, contention)
+        for (name, tenant, charged), added in by_key.items()
         if group in {None, charged}
     ]
     return sorted(consumers, key=_urgency)
@@ -153,14 +155,14 @@ def _add(sums: _Sums, one: TopicSum, group: str | None) -> None:
 
 
 def _consumer(
-    name: str,
-    group: str | None,
+    key: tuple[str, str, str | None],
     sums: _Sums,
     units: Units,
     contention: Contention,
 ) -> Consumer:
     counts = sums.publishes, sums.messages, sums.bytes, sums.admitted_messages, sums.admitted_bytes
-    known = (name, group, *counts, sums.throttled, sums.settled, sums.held, sums.throttled_ns)
+    name, tenant, _ = key
+    known = (*key, *counts, sums.throttled, sums.settled, sums.held, sums.throttled_ns)
     by_limiter = sums.by_limiter if any(sums.by_limiter.values()) else sums.held_since
     limiter, marked = max(by_limiter.items(), key=lambda item: (item[1], item[0]), default=(OWN, 0))
     if not marked:
@@ -168,8 +170,8 @@ def _consumer(
     blame = marked / sum(by_limiter.values())
     if limiter == OWN:
         return Consumer(*known, limiter, blame)
-    shared = contention.shared(name, limiter, units.get((name, limiter), UNITS))
+    shared = contention.shared(tenant, limiter, units.get((name, limiter), UNITS))
     within = None
     if shared and shared[0].is_within:
-        within = contention.why_within(name, limiter, shared[0].unit, contention.held_seconds(name, limiter))
-    return Consumer(*known, limiter, blame, shared, contention.rivals(name, limiter), within)
+        within = contention.why_within(tenant, limiter, shared[0].unit, contention.held_seconds(tenant, limiter))
+    return Consumer(*known, limiter, blame, shared, contention.rivals(tenant, limiter), within)

@@ -20,9 +20,9 @@ _BACKLOG = Cause(
     f"{NOBODYS} (a backlog that another limiter had held)",
 )
 _SHARES = Cause(
-    f"{NOBODYS}: it fits into the quota, but the shares of brokers followed the load late; what waited by then clears "
-    "at the quota's spare rate",
-    f"{NOBODYS} (shares followed the load late, and what waited by then clears)",
+    f"{NOBODYS}: it fits into the quota, but not into the shares of brokers, which follow the load from batch to "
+    "batch; what waits clears at the quota's spare rate",
+    f"{NOBODYS} (it fits into the quota, but not into the shares of brokers, which follow the load)",
 )
 
 
@@ -33,5 +33,5 @@ def cause_of(within: Within) -> Cause:
     if within.reason is Reason.SHARES:
         return _SHARES
     of = "" if within.most is None else f", most of it from {plain(within.most)}"
-    words = "it fits into the rate and what was saved up of it in a second, but came in a burst"
-    return Cause(f"{NOBODYS}: {words}{of}", f"{NOBODYS} (a burst{of})")
+    words = f"somewhat more than the rate came{of}"
+    return Cause(f"{NOBODYS}: {words}, and fits into what a second saves up of the rate", f"{NOBODYS} ({words})")

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
+from headgate.core.numbers import SECOND_NS
 from headgate.core.topic_names import without_partition
 from headgate.quota.usage.contention import Contention, Shared
 from headgate.quota.usage.excess import IS_HELD, OWN, SCOPES, TRAFFIC, UNITS, Limiter, OwnRates, RanOut, Traffic
@@ -22,6 +23,8 @@ from headgate.report.throttling.spans import QUIET, minute_of
 from headgate.tables.sums import Made, Sums
 
 _SHOWN_PHASES = 5
+_GIVEN_UP_S = 30
+"""About so long waits what fails."""
 MOMENT_S = 3
 """What is nobody's fault for less is not told beside other times."""
 MOVED = 0.2
@@ -134,7 +137,9 @@ class Faults:
             return Fault(ELSEWHERE)
         found: list[_Phase] = []
         ran_out: Iterable[str] = ()
-        for seconds in _pieces(self._contention.held_seconds(tenant, limiter)):
+        for seconds in _pieces(
+            self._contention.held_seconds(tenant, limiter), lambda at: self._contention.has_excess(limiter, at)
+        ):
             minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
@@ -146,8 +151,11 @@ class Faults:
         over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
         is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
         is_shared = self._contention.rivals(tenant, limiter) > 0
-        if is_shared and any(
-            phases[0].first_s in self._contention.without_usual(limiter, one.unit) for one in phases[0].shared
+        first = phases[0]
+        if (
+            is_shared
+            and first.cause is None
+            and any(first.first_s in self._contention.without_usual(limiter, one.unit) for one in first.shared)
         ):
             self.without_usual.add(limiter)
         more = len(phases) - _SHOWN_PHASES
@@ -186,9 +194,10 @@ class Faults:
         return f"shared fault of {fault}{own}"
 
     def _most_held_topic_of(self, tenant: str, limiter: Limiter, unit: str) -> str:
-        """Of those that a limiter limits: of what was held, its part goes by what each limiter throttled.
+        """Of those that a limiter limits, that of which most waited longest: of all that waited, its part goes by what
+        each limiter throttled.
 
-        Without any that was held, that which sent most.
+        Without any that waited, that which sent most.
         """
         rows = self._usage.filter(pc.fill_null(pc.equal(self._usage[TENANT], tenant), False))
         scope, name = limiter
@@ -201,7 +210,7 @@ class Faults:
                 throttled = {by: row[by] or 0 for by in THROTTLED_BY}
                 by_all = sum(throttled.values())
                 part = throttled[f"throttled_by_{scope}"] / by_all if by_all else 1
-                held[topic] += amount * part * _held_publishes(row) / (row["publishes"] or 1)
+                held[topic] += amount * part * _waited_s(row) / (row["publishes"] or 1)
         return _foremost(held if any(held.values()) else sent)
 
 
@@ -216,12 +225,16 @@ def _foremost(amounts: Mapping[str, float]) -> str:
     return foremost if 3 * partitions[foremost] >= 2 * whole[most] else most
 
 
-def _held_publishes(row: Mapping[str, int | None]) -> int:
-    """That were not let in at once; in admitted traffic, that left a limiter empty."""
-    admitted = row["admitted_publishes"]
-    if admitted is None:
+def _waited_s(row: Mapping[str, int | None]) -> float:
+    """Of its publishes that came late, failed or still wait, together: the latter as long as those that came late, or a
+    second. In admitted traffic a second each that left a limiter empty.
+    """
+    if row["admitted_publishes"] is None:
         return row["throttled_publishes"] or 0
-    return (row["publishes"] or 0) - admitted + (row["delayed_publishes"] or 0)
+    late, failed = row["delayed_publishes"] or 0, row["failed_publishes"] or 0
+    still = (row["publishes"] or 0) - row["admitted_publishes"] - failed
+    late_s = (row["delay_ns"] or 0) / SECOND_NS
+    return late_s + _GIVEN_UP_S * failed + still * (late_s / late if late else 1)
 
 
 def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
@@ -248,9 +261,23 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
     return pa.table(columns, TRAFFIC)
 
 
-def _pieces(seconds: Iterable[int]) -> Iterator[list[int]]:
-    """Each hold by itself, and each minute of it."""
-    return _split(seconds, lambda one, next_: next_ - one > _APART_S or next_ // 60 != one // 60)
+def _pieces(seconds: Iterable[int], has_excess: Callable[[int], bool]) -> Iterator[list[int]]:
+    """Each hold by itself, and each minute of it; of that, times that are more than moments with an excess, or without.
+
+    Moments are parts of the time before.
+    """
+    for piece in _split(seconds, lambda one, next_: next_ - one > _APART_S or next_ // 60 != one // 60):
+        runs: list[list[int]] = []
+        for run in _split(piece, lambda one, next_: has_excess(one) != has_excess(next_)):
+            if runs and (_is_moment(run) or _is_moment(runs[-1]) or has_excess(run[0]) == has_excess(runs[-1][0])):
+                runs[-1] += run
+            else:
+                runs.append(run)
+        yield from runs
+
+
+def _is_moment(seconds: Sequence[int]) -> bool:
+    return seconds[-1] - seconds[0] < MOMENT_S
 
 
 def _holds(pieces: Iterable[_Phase]) -> Iterator[list[_Phase]]:

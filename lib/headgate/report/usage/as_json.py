@@ -85,6 +85,7 @@ def _consumer(by: str, one: Consumer) -> dict[str, Any]:
     scope, name = one.limiter or (None, None)
     return {
         by: one.name,
+        "tenant": one.tenant,
         "group": one.group,
         "publishes": one.publishes,
         "messages": one.messages,
@@ -99,7 +100,7 @@ def _consumer(by: str, one: Consumer) -> dict[str, Any]:
         "limiter": name or None,
         "blame": one.blame,
         "excess": [
-            {"unit": shared.unit, "part": shared.part(one.name), "withinRate": shared.is_within}
+            {"unit": shared.unit, "part": shared.part(one.tenant), "withinRate": shared.is_within}
             for shared in one.shared
         ],
         "victim": one.is_victim,

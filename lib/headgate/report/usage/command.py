@@ -24,7 +24,7 @@ from headgate.quota.usage.parser import CLASSES
 from headgate.quota.usage.query import Found, UsageTables
 from headgate.quota.usage.series import series_of
 from headgate.quota.usage.topic_query import TopicUsage
-from headgate.quota.usage.topic_view import consumers_of, tenant_name
+from headgate.quota.usage.topic_view import NAME_OF, consumers_of
 from headgate.quota.usage.view import Cell, cells_of
 from headgate.report.usage.as_json import consumers_json, usage_json
 from headgate.report.usage.screen import Courses, broker_lines, consumer_lines, course_key, group_lines
@@ -140,9 +140,8 @@ def _consumers(tables: UsageTables | None, arguments: argparse.Namespace, by: st
     if tables is not None:
         is_past = arguments.at is not None or worst is not None
         config = tables.config(tables.config_version_at(arguments.epochs, last_s * SECOND_MS) if is_past else None)
-    name_of = tenant_name if by == "tenant" else str
-    units, contention = usage.units(last_s, seconds, name_of), usage.contention(last_s, seconds, config, name_of)
-    consumers = consumers_of(sums, config, name_of, units, contention, group=arguments.group)
+    units, contention = usage.units(last_s, seconds, NAME_OF[by]), usage.contention(last_s, seconds, config)
+    consumers = consumers_of(sums, config, by, units, contention, group=arguments.group)
     if arguments.json:
         yield json.dumps(consumers_json(by, last_s * SECOND_MS, seconds, consumers), indent=2)
         return

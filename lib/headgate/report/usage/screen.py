@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from headgate.quota.usage.excess import OWN
 from headgate.quota.usage.query import Found
 from headgate.quota.usage.series import Series, total_of
 from headgate.quota.usage.topic_view import Consumer
@@ -16,6 +17,9 @@ Courses = Mapping[tuple[int, int, int, int], Series]
 SPARK_WIDTH = 40
 BAR_WIDTH = 10
 _NS = 1e9
+_AT_FAULT, _VICTIMS, _OWN, _NOBODYS = _FAULTS = (
+    *("AT FAULT", "VICTIMS", "THROTTLED BY LIMITS OF THEIR TOPICS", "THROTTLED BY NOBODY'S FAULT"),
+)
 _CELL_HEADING = ("QUOTA AND LIMITS", "/S", "SHARE", "ADMITTED/S", "DEMAND/S", "USED", "THROTTLED", "AGE")
 _BROKER_HEADING = ("BROKER", "STATE", "AGE", "GROUPS", "TOPICS", "MSG/S", "BYTES/S", "CONFIG", "THROTTLED")
 _TEXT = "<"
@@ -84,12 +88,13 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     throttled = [one for one in consumers if one.is_held]
     lines_of = Counter(one.name for one in consumers)
     if throttled:
-        victims = [one for one in throttled if one.is_victim]
-        at_fault = [one for one in throttled if one.is_at_fault and not one.is_victim]
-        others = [one for one in throttled if not one.is_victim and not one.is_at_fault]
-        for heading, names in (("AT FAULT", at_fault), ("VICTIMS", victims), ("THROTTLED BY NOBODY'S FAULT", others)):
-            if names:
-                yield f"{heading}: {words.named([words.consumer_name(one, lines_of) for one in names])}"
+        by_fault: dict[str, list[Consumer]] = {heading: [] for heading in _FAULTS}
+        for one in throttled:
+            by_fault[_fault(one, throttled)].append(one)
+        by_fault[_AT_FAULT].sort(key=lambda one: -max((shared.part(one.tenant) for shared in one.shared), default=0))
+        for heading, found in by_fault.items():
+            if found:
+                yield f"{heading}: {words.named([words.consumer_name(one, lines_of) for one in found])}"
     else:
         yield f"Nothing was throttled in the last {seconds} s."
     yield ""
@@ -103,6 +108,16 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     rows += [_consumer_row(one, seconds, most, lines_of) for one in consumers[:top]]
     yield from _aligned(rows, _TEXT * 2 + _NUMBER + _TEXT + _NUMBER * 4 + _TEXT * 2)
     yield from _more(len(consumers), top)
+
+
+def _fault(one: Consumer, throttled: Sequence[Consumer]) -> str:
+    """Under which of _FAULTS it is listed. Who is throttled by a limit of its own may be at fault for others, too."""
+    if one.is_victim:
+        return _VICTIMS
+    shared = one.shared or [shared for other in throttled for shared in other.shared]
+    if any(one.tenant in each.sharers for each in shared):
+        return _AT_FAULT
+    return _OWN if one.limiter == OWN else _NOBODYS
 
 
 def heading(found: Found) -> str:

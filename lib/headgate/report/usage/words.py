@@ -144,15 +144,16 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
         return cause_of(consumer.within).briefly
     if not consumer.rivals:
         return f"alone in {what}"
-    parts = f"{', '.join(_part(consumer.name, shared) for shared in consumer.shared)} of {what}"
+    parts = f"{', '.join(_part(consumer, shared) for shared in consumer.shared)} of {what}"
     is_one_of_several = lines_of[consumer.name] > 1 and consumer.limiter[0] == "broker"
     return f"of {plain(consumer.name)} as a whole: {parts}" if is_one_of_several else parts
 
 
-def _part(name: str, shared: Shared) -> str:
-    if shared.is_victim(name):
+def _part(consumer: Consumer, shared: Shared) -> str:
+    if shared.is_victim(consumer.tenant):
         return f"VICTIM: {listed(shared)} of the excess {shared.unit}"
-    return f"has {shared.part(name):.0%} of the excess {shared.unit}"
+    who = "" if consumer.name == consumer.tenant else f"its tenant {plain(consumer.tenant)} "
+    return f"{who}has {shared.part(consumer.tenant):.0%} of the excess {shared.unit}"
 
 
 def _heard(broker: Broker) -> str:

@@ -312,7 +312,7 @@ def test_of_a_burst_that_is_named_which_grew_most_by_a_tenth_of_the_rate(second_
     rows.append((9, "steady", 29))
     contention = Contention(traffic(*rows), lambda *_: 100)
 
-    assert contention.why_within("steady", POOL, "messages", [second_s]) == Within(Reason.BURST, most)
+    assert contention.why_within("steady", POOL, "messages", [second_s]) == Within(Reason.ABOVE, most)
 
 
 def on_broker_c(second, name, came):

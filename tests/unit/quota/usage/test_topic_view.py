@@ -31,7 +31,7 @@ def topic(name, messages=100, *, bytes_=None, broker="b-0", by=(0, 0, 0), ns=0):
     return TopicSum(name, broker, 10, messages, size, messages, size, max(by), 10, max(by), *by, ns)
 
 
-def found(*sums, units=MappingProxyType({}), rate=0, **options):
+def found(*sums, units=MappingProxyType({}), rate=0, by="tenant", **options):
     rows = [
         {"second_s": 9, "broker": one.broker, "group": GROUP_OF.get(one.topic), "name": tenant_name(one.topic)}
         | {"messages": one.messages, "bytes": one.bytes, "by_broker": one.by_broker, "by_group": one.by_group}
@@ -39,7 +39,7 @@ def found(*sums, units=MappingProxyType({}), rate=0, **options):
         for one in sums
     ]
     contention = Contention(Traffic(pa.Table.from_pylist(rows, TRAFFIC)), lambda *_: rate)
-    return consumers_of(sums, CONFIG, tenant_name, units, contention, **options)
+    return consumers_of(sums, CONFIG, by, units, contention, **options)
 
 
 def test_a_tenant_has_a_line_for_each_group_that_it_is_charged_to():

@@ -181,7 +181,7 @@ def test_of_the_topics_of_who_is_at_fault_that_is_named_of_which_most_was_held(t
     """publishes, of these let in, and of these late; in admitted traffic those that were throttled."""
     usage = [
         {"event_time": NINE, "topic": name, "broker": "b1", "messages": publishes, "bytes": 1, "publishes": publishes}
-        | {"admitted_publishes": let_in, "delayed_publishes": late, "failed_publishes": 0}
+        | {"admitted_publishes": let_in, "delayed_publishes": late, "failed_publishes": 0, "delay_ns": late * 10**9}
         | {"throttled_publishes": late or 1}
         for name, (publishes, let_in, late) in offered.items()
     ]
@@ -224,12 +224,12 @@ def test_a_minute_counts_in_which_that_limiter_held_the_tenant(tables, marks, fa
 @pytest.mark.parametrize(
     ("per_s", "quota", "words"),
     [
-        (30, 200, "nobody's fault: it fits into the quota, but the shares of brokers followed the load late"),
+        (30, 200, "nobody's fault: it fits into the quota, but not into the shares of brokers, which follow the load"),
         (30, 40, "its own fault: 100% of the excess messages, most held"),
         (
             200,
             200,
-            "nobody's fault: it fits into the rate and what was saved up of it in a second, but came in a burst",
+            "nobody's fault: somewhat more than the rate came, and fits into what a second saves up of the rate",
         ),
     ],
 )
@@ -261,8 +261,8 @@ def test_a_hold_that_is_nobodys_fault_is_told_beside_one_that_is_somebodys(table
     (acme,) = (row for row in throttling(tables, groups).tenants if row.name == "acme")
 
     assert acme.fault.words == (
-        "by time: 09:00:01 its own fault (100% of the excess messages); 09:00:20 nobody's fault (shares "
-        "followed the load late, and what waited by then clears)"
+        "by time: 09:00:01 its own fault (100% of the excess messages); 09:00:20 nobody's fault (it fits into "
+        "the quota, but not into the shares of brokers, which follow the load)"
     )
 
 
