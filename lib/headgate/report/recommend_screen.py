@@ -11,6 +11,7 @@ from headgate.report.screen import Screen, empty_table, plain
 SHOWN_LIMITS = 20
 SHOWN_COURSES = 10
 SHOWN_NAMES = 8
+ONCE_RAISED = "once the limits that stay as they are have been raised"
 _UNITS = ("messages/s", "bytes/s")
 
 
@@ -111,8 +112,8 @@ class RecommendScreen(Screen):
                 "limits that stay first, or leave these as they are."
             )
 
-    def courses(self, courses: Sequence[CourseShown]) -> None:
-        """How limits come down that are higher now."""
+    def courses(self, courses: Sequence[CourseShown], *, others_hold: bool) -> None:
+        """How limits come down that are higher now. others_hold: limits that stay as they are break the bound."""
         if not courses:
             self.say("\nNo limit comes down: there is nothing to fail on the way.")
             return
@@ -120,9 +121,10 @@ class RecommendScreen(Screen):
         direct = len(courses) - len(others)
         if direct:
             who = f"All {direct:,}" if not others else f"{direct:,} of the {len(courses):,}"
+            once = f", but only {ONCE_RAISED}" if others_hold else ""
             self.say(
-                f"\n{who} topics and tenants with lower limits can get them in one step: without the limits that stay "
-                f"as they are, no publish waits longer than {self._timeout}."
+                f"\n{who} topics and tenants with lower limits can get them in one step{once}: no publish waits longer "
+                f"than {self._timeout} then."
             )
         self.say("Tried with each limit at the end of its busiest second, topics first, then tenants.")
         if not others:

@@ -13,7 +13,7 @@ from headgate.core.topic_names import tenant_of, without_partition
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import InputError
 from headgate.quota.usage.excess import UNITS
-from headgate.report.recommend_screen import CourseShown, LimitShown, RecommendScreen, arrows, seconds
+from headgate.report.recommend_screen import ONCE_RAISED, CourseShown, LimitShown, RecommendScreen, arrows, seconds
 from headgate.report.screen import command
 from headgate.tryout.bound import Bound
 from headgate.tryout.folders import Loaded, loaded
@@ -112,7 +112,8 @@ class RecommendSession(Session):
         screen.left_out(recommended.helpless, "tenants that limits of their topics alone hold back for longer")
         if conf.settings.operator.state_key == "topic":
             screen.say('\nNo quotas of tenants: operator.state_key is "topic", with which there are no groups.')
-        screen.courses([CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)])
+        found = [CourseShown(one.name, one.rates, one.is_safe) for one in (*courses.topics, *courses.tenants)]
+        screen.courses(found, others_hold=bool(broken))
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
         screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
 
@@ -150,6 +151,8 @@ def _reasons(
     now |= {name: tenant_rates(conf, name) for name in recommended.tenants}
     by_name_ = {course.name: course for course in (*courses.topics, *courses.tenants)}
     wait = seconds(recommended.bound.wait_ms)
+    others_hold = not all(waited[name].keeps(recommended.bound) for name in loads)
+    once = f" {ONCE_RAISED}" if others_hold else ""
     reasons = {}
     for name, load in loads.items():
         of_waits = f"{waited[name].slow_percent:.2f} % of publishes wait longer than {wait}"
@@ -158,14 +161,14 @@ def _reasons(
             of_waits += f", and {waited[name].failed:,} fail: limits that stay as they are hold them back as well"
         of_messages, of_bytes = (
             f"busiest second {load.busiest[place]:,}, mean {load.mean[place]:,.0f}; {of_waits}; "
-            f"{_before(now[name][place], by_name_.get(name), place)}"
+            f"{_before(now[name][place], by_name_.get(name), place, once)}"
             for place in range(2)
         )
         reasons[name] = of_messages, of_bytes
     return reasons
 
 
-def _before(now: int | None, course: Course | None, place: int) -> str:
+def _before(now: int | None, course: Course | None, place: int, once: str) -> str:
     was = "not limited before" if now is None else f"{now:,} before"
     rates = () if course is None else tuple(rates[place] for rates in course.rates)
     if course is None or rates[0] == rates[-1]:
@@ -173,7 +176,7 @@ def _before(now: int | None, course: Course | None, place: int) -> str:
     if not course.is_safe:
         return f"{was}; some publishes fail on the way down, also in steps: {arrows(rates)}"
     if len(rates) == 2:
-        return f"{was}; can be lowered in one step"
+        return f"{was}; can be lowered in one step{once}"
     return f"{was}; lower it in steps, each when nobody waits any longer: {arrows(rates)}"
 
 

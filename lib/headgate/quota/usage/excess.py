@@ -18,7 +18,7 @@ OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
 PREFIXES = "", "let_in_", "failed_"
 """Begin the names of columns of TRAFFIC in each unit: what came, was let in, failed."""
-USUAL_S, LEAST_USUAL_S = 10, 3
+USUAL_S, LEAST_USUAL_S = 30, 3
 """So long before more than the rate begins to come, what a tenant sends is what it usually sends; of less than the
 latter nothing is known.
 """

@@ -262,6 +262,7 @@ RAN_OUT = {(POOL, "b"): {"bytes": [0]}, (POOL, "c"): {"messages": [59, 120], "by
 
 BOTH = {"by_broker": 1, "by_group": 1}
 BY_BROKER = {"by_broker": 1, "by_group": 0}
+BY_TOPIC = {"by_topic": 1, "by_group": 0}
 WAITS = {"by_group": 0}
 
 
@@ -303,6 +304,36 @@ def test_of_what_another_limiter_holds_that_comes_which_it_lets_in_and_after_it_
     came = traffic(*rows).under(POOL).sort_by("second_s")
 
     assert came["messages"].to_pylist() == [30, 40, 90, 5]
+
+
+def test_of_a_topic_with_a_limit_of_its_own_no_more_comes_than_that_lets_through():
+    """Its rate, and a second of it at first; where only its own limit holds it, what that lets in."""
+    own = {"topic": "t", "let_in_bytes": 0, "failed_bytes": 0, "bytes": 0}
+    rows = [
+        (1, "a", 150, own | {"let_in_messages": 150, "failed_messages": 0}),
+        (2, "a", 400, own | {"let_in_messages": 60, "failed_messages": 150}),
+        (3, "a", 20, own | {"let_in_messages": 60, "failed_messages": 0}),
+        (4, "a", 0, own | {"let_in_messages": 10, "failed_messages": 0}),
+        (5, "a", 0, own | BY_TOPIC | {"let_in_messages": 7, "failed_messages": 0}),
+        (9, "a", 300, own | {"let_in_messages": 1, "failed_messages": 0}),
+    ]
+    others = [(1, "b", 500, own | {"topic": "u", "let_in_messages": 50, "failed_messages": 0})]
+    came = Traffic(traffic(*rows, *others).rows, own_rates={("t", "b"): {"messages": 100}}).under(POOL)
+
+    assert came.filter(pc.field("topic") == "t").sort_by("second_s")["messages"].to_pylist() == [
+        *(150, 150, 100, 20, 0, 200),
+    ]
+    assert came.filter(pc.field("topic") == "u")["messages"].to_pylist() == [500]
+
+
+@pytest.mark.parametrize(
+    ("amounts", "reason"), [((90, 90, 90), Reason.SHARES), ((110, 101, 90), Reason.ABOVE), ((300, 1, 1), Reason.ABOVE)]
+)
+def test_what_is_within_the_quota_on_average_is_a_matter_of_shares(amounts, reason):
+    rows = [(second, "a", amount) for second, amount in enumerate(amounts, 1)]
+    contention = Contention(traffic(*rows), lambda *_: 100, shares={POOL})
+
+    assert contention.why_within("a", POOL, "messages", [1, 2, 3]).reason is reason
 
 
 @pytest.mark.parametrize(("second_s", "most"), [(6, "burst"), (7, "grows"), (8, None), (9, None)])

@@ -98,3 +98,15 @@ def test_who_was_held_longest_comes_first():
     sums = [topic("persistent://a/n/y", 5), held, topic("persistent://e/n/y", 9)]
 
     assert ["d", "e", "a"] == [one.name for one in found(*sums)]
+
+
+def test_a_topic_is_all_of_its_partitions_and_judged_by_its_tenant():
+    """Each partition sends less than the other tenant's topic, and no more than an equal part of the rate."""
+    many = [topic(f"persistent://b/n/y-partition-{number}", 30, by=(0, 1, 0)) for number in range(9)]
+    one, other = found(topic("persistent://a/n/y", 60, by=(0, 2, 0), ns=9), *many, rate=100, by="topic")
+
+    assert [(each.name, each.tenant, each.messages) for each in (one, other)] == [
+        ("persistent://a/n/y", "a", 60),
+        ("persistent://b/n/y", "b", 270),
+    ]
+    assert (one.is_victim, other.shared[0].part(other.tenant)) == (True, 1)

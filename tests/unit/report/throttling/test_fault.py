@@ -305,6 +305,31 @@ def test_a_job_of_one_broker_names_nobody_for_a_share_as_others_use_the_rest(tab
     assert not acme.fault.is_victim
 
 
+SHARES_BRIEFLY = "nobody's fault (it fits into the quota, but not into the shares of brokers, which follow the load)"
+THEN_OWN = "09:00:08 to 09:00:14 its own fault (100% of the excess messages)"
+
+
+@pytest.mark.parametrize(
+    ("flood_s", "words"),
+    [
+        (8, f"by time: 09:00:01 to 09:00:07 {SHARES_BRIEFLY}; {THEN_OWN}"),
+        (2, "its own fault: 100% of the excess messages, most held: "),
+    ],
+)
+def test_who_comes_to_exceed_a_share_in_a_hold_is_at_fault_from_then_on(tables, flood_s, words):
+    usage = [
+        {"event_time": second(at), "topic": A, "broker": "b1", "messages": 900 if at == flood_s else 60, "bytes": 1}
+        | {"throttled_publishes": 1}
+        for at in range(1, 15)
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0, messages_per_s=50), MARKS), "query", 0)
+    groups = ResourceGroups({"gold": ResourceGroup(publish_messages_per_s=100)}, tenants={"acme": "gold"})
+    (acme,) = throttling(tables, groups).tenants
+
+    assert acme.fault.words.startswith(words)
+
+
 def test_topics_that_are_attached_apart_are_charged_apart(tables):
     usage = [
         {"event_time": NINE, "topic": topic, "broker": "b1", "messages": count, "bytes": 1, "throttled_publishes": 9}
