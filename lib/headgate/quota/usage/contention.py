@@ -93,6 +93,7 @@ class Contention:
         self._under, self._held_seconds = traffic.under, traffic.held_seconds
         self._traffic = traffic
         self._of_limiter = cache(self._excesses_of)
+        self._came = cache(lambda limiter, unit: by_second(traffic.under(limiter), unit))
 
     def _excesses_of(self, limiter: Limiter) -> dict[str, Excesses]:
         rates = {unit: self._rate_of(limiter, unit) for unit in UNITS}
@@ -128,7 +129,7 @@ class Contention:
         stretch = next((stretch for stretch, _ in self._excesses(limiter, unit).usual if seconds[0] in stretch), None)
         if stretch is None:
             return False
-        came = by_second(self._under(limiter), unit)
+        came = self._came(limiter, unit)
         since = range(stretch.start, seconds[-1] + 1)
         return sum(sum(came.get(at, {}).values()) for at in since) > self._rate_of(limiter, unit) * len(since)
 
@@ -138,7 +139,7 @@ class Contention:
         if not usual:
             return None
         above = {name: -amount for name, amount in usual.items()}
-        for name, amount in by_second(self._under(limiter), unit).get(second_s, {}).items():
+        for name, amount in self._came(limiter, unit).get(second_s, {}).items():
             above[name] = above.get(name, 0) + amount
         most = min(above, key=lambda name: (-above[name], name))
         return most if SMALL * above[most] >= self._rate_of(limiter, unit) and above[most] > 0 else None
