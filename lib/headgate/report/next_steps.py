@@ -19,11 +19,12 @@ _TOPICS_OF = (
 
 
 def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str, under: str = "") -> Iterator[str]:
-    """Lines about who was throttled most and, where no publish was, about dispatches that were held back.
+    """Lines about who was throttled most, victims last, and where no publish was, about dispatches that were held back.
 
     output: where the tables are; shared: those of groups. under: which conf, in words.
     """
-    most = next((row for row in throttling.tenants if row.is_held), None)
+    held = [row for row in throttling.tenants if row.is_held]
+    most = next((row for row in held if not row.is_victim), held[0] if held else None)
     if most is None or most.first is None or most.last is None:
         of_reads, question = (" of reads that were held back", _OF_READS) if held_back(tables) else ("", QUESTION)
         yield f'Try{of_reads}: {command()} sql {output} "{question}"'

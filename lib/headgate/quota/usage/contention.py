@@ -7,6 +7,7 @@ from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.quota.usage.excess import UNITS, Excesses, Limiter, Traffic, by_second
@@ -16,8 +17,8 @@ from headgate.quota.usage.fair_share import SMALL, Amounts
 class Reason(StrEnum):
     """Why somebody was held though nobody exceeded a fair share.
 
-    BACKLOG: another limiter had held it, and let it go at once. SHARES: it fits into the quota, but not into the shares
-    of brokers. ABOVE: somewhat more than the rate came, which fits into what was saved up.
+    BACKLOG: another limiter had held some of it, and let it go at once. SHARES: it fits into the quota, but not into
+    the shares of brokers. ABOVE: somewhat more than the rate came, which fits into what was saved up.
     """
 
     BACKLOG = "backlog"
@@ -93,6 +94,9 @@ class Contention:
         self._under, self._held_seconds = traffic.under, traffic.held_seconds
         self._traffic = traffic
         self._of_limiter = cache(self._excesses_of)
+        self._backlogs = cache(
+            lambda limiter: set(traffic.under(limiter).filter(pc.field("before"))["second_s"].to_pylist())
+        )
         self._came = cache(lambda limiter, unit: by_second(traffic.under(limiter), unit))
 
     def _excesses_of(self, limiter: Limiter) -> dict[str, Excesses]:
@@ -110,15 +114,25 @@ class Contention:
         seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
         return sorted(second_s for second_s in seconds if second_s >= self._since_s)
 
+    def let_through(self, name: str, limiter: Limiter, unit: str) -> float:
+        """The part of what it sent that limits of its topics let through, while this limiter held it."""
+        seconds = self.held_seconds(name, limiter)
+        amounts = []
+        for rows in (
+            self._under(limiter),
+            self._traffic.rows.filter(pc.equal(self._traffic.rows[limiter[0]], limiter[1])),
+        ):
+            is_asked = pc.and_(pc.equal(rows["name"], name), pc.is_in(rows["second_s"], pa.array(seconds, pa.int64())))
+            amounts.append(pc.sum(rows.filter(is_asked)[unit]).as_py() or 0)
+        return amounts[0] / amounts[1] if amounts[1] else 1.0
+
     def has_excess(self, limiter: Limiter, second_s: int) -> bool:
         """Whether anybody exceeded a fair share of any unit that had run out in this second."""
         return any(self._excesses(limiter, unit).by_second.get(second_s) for unit in UNITS)
 
-    def why_within(self, name: str, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
-        """Why it was held in these seconds, though nobody exceeded a fair share."""
-        rows = self._under(limiter)
-        rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.equal(rows["second_s"], seconds[0])))
-        if pc.any(rows["before"]).as_py():
+    def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
+        """Why it held anybody in these seconds, though nobody exceeded a fair share."""
+        if seconds[0] in self._backlogs(limiter):
             return Within(Reason.BACKLOG)
         if limiter in self.shares and not self._is_above(limiter, unit, seconds):
             return Within(Reason.SHARES)

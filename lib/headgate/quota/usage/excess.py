@@ -109,7 +109,7 @@ class Traffic:
         """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
 
         before: whether it did so after another one, in the same hold. Of what another one holds comes what that lets
-        in; after it, no less than that; of a topic with a limit of its own never more than that passes.
+        in, but not what it had held before; of a topic with a limit of its own never more than that passes.
         """
         scope, name = limiter
         rows = self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
@@ -118,8 +118,7 @@ class Traffic:
         sent = {unit: rows[unit] for unit in UNITS}
         for unit in UNITS:
             let_in = pc.coalesce(rows[f"let_in_{unit}"], rows[unit])
-            came = pc.if_else(before, pc.max_element_wise(rows[unit], let_in), rows[unit])
-            came = pc.if_else(is_elsewhere, let_in, came)
+            came = pc.if_else(is_elsewhere, let_in, rows[unit])
             rows = rows.set_column(rows.schema.get_field_index(unit), unit, came)
         rows = _through_own_limits(rows, sent, is_elsewhere, self._own_rates)
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)

@@ -69,11 +69,11 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
         capacity = {name: unit.saved + unit.per_s for name, unit in units.items()}
         wanted = {name: _together(left[name], second.arrived[name]) for name in units}
-        own = {name: sum(second.arrived[name].values()) + unit.own_of(left[name]) for name, unit in units.items()}
+        own = {name: _together(unit.own_of(left[name]), second.arrived[name]) for name, unit in units.items()}
         left, over_by = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
         found = {}
         for name, unit in units.items():
-            over = unit.over = over_by[name] or (left[name] if own[name] > capacity[name] * (1 + LEAST) else {})
+            over = unit.over = over_by[name] or unserved(own[name], capacity[name], unit.kept)
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
             if second.let_in is not None and second.failed is not None:
                 left[name] = _without(left[name], second.failed[name])
@@ -128,8 +128,8 @@ class _Unit:
         for name, amount in arrived.items():
             self.came[name] += amount
             self.went[name] = min(self.went[name] + let_in.get(name, 0) + failed.get(name, 0), self.came[name])
-        self.sent |= {name: self.came[name] for name in over}
         self.most |= {name: max(amount, self.most.get(name, 0)) for name, amount in over.items()}
+        self.sent |= {name: self.came[name] for name, amount in over.items() if amount * SMALL >= self.most[name]}
         return {
             name: waits
             for name, amount in self.sent.items()
@@ -137,15 +137,20 @@ class _Unit:
             and self.most[name] * SMALL >= max(self.most.values())
         }
 
-    def own_of(self, left: Amounts) -> float:
+    def own_of(self, left: Amounts) -> Amounts:
         """Of what is left, that of who exceeded a fair share of this unit in the second before."""
-        return sum(amount for name, amount in left.items() if name in self.over)
+        return {name: amount for name, amount in left.items() if name in self.over}
 
     def told(self, over: Amounts) -> Amounts:
-        """The excess, with what was left over as the second began; as it was last if there is none."""
-        self.last = {**over, **self.before} or self.last
+        """The excess, with what was left over as the second began; as it was last if there is none.
+
+        What only still waits since before the other unit alone held somebody is told, but does not last.
+        """
+        found = {**over, **self.before} or self.last
+        if self.over or self.last:
+            self.last = found
         self.before = over
-        return self.last
+        return found
 
 
 def _shared_out(wanted: ByUnit, capacity: Amounts, kept: ByUnit) -> tuple[dict[str, dict[str, float]], ByUnit]:

@@ -64,6 +64,7 @@ class Consumer:
     where none was throttled and it was held all the same, that which still held it; None where nothing held it.
     shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
     tell. rivals: how many others sent anything under it. within: where nobody exceeded one, why it was held.
+    let_through: by limits of its topics, of what it sent.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Consumer:
     shared: tuple[Shared, ...] = ()
     rivals: int = 0
     within: Within | None = None
+    let_through: float = 1.0
 
     @property
     def is_held(self) -> bool:
@@ -173,5 +175,6 @@ def _consumer(
     shared = contention.shared(tenant, limiter, units.get((name, limiter), UNITS))
     within = None
     if shared and shared[0].is_within:
-        within = contention.why_within(tenant, limiter, shared[0].unit, contention.held_seconds(tenant, limiter))
-    return Consumer(*known, limiter, blame, shared, contention.rivals(tenant, limiter), within)
+        within = contention.why_within(limiter, shared[0].unit, contention.held_seconds(tenant, limiter))
+    through = contention.let_through(tenant, limiter, shared[0].unit) if shared else 1.0
+    return Consumer(*known, limiter, blame, shared, contention.rivals(tenant, limiter), within, through)

@@ -24,6 +24,7 @@ from headgate.report.throttling.limiters import (
     shares_of,
 )
 from headgate.report.throttling.spans import when_held
+from headgate.report.throttling.waits import waited_s
 from headgate.tables.sums import LOWEST, Summed, Sums
 
 _TIME = "event_time"
@@ -135,7 +136,8 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)
     held_by = tables.totals(HELD_BY)
-    limiters = {of: blamed(of, marks, held_by, end, groups.publish_quota) for of in (TENANT, TOPIC)}
+    waited = _waited(usage)
+    limiters = {of: blamed(of, marks, held_by, end, groups.publish_quota, waited=waited) for of in (TENANT, TOPIC)}
     tenants = _ranked(TENANT, usage, held, limiters[TENANT], faults)
     usage_held = usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks()))
     topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], faults)
@@ -149,6 +151,15 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
         last,
         tuple(sorted(map(limiter_name, faults.without_usual))),
     )
+
+
+def _waited(usage: pa.Table) -> dict[str, float] | None:
+    """By topic, for how long its publishes waited; None in admitted traffic."""
+    if usage["admitted_publishes"].null_count:
+        return None
+    topics = usage.append_column("waited_s", waited_s(usage))
+    sums = topics.group_by([TOPIC], use_threads=False).aggregate([("waited_s", "sum")]).to_pydict()
+    return dict(zip(*sums.values(), strict=True))
 
 
 def _ranked(

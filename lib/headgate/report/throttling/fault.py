@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
-from headgate.core.numbers import SECOND_NS
 from headgate.core.topic_names import without_partition
 from headgate.quota.usage.contention import Contention, Shared
 from headgate.quota.usage.excess import IS_HELD, OWN, SCOPES, TRAFFIC, UNITS, Limiter, OwnRates, RanOut, Traffic
@@ -20,11 +19,10 @@ from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
 from headgate.report.throttling.causes import NOBODYS, Cause, cause_of
 from headgate.report.throttling.spans import QUIET, minute_of
+from headgate.report.throttling.waits import waited_s
 from headgate.tables.sums import Made, Sums
 
 _SHOWN_PHASES = 5
-_GIVEN_UP_S = 30
-"""About so long waits what fails."""
 MOMENT_S = 3
 """What is nobody's fault for less is not told beside other times."""
 MOVED = 0.2
@@ -120,7 +118,7 @@ class Faults:
         has_all_brokers: bool = True,
     ) -> None:
         self._has_all_brokers = has_all_brokers
-        self._usage, self._groups = usage, groups
+        self._usage, self._groups = usage.append_column("waited_s", waited_s(usage)), groups
         self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out, own_rates), rate_of, shares=shares)
         self._most_held_topic = cache(self._most_held_topic_of)
         self.without_usual: set[Limiter] = set()
@@ -143,7 +141,7 @@ class Faults:
             minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
-                cause = self._why(tenant, limiter, shared[0].unit, seconds) if shared[0].is_within else None
+                cause = self._why(limiter, shared[0].unit, seconds) if shared[0].is_within else None
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
             return NOBODY
@@ -173,8 +171,8 @@ class Faults:
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
 
-    def _why(self, tenant: str, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Cause:
-        return cause_of(self._contention.why_within(tenant, limiter, unit, seconds))
+    def _why(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Cause:
+        return cause_of(self._contention.why_within(limiter, unit, seconds))
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
@@ -182,7 +180,7 @@ class Faults:
         sharers, largest = first.sharers, first.largest
         fault = ", and ".join(f"{listed(shared)} of the excess {shared.unit}" for shared in by_unit)
         whole = " and ".join(f"{shared.part(largest):.0%} of the excess {shared.unit}" for shared in by_unit)
-        whole = f"{whole}, most held: {plain(self._most_held_topic(largest, limiter, first.unit))}"
+        whole = f"{whole}, {self._most_held_topic(largest, limiter, first.unit)}"
         if first.is_victim(tenant):
             of_excess = f"; {plain(tenant)} is a victim"
             if len(sharers) == 1:
@@ -197,7 +195,7 @@ class Faults:
         """Of those that a limiter limits, that of which most waited longest: of all that waited, its part goes by what
         each limiter throttled.
 
-        Without any that waited, that which sent most.
+        Without any that waited, that which sent most; in words.
         """
         rows = self._usage.filter(pc.fill_null(pc.equal(self._usage[TENANT], tenant), False))
         scope, name = limiter
@@ -210,8 +208,8 @@ class Faults:
                 throttled = {by: row[by] or 0 for by in THROTTLED_BY}
                 by_all = sum(throttled.values())
                 part = throttled[f"throttled_by_{scope}"] / by_all if by_all else 1
-                held[topic] += amount * part * _waited_s(row) / (row["publishes"] or 1)
-        return _foremost(held if any(held.values()) else sent)
+                held[topic] += amount * part * row["waited_s"] / (row["publishes"] or 1)
+        return f"most held: {plain(_foremost(held))}" if any(held.values()) else f"most sent: {plain(_foremost(sent))}"
 
 
 def _foremost(amounts: Mapping[str, float]) -> str:
@@ -223,18 +221,6 @@ def _foremost(amounts: Mapping[str, float]) -> str:
     partitions = {topic: amount for topic, amount in amounts.items() if without_partition(topic) == most}
     foremost = min(partitions, key=lambda topic: (-partitions[topic], topic))
     return foremost if 3 * partitions[foremost] >= 2 * whole[most] else most
-
-
-def _waited_s(row: Mapping[str, int | None]) -> float:
-    """Of its publishes that came late, failed or still wait, together: the latter as long as those that came late, or a
-    second. In admitted traffic a second each that left a limiter empty.
-    """
-    if row["admitted_publishes"] is None:
-        return row["throttled_publishes"] or 0
-    late, failed = row["delayed_publishes"] or 0, row["failed_publishes"] or 0
-    still = (row["publishes"] or 0) - row["admitted_publishes"] - failed
-    late_s = (row["delay_ns"] or 0) / SECOND_NS
-    return late_s + _GIVEN_UP_S * failed + still * (late_s / late if late else 1)
 
 
 def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:

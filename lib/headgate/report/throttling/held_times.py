@@ -1,6 +1,7 @@
 """For how long each limiter held a tenant or topic, and which unit had run out: sums over the table `marks`."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -112,3 +113,29 @@ def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[tuple[
             for unit, due_ms in due.items():
                 of_unit[unit] += max(held_ms, 0) * due_ms / sum(due.values())
         yield name, limiter_of({"scope": scope, "limiter": limiter}), of_unit
+
+
+def held_by_topics(
+    held: pa.Table, end: datetime | None, waited: Mapping[str, float]
+) -> Iterator[tuple[str, Limiter, dict[str, float]]]:
+    """By tenant and limiter, for how long publishes of its topics waited, by unit.
+
+    waited: by topic, in all; each limiter has the part of it for which it held the topic. If none of a tenant's waited,
+    for how long they were held.
+    """
+    tenant_of = dict(zip(held[TOPIC].to_pylist(), held[TENANT].to_pylist(), strict=True))
+    by_topic: dict[str, list[tuple[Limiter, dict[str, float]]]] = defaultdict(list)
+    for topic, limiter, of_unit in held_times(TOPIC, held, end):
+        by_topic[topic].append((limiter, of_unit))
+    waiting: dict[str, float] = defaultdict(float)
+    for topic in by_topic:
+        waiting[tenant_of[topic]] += waited.get(topic, 0)
+    sums: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+    for topic, found in by_topic.items():
+        whole = sum(sum(of_unit.values()) for _, of_unit in found)
+        weight = waited.get(topic, 0) / whole if waiting[tenant_of[topic]] and whole else 1.0
+        for limiter, of_unit in found:
+            for unit, held_ms in of_unit.items():
+                sums[tenant_of[topic], limiter][unit] += weight * held_ms
+    for (tenant, limiter), of_unit in sums.items():
+        yield tenant, limiter, of_unit

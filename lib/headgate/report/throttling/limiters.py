@@ -14,7 +14,7 @@ from headgate.quota.usage.excess import OWN, UNITS, Limiter, limiter_of, ran_out
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
-from headgate.report.throttling.held_times import held_times, unit_of
+from headgate.report.throttling.held_times import held_by_topics, held_times, unit_of
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
@@ -108,10 +108,14 @@ class _Found:
 Rows = Sequence[Mapping[str, Any]]
 
 
-def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of: QuotaOf) -> dict[str, list[Blamed]]:
+def blamed(
+    of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of: QuotaOf, *, waited: Mapping[str, float] | None
+) -> dict[str, list[Blamed]]:
     """By tenant or topic, its limiters: those first that held it longest.
 
     marks, held: of the sums MARK_COUNTS and HELD_BY. end: of the run; what is still held is held until then.
+    waited: by topic, for how long its publishes waited, so that a tenant's topics count by that; None in admitted
+    traffic.
     """
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks:
@@ -121,10 +125,12 @@ def blamed(of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of:
             rate = f"{unit}_per_s"
             found.marks[limiter][unit].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
             found.units[limiter][row["minute"]][unit] += row[ROWS]
-    for name, limiter, of_unit in held_times(of, held, end):
+    by_topics = held_by_topics(held, end, waited) if of == TENANT and waited is not None else held_times(of, held, end)
+    for name, limiter, of_unit in by_topics:
         if name in by_name:
             by_name[name].held_ms[limiter] = of_unit
-    return {name: list(_ranked(found, quota_of)) for name, found in by_name.items()}
+    of_what = "the producers' waits" if of == TOPIC or waited is None else "the publishes' waits"
+    return {name: list(_ranked(found, quota_of, of_what)) for name, found in by_name.items()}
 
 
 def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
@@ -163,11 +169,11 @@ def shares_of(marks: Rows, quota_of: QuotaOf) -> set[Limiter]:
     }
 
 
-def _ranked(found: _Found, quota_of: QuotaOf) -> Iterator[Blamed]:
+def _ranked(found: _Found, quota_of: QuotaOf, of_what: str) -> Iterator[Blamed]:
     """Where no time is known marks count."""
     counts = found.count
     times = Counter({limiter: sum(found.held_ms.get(limiter, {}).values()) for limiter in counts})
-    weights, of_what = (times, "the producers' waits") if times.total() else (counts, "marks")
+    weights, of_what = (times, of_what) if times.total() else (counts, "marks")
     marked = frozenset(minute for minutes in found.units.values() for minute in minutes)
     for limiter in sorted(counts, key=lambda limiter: (-weights[limiter], -counts[limiter], limiter)):
         marks_of = found.marks[limiter]

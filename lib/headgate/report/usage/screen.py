@@ -92,9 +92,14 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
         for one in throttled:
             by_fault[_fault(one, throttled)].append(one)
         by_fault[_AT_FAULT].sort(key=lambda one: -max((shared.part(one.tenant) for shared in one.shared), default=0))
-        for heading, found in by_fault.items():
-            if found:
-                yield f"{heading}: {words.named([words.consumer_name(one, lines_of) for one in found])}"
+        named = {heading: [words.consumer_name(one, lines_of) for one in found] for heading, found in by_fault.items()}
+        sharers = {name for one in throttled for shared in one.shared for name in shared.sharers}
+        elsewhere = sorted(sharers - {one.tenant for one in throttled})
+        if elsewhere:
+            named[_AT_FAULT] += [f"{name} (not throttled itself)" for name in elsewhere]
+        for heading, names in named.items():
+            if names:
+                yield f"{heading}: {words.named(names)}"
     else:
         yield f"Nothing was throttled in the last {seconds} s."
     yield ""

@@ -13,6 +13,8 @@ from headgate.report.throttling.causes import cause_of
 
 UNITS = ("messages", "bytes")
 _NAMED = 5
+_MOST = 0.9
+"""Limits that let through more than that are not worth a word."""
 REASONS = {
     Reason.UNSET: "not limited",
     Reason.BLOCKED: "the quota is 0, which blocks",
@@ -145,6 +147,8 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
     if not consumer.rivals:
         return f"alone in {what}"
     parts = f"{', '.join(_part(consumer, shared) for shared in consumer.shared)} of {what}"
+    if consumer.let_through < _MOST:
+        parts += f"; limits of its topics let through {consumer.let_through:.0%} of what it sends"
     is_one_of_several = lines_of[consumer.name] > 1 and consumer.limiter[0] == "broker"
     return f"of {plain(consumer.name)} as a whole: {parts}" if is_one_of_several else parts
 
