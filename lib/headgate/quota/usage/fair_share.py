@@ -43,8 +43,8 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
     left of a demand is still there in the next second, whoever else was let in or charged meanwhile, until a second
     comes in which the limiter holds nobody. So who has nothing left over would have been let in at once by a limiter
     that is fair: he is a victim of those who have. A backlog and a debt belong to who made them, not to who sends while
-    they are worked off. Where both units are limited, what one leaves over waits in the other as well, and is charged
-    to the unit of which too much came.
+    they are worked off. Where both units are limited, what one leaves over waits in the other as well, but there it
+    exceeds nothing as long as somebody exceeds it by what it leaves over itself.
 
     In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
     share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
@@ -73,7 +73,9 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
         left, over_by = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
         found = {}
         for name, unit in units.items():
-            over = unit.over = over_by[name] or unserved(own[name], capacity[name], unit.kept)
+            alone = unserved(own[name], capacity[name], unit.kept)
+            over = {one: amount for one, amount in over_by[name].items() if one in alone} or alone or over_by[name]
+            unit.over = over
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
             if second.let_in is not None and second.failed is not None:
                 left[name] = _without(left[name], second.failed[name])
