@@ -49,8 +49,9 @@ class RecommendScreen(Screen):
     def begin(self, publishes: int, runs: int) -> None:
         """What was looked for."""
         self.say(
-            f"\nThe smallest limits at which at most {self._percent:g} % of publishes wait longer than {self._wait}, "
-            f"and none longer than {self._timeout}, when clients give up.\nEvery row counts as what a client wants to "
+            f"\nLooked for: the smallest limits at which at most {self._percent:g} % of publishes wait longer than "
+            f"{self._wait}, and none longer than {self._timeout}, when clients give up.\n"
+            "Every row counts as what a client wants to "
             f"send. Found by {runs:,} runs of the rules over {publishes:,} publishes: the next lower rate breaks the "
             "bound, or leaves less than 10 % above the mean, so that a backlog would hardly shrink.\nWaits are "
             "those with all of these limits in force."
@@ -94,10 +95,11 @@ class RecommendScreen(Screen):
         if names:
             self.say(f"\nNo recommendation for {who} ({len(names):,}): {_some(names)}")
 
-    def broken(self, names: Sequence[str], failing: Sequence[str], worse: Sequence[str]) -> None:
+    def broken(self, names: Sequence[str], failing: Sequence[str], worse: Sequence[str], quotas: RatePair) -> None:
         """Names for which the bound does not hold once everything is in force.
 
         failing: of which publishes fail then. worse: of which more fail, or wait longer than the bound, than today.
+        quotas: of all tenants together; None: not limited.
         """
         if not names:
             return
@@ -109,7 +111,8 @@ class RecommendScreen(Screen):
         if worse:
             self.say(
                 f"Worse than today for {_some(worse)}: more publishes fail or wait longer than {self._wait}. Raise the "
-                "limits that stay first, or leave these as they are."
+                "limits that stay first, or leave these as they are. Quotas of all tenants together, of all brokers: "
+                f"{_rate(quotas[0])} {_UNITS[0]}, {_rate(quotas[1])} {_UNITS[1]}."
             )
 
     def courses(self, courses: Sequence[CourseShown], *, others_hold: bool) -> None:

@@ -3,7 +3,7 @@
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -92,7 +92,9 @@ class RecommendSession(Session):
         broken = [name for name in names if not waited[name].keeps(bound)]
         today = _by_name(runs.waits(conf, "limits of today")) if broken else {}
         worse = [name for name in broken if waited[name].is_worse_than(today.get(name, Waited()))]
-        screen.broken(broken, [name for name in broken if waited[name].failed], worse)
+        rates = recommended.tenants.values()
+        messages, bytes_ = (_together(pair[place] for pair in rates) for place in range(2))
+        screen.broken(broken, [name for name in broken if waited[name].failed], worse, (messages, bytes_))
         tenants = {name: tenant_rates(conf, name) for name in recommended.tenants}
         topics = {name: topic_rates(conf, name) for name in recommended.topics}
         rows = _shown(tenants, recommended.tenants, recommended.tenant_loads, waited)
@@ -116,6 +118,12 @@ class RecommendSession(Session):
         screen.courses(found, others_hold=bool(broken))
         trace = "" if self._source.is_demo else f"{self._source.path} --traffic offered "
         screen.written(self._target, f"{command()} try {trace}--conf-dir {self._folder} --conf-dir {self._target}")
+
+
+def _together(rates: Iterable[int | None]) -> int | None:
+    """Their sum; None if any is not limited."""
+    known = list(rates)
+    return sum(rate for rate in known if rate is not None) if None not in known else None
 
 
 def _with_group(conf: Conf, name: str, group: str) -> str:

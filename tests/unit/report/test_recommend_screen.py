@@ -10,7 +10,7 @@ from headgate.report.recommend_screen import CourseShown, RecommendScreen
 
 def broken(*, names=(), failing=(), worse=()):
     console = Console(file=io.StringIO(), width=400)
-    RecommendScreen(console, 1.0, 1000, 30_000).broken(names, failing, worse)
+    RecommendScreen(console, 1.0, 1000, 30_000).broken(names, failing, worse, (900, None))
     return console.file.getvalue().split("\n")
 
 
@@ -22,6 +22,7 @@ def test_who_fares_worse_than_today_is_told_beside_who_is_held_back_all_the_same
     assert rest == [""]
     (_, _, worse, _) = broken(names=["acme", "else"], worse=["acme"])
     assert worse.startswith("Worse than today for acme: more publishes fail or wait longer than 1 s.")
+    assert worse.endswith("Quotas of all tenants together, of all brokers: 900 messages/s, off bytes/s.")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.topic_names import without_partitions
 from headgate.quota.usage.excess import UNITS, Excesses, Limiter, Traffic, by_second
 from headgate.quota.usage.fair_share import SMALL, Amounts
 
@@ -114,17 +115,21 @@ class Contention:
         seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
         return sorted(second_s for second_s in seconds if second_s >= self._since_s)
 
-    def let_through(self, name: str, limiter: Limiter, unit: str) -> float:
-        """The part of what it sent that limits of its topics let through, while this limiter held it."""
-        seconds = self.held_seconds(name, limiter)
-        amounts = []
-        for rows in (
-            self._under(limiter),
-            self._traffic.rows.filter(pc.equal(self._traffic.rows[limiter[0]], limiter[1])),
-        ):
-            is_asked = pc.and_(pc.equal(rows["name"], name), pc.is_in(rows["second_s"], pa.array(seconds, pa.int64())))
-            amounts.append(pc.sum(rows.filter(is_asked)[unit]).as_py() or 0)
-        return amounts[0] / amounts[1] if amounts[1] else 1.0
+    def let_through(self, name: str, limiter: Limiter, unit: str, topic: str | None = None) -> float:
+        """The part of what it sent that limits of its topics let through, while this limiter held it.
+
+        topic: all partitions of that alone.
+        """
+        seconds = pa.array(self.held_seconds(name, limiter), pa.int64())
+        limited = pa.array(self._traffic.limited_topics, pa.string())
+        rows = self._under(limiter)
+        rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.is_in(rows["second_s"], seconds)))
+        if topic is not None:
+            rows = rows.filter(pc.equal(without_partitions(rows["topic"]), topic))
+        of_limited = rows.filter(pc.is_in(rows["topic"], limited))
+        kept_back = (pc.sum(of_limited[f"sent_{unit}"]).as_py() or 0) - (pc.sum(of_limited[unit]).as_py() or 0)
+        sent = pc.sum(rows[f"sent_{unit}"]).as_py() or 0
+        return 1 - kept_back / sent if sent else 1.0
 
     def has_excess(self, limiter: Limiter, second_s: int) -> bool:
         """Whether anybody exceeded a fair share of any unit that had run out in this second."""
@@ -132,20 +137,20 @@ class Contention:
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""
-        if seconds[0] in self._backlogs(limiter):
+        stretch = next((one for one, _ in self._excesses(limiter, unit).usual if seconds[0] in one), range(0))
+        last_s = seconds[0]
+        while last_s + 1 in stretch and not self.has_excess(limiter, last_s + 1):
+            last_s += 1
+        if not self._backlogs(limiter).isdisjoint(range(seconds[0], last_s + 1)):
             return Within(Reason.BACKLOG)
-        if limiter in self.shares and not self._is_above(limiter, unit, seconds):
+        if limiter in self.shares and not self._is_above(limiter, unit, range(stretch.start, last_s + 1)):
             return Within(Reason.SHARES)
         return Within(Reason.ABOVE, self._most_above_usual(limiter, unit, seconds[0]))
 
-    def _is_above(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> bool:
-        """Whether more came than the rate, from when the limiter was full to the end of these seconds."""
-        stretch = next((stretch for stretch, _ in self._excesses(limiter, unit).usual if seconds[0] in stretch), None)
-        if stretch is None:
-            return False
+    def _is_above(self, limiter: Limiter, unit: str, seconds: range) -> bool:
+        """Whether more came than the rate."""
         came = self._came(limiter, unit)
-        since = range(stretch.start, seconds[-1] + 1)
-        return sum(sum(came.get(at, {}).values()) for at in since) > self._rate_of(limiter, unit) * len(since)
+        return sum(sum(came.get(at, {}).values()) for at in seconds) > self._rate_of(limiter, unit) * len(seconds)
 
     def _most_above_usual(self, limiter: Limiter, unit: str, second_s: int) -> str | None:
         """Who sent most beyond what it usually sends, by a SMALL part of the rate or more; None if none is known."""

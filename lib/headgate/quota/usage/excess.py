@@ -105,22 +105,29 @@ class Traffic:
         self.under = cache(self._under)
         self.held_seconds = cache(self._held_seconds)
 
+    @property
+    def limited_topics(self) -> list[str]:
+        """Those that their own limits throttled."""
+        return sorted({topic for topic, _ in self._own_rates})
+
     def _under(self, limiter: Limiter) -> pa.Table:
         """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
 
-        before: whether it did so after another one, in the same hold. Of what another one holds comes what that lets
-        in, but not what it had held before; of a topic with a limit of its own never more than that passes.
+        sent: what was sent, by unit. before: whether it held them after another one that others share, in the same
+        hold. Of what another one holds comes what that lets in, but not what it had held before; of a topic with a
+        limit of its own never more than that passes.
         """
         scope, name = limiter
         rows = self.rows.filter(pc.fill_null(pc.equal(self.rows[scope], name), False))
         held, before = _holds(rows, scope)
         is_elsewhere = pc.and_(pc.greater(rows["held"], 0), pc.equal(held, 0))
-        sent = {unit: rows[unit] for unit in UNITS}
+        for unit in UNITS:
+            rows = rows.append_column(f"sent_{unit}", rows[unit])
         for unit in UNITS:
             let_in = pc.coalesce(rows[f"let_in_{unit}"], rows[unit])
             came = pc.if_else(is_elsewhere, let_in, rows[unit])
             rows = rows.set_column(rows.schema.get_field_index(unit), unit, came)
-        rows = _through_own_limits(rows, sent, is_elsewhere, self._own_rates)
+        rows = _through_own_limits(rows, is_elsewhere, self._own_rates)
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
 
     def _held_seconds(self, limiter: Limiter) -> set[int]:
@@ -189,16 +196,12 @@ class Traffic:
         return {unit for (of, _), by_unit in self._ran_out.items() if of == limiter for unit in by_unit}
 
 
-def _through_own_limits(
-    rows: pa.Table, sent: Mapping[str, pa.ChunkedArray], is_elsewhere: pa.Array, own_rates: OwnRates
-) -> pa.Table:
+def _through_own_limits(rows: pa.Table, is_elsewhere: pa.Array, own_rates: OwnRates) -> pa.Table:
     """Of a topic with a limit of its own comes what passes that: its rate, with a second of it saved up at first.
 
     Where other limiters alone hold it, that is what they let in. What has failed does not come any more.
     """
     limited = rows.append_column("place", pa.array(np.arange(len(rows)))).append_column("elsewhere", is_elsewhere)
-    for unit, amounts in sent.items():
-        limited = limited.append_column(f"sent_{unit}", amounts)
     limited = limited.filter(pc.is_in(rows["topic"], pa.array(sorted({topic for topic, _ in own_rates}), pa.string())))
     came = {unit: rows[unit].to_numpy().copy() for unit in UNITS} if len(limited) else {}
     waiting: dict[str, float] = {}
@@ -241,7 +244,8 @@ def _at(by_unit: Mapping[str, Mapping[int, Amounts]], second_s: int) -> ByUnit:
 
 
 def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
-    """Whether it is the limiter of this scope that holds each row of TRAFFIC, and whether another one held it before.
+    """Whether it is the limiter of this scope that holds each row of TRAFFIC, and whether another one held it before
+    that is no topic's.
 
     In one hold, of a name on a broker, a limiter holds from where it first throttled something of it until for ENDS_S
     only others did. A hold in which none throttled anything of it, as it waits behind others, counts for all.
@@ -257,20 +261,23 @@ def _holds(rows: pa.Table, scope: str) -> tuple[pa.Array, pa.Array]:
     second = second[order]
     is_first = changes | (np.diff(second, prepend=second[0]) != 0)
     at = np.flatnonzero(is_first)
-    held, own, *each = (np.add.reduceat(values[order], at) for values in of_row)
-    second, place, others = second[at], np.arange(len(at)), sum(each) - own
+    held, own, of_topics, *each = (np.add.reduceat(values[order], at) for values in of_row)
+    second, place, shared = second[at], np.arange(len(at)), sum(each) - own
+    others = shared + of_topics
     is_begun = changes[at] | (np.diff(second, prepend=second[0]) > ENDS_S)
     is_begun[1:] |= held[:-1] == 0
     begun = np.maximum.accumulate(np.where(is_begun, place, 0))
-    last_own, last_other = (np.maximum.accumulate(np.where(counts > 0, place, -1)) for counts in (own, others))
-    has_own, has_other = last_own >= begun, last_other >= begun
+    last_own, last_other, last_shared = (
+        np.maximum.accumulate(np.where(counts > 0, place, -1)) for counts in (own, others, shared)
+    )
+    has_own, has_other, has_shared = last_own >= begun, last_other >= begun, last_shared >= begun
     of_hold = np.cumsum(is_begun) - 1
     is_known = np.bincount(of_hold, own + others)[of_hold] > 0
     is_recent = ~has_other | (second[last_own] >= second[last_other] - ENDS_S)
     is_held = (held > 0) & np.where(is_known, has_own & is_recent, True)
     back = np.empty(len(order), np.int64)
     back[order] = np.cumsum(is_first) - 1
-    return pa.array(is_held[back].astype(np.int64)), pa.array((is_held & has_other)[back])
+    return pa.array(is_held[back].astype(np.int64)), pa.array((is_held & has_shared)[back])
 
 
 def _stretches(rows: pa.Table, held: Container[int], per_s: Amounts) -> list[range]:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from headgate.quota.usage.view import Report
 
 
+FULL = 0.95
+
+
 @dataclass(frozen=True)
 class BrokerCourse:
     """Rates per second of each epoch, None where no row tells: what was let in, and what the broker enforced."""
@@ -56,9 +59,18 @@ class QuotaCourse:
     @property
     def used(self) -> float:
         """The part of the quota that was used, from epochs and brokers that are known."""
-        total = total_of([broker.admitted for broker in self.brokers])
-        known = [rate for rate in total if rate is not None]
+        known = self._known
         return sum(known) / len(known) / self.quota if known else 0.0
+
+    @property
+    def was_full(self) -> bool:
+        """Whether it was nearly used up in any epoch."""
+        return max(self._known, default=0) >= FULL * self.quota
+
+    @property
+    def _known(self) -> list[int]:
+        total = total_of([broker.admitted for broker in self.brokers])
+        return [rate for rate in total if rate is not None]
 
 
 class ReportSource(Protocol):
@@ -132,7 +144,8 @@ class RecentUsage:
 def quota_courses(tables: ReportSource, epochs: int) -> list[QuotaCourse]:
     """Quotas that were used in the newest epochs, at most so many; the fullest first.
 
-    Of a group with two quotas it is the fuller one. Raises TableError as `UsageTables` does.
+    Of a group with two quotas it is the fuller one, and the other if that was full as well. Raises TableError as
+    `UsageTables` does.
     """
     last = tables.newest_epoch()
     rows = tables.courses(last, epochs, tables.group_names.keys())
@@ -169,5 +182,6 @@ def quota_courses(tables: ReportSource, epochs: int) -> list[QuotaCourse]:
             for dimension, quota in zip(Dimension, group.quotas(TrafficClass.PUBLISH), strict=True)
             if quota and of_group
         ]
-        found += [max(courses, key=lambda course: course.used)] if courses else []
+        fullest = max(courses, key=lambda course: course.used, default=None)
+        found += [course for course in courses if course is fullest or course.was_full]
     return sorted(found, key=lambda course: (-course.used, course.group))

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.arrow.topic_names import named_schema
+from headgate.core.numbers import SECOND_NS
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import topic_of
 from headgate.errors import TableError
@@ -150,7 +151,8 @@ class TopicUsage:
         where = _within(last_s, seconds)
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _SUMMED.items())
         sql = f"SELECT topic, broker, {summed} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
-        rows = list(self._rows(sql))
+        most_ns = seconds * SECOND_NS  # the first row of a topic is of the time since the one before
+        rows = [row | {"throttled_ns": min(row["throttled_ns"], most_ns)} for row in self._rows(sql)]
         if any(row["throttled_ns"] and not row["throttled"] for row in rows):
             held_since = self._held_since(last_s, seconds)
             rows = [row | {"held_since": held_since.get((row["topic"], row["broker"]))} for row in rows]

@@ -51,7 +51,7 @@ class _Sums:
     settled: int = 0
     held: int = 0
     throttled_ns: int = 0
-    by_limiter: dict[Limiter, int] = field(default_factory=lambda: defaultdict(int))
+    by_limiter: dict[Limiter, float] = field(default_factory=lambda: defaultdict(float))
     held_since: dict[Limiter, int] = field(default_factory=lambda: defaultdict(int))
 
 
@@ -60,7 +60,7 @@ class Consumer:
     """A tenant or topic with what it did and the group that this is charged to, None for none.
 
     A topic is all of its partitions. Whose fault it is goes by tenants: of a topic, by its own.
-    Counts are sums over the seconds. limiter: the one that throttled most of its publishes, and blame their part;
+    Counts are sums over the seconds. limiter: the one that held most of its publishes, and blame their part;
     where none was throttled and it was held all the same, that which still held it; None where nothing held it.
     shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
     tell. rivals: how many others sent anything under it. within: where nobody exceeded one, why it was held.
@@ -149,9 +149,10 @@ def _add(sums: _Sums, one: TopicSum, group: str | None) -> None:
     sums.settled += one.settled
     sums.held += one.held
     sums.throttled_ns += one.throttled_ns
-    sums.by_limiter[OWN] += one.by_topic
-    sums.by_limiter["broker", one.broker] += one.by_broker
-    sums.by_limiter["group", group or ""] += one.by_group
+    weight = max(one.held, 1) / ((one.by_topic + one.by_broker + one.by_group) or 1)
+    sums.by_limiter[OWN] += weight * one.by_topic
+    sums.by_limiter["broker", one.broker] += weight * one.by_broker
+    sums.by_limiter["group", group or ""] += weight * one.by_group
     if one.held_since is not None:
         sums.held_since[one.held_since] += one.throttled_ns
 
@@ -176,5 +177,7 @@ def _consumer(
     within = None
     if shared and shared[0].is_within:
         within = contention.why_within(limiter, shared[0].unit, contention.held_seconds(tenant, limiter))
-    through = contention.let_through(tenant, limiter, shared[0].unit) if shared else 1.0
+    through = (
+        contention.let_through(tenant, limiter, shared[0].unit, None if name == tenant else name) if shared else 1.0
+    )
     return Consumer(*known, limiter, blame, shared, contention.rivals(tenant, limiter), within, through)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple, TypeVar
@@ -25,6 +25,8 @@ from headgate.tables.sums import Made, Sums
 _SHOWN_PHASES = 5
 MOMENT_S = 3
 """What is nobody's fault for less is not told beside other times."""
+MOST_LET_THROUGH = 0.9
+"""What limits of topics let through is not worth a word above that."""
 MOVED = 0.2
 """A part of the excess that changes by so much is another phase."""
 _Item = TypeVar("_Item")
@@ -124,6 +126,18 @@ class Faults:
         self.without_usual: set[Limiter] = set()
 
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
+        """As `_fault_of`; limits of topics that would hold much of it anyway have a word as well."""
+        fault = self._fault_of(tenant, limiter, held_by)
+        if not fault.words or limiter == OWN:
+            return fault
+        through = min(self._contention.let_through(tenant, limiter, unit) for unit in UNITS)
+        if through > MOST_LET_THROUGH:
+            return fault
+        return replace(
+            fault, words=f"{fault.words}; limits of its topics let through {through:.0%} of what it sent then"
+        )
+
+    def _fault_of(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
         """Who exceeds a fair share of a limiter while it holds a tenant.
 
         Who has less than a tenth of the largest part of the excess is a victim; the others share the fault. Where that
@@ -209,18 +223,22 @@ class Faults:
                 by_all = sum(throttled.values())
                 part = throttled[f"throttled_by_{scope}"] / by_all if by_all else 1
                 held[topic] += amount * part * row["waited_s"] / (row["publishes"] or 1)
-        return f"most held: {plain(_foremost(held))}" if any(held.values()) else f"most sent: {plain(_foremost(sent))}"
+        if not any(held.values()):
+            return f"most sent: {plain(_foremost(sent, sent))}"
+        return f"most held: {plain(_foremost(held, sent))}"
 
 
-def _foremost(amounts: Mapping[str, float]) -> str:
-    """The topic with most; one of its partitions only if that has two thirds of it."""
+def _foremost(amounts: Mapping[str, float], sent: Mapping[str, float]) -> str:
+    """The topic with most; one of its partitions only if that has two thirds of it, and of what the topic sent."""
     whole: dict[str, float] = defaultdict(float)
     for topic, amount in amounts.items():
         whole[without_partition(topic)] += amount
     most = min(whole, key=lambda topic: (-whole[topic], topic))
     partitions = {topic: amount for topic, amount in amounts.items() if without_partition(topic) == most}
     foremost = min(partitions, key=lambda topic: (-partitions[topic], topic))
-    return foremost if 3 * partitions[foremost] >= 2 * whole[most] else most
+    sent_whole = sum(sent[topic] for topic in partitions)
+    has_most = 3 * partitions[foremost] >= 2 * whole[most] and 3 * sent[foremost] >= 2 * sent_whole
+    return foremost if has_most else most
 
 
 def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
@@ -248,11 +266,11 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
 
 
 def _pieces(seconds: Iterable[int], has_excess: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Each hold by itself, and each minute of it; of that, times that are more than moments with an excess, or without.
+    """Times without a pause longer than a moment, and each minute of them; of that, those with an excess and without.
 
     Moments are parts of the time before.
     """
-    for piece in _split(seconds, lambda one, next_: next_ - one > _APART_S or next_ // 60 != one // 60):
+    for piece in _split(seconds, lambda one, next_: next_ - one > MOMENT_S or next_ // 60 != one // 60):
         runs: list[list[int]] = []
         for run in _split(piece, lambda one, next_: has_excess(one) != has_excess(next_)):
             if runs and (_is_moment(run) or _is_moment(runs[-1]) or has_excess(run[0]) == has_excess(runs[-1][0])):

@@ -93,6 +93,8 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
             by_fault[_fault(one, throttled)].append(one)
         by_fault[_AT_FAULT].sort(key=lambda one: -max((shared.part(one.tenant) for shared in one.shared), default=0))
         named = {heading: [words.consumer_name(one, lines_of) for one in found] for heading, found in by_fault.items()}
+        if by == "topic":
+            named[_AT_FAULT] = [f"topics of {one}" for one in dict.fromkeys(one.tenant for one in by_fault[_AT_FAULT])]
         sharers = {name for one in throttled for shared in one.shared for name in shared.sharers}
         elsewhere = sorted(sharers - {one.tenant for one in throttled})
         if elsewhere:

@@ -10,11 +10,10 @@ from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.screen import plain
 from headgate.report.sharers import listed
 from headgate.report.throttling.causes import cause_of
+from headgate.report.throttling.fault import MOST_LET_THROUGH
 
 UNITS = ("messages", "bytes")
 _NAMED = 5
-_MOST = 0.9
-"""Limits that let through more than that are not worth a word."""
 REASONS = {
     Reason.UNSET: "not limited",
     Reason.BLOCKED: "the quota is 0, which blocks",
@@ -147,8 +146,8 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
     if not consumer.rivals:
         return f"alone in {what}"
     parts = f"{', '.join(_part(consumer, shared) for shared in consumer.shared)} of {what}"
-    if consumer.let_through < _MOST:
-        parts += f"; limits of its topics let through {consumer.let_through:.0%} of what it sends"
+    if consumer.let_through <= MOST_LET_THROUGH:
+        parts += f"; limits of its topics let through {consumer.let_through:.0%} of what it sent"
     is_one_of_several = lines_of[consumer.name] > 1 and consumer.limiter[0] == "broker"
     return f"of {plain(consumer.name)} as a whole: {parts}" if is_one_of_several else parts
 

@@ -326,6 +326,22 @@ def test_of_a_topic_with_a_limit_of_its_own_no_more_comes_than_that_lets_through
     assert came.filter(pc.field("topic") == "u")["messages"].to_pylist() == [500]
 
 
+def test_what_limits_of_topics_let_through_is_of_these_topics_alone():
+    waits = {"let_in_messages": 50, "let_in_bytes": 0, "failed_messages": 0, "failed_bytes": 0}
+    rows = [
+        *((at, "a", 500, {"topic": "t-partition-1", **waits}) for at in (1, 2)),
+        *((at, "a", 100, {"topic": "u", **waits}) for at in (1, 2)),
+        *((at, "b", 900, {"topic": "v", **waits}) for at in (1, 2)),
+    ]
+    of_rows = Traffic(traffic(*rows).rows, own_rates={("t-partition-1", "b"): {"messages": 100}})
+    contention = Contention(of_rows, lambda *_: 100)
+
+    asked = [("a", None), ("a", "t"), ("a", "u"), ("b", None)]
+    assert [contention.let_through(name, POOL, "messages", topic) for name, topic in asked] == pytest.approx(
+        [500 / 1200, 300 / 1000, 1, 1]
+    )
+
+
 @pytest.mark.parametrize(
     ("amounts", "reason"), [((90, 90, 90), Reason.SHARES), ((110, 101, 90), Reason.ABOVE), ((300, 1, 1), Reason.ABOVE)]
 )

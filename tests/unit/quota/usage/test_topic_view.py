@@ -1,5 +1,6 @@
 """Tenants and topics: charged to one group each, and held by one limiter most, which they share with others."""
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -75,6 +76,17 @@ def test_a_victim_has_little_of_the_excess_in_each_unit_that_ran_out(ran_out, un
 
     assert (("group", "gold"), victim) == (one.limiter, one.is_victim)
     assert [shared.unit for shared in one.shared] == units
+
+
+def test_the_limiter_is_that_which_held_most_publishes_not_that_which_marked_most_often():
+    """One topic's publishes came late at the broker's limit, another one had many short marks of its group."""
+    late = replace(topic("persistent://a/n/x", 50, by=(0, 1, 0), ns=9), held=10)
+    marked = replace(topic("persistent://a/n/y", 50, by=(0, 0, 9), ns=9), held=1)
+    consumers = found(late, marked, by="tenant")
+
+    assert {one.group: one.limiter for one in consumers} == {"own": ("broker", "b-0"), "gold": ("group", "gold")}
+    together = found(replace(late, topic="persistent://a/n/z"), marked)
+    assert [(one.limiter, round(one.blame, 2)) for one in together] == [(("broker", "b-0"), 0.91)]
 
 
 def test_nobody_is_a_victim_of_traffic_that_fits_into_the_rate():

@@ -168,6 +168,22 @@ def test_holds_are_told_apart_within_a_minute(tables):
     )
 
 
+@pytest.mark.parametrize(("sent", "named"), [((900, 880), A), ((900, 100), f"{A}-partition-0"), ((900, 500), A)])
+def test_a_partition_is_named_if_most_of_the_topic_was_sent_to_it(tables, sent, named):
+    """Which of them waits longer is the limiter's choice."""
+    usage = [
+        {"event_time": NINE, "topic": f"{A}-partition-{number}", "broker": "b1", "messages": count, "bytes": 1}
+        | {"publishes": count, "admitted_publishes": count, "failed_publishes": 0, "throttled_publishes": 1}
+        | {"delayed_publishes": 9, "delay_ns": 10**9 if number else 10**10}
+        for number, count in enumerate(sent)
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0), MARKS), "query", 0)
+    (acme,) = throttling(tables, GOLD).tenants
+
+    assert acme.fault.words == f"its own fault: 100% of the excess messages, most held: {named}"
+
+
 @pytest.mark.parametrize(
     ("offered", "topic"),
     [
