@@ -21,6 +21,7 @@ from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QU
 
 CORE = Path(headgate.core.__file__).parent
 COMPILED = "headgate/compiled"
+LONG = tuple(f"tests/{name}/" for name in ("integration", "unit/tryout", "unit/throttle", "unit/quota_loop"))
 
 # How fast an example runs is no test.
 settings.register_profile("suite", max_examples=WHOLE // 4, deadline=None)
@@ -68,6 +69,11 @@ class ByFile(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return "brokers" if _has_brokers(self.config.rootpath / file) else file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files come first: at the end, no process waits for one of them."""
+    items.sort(key=lambda item: next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
 
 
 @cache

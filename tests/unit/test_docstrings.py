@@ -35,9 +35,9 @@ def test_classes_and_constants_that_docstrings_name_with_their_module_are_there(
     trees = {file: ast.parse(file.read_text()) for file in sorted(LIB.rglob("*.py"))}
     by_end: dict[str, set[str]] = defaultdict(set)
     for file, tree in trees.items():
-        parts = module_of(file).split(".")
+        parts, in_module = module_of(file).split("."), set(names(tree))
         for begin in range(len(parts)):
-            by_end[".".join(parts[begin:])].update(names(tree))
+            by_end[".".join(parts[begin:])].update(in_module)
     ours = {part for end in by_end for part in end.split(".")}
     named = {
         (file.relative_to(LIB).as_posix(), name)
