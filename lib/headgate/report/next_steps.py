@@ -13,7 +13,8 @@ _OF_READS = (
     "held_by_group) AS held FROM dispatch_decisions GROUP BY event_time ORDER BY held DESC LIMIT 20"
 )
 _TOPICS_OF = (
-    "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
+    "SELECT topic, sum(messages) AS messages, sum(bytes) AS bytes, sum(publishes) AS publishes, "
+    "sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
     "FROM topic_usage WHERE {} GROUP BY topic ORDER BY throttled DESC"
 )
 

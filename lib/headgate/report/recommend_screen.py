@@ -111,7 +111,7 @@ class RecommendScreen(Screen):
         if worse:
             self.say(
                 f"Worse than today for {_some(worse)}: more publishes fail or wait longer than {self._wait}. Raise the "
-                "limits that stay first, or leave these as they are. Quotas of all tenants together, of all brokers: "
+                "limits that stay first, or leave these as they are. The recommended quotas together, of all brokers: "
                 f"{_rate(quotas[0])} {_UNITS[0]}, {_rate(quotas[1])} {_UNITS[1]}."
             )
 

@@ -219,9 +219,9 @@ def test_who_is_held_all_the_time_is_told_by_the_limiter_that_marked_him_last(tm
     ]
     marks = [
         {"topic": f"persistent://{name}/n/t", "broker": "b", "action": "mark", "event_time": at + timedelta(seconds=s)}
-        | {"scope": scope, "limiter": limiter, "bytes_balance": -800, "messages_balance": 1, "bytes_per_s": 100}
+        | {"scope": scope, "limiter": limiter, "bytes_balance": -800, "messages_balance": 1, "bytes_per_s": per_s}
         for name in ("acme", "else")
-        for s, scope, limiter in ((-1, "topic", f"persistent://{name}/n/t"), (0, "broker", "b"))
+        for s, scope, limiter, per_s in ((-1, "topic", f"persistent://{name}/n/t", 1000), (0, "broker", "b", 100))
     ]
     tables_ = throttle_tables(tmp_path)
     tables_.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "scene", 0)
@@ -233,6 +233,26 @@ def test_who_is_held_all_the_time_is_told_by_the_limiter_that_marked_him_last(tm
         "has 100% of the excess bytes of broker b",
         "VICTIM: acme 100% of the excess bytes of broker b",
     ]
+
+
+def test_an_overload_of_an_hour_is_followed_to_what_was_usual_before_it(tmp_path, usage):
+    """The other one always sent more; it would be at fault if the overload were taken to begin a while ago."""
+    held = [at >= 60 for at in range(3600)]
+    rows = [
+        second_of(name, at, amount + grown * is_held, int(is_held))
+        | {"throttled_by_topic": 0}
+        | {"throttled_by_broker": int(is_held)}
+        for at, is_held in enumerate(held)
+        for name, amount, grown in (("steady", 85, 0), ("grows", 5, 40))
+    ]
+    mark = {"topic": "persistent://grows/n/t", "broker": "b", "action": "mark", "scope": "broker", "limiter": "b"}
+    mark |= {"messages_balance": -1, "messages_per_s": 100, "event_time": rows[-1]["event_time"]}
+    tables_ = throttle_tables(tmp_path)
+    tables_.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "scene", 0)
+    tables_.append("marks", pa.Table.from_pylist([mark], MARKS), "scene", 0)
+
+    printed = usage("--by", "tenant", "--epochs", "1", "--at", "2026-03-01T09:59:59Z", output=tmp_path)[1]
+    assert "\nAT FAULT: grows\nVICTIMS: steady\n" in printed
 
 
 @pytest.mark.parametrize(

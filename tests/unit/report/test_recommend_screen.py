@@ -22,7 +22,7 @@ def test_who_fares_worse_than_today_is_told_beside_who_is_held_back_all_the_same
     assert rest == [""]
     (_, _, worse, _) = broken(names=["acme", "else"], worse=["acme"])
     assert worse.startswith("Worse than today for acme: more publishes fail or wait longer than 1 s.")
-    assert worse.endswith("Quotas of all tenants together, of all brokers: 900 messages/s, off bytes/s.")
+    assert worse.endswith("The recommended quotas together, of all brokers: 900 messages/s, off bytes/s.")
 
 
 @pytest.mark.parametrize(

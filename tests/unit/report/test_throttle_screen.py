@@ -206,8 +206,9 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
         "What to run next, about acme: who used what at its worst second, and its topics",
         "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:10Z",
         (
-            '  headgate sql out "SELECT topic, sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, '
-            "sum(failed_publishes) AS failed FROM topic_usage WHERE tenant = 'acme' AND event_time BETWEEN "
+            '  headgate sql out "SELECT topic, sum(messages) AS messages, sum(bytes) AS bytes, '
+            "sum(publishes) AS publishes, sum(throttled_publishes) AS throttled, sum(failed_publishes) AS failed "
+            "FROM topic_usage WHERE tenant = 'acme' AND event_time BETWEEN "
             "'2026-03-01T12:00:10Z' AND '2026-03-01T12:00:10Z' GROUP BY topic ORDER BY throttled DESC\""
         ),
     ]

@@ -199,7 +199,8 @@ class Traffic:
 def _through_own_limits(rows: pa.Table, is_elsewhere: pa.Array, own_rates: OwnRates) -> pa.Table:
     """Of a topic with a limit of its own comes what passes that: its rate, with a second of it saved up at first.
 
-    Where other limiters alone hold it, that is what they let in. What has failed does not come any more.
+    A large publish passes whole, and its debt counts. Where other limiters alone hold it, that is what they let in.
+    What has failed does not come any more.
     """
     limited = rows.append_column("place", pa.array(np.arange(len(rows)))).append_column("elsewhere", is_elsewhere)
     limited = limited.filter(pc.is_in(rows["topic"], pa.array(sorted({topic for topic, _ in own_rates}), pa.string())))
@@ -219,12 +220,13 @@ def _through_own_limits(rows: pa.Table, is_elsewhere: pa.Array, own_rates: OwnRa
         if row["elsewhere"]:
             passed = {unit: float(row[f"let_in_{unit}"] or 0) for unit in UNITS}
         else:
-            part = min([(saved[unit] + rate) / wanted[unit] for unit, rate in rates.items() if wanted[unit]], default=1)
-            passed = {unit: min(part, 1) * wanted[unit] for unit in UNITS}
+            parts = [(saved[unit] + rate) / wanted[unit] for unit, rate in rates.items() if wanted[unit]]
+            part = max(min(parts, default=1), 0)
+            passed = {unit: max(min(part, 1) * wanted[unit], row[f"let_in_{unit}"] or 0) for unit in UNITS}
         for unit in UNITS:
             came[unit][row["place"]] = passed[unit]
             waiting[unit] = max(wanted[unit] - passed[unit] - (row[f"failed_{unit}"] or 0), 0)
-        saved = {unit: min(max(saved[unit] + rate - passed[unit], 0), rate) for unit, rate in rates.items()}
+        saved = {unit: min(saved[unit] + rate - passed[unit], rate) for unit, rate in rates.items()}
     for unit, amounts in came.items():
         rows = rows.set_column(rows.schema.get_field_index(unit), unit, pa.array(amounts))
     return rows
@@ -307,9 +309,10 @@ def _stretches(rows: pa.Table, held: Container[int], per_s: Amounts) -> list[ran
 
 
 def _usual(stretches: Iterable[range], arrived: Mapping[int, Amounts], held: Container[int]) -> dict[int, Amounts]:
-    """By the begin of a stretch what came a second in the USUAL_S before, as far back as nobody was held.
+    """By the begin of a stretch what came a second in the USUAL_S before.
 
-    Of less than LEAST_USUAL_S it is what it was before the stretch before; of the first one it is not known then.
+    If somebody was held in them, the time since then counts, and for the rest of them what was usual before the stretch
+    before. Of less than LEAST_USUAL_S it is not known for the first stretch.
     """
     usual: dict[int, Amounts] = {}
     last: Amounts = {}
@@ -323,7 +326,10 @@ def _usual(stretches: Iterable[range], arrived: Mapping[int, Amounts], held: Con
                 count = from_s - second_s
                 for name, amount in arrived[second_s].items():
                     sums[name] += amount
-        if count >= LEAST_USUAL_S:
+        if last:
+            rest_s = USUAL_S - count
+            last = {name: (sums[name] + rest_s * last.get(name, 0)) / USUAL_S for name in {**last, **sums}}
+        elif count >= LEAST_USUAL_S:
             last = {name: amount / count for name, amount in sums.items()}
         usual[from_s] = last
     return usual

@@ -24,6 +24,7 @@ from headgate.quota.usage.excess import (
     SCOPES,
     TRAFFIC,
     UNITS,
+    USUAL_S,
     Limiter,
     OwnRates,
     RanOut,
@@ -37,8 +38,8 @@ from headgate.quota.usage.topic_view import TopicSum, Units, tenant_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
-LOOKBACK_S = 300
-"""How far back a backlog or debt is followed to who made it."""
+LOOKBACK_S, MOST_LOOKBACK_S = 300, 6 * 3600
+"""How far back a backlog or debt is followed to who made it: further, up to the latter, while anything was held."""
 BEHIND_S = 10
 """A job that is further behind the others is not waited for."""
 _BY_SECOND = (
@@ -168,9 +169,12 @@ class TopicUsage:
 
     def contention(self, last_s: int, seconds: int, config: ConfigTables) -> Contention:
         """Which tenants exceed a fair share of which limiter in these seconds. A backlog or debt that began more than
-        LOOKBACK_S before is taken to begin then.
+        MOST_LOOKBACK_S before is taken to begin then.
         """
-        where = _within(last_s, seconds + LOOKBACK_S)
+        back_s = LOOKBACK_S
+        while back_s < MOST_LOOKBACK_S and self._has_held(last_s - seconds - back_s + USUAL_S, USUAL_S):
+            back_s *= 2
+        where = _within(last_s, seconds + back_s)
         summed = ", ".join(f"sum({column}) AS {name}" for name, column in _CONTENDED.items())
         key = "topic" if config.attachments.topics else _OF_NAMESPACE
         held = f"CASE WHEN {IS_HELD} THEN topic ELSE '' END AS held_topic"
@@ -184,7 +188,8 @@ class TopicUsage:
                 parsed = topic_of(topic)
                 groups[topic] = None if parsed is None else config.resolve(parsed).group
             rows.append(row | {"name": tenant_name(topic), "group": groups[topic], "topic": held_topic})
-        rates, lowest = self._rates(last_s, seconds + LOOKBACK_S)
+        since = last_s, seconds + back_s
+        rates, lowest = self._rates(*since)
 
         def quota_of(limiter: Limiter, unit: str) -> int:
             group = config.groups.get(limiter[1]) if limiter[0] == "group" else None
@@ -195,9 +200,13 @@ class TopicUsage:
 
         shares = {limiter for (limiter, unit), least in lowest.items() if least < quota_of(limiter, unit)}
 
-        since = last_s, seconds + LOOKBACK_S
         traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(*since), self._own_rates(*since))
         return Contention(traffic, rate_of, last_s - seconds + 1, shares)
+
+    def _has_held(self, last_s: int, seconds: int) -> bool:
+        """Whether anything was held in these seconds."""
+        sql = f"SELECT topic FROM t WHERE {_within(last_s, seconds)} AND {IS_HELD} LIMIT 1"  # noqa: S608  our own names
+        return any(True for _ in self._rows(sql))
 
     def _held_since(self, last_s: int, seconds: int) -> dict[tuple[str, str], Limiter]:
         """By topic and broker, the limiter that marked it last, at most LOOKBACK_S before these seconds."""

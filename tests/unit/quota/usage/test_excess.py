@@ -130,6 +130,14 @@ def test_what_is_usual_stays_so_until_the_limiter_was_full_again_for_long():
     assert parts([*usual, *first, *full]) == {6: {"b": 50}, 9: {"b": 50}}
 
 
+def test_after_a_pause_what_is_usual_is_of_it_and_of_what_was_usual_before():
+    rows = [(at, name, amount, FREE) for at in range(1, 31) for name, amount in (("a", 50), ("b", 30))]
+    rows += [(31, "a", 50), (31, "b", 200)]
+    rows += [(at, name, amount, FREE) for at in range(32, 47) for name, amount in (("a", 0), ("b", 80))]
+
+    assert parts([*rows, (47, "a", 100), (47, "b", 200)])[47] == {"a": 15, "b": 85}
+
+
 def test_of_a_limiter_that_is_overloaded_from_the_start_it_is_not_known_what_is_usual():
     hold = [(second, "flood", 300) for second in (4, 5)]
     usual = [(second, "calm", 10, FREE) for second in (1, 2, 3)]
@@ -316,12 +324,14 @@ def test_of_a_topic_with_a_limit_of_its_own_no_more_comes_than_that_lets_through
         (4, "a", 0, own | {"let_in_messages": 10, "failed_messages": 0}),
         (5, "a", 0, own | BY_TOPIC | {"let_in_messages": 7, "failed_messages": 0}),
         (9, "a", 300, own | {"let_in_messages": 1, "failed_messages": 0}),
+        (20, "a", 900, own | {"let_in_messages": 900, "failed_messages": 0}),  # on debt
+        (21, "a", 90, own | {"let_in_messages": 0, "failed_messages": 0}),
     ]
     others = [(1, "b", 500, own | {"topic": "u", "let_in_messages": 50, "failed_messages": 0})]
     came = Traffic(traffic(*rows, *others).rows, own_rates={("t", "b"): {"messages": 100}}).under(POOL)
 
     assert came.filter(pc.field("topic") == "t").sort_by("second_s")["messages"].to_pylist() == [
-        *(150, 150, 100, 20, 0, 200),
+        *(150, 150, 100, 20, 7, 200, 900, 0),
     ]
     assert came.filter(pc.field("topic") == "u")["messages"].to_pylist() == [500]
 
