@@ -137,7 +137,8 @@ class Contention:
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""
-        stretch = next((one for one, _ in self._excesses(limiter, unit).usual if seconds[0] in one), range(0))
+        stretches = (one for one, _ in self._excesses(limiter, unit).usual)
+        stretch = next((one for one in stretches if seconds[0] in one), range(seconds[0], seconds[0] + 1))
         last_s = seconds[0]
         while last_s + 1 in stretch and not self.has_excess(limiter, last_s + 1):
             last_s += 1
