@@ -14,7 +14,18 @@ from headgate.arrow.topic_names import NAMESPACE, TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import without_partition
 from headgate.quota.usage.contention import Contention, Shared
-from headgate.quota.usage.excess import IS_HELD, OWN, SCOPES, TRAFFIC, UNITS, Limiter, OwnRates, RanOut, Traffic
+from headgate.quota.usage.excess import (
+    IS_HELD,
+    OWN,
+    SCOPES,
+    TRAFFIC,
+    UNITS,
+    USUAL_S,
+    Limiter,
+    OwnRates,
+    RanOut,
+    Traffic,
+)
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
 from headgate.report.throttling.causes import NOBODYS, Cause, cause_of
@@ -163,11 +174,10 @@ class Faults:
         over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
         is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
         is_shared = self._contention.rivals(tenant, limiter) > 0
-        first = phases[0]
-        if (
-            is_shared
-            and first.cause is None
-            and any(first.first_s in self._contention.without_usual(limiter, one.unit) for one in first.shared)
+        if is_shared and any(
+            phase.cause is None and phase.first_s in self._contention.without_usual(limiter, one.unit)[: USUAL_S + 1]
+            for phase in phases
+            for one in phase.shared
         ):
             self.without_usual.add(limiter)
         more = len(phases) - _SHOWN_PHASES

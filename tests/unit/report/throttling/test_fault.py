@@ -386,6 +386,22 @@ def test_limiters_that_are_overloaded_from_the_start_are_named(tables, first_s, 
     assert throttling(tables, groups).without_usual == names
 
 
+def test_an_overload_from_the_start_is_one_though_what_was_saved_up_is_used_first(tables):
+    usage = [
+        {"event_time": second(at), "topic": topic, "broker": "b1", "messages": count, "bytes": 1}
+        | {"throttled_publishes": 1, "throttled_by_group": 1, "throttled_ns": 1}
+        for at in range(1, 20)
+        for topic, count in ((A, 240), (C, 5))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(held_by(0, messages_per_s=200), MARKS), "query", 0)
+    quota = {"gold": ResourceGroup(publish_messages_per_s=200)}
+    found = throttling(tables, ResourceGroups(quota, tenants=dict.fromkeys(("acme", "else"), "gold")))
+
+    assert found.without_usual == ("group gold",)
+    assert found.tenants[0].fault.words.startswith("by time: 09:00:01 to 09:00:04 nobody's fault")
+
+
 @pytest.mark.parametrize(
     ("second_minute", "words"),
     [
