@@ -1,7 +1,7 @@
 """Conf with other limits of topics and tenants in place: what stays, and which group a tenant has to itself."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from headgate.conf import Conf, LimitRow, PublishRate, RatePolicies, ResourceGroup, ResourceGroups
@@ -26,9 +26,7 @@ def tenant_rates(conf: Conf, tenant: str) -> RatePair:
 def own_groups(conf: Conf, tenants: Iterable[str]) -> dict[str, str]:
     """A group for each tenant that has nobody else's traffic: its group of now where that is so, else a new one."""
     groups = conf.resource_groups
-    within = [*groups.tenants.items()]
-    within += [(name.split("/")[0], group) for name, group in groups.namespaces.items()]
-    within += [(tenant_of(topic), group) for topic, group in groups.topics.items()]
+    within = [*groups.tenants.items(), *((tenant, group) for tenant, _, group in _apart(groups))]
     users = Counter(group for _, group in set(within))
     taken = set(groups.groups)
     own: dict[str, str] = {}
@@ -43,9 +41,15 @@ def own_groups(conf: Conf, tenants: Iterable[str]) -> dict[str, str]:
 
 def attached_apart(conf: Conf, tenants: Container[str]) -> list[tuple[str, str]]:
     """Namespaces and topics of these tenants that are attached to a group themselves, and that group."""
-    groups = conf.resource_groups
-    namespaces = [(name, group) for name, group in groups.namespaces.items() if name.split("/")[0] in tenants]
-    return namespaces + [(topic, group) for topic, group in groups.topics.items() if tenant_of(topic) in tenants]
+    return [(name, group) for tenant, name, group in _apart(conf.resource_groups) if tenant in tenants]
+
+
+def _apart(groups: ResourceGroups) -> Iterator[tuple[str, str, str]]:
+    """Tenant, name and group of namespaces, then of topics."""
+    for name, group in groups.namespaces.items():
+        yield name.split("/")[0], name, group
+    for topic, group in groups.topics.items():
+        yield tenant_of(topic), topic, group
 
 
 def _names(tenant: str) -> Iterable[str]:

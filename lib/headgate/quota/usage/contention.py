@@ -121,12 +121,11 @@ class Contention:
         topic: all partitions of that alone.
         """
         seconds = pa.array(self.held_seconds(name, limiter), pa.int64())
-        limited = pa.array(self._traffic.limited_topics, pa.string())
         rows = self._under(limiter)
         rows = rows.filter(pc.and_(pc.equal(rows["name"], name), pc.is_in(rows["second_s"], seconds)))
         if topic is not None:
             rows = rows.filter(pc.equal(without_partitions(rows["topic"]), topic))
-        of_limited = rows.filter(pc.is_in(rows["topic"], limited))
+        of_limited = rows.filter(pc.is_in(rows["topic"], self._traffic.limited_topics))
         kept_back = (pc.sum(of_limited[f"sent_{unit}"]).as_py() or 0) - (pc.sum(of_limited[unit]).as_py() or 0)
         sent = pc.sum(rows[f"sent_{unit}"]).as_py() or 0
         return 1 - kept_back / sent if sent else 1.0
@@ -137,8 +136,7 @@ class Contention:
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""
-        stretches = (one for one, _ in self._excesses(limiter, unit).usual)
-        stretch = next((one for one in stretches if seconds[0] in one), range(seconds[0], seconds[0] + 1))
+        stretch, usual = self._stretch_at(limiter, unit, seconds[0])
         last_s = seconds[0]
         while last_s + 1 in stretch and not self.has_excess(limiter, last_s + 1):
             last_s += 1
@@ -146,16 +144,20 @@ class Contention:
             return Within(Reason.BACKLOG)
         if limiter in self.shares and not self._is_above(limiter, unit, range(stretch.start, last_s + 1)):
             return Within(Reason.SHARES)
-        return Within(Reason.ABOVE, self._most_above_usual(limiter, unit, seconds[0]))
+        return Within(Reason.ABOVE, self._most_above(usual, limiter, unit, seconds[0]))
+
+    def _stretch_at(self, limiter: Limiter, unit: str, second_s: int) -> tuple[range, Amounts]:
+        """The stretch of a second with what is usual in it; of a second outside of any it is that alone."""
+        stretches = self._excesses(limiter, unit).usual
+        return next((one for one in stretches if second_s in one[0]), (range(second_s, second_s + 1), {}))
 
     def _is_above(self, limiter: Limiter, unit: str, seconds: range) -> bool:
         """Whether more came than the rate."""
         came = self._came(limiter, unit)
         return sum(sum(came.get(at, {}).values()) for at in seconds) > self._rate_of(limiter, unit) * len(seconds)
 
-    def _most_above_usual(self, limiter: Limiter, unit: str, second_s: int) -> str | None:
+    def _most_above(self, usual: Amounts, limiter: Limiter, unit: str, second_s: int) -> str | None:
         """Who sent most beyond what it usually sends, by a SMALL part of the rate or more; None if none is known."""
-        usual = next((usual for stretch, usual in self._excesses(limiter, unit).usual if second_s in stretch), {})
         if not usual:
             return None
         above = {name: -amount for name, amount in usual.items()}

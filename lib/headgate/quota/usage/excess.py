@@ -54,7 +54,8 @@ by: publishes that a limiter of the scope throttled. held: whether anything of i
 """
 
 
-IS_HELD = "throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0"
+HELD_BY_ANY = ("throttled_publishes", "throttled_ns", "failed_publishes")
+IS_HELD = f"{' + '.join(f'coalesce({name}, 0)' for name in HELD_BY_ANY)} > 0"
 """SQL: of a row of topic_usage, whether anything of it waited, was throttled or failed."""
 OwnRates = Mapping[tuple[str, str], Amounts]
 """By topic and broker, the rates of the topic's own limit per second, by unit; without units that are not limited."""
@@ -96,19 +97,15 @@ class Excesses(NamedTuple):
 class Traffic:
     """rows: of TRAFFIC, in any order. ran_out: of a limiter and broker that it does not know, each unit may have.
 
-    own_rates: of topics that their own limits throttled.
+    own_rates: of topics that their own limits throttled; these are limited_topics.
     """
 
     def __init__(self, rows: pa.Table, ran_out: RanOut | None = None, own_rates: OwnRates | None = None) -> None:
         self.rows = rows
         self._ran_out, self._own_rates = ran_out or {}, own_rates or {}
+        self.limited_topics = pa.array(sorted({topic for topic, _ in self._own_rates}), pa.string())
         self.under = cache(self._under)
         self.held_seconds = cache(self._held_seconds)
-
-    @property
-    def limited_topics(self) -> list[str]:
-        """Those that their own limits throttled."""
-        return sorted({topic for topic, _ in self._own_rates})
 
     def _under(self, limiter: Limiter) -> pa.Table:
         """The rows that a limiter of a broker or group limits. held: whether this limiter held them, by `_holds`.
@@ -122,13 +119,46 @@ class Traffic:
         held, before = _holds(rows, scope)
         is_elsewhere = pc.and_(pc.greater(rows["held"], 0), pc.equal(held, 0))
         for unit in UNITS:
-            rows = rows.append_column(f"sent_{unit}", rows[unit])
-        for unit in UNITS:
-            let_in = pc.coalesce(rows[f"let_in_{unit}"], rows[unit])
-            came = pc.if_else(is_elsewhere, let_in, rows[unit])
-            rows = rows.set_column(rows.schema.get_field_index(unit), unit, came)
-        rows = _through_own_limits(rows, is_elsewhere, self._own_rates)
+            sent = rows[unit]
+            came = pc.if_else(is_elsewhere, pc.coalesce(rows[f"let_in_{unit}"], sent), sent)
+            rows = rows.set_column(rows.schema.get_field_index(unit), unit, came).append_column(f"sent_{unit}", sent)
+        rows = self._through_own_limits(rows, is_elsewhere)
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
+
+    def _through_own_limits(self, rows: pa.Table, is_elsewhere: pa.Array) -> pa.Table:
+        """Of a topic with a limit of its own comes what passes that: its rate, with a second of it saved up at first.
+
+        A large publish passes whole, and its debt counts. Where other limiters alone hold it, that is what they let in.
+        What has failed does not come any more.
+        """
+        limited = rows.append_column("place", pa.array(np.arange(len(rows)))).append_column("elsewhere", is_elsewhere)
+        limited = limited.filter(pc.is_in(rows["topic"], self.limited_topics))
+        came = {unit: rows[unit].to_numpy().copy() for unit in UNITS} if len(limited) else {}
+        waiting: dict[str, float] = {}
+        saved: dict[str, float] = {}
+        before: tuple[str, str] | None = None
+        before_s = 0
+        for row in limited.sort_by([(key, "ascending") for key in ("topic", "broker", "second_s")]).to_pylist():
+            of, second_s = (row["topic"], row["broker"]), row["second_s"]
+            if not (rates := self._own_rates.get(of)) or row["let_in_messages"] is None:
+                continue
+            if of != before or second_s > before_s + 1:
+                waiting, saved = dict.fromkeys(UNITS, 0.0), dict(rates)
+            before, before_s = of, second_s
+            wanted = {unit: waiting[unit] + (row[f"sent_{unit}"] or 0) for unit in UNITS}
+            if row["elsewhere"]:
+                passed = {unit: float(row[f"let_in_{unit}"] or 0) for unit in UNITS}
+            else:
+                parts = [(saved[unit] + rate) / wanted[unit] for unit, rate in rates.items() if wanted[unit]]
+                part = max(min(parts, default=1), 0)
+                passed = {unit: max(min(part, 1) * wanted[unit], row[f"let_in_{unit}"] or 0) for unit in UNITS}
+            for unit in UNITS:
+                came[unit][row["place"]] = passed[unit]
+                waiting[unit] = max(wanted[unit] - passed[unit] - (row[f"failed_{unit}"] or 0), 0)
+            saved = {unit: min(saved[unit] + rate - passed[unit], rate) for unit, rate in rates.items()}
+        for unit, amounts in came.items():
+            rows = rows.set_column(rows.schema.get_field_index(unit), unit, pa.array(amounts))
+        return rows
 
     def _held_seconds(self, limiter: Limiter) -> set[int]:
         """Those in which it held anybody."""
@@ -194,42 +224,6 @@ class Traffic:
     def ran_out(self, limiter: Limiter) -> set[str]:
         """The units that ever did."""
         return {unit for (of, _), by_unit in self._ran_out.items() if of == limiter for unit in by_unit}
-
-
-def _through_own_limits(rows: pa.Table, is_elsewhere: pa.Array, own_rates: OwnRates) -> pa.Table:
-    """Of a topic with a limit of its own comes what passes that: its rate, with a second of it saved up at first.
-
-    A large publish passes whole, and its debt counts. Where other limiters alone hold it, that is what they let in.
-    What has failed does not come any more.
-    """
-    limited = rows.append_column("place", pa.array(np.arange(len(rows)))).append_column("elsewhere", is_elsewhere)
-    limited = limited.filter(pc.is_in(rows["topic"], pa.array(sorted({topic for topic, _ in own_rates}), pa.string())))
-    came = {unit: rows[unit].to_numpy().copy() for unit in UNITS} if len(limited) else {}
-    waiting: dict[str, float] = {}
-    saved: dict[str, float] = {}
-    before: tuple[str, str] | None = None
-    before_s = 0
-    for row in limited.sort_by([(key, "ascending") for key in ("topic", "broker", "second_s")]).to_pylist():
-        of, second_s = (row["topic"], row["broker"]), row["second_s"]
-        if not (rates := own_rates.get(of)) or row["let_in_messages"] is None:
-            continue
-        if of != before or second_s > before_s + 1:
-            waiting, saved = dict.fromkeys(UNITS, 0.0), dict(rates)
-        before, before_s = of, second_s
-        wanted = {unit: waiting[unit] + (row[f"sent_{unit}"] or 0) for unit in UNITS}
-        if row["elsewhere"]:
-            passed = {unit: float(row[f"let_in_{unit}"] or 0) for unit in UNITS}
-        else:
-            parts = [(saved[unit] + rate) / wanted[unit] for unit, rate in rates.items() if wanted[unit]]
-            part = max(min(parts, default=1), 0)
-            passed = {unit: max(min(part, 1) * wanted[unit], row[f"let_in_{unit}"] or 0) for unit in UNITS}
-        for unit in UNITS:
-            came[unit][row["place"]] = passed[unit]
-            waiting[unit] = max(wanted[unit] - passed[unit] - (row[f"failed_{unit}"] or 0), 0)
-        saved = {unit: min(saved[unit] + rate - passed[unit], rate) for unit, rate in rates.items()}
-    for unit, amounts in came.items():
-        rows = rows.set_column(rows.schema.get_field_index(unit), unit, pa.array(amounts))
-    return rows
 
 
 def by_second(rows: pa.Table, column: str) -> dict[int, dict[str, float]]:

@@ -64,7 +64,8 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
             for unit in units.values():
                 unit.begin(second.usual[unit.name])
         capacity = {name: unit.saved + unit.per_s * (second.second_s - before_s - 1) for name, unit in units.items()}
-        wanted, (left, _) = left, _shared_out(left, capacity, {})
+        wanted = left
+        left, _ = _shared_out(wanted, capacity, {})
         for name, unit in units.items():
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
         capacity = {name: unit.saved + unit.per_s for name, unit in units.items()}

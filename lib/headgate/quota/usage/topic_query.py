@@ -1,7 +1,7 @@
 """Sums of topic_usage and marks over the last seconds up to a second, by topic and broker, and by limiter."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,12 +21,12 @@ from headgate.quota.usage.excess import (
     BYTES,
     IS_HELD,
     MESSAGES,
+    OWN,
     SCOPES,
     TRAFFIC,
     UNITS,
     USUAL_S,
     Limiter,
-    OwnRates,
     RanOut,
     Traffic,
     limiter_of,
@@ -34,7 +34,9 @@ from headgate.quota.usage.excess import (
     ran_out_by,
     units_of,
 )
+from headgate.quota.usage.limiter_rates import RATES, Rows, own_rates_of, rates_of, shares_of
 from headgate.quota.usage.topic_view import TopicSum, Units, tenant_name
+from headgate.tables.sums import LOWEST
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
@@ -83,15 +85,11 @@ _CONTENDED = {
     "failed_messages": "failed_messages",
     "failed_bytes": "failed_bytes",
     **{f"by_{scope}": f"throttled_by_{scope}" for scope in SCOPES},
-    "held": "CASE WHEN throttled_publishes + throttled_ns + coalesce(failed_publishes, 0) > 0 THEN 1 ELSE 0 END",
+    "held": f"CASE WHEN {IS_HELD} THEN 1 ELSE 0 END",
 }
 """What is summed up for each field of TRAFFIC."""
 _OF_NAMESPACE = "coalesce('persistent://' || namespace || '/-', topic)"
 """SQL: a name that stands for all topics of a namespace, which are charged alike unless topics are attached."""
-
-
-Rates = Mapping[tuple[Limiter, str], int]
-"""Of a limiter in a unit, per second."""
 
 
 class TopicUsage:
@@ -189,19 +187,19 @@ class TopicUsage:
                 groups[topic] = None if parsed is None else config.resolve(parsed).group
             rows.append(row | {"name": tenant_name(topic), "group": groups[topic], "topic": held_topic})
         since = last_s, seconds + back_s
-        rates, lowest = self._rates(*since)
+        marks = self._marked(*since)
+        rates = rates_of(marks)
 
-        def quota_of(limiter: Limiter, unit: str) -> int:
-            group = config.groups.get(limiter[1]) if limiter[0] == "group" else None
-            return (group and group.rates[UNITS.index(unit)]) or 0
+        def quota_of(group: str, unit: str) -> int | None:
+            known = config.groups.get(group)
+            return None if known is None else known.rates[UNITS.index(unit)]
 
         def rate_of(limiter: Limiter, unit: str) -> float:
-            return quota_of(limiter, unit) or rates.get((limiter, unit), 0)
+            quota = quota_of(limiter[1], unit) if limiter[0] == "group" else None
+            return quota or rates.get((limiter, unit), 0)
 
-        shares = {limiter for (limiter, unit), least in lowest.items() if least < quota_of(limiter, unit)}
-
-        traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(*since), self._own_rates(*since))
-        return Contention(traffic, rate_of, last_s - seconds + 1, shares)
+        traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(*since), own_rates_of(marks))
+        return Contention(traffic, rate_of, last_s - seconds + 1, shares_of(marks, quota_of))
 
     def _has_held(self, last_s: int, seconds: int) -> bool:
         """Whether anything was held in these seconds."""
@@ -215,28 +213,15 @@ class TopicUsage:
         sql = f"SELECT {columns} FROM t WHERE {where} GROUP BY topic, broker, scope, limiter ORDER BY time_us"  # noqa: S608  our own names
         return {(row["topic"], row["broker"]): limiter_of(row) for table in self._marks for row in rows_of(table, sql)}
 
-    def _rates(self, last_s: int, seconds: int) -> tuple[Rates, Rates]:
-        """The highest that each limiter had on each broker, summed over brokers; and the lowest on any."""
-        columns = ", ".join(f"max({unit}_per_s) AS {unit}, min({unit}_per_s) AS lowest_{unit}" for unit in UNITS)
+    def _marked(self, last_s: int, seconds: int) -> Rows:
+        """As limiter_rates has them."""
+        columns = ", ".join(f"max({rate}) AS {rate}, min({rate}) AS {LOWEST}{rate}" for rate in RATES)
+        of_own = f"CASE WHEN scope = '{OWN[0]}' THEN topic END AS marked_topic"
         where = f"action = 'mark' AND {_within(last_s, seconds)}"
-        sql = f"SELECT scope, limiter, broker, {columns} FROM t WHERE {where} GROUP BY scope, limiter, broker"  # noqa: S608  our own names
-        rates: Counter[tuple[Limiter, str]] = Counter()
-        lowest: dict[tuple[Limiter, str], int] = {}
-        for row in (row for table in self._marks for row in rows_of(table, sql)):
-            for unit in UNITS:
-                of = limiter_of(row), unit
-                rates[of] += row[unit] or 0
-                if (least := row[f"lowest_{unit}"]) is not None:
-                    lowest[of] = min(least, lowest.get(of, least))
-        return rates, lowest
-
-    def _own_rates(self, last_s: int, seconds: int) -> OwnRates:
-        """Of topics that their own limits marked."""
-        columns = ", ".join(f"max({unit}_per_s) AS {unit}" for unit in UNITS)
-        where = f"action = 'mark' AND scope = 'topic' AND {_within(last_s, seconds)}"
-        sql = f"SELECT topic, broker, {columns} FROM t WHERE {where} GROUP BY topic, broker"  # noqa: S608  our own names
+        by = "scope, limiter, broker, marked_topic"
+        sql = f"SELECT scope, limiter, broker, {of_own}, {columns} FROM t WHERE {where} GROUP BY {by}"  # noqa: S608  our own names
         rows = (row for table in self._marks for row in rows_of(table, sql))
-        return {(row["topic"], row["broker"]): {unit: row[unit] for unit in UNITS if row[unit]} for row in rows}
+        return [row | {"topic": row["marked_topic"]} for row in rows]
 
     def units(self, last_s: int, seconds: int, name_of: Callable[[str], str]) -> Units:
         """The units that ran out (`ran_out`) when a limiter marked somebody in these seconds; before, if it did not in

@@ -10,18 +10,16 @@ import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
-from headgate.quota.usage.excess import UNITS, Limiter, ran_out_by
+from headgate.quota.usage.excess import HELD_BY_ANY, UNITS, Limiter, ran_out_by
+from headgate.quota.usage.limiter_rates import QuotaOf, Rows, own_rates_of, rates_of, shares_of
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
-from headgate.report.throttling.held_times import HELD_BY
+from headgate.report.throttling.held_times import HELD_BY, held_times, waits_of_tenants
 from headgate.report.throttling.limiters import (
     MARK_COUNTS,
     RAN_OUT_AT,
     Blamed,
     blamed,
     limiter_name,
-    own_rates_of,
-    rates_of,
-    shares_of,
 )
 from headgate.report.throttling.spans import when_held
 from headgate.report.throttling.waits import waited_s
@@ -32,11 +30,11 @@ _OF_OFFERED = ("delayed_publishes", "failed_publishes", "delay_ns", "admitted_pu
 _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 SHOWN_OTHERS = 2
 """Limiters beside that which held somebody longest."""
-_HELD = ("throttled_publishes", "throttled_ns", "failed_publishes")
 
+_OF_PRODUCERS = "the producers' waits"
 _KEY = (TENANT, TOPIC, "broker")
 USAGE = Sums("topic_usage", _KEY, (*_COUNTS, *THROTTLED_BY, *UNITS), (_TIME,), (_TIME,))
-HELD = Sums("topic_usage", _KEY, highest=(_TIME,), lowest=(_TIME,), nonzero=_HELD)
+HELD = Sums("topic_usage", _KEY, highest=(_TIME,), lowest=(_TIME,), nonzero=HELD_BY_ANY)
 
 
 @dataclass(frozen=True)
@@ -115,6 +113,7 @@ class Throttling:
 def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool = True) -> Throttling:
     """Of all rows of the tables. has_all_brokers: else quotas are of brokers that they do not have, too."""
     usage, held = tables.totals(USAGE), tables.totals(HELD)
+    usage = usage.append_column("waited_s", waited_s(usage))
     marks = tables.totals(MARK_COUNTS)
     marks = marks.filter(pc.is_valid(marks[TOPIC])).to_pylist()
     rates = rates_of(marks)
@@ -135,9 +134,7 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
     when = when_held(seconds)
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)
-    held_by = tables.totals(HELD_BY)
-    waited = _waited(usage)
-    limiters = {of: blamed(of, marks, held_by, end, groups.publish_quota, waited=waited) for of in (TENANT, TOPIC)}
+    limiters = _limiters(tables.totals(HELD_BY), usage, marks, end, groups.publish_quota)
     tenants = _ranked(TENANT, usage, held, limiters[TENANT], faults)
     usage_held = usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks()))
     topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], faults)
@@ -153,13 +150,23 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
     )
 
 
-def _waited(usage: pa.Table) -> dict[str, float] | None:
-    """By topic, for how long its publishes waited; None in admitted traffic."""
+def _limiters(
+    held: pa.Table, usage: pa.Table, marks: Rows, end: datetime | None, quota_of: QuotaOf
+) -> dict[str, dict[str, list[Blamed]]]:
+    """Of tenants and of topics. A tenant's topics count by how long their publishes waited; in admitted traffic none
+    did, and they count by how long they were held.
+    """
+    of_topics = list(held_times(TOPIC, held, end))
     if usage["admitted_publishes"].null_count:
-        return None
-    topics = usage.append_column("waited_s", waited_s(usage))
-    sums = topics.group_by([TOPIC], use_threads=False).aggregate([("waited_s", "sum")]).to_pydict()
-    return dict(zip(*sums.values(), strict=True))
+        of_tenants, of_what = held_times(TENANT, held, end), _OF_PRODUCERS
+    else:
+        sums = usage.group_by([TOPIC], use_threads=False).aggregate([("waited_s", "sum")]).to_pydict()
+        waited = dict(zip(*sums.values(), strict=True))
+        of_tenants, of_what = waits_of_tenants(held, of_topics, waited), "the publishes' waits"
+    return {
+        TENANT: blamed(TENANT, marks, of_tenants, quota_of, of_what),
+        TOPIC: blamed(TOPIC, marks, of_topics, quota_of, _OF_PRODUCERS),
+    }
 
 
 def _ranked(

@@ -1,4 +1,4 @@
-"""Why somebody was held though nobody exceeded a fair share, in words."""
+"""Why somebody was held though nobody exceeded a fair share, or would be held anyway, in words."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,10 @@ from headgate.quota.usage.contention import Reason, Within
 from headgate.report.screen import plain
 
 NOBODYS = "nobody's fault"
+
+
+_MOST_LET_THROUGH = 0.9
+"""What limits of topics let through is not worth a word above that."""
 
 
 class Cause(NamedTuple):
@@ -35,3 +39,8 @@ def cause_of(within: Within) -> Cause:
     of = "" if within.most is None else f", most of it from {plain(within.most)}"
     words = f"somewhat more than the rate came{of}"
     return Cause(f"{NOBODYS}: {words}, and fits into what a second saves up of the rate", f"{NOBODYS} ({words})")
+
+
+def let_through(part: float) -> str:
+    """What limits of somebody's topics would hold anyway, behind other words; empty if that is little."""
+    return f"; limits of its topics let through {part:.0%} of what it sent" if part <= _MOST_LET_THROUGH else ""

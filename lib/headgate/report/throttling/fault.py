@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, reduce
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import without_partition
 from headgate.quota.usage.contention import Contention, Shared
 from headgate.quota.usage.excess import (
+    HELD_BY_ANY,
     IS_HELD,
     OWN,
     SCOPES,
@@ -28,16 +29,13 @@ from headgate.quota.usage.excess import (
 )
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
-from headgate.report.throttling.causes import NOBODYS, Cause, cause_of
+from headgate.report.throttling.causes import NOBODYS, Cause, cause_of, let_through
 from headgate.report.throttling.spans import QUIET, minute_of
-from headgate.report.throttling.waits import waited_s
 from headgate.tables.sums import Made, Sums
 
 _SHOWN_PHASES = 5
 MOMENT_S = 3
 """What is nobody's fault for less is not told beside other times."""
-MOST_LET_THROUGH = 0.9
-"""What limits of topics let through is not worth a word above that."""
 MOVED = 0.2
 """A part of the excess that changes by so much is another phase."""
 _Item = TypeVar("_Item")
@@ -48,8 +46,8 @@ THROTTLED_BY = tuple(f"throttled_by_{scope}" for scope in SCOPES)
 
 
 def _held_topic(rows: pa.Table) -> pa.ChunkedArray:
-    counts = [pc.fill_null(rows[name], 0) for name in ("throttled_publishes", "throttled_ns", "failed_publishes")]
-    return pc.if_else(pc.greater(pc.add(pc.add(*counts[:2]), counts[2]), 0), rows[TOPIC], "")
+    is_held = reduce(pc.or_, (pc.greater(pc.fill_null(rows[name], 0), 0) for name in HELD_BY_ANY))
+    return pc.if_else(is_held, rows[TOPIC], "")
 
 
 HELD_TOPIC = Made("held_topic", f"CASE WHEN {IS_HELD} THEN topic ELSE '' END", _held_topic)
@@ -77,7 +75,7 @@ class Fault:
     @property
     def has_parts(self) -> bool:
         """Whether the words tell parts of the excess."""
-        return self.words not in {"", ELSEWHERE} and not self.words.startswith(NOBODYS)
+        return bool(self.words) and not self.words.startswith((ELSEWHERE, NOBODYS))
 
 
 NOBODY = Fault()
@@ -112,7 +110,8 @@ class _Phase(NamedTuple):
 class Faults:
     """Who is at fault where a limiter holds a tenant.
 
-    seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes.
+    seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes
+    and `waited_s`.
     rate_of, shares: over all brokers of the tables (Contention). ran_out, own_rates: see Traffic.
     has_all_brokers: else nothing can be said of a quota that others use, too.
     without_usual: limiters that were overloaded from the start, as far as they were asked about.
@@ -131,7 +130,7 @@ class Faults:
         has_all_brokers: bool = True,
     ) -> None:
         self._has_all_brokers = has_all_brokers
-        self._usage, self._groups = usage.append_column("waited_s", waited_s(usage)), groups
+        self._usage, self._groups = usage, groups
         self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out, own_rates), rate_of, shares=shares)
         self._most_held_topic = cache(self._most_held_topic_of)
         self.without_usual: set[Limiter] = set()
@@ -139,14 +138,10 @@ class Faults:
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
         """As `_fault_of`; limits of topics that would hold much of it anyway have a word as well."""
         fault = self._fault_of(tenant, limiter, held_by)
-        if not fault.words or limiter == OWN:
+        if not fault.words:
             return fault
-        through = min(self._contention.let_through(tenant, limiter, unit) for unit in UNITS)
-        if through > MOST_LET_THROUGH:
-            return fault
-        return replace(
-            fault, words=f"{fault.words}; limits of its topics let through {through:.0%} of what it sent then"
-        )
+        through = let_through(min(self._contention.let_through(tenant, limiter, unit) for unit in UNITS))
+        return replace(fault, words=f"{fault.words}{through} then") if through else fault
 
     def _fault_of(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
         """Who exceeds a fair share of a limiter while it holds a tenant.
@@ -166,7 +161,8 @@ class Faults:
             minute = minute_of(datetime.fromtimestamp(seconds[0], UTC))
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
-                cause = self._why(limiter, shared[0].unit, seconds) if shared[0].is_within else None
+                is_within, unit = shared[0].is_within, shared[0].unit
+                cause = cause_of(self._contention.why_within(limiter, unit, seconds)) if is_within else None
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
             return NOBODY
@@ -194,9 +190,6 @@ class Faults:
         )
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
         return Fault(f"by time: {shown}{others}", is_victim)
-
-    def _why(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Cause:
-        return cause_of(self._contention.why_within(limiter, unit, seconds))
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
@@ -259,7 +252,6 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
         name if charged == TOPIC or name is None else f"persistent://{name}/-" for name in names.dictionary.to_pylist()
     )
     of_group = pa.array((None if topic is None else groups.group_of(topic) for topic in topics), pa.string())
-    held = [pc.fill_null(seconds[name], 0) for name in ("throttled_publishes", "failed_publishes", "throttled_ns")]
     columns = {
         "second_s": pc.divide(pc.cast(seconds["event_time"], pa.int64()), _SECOND_US),
         "broker": seconds["broker"],
@@ -270,7 +262,7 @@ def _traffic(seconds: pa.Table, groups: ResourceGroups) -> pa.Table:
         **{f"let_in_{unit}": seconds[f"admitted_{unit}"] for unit in UNITS},
         **{f"failed_{unit}": seconds[f"failed_{unit}"] for unit in UNITS},
         **{f"by_{scope}": pc.fill_null(seconds[f"throttled_by_{scope}"], 0) for scope in SCOPES},
-        "held": pc.cast(pc.greater(pc.add(pc.add(held[0], held[1]), held[2]), 0), pa.int64()),
+        "held": pc.cast(pc.not_equal(seconds[HELD_TOPIC.name], ""), pa.int64()),
     }
     return pa.table(columns, TRAFFIC)
 

@@ -1,7 +1,7 @@
 """For how long each limiter held a tenant or topic, and which unit had run out: sums over the table `marks`."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -76,7 +76,11 @@ span: of _SPAN_MS. due_ms: until the unit that had run out is there again, if no
 """
 
 
-def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[tuple[str, Limiter, dict[str, float]]]:
+HeldTime = tuple[str, Limiter, dict[str, float]]
+"""A tenant or topic, a limiter, and for how long that held it, by unit."""
+
+
+def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[HeldTime]:
     """By tenant or topic and limiter, for how long it held, by unit.
 
     held: of the sums HELD_BY. end: of the run; what is still held is held until then. The time in a span is divided
@@ -115,17 +119,15 @@ def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[tuple[
         yield name, limiter_of({"scope": scope, "limiter": limiter}), of_unit
 
 
-def held_by_topics(
-    held: pa.Table, end: datetime | None, waited: Mapping[str, float]
-) -> Iterator[tuple[str, Limiter, dict[str, float]]]:
+def waits_of_tenants(held: pa.Table, of_topics: Iterable[HeldTime], waited: Mapping[str, float]) -> Iterator[HeldTime]:
     """By tenant and limiter, for how long publishes of its topics waited, by unit.
 
-    waited: by topic, in all; each limiter has the part of it for which it held the topic. If none of a tenant's waited,
-    for how long they were held.
+    held: of the sums HELD_BY. of_topics: `held_times` of its topics. waited: by topic, in all; each limiter has the
+    part of it for which it held the topic. If none of a tenant's waited, for how long they were held.
     """
     tenant_of = dict(zip(held[TOPIC].to_pylist(), held[TENANT].to_pylist(), strict=True))
     by_topic: dict[str, list[tuple[Limiter, dict[str, float]]]] = defaultdict(list)
-    for topic, limiter, of_unit in held_times(TOPIC, held, end):
+    for topic, limiter, of_unit in of_topics:
         by_topic[topic].append((limiter, of_unit))
     waiting: dict[str, float] = defaultdict(float)
     for topic in by_topic:

@@ -1,27 +1,23 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.quota.usage.excess import OWN, UNITS, Limiter, limiter_of, ran_out, units_of
+from headgate.quota.usage.limiter_rates import RATES, QuotaOf, Rows
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
-from headgate.report.throttling.held_times import held_by_topics, held_times, unit_of
+from headgate.report.throttling.held_times import HeldTime, unit_of
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
-_RATES = tuple(f"{unit}_per_s" for unit in UNITS)
 _SHOWN_BROKERS = 3
-QuotaOf = Callable[[str, str], int | None]
-"""The quota per second of a group in a unit; None: it has none, or it is not known."""
 
 
 def _too(marks: pa.Table) -> pa.ChunkedArray:
@@ -33,8 +29,8 @@ def _too(marks: pa.Table) -> pa.ChunkedArray:
 MARK_COUNTS = Sums(
     "marks",
     (TENANT, TOPIC, "broker", "scope", "limiter", "unit", "too", MINUTE.name),
-    highest=_RATES,
-    lowest=_RATES,
+    highest=RATES,
+    lowest=RATES,
     where=(("action", ("mark",)),),
     made=(Made("unit", RAN_OUT, unit_of), Made("too", RAN_OUT_TOO, _too), MINUTE),
 )
@@ -105,17 +101,10 @@ class _Found:
     held_ms: dict[Limiter, dict[str, float]] = field(default_factory=dict)
 
 
-Rows = Sequence[Mapping[str, Any]]
-
-
-def blamed(
-    of: str, marks: Rows, held: pa.Table, end: datetime | None, quota_of: QuotaOf, *, waited: Mapping[str, float] | None
-) -> dict[str, list[Blamed]]:
+def blamed(of: str, marks: Rows, held: Iterable[HeldTime], quota_of: QuotaOf, of_what: str) -> dict[str, list[Blamed]]:
     """By tenant or topic, its limiters: those first that held it longest.
 
-    marks, held: of the sums MARK_COUNTS and HELD_BY. end: of the run; what is still held is held until then.
-    waited: by topic, for how long its publishes waited, so that a tenant's topics count by that; None in admitted
-    traffic.
+    marks: of the sums MARK_COUNTS. of_what: what the times in `held` are, in words.
     """
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks:
@@ -125,48 +114,10 @@ def blamed(
             rate = f"{unit}_per_s"
             found.marks[limiter][unit].add(row[ROWS], row[LOWEST + rate], row[rate], row["broker"])
             found.units[limiter][row["minute"]][unit] += row[ROWS]
-    by_topics = held_by_topics(held, end, waited) if of == TENANT and waited is not None else held_times(of, held, end)
-    for name, limiter, of_unit in by_topics:
+    for name, limiter, of_unit in held:
         if name in by_name:
             by_name[name].held_ms[limiter] = of_unit
-    of_what = "the producers' waits" if of == TOPIC or waited is None else "the publishes' waits"
     return {name: list(_ranked(found, quota_of, of_what)) for name, found in by_name.items()}
-
-
-def rates_of(marks: Rows) -> dict[tuple[Limiter, str], int]:
-    """The highest rate that a limiter had on each broker in a unit, summed over brokers.
-
-    marks: of the sums MARK_COUNTS.
-    """
-    highest: dict[tuple[Limiter, str], dict[str, int]] = defaultdict(dict)
-    for row in marks:
-        for unit in UNITS:
-            of_brokers = highest[limiter_of(row), unit]
-            of_brokers[row["broker"]] = max(of_brokers.get(row["broker"], 0), row[f"{unit}_per_s"] or 0)
-    return {key: sum(of_brokers.values()) for key, of_brokers in highest.items()}
-
-
-def own_rates_of(marks: Rows) -> dict[tuple[str, str], dict[str, float]]:
-    """By topic and broker, the highest rates of its own limit, by unit. marks: of the sums MARK_COUNTS."""
-    found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    for row in marks:
-        for unit in UNITS:
-            if limiter_of(row) == OWN and (rate := row[f"{unit}_per_s"]):
-                of_topic = found[row[TOPIC], row["broker"]]
-                of_topic[unit] = max(rate, of_topic.get(unit, 0))
-    return found
-
-
-def shares_of(marks: Rows, quota_of: QuotaOf) -> set[Limiter]:
-    """The groups of which a broker had less than the whole quota. marks: of the sums MARK_COUNTS."""
-    return {
-        limiter
-        for row in marks
-        for unit in UNITS
-        if (limiter := limiter_of(row))[0] == "group"
-        and (rate := row[LOWEST + f"{unit}_per_s"]) is not None
-        and rate < (quota_of(limiter[1], unit) or 0)
-    }
 
 
 def _ranked(found: _Found, quota_of: QuotaOf, of_what: str) -> Iterator[Blamed]:

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT
+from headgate.quota.usage.excess import HELD_BY_ANY
 from headgate.tables.sums import Made
 
 QUIET = timedelta(seconds=10)
 """A shorter pause does not end a span."""
 _SECOND = timedelta(seconds=1)
 _TIME, _HELD_NS = "event_time", "throttled_ns"
-_HELD = ("failed_publishes", "throttled_publishes", _HELD_NS)
 
 _FORMAT = "%Y-%m-%dT%H:%M"
 
@@ -58,7 +58,7 @@ def when_held(seconds: pa.Table) -> dict[str, When]:
 
 
 def _is_held(row: dict[str, Any]) -> bool:
-    return any(row[name] for name in _HELD)
+    return any(row[name] for name in HELD_BY_ANY)
 
 
 def _worst(rows: list[dict[str, Any]]) -> datetime:

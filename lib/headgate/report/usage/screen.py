@@ -1,7 +1,7 @@
 """Usage for people: rows in, lines out. First who is throttled, by which limit, and who is only a victim."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from headgate.quota.usage.excess import OWN
 from headgate.quota.usage.query import Found
@@ -88,20 +88,7 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     throttled = [one for one in consumers if one.is_held]
     lines_of = Counter(one.name for one in consumers)
     if throttled:
-        by_fault: dict[str, list[Consumer]] = {heading: [] for heading in _FAULTS}
-        for one in throttled:
-            by_fault[_fault(one, throttled)].append(one)
-        by_fault[_AT_FAULT].sort(key=lambda one: -max((shared.part(one.tenant) for shared in one.shared), default=0))
-        named = {heading: [words.consumer_name(one, lines_of) for one in found] for heading, found in by_fault.items()}
-        if by == "topic":
-            named[_AT_FAULT] = [f"topics of {one}" for one in dict.fromkeys(one.tenant for one in by_fault[_AT_FAULT])]
-        sharers = {name for one in throttled for shared in one.shared for name in shared.sharers}
-        elsewhere = sorted(sharers - {one.tenant for one in throttled})
-        if elsewhere:
-            named[_AT_FAULT] += [f"{name} (not throttled itself)" for name in elsewhere]
-        for heading, names in named.items():
-            if names:
-                yield f"{heading}: {words.named(names)}"
+        yield from _fault_lines(by, throttled, lines_of)
     else:
         yield f"Nothing was throttled in the last {seconds} s."
     yield ""
@@ -117,12 +104,28 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     yield from _more(len(consumers), top)
 
 
-def _fault(one: Consumer, throttled: Sequence[Consumer]) -> str:
-    """Under which of _FAULTS it is listed. Who is throttled by a limit of its own may be at fault for others, too."""
+def _fault_lines(by: str, throttled: Sequence[Consumer], lines_of: Mapping[str, int]) -> Iterator[str]:
+    """Who is at fault, largest part first, also if nothing throttles it; who is a victim; and the others."""
+    sharers = {name for one in throttled for shared in one.shared for name in shared.sharers}
+    by_fault: dict[str, list[Consumer]] = {heading: [] for heading in _FAULTS}
+    for one in throttled:
+        by_fault[_fault(one, sharers)].append(one)
+    by_fault[_AT_FAULT].sort(key=lambda one: -max((shared.part(one.tenant) for shared in one.shared), default=0))
+    named = {heading: [words.consumer_name(one, lines_of) for one in found] for heading, found in by_fault.items()}
+    if by == "topic":
+        named[_AT_FAULT] = [f"topics of {one}" for one in dict.fromkeys(one.tenant for one in by_fault[_AT_FAULT])]
+    elsewhere = sorted(sharers - {one.tenant for one in throttled})
+    named[_AT_FAULT] += [f"{name} (not throttled itself)" for name in elsewhere]
+    yield from (f"{heading}: {words.named(names)}" for heading, names in named.items() if names)
+
+
+def _fault(one: Consumer, sharers: Container[str]) -> str:
+    """Under which of _FAULTS it is listed. sharers: at fault for anybody, as who is throttled by a limit of its own may
+    be.
+    """
     if one.is_victim:
         return _VICTIMS
-    shared = one.shared or [shared for other in throttled for shared in other.shared]
-    if any(one.tenant in each.sharers for each in shared):
+    if any(one.tenant in each.sharers for each in one.shared) if one.shared else one.tenant in sharers:
         return _AT_FAULT
     return _OWN if one.limiter == OWN else _NOBODYS
 

@@ -9,8 +9,7 @@ from headgate.quota.usage.topic_view import Consumer
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.screen import plain
 from headgate.report.sharers import listed
-from headgate.report.throttling.causes import cause_of
-from headgate.report.throttling.fault import MOST_LET_THROUGH
+from headgate.report.throttling.causes import cause_of, let_through
 
 UNITS = ("messages", "bytes")
 _NAMED = 5
@@ -146,8 +145,7 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
     if not consumer.rivals:
         return f"alone in {what}"
     parts = f"{', '.join(_part(consumer, shared) for shared in consumer.shared)} of {what}"
-    if consumer.let_through <= MOST_LET_THROUGH:
-        parts += f"; limits of its topics let through {consumer.let_through:.0%} of what it sent"
+    parts += let_through(consumer.let_through)
     is_one_of_several = lines_of[consumer.name] > 1 and consumer.limiter[0] == "broker"
     return f"of {plain(consumer.name)} as a whole: {parts}" if is_one_of_several else parts
 

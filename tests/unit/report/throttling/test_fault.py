@@ -5,6 +5,7 @@ import pytest
 
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
 from headgate.report.throttling.blame import throttling
+from headgate.report.throttling.fault import ELSEWHERE, Fault
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from unit.report.throttling.filled import (
     BOTH,
@@ -309,6 +310,12 @@ def test_what_a_broker_held_and_lets_go_at_once_is_no_fault_of_the_group_that_ho
     assert [words.rpartition("; ")[2] for words in acme.also] == [
         "nobody's fault: it fits into the rate, but a backlog came at once that another limiter had held"
     ]
+
+
+def test_words_on_whom_the_fault_depends_have_no_parts_whatever_is_said_behind_them():
+    words = [f"{begin}; limits of its topics let through 50% of what it sent then" for begin in (ELSEWHERE, "its own")]
+
+    assert [Fault(one).has_parts for one in words] == [False, True]
 
 
 def test_a_job_of_one_broker_names_nobody_for_a_share_as_others_use_the_rest(tables):
