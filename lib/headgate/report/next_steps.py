@@ -20,12 +20,17 @@ _TOPICS_OF = (
 
 
 def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str, under: str = "") -> Iterator[str]:
-    """Lines about who was throttled most, victims last, and where no publish was, about dispatches that were held back.
+    """Lines about who has most of the excess at whose cost most was lost, or who was throttled most.
+
+    Where no publish was throttled, about dispatches that were held back.
 
     output: where the tables are; shared: those of groups. under: which conf, in words.
     """
     held = [row for row in throttling.tenants if row.is_held]
-    most = next((row for row in held if not row.is_victim), held[0] if held else None)
+    victims = [row for row in held if row.is_victim and (row.failed is None or row.lost)]
+    victim = max(victims, key=lambda row: row.lost, default=None)
+    at_fault = victim.fault.largest if victim is not None else ""
+    most = min(held, key=lambda row: (row.name != at_fault, row.is_victim), default=None)
     if most is None or most.first is None or most.last is None:
         of_reads, question = (" of reads that were held back", _OF_READS) if held_back(tables) else ("", QUESTION)
         yield f'Try{of_reads}: {command()} sql {output} "{question}"'
@@ -35,8 +40,6 @@ def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str,
     yield f"\nWhat to run next, about {plain(most.name)}{under}: who used what at its worst second, and its topics"
     yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}"
     yield f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"'
-    victims = [row for row in throttling.tenants if row.is_victim and (row.failed is None or row.lost)]
-    victim = max(victims, key=lambda row: row.lost, default=None)
     if victim is not None and victim is not most and victim.worst not in {None, at}:
         yield f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second"
         yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}"

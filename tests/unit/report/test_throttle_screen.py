@@ -257,17 +257,18 @@ def test_long_names_are_folded_and_no_row_is_lost(tmp_path):
     assert lines[-2].strip() == "and 4 more topics"
 
 
-def test_a_victim_has_a_command_of_its_own_and_who_was_never_throttled_is_named(tmp_path):
+def test_what_to_run_next_is_about_who_has_most_of_the_excess_and_a_victim_has_a_command_of_its_own(tmp_path):
     tables = empty_tables(tmp_path)
-    victim, free = TOPIC.replace("acme", "small"), TOPIC.replace("acme", "free")
+    often, victim, free = (TOPIC.replace("acme", name) for name in ("often", "small", "free"))
     rows = [
         usage_row(messages=900, throttled_publishes=9),
+        usage_row(often, messages=300, throttled_publishes=20),
         usage_row(victim, NOW + timedelta(seconds=5), messages=10),
         usage_row(free, throttled_publishes=0, throttled_ns=0),
     ]
     marks = [
         {"event_time": NOW, "topic": topic, "scope": "broker", "limiter": "b-1", "action": "mark", "broker": "b-1"}
-        for topic in (TOPIC, victim)
+        for topic in (TOPIC, often, victim)
     ]
     tables.append("topic_usage", pa.Table.from_pylist(rows, TOPIC_USAGE), "query", 0)
     tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
@@ -275,8 +276,9 @@ def test_a_victim_has_a_command_of_its_own_and_who_was_never_throttled_is_named(
     screen.end(ended(tables))
     lines = file.getvalue().splitlines()
 
-    assert "Who was throttled (2 of 3 tenants), when, by which limiter, and by whose fault" in lines
+    assert "Who was throttled (3 of 4 tenants), when, by which limiter, and by whose fault" in lines
     assert "Never throttled: free" in lines
+    assert "What to run next, about acme: who used what at its worst second, and its topics" in lines
     assert lines[-2:] == [
         "and about small, a victim: who took what it lacked at its worst second",
         "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:15Z",

@@ -19,12 +19,14 @@ class Reason(StrEnum):
     """Why somebody was held though nobody exceeded a fair share.
 
     BACKLOG: another limiter had held some of it, and let it go at once. SHARES: it fits into the quota, but not into
-    the shares of brokers. ABOVE: somewhat more than the rate came, which fits into what was saved up.
+    the shares of brokers. ABOVE: somewhat more than the rate came, which fits into what was saved up. BLOCKED: the
+    quota is 0.
     """
 
     BACKLOG = "backlog"
     SHARES = "shares"
     ABOVE = "above"
+    BLOCKED = "blocked"
 
 
 class Within(NamedTuple):
@@ -80,7 +82,7 @@ class Contention:
 
     rate_of: of a limiter in a unit, per second, over all brokers that `traffic` tells of; 0 where none is known, so
     that all that came counts. since_s: earlier seconds have an effect on later ones, and are not asked about.
-    shares: limiters of which a broker had less than the whole quota.
+    shares: limiters of which a broker had less than the whole quota. blocked: those with a quota of 0.
     """
 
     def __init__(
@@ -89,8 +91,9 @@ class Contention:
         rate_of: Callable[[Limiter, str], float],
         since_s: int = 0,
         shares: Container[Limiter] = frozenset(),
+        blocked: Container[Limiter] = frozenset(),
     ) -> None:
-        self.shares = shares
+        self.shares, self._blocked = shares, blocked
         self._rate_of, self._since_s = rate_of, since_s
         self._under, self._held_seconds = traffic.under, traffic.held_seconds
         self._traffic = traffic
@@ -136,6 +139,8 @@ class Contention:
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""
+        if limiter in self._blocked:
+            return Within(Reason.BLOCKED)
         stretch, usual = self._stretch_at(limiter, unit, seconds[0])
         last_s = seconds[0]
         while last_s + 1 in stretch and not self.has_excess(limiter, last_s + 1):
@@ -185,6 +190,8 @@ class Contention:
         afterwards. Without that, in those that ran out, within the rate. ran_out: units, most often first. seconds:
         those asked about; without them all in which `name` is held.
         """
+        if limiter in self._blocked:
+            return (Shared(next(iter(ran_out), UNITS[0]), {}),)
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
         ran_out = list(ran_out)
         others = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]

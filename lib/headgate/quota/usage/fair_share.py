@@ -48,8 +48,8 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
 
     In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
     share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
-    is what is left of that, but no more than he exceeded it by. If others are still held after that, it stays as it was
-    last. Who exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
+    is what is left of that, but no more than he exceeded it by then. If others are still held after that, it stays as
+    it was last. Who exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
     """
     units = {unit: _Unit(unit, rate) for unit, rate in per_s.items()}
     left: dict[str, dict[str, float]] = {unit: {} for unit in units}
@@ -98,8 +98,9 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
 class _Unit:
     """saved: of the rate. kept: what each usually sends, as far as that fits into the rate.
 
-    came, went: since the hold began, by name. sent: up to when it exceeded a fair share last; most: by how much at
-    most. over: what exceeded a fair share in the second before, and before: the excess then; last: that was told last.
+    came, went: since the hold began, by name. exceeded: by how much a fair share last when that was no less than what
+    still waited of an excess before, and what had come by then; most: by how much at most. over: what exceeded a fair
+    share in the second before, and before: the excess then; last: that was told last.
     """
 
     def __init__(self, name: str, per_s: float) -> None:
@@ -108,7 +109,7 @@ class _Unit:
         self.kept: Amounts = {}
         self.came: dict[str, float] = defaultdict(float)
         self.went: dict[str, float] = defaultdict(float)
-        self.sent: dict[str, float] = {}
+        self.exceeded: dict[str, tuple[float, float]] = {}
         self.most: dict[str, float] = {}
         self.last: Amounts = {}
         self.over: Amounts = {}
@@ -117,7 +118,7 @@ class _Unit:
     def forget(self) -> None:
         """As a hold ends."""
         self.last = self.before = self.over = {}
-        for of_hold in (self.came, self.went, self.sent, self.most):
+        for of_hold in (self.came, self.went, self.exceeded, self.most):
             of_hold.clear()
 
     def begin(self, usual: Amounts) -> None:
@@ -132,12 +133,15 @@ class _Unit:
             self.came[name] += amount
             self.went[name] = min(self.went[name] + let_in.get(name, 0) + failed.get(name, 0), self.came[name])
         self.most |= {name: max(amount, self.most.get(name, 0)) for name, amount in over.items()}
-        self.sent |= {name: self.came[name] for name, amount in over.items() if amount * SMALL >= self.most[name]}
+        waits = {name: min(amount, sent - self.went[name]) for name, (amount, sent) in self.exceeded.items()}
+        for name, amount in over.items():
+            if amount >= waits.get(name, 0):
+                self.exceeded[name] = amount, self.came[name]
+                waits[name] = amount
         return {
-            name: waits
-            for name, amount in self.sent.items()
-            if (waits := max(over.get(name, 0), min(amount - self.went[name], self.most[name]))) > 0
-            and self.most[name] * SMALL >= max(self.most.values())
+            name: amount
+            for name, amount in waits.items()
+            if amount > 0 and self.most[name] * SMALL >= max(self.most.values())
         }
 
     def own_of(self, left: Amounts) -> Amounts:

@@ -3,7 +3,7 @@ highest and the lowest rates per second.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from headgate.quota.usage.excess import OWN, UNITS, Limiter, limiter_of
@@ -35,6 +35,11 @@ def own_rates_of(marks: Rows) -> dict[tuple[str, str], dict[str, float]]:
                 of_topic = found[row["topic"], row["broker"]]
                 of_topic[unit] = max(rate, of_topic.get(unit, 0))
     return found
+
+
+def blocked_of(groups: Iterable[str], quota_of: QuotaOf) -> set[Limiter]:
+    """The groups of which a quota is 0."""
+    return {("group", group) for group in groups if any(quota_of(group, unit) == 0 for unit in UNITS)}
 
 
 def shares_of(marks: Rows, quota_of: QuotaOf) -> set[Limiter]:

@@ -34,7 +34,7 @@ from headgate.quota.usage.excess import (
     ran_out_by,
     units_of,
 )
-from headgate.quota.usage.limiter_rates import RATES, Rows, own_rates_of, rates_of, shares_of
+from headgate.quota.usage.limiter_rates import RATES, Rows, blocked_of, own_rates_of, rates_of, shares_of
 from headgate.quota.usage.topic_view import TopicSum, Units, tenant_name
 from headgate.tables.sums import LOWEST
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
@@ -199,7 +199,8 @@ class TopicUsage:
             return quota or rates.get((limiter, unit), 0)
 
         traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(*since), own_rates_of(marks))
-        return Contention(traffic, rate_of, last_s - seconds + 1, shares_of(marks, quota_of))
+        shares, blocked = shares_of(marks, quota_of), blocked_of(config.groups, quota_of)
+        return Contention(traffic, rate_of, last_s - seconds + 1, shares, blocked)
 
     def _has_held(self, last_s: int, seconds: int) -> bool:
         """Whether anything was held in these seconds."""

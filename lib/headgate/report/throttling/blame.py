@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import HELD_BY_ANY, UNITS, Limiter, ran_out_by
-from headgate.quota.usage.limiter_rates import QuotaOf, Rows, own_rates_of, rates_of, shares_of
+from headgate.quota.usage.limiter_rates import QuotaOf, Rows, blocked_of, own_rates_of, rates_of, shares_of
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
 from headgate.report.throttling.held_times import HELD_BY, held_times, waits_of_tenants
 from headgate.report.throttling.limiters import (
@@ -124,10 +124,10 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
 
     seconds = tables.totals(by_second(groups))
     ran_out = ran_out_by(tables.totals(RAN_OUT_AT).to_pylist())
-    shares = shares_of(marks, groups.publish_quota)
     faults = Faults(
         *(seconds, usage, groups, rate_of, ran_out),
-        shares=shares,
+        shares=shares_of(marks, groups.publish_quota),
+        blocked=blocked_of(groups.groups, groups.publish_quota),
         own_rates=own_rates_of(marks),
         has_all_brokers=has_all_brokers,
     )

@@ -9,7 +9,7 @@ NOBODYS = "nobody's fault"
 
 
 _MOST_LET_THROUGH = 0.9
-"""What limits of topics let through is not worth a word above that."""
+"""Limits of topics that let through more than that are not worth a word."""
 
 
 class Cause(NamedTuple):
@@ -30,8 +30,13 @@ _SHARES = Cause(
 )
 
 
+_BLOCKED = Cause(f"{NOBODYS}: a quota of 0 blocks all", f"{NOBODYS} (a quota of 0 blocks all)")
+
+
 def cause_of(within: Within) -> Cause:
     """In words."""
+    if within.reason is Reason.BLOCKED:
+        return _BLOCKED
     if within.reason is Reason.BACKLOG:
         return _BACKLOG
     if within.reason is Reason.SHARES:
@@ -42,5 +47,5 @@ def cause_of(within: Within) -> Cause:
 
 
 def let_through(part: float) -> str:
-    """What limits of somebody's topics would hold anyway, behind other words; empty if that is little."""
-    return f"; limits of its topics let through {part:.0%} of what it sent" if part <= _MOST_LET_THROUGH else ""
+    """That limits of somebody's topics hold some of it, behind other words; empty if that is little."""
+    return "; what limits of its topics hold back does not count" if part <= _MOST_LET_THROUGH else ""

@@ -67,10 +67,14 @@ def by_second(groups: ResourceGroups) -> Sums:
 
 @dataclass(frozen=True)
 class Fault:
-    """words: who fills a limiter; empty where only one can, or the tables do not tell. is_victim: of somebody else."""
+    """words: who fills a limiter; empty where only one can, or the tables do not tell.
+
+    is_victim: of somebody else. largest: who has the largest part of the excess, if anybody has.
+    """
 
     words: str = ""
     is_victim: bool = False
+    largest: str = ""
 
     @property
     def has_parts(self) -> bool:
@@ -112,7 +116,7 @@ class Faults:
 
     seconds: sums `by_second`. usage: sums of topic_usage by tenant, topic and broker, with its counts of publishes
     and `waited_s`.
-    rate_of, shares: over all brokers of the tables (Contention). ran_out, own_rates: see Traffic.
+    rate_of, shares, blocked: over all brokers of the tables (Contention). ran_out, own_rates: see Traffic.
     has_all_brokers: else nothing can be said of a quota that others use, too.
     without_usual: limiters that were overloaded from the start, as far as they were asked about.
     """
@@ -126,22 +130,24 @@ class Faults:
         ran_out: RanOut,
         *,
         shares: Container[Limiter] = frozenset(),
+        blocked: Container[Limiter] = frozenset(),
         own_rates: OwnRates | None = None,
         has_all_brokers: bool = True,
     ) -> None:
         self._has_all_brokers = has_all_brokers
         self._usage, self._groups = usage, groups
-        self._contention = Contention(Traffic(_traffic(seconds, groups), ran_out, own_rates), rate_of, shares=shares)
+        traffic = Traffic(_traffic(seconds, groups), ran_out, own_rates)
+        self._contention = Contention(traffic, rate_of, shares=shares, blocked=blocked)
         self._most_held_topic = cache(self._most_held_topic_of)
         self.without_usual: set[Limiter] = set()
 
     def fault(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
-        """As `_fault_of`; limits of topics that would hold much of it anyway have a word as well."""
+        """As `_fault_of`; limits of topics that hold much of it as well have a word, too."""
         fault = self._fault_of(tenant, limiter, held_by)
         if not fault.words:
             return fault
         through = let_through(min(self._contention.let_through(tenant, limiter, unit) for unit in UNITS))
-        return replace(fault, words=f"{fault.words}{through} then") if through else fault
+        return replace(fault, words=f"{fault.words}{through}") if through else fault
 
     def _fault_of(self, tenant: str, limiter: Limiter, held_by: HeldBy) -> Fault:
         """Who exceeds a fair share of a limiter while it holds a tenant.
@@ -169,6 +175,8 @@ class Faults:
         phases = list(_phases(piece for hold in _holds(found) for piece in _told(hold)))
         over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
         is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
+        of_unit = [shared for shared in over if shared.unit == over[0].unit]
+        largest = Shared.together(of_unit).largest if over else ""
         is_shared = self._contention.rivals(tenant, limiter) > 0
         if is_shared and any(
             phase.cause is None and phase.first_s in self._contention.without_usual(limiter, one.unit)[: USUAL_S + 1]
@@ -183,13 +191,13 @@ class Faults:
             by_unit = phases[0].shared
             is_same = len({frozenset(shared.sharers) for shared in by_unit}) == 1
             words = self._at_length(tenant, limiter, by_unit) if is_same else _briefly(tenant, by_unit)
-            return Fault(words, is_victim)
+            return Fault(words, is_victim, largest)
         shown = "; ".join(
             f"{phase.span} {_briefly(tenant, phase.shared) if phase.cause is None else phase.cause.briefly}"
             for phase in phases[:_SHOWN_PHASES]
         )
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
-        return Fault(f"by time: {shown}{others}", is_victim)
+        return Fault(f"by time: {shown}{others}", is_victim, largest)
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""

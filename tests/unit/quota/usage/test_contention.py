@@ -67,6 +67,14 @@ def test_what_is_within_the_quota_on_average_is_a_matter_of_shares(amounts, reas
     assert contention.why_within(POOL, "messages", [1, 2, 3]).reason is reason
 
 
+def test_a_quota_of_0_blocks_which_is_nobodys_fault():
+    contention = Contention(traffic((1, "a", 9), (1, "b", 90)), lambda *_: 0, blocked={POOL})
+    (shared,) = contention.shared("b", POOL, ["bytes"])
+
+    assert (shared.unit, shared.is_within, shared.is_victim("a")) == ("bytes", True, False)
+    assert contention.why_within(POOL, "bytes", [1]) == Within(Reason.BLOCKED)
+
+
 @pytest.mark.parametrize(("second_s", "most"), [(6, "burst"), (7, "grows"), (8, None), (9, None)])
 def test_of_a_burst_that_is_named_which_grew_most_by_a_tenth_of_the_rate(second_s, most):
     rows = [(second, name, 20, FREE) for second in range(1, 6) for name in ("steady", "burst", "grows")]

@@ -172,6 +172,16 @@ def test_after_a_pause_what_is_usual_is_of_it_and_of_what_was_usual_before():
                 10: {"large": 360},
             },
         ),
+        (  # who sends no more than usual again, of which all waits behind a flood
+            [
+                *(offered(1, "flood", 500, 120), offered(1, "wave", 160, 80)),
+                *(one for at in (2, 3, 4) for one in (offered(at, "flood", 0, 60), offered(at, "wave", 40, 40))),
+            ],
+            {
+                at: {"wave": wave, "flood": flood}
+                for at, wave, flood in [(1, 60, 400), (2, 60, 400), (3, 50, 350), (4, 40, 300)]
+            },
+        ),
         (  # who is let in at once although he takes more than his part, while others wait
             [
                 *(offered(1, "grows", 180, 180), offered(1, "calm", 30, 20)),

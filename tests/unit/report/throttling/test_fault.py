@@ -5,6 +5,7 @@ import pytest
 
 from headgate.conf.resource_groups import ResourceGroup, ResourceGroups
 from headgate.report.throttling.blame import throttling
+from headgate.report.throttling.causes import let_through
 from headgate.report.throttling.fault import ELSEWHERE, Fault
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from unit.report.throttling.filled import (
@@ -313,7 +314,7 @@ def test_what_a_broker_held_and_lets_go_at_once_is_no_fault_of_the_group_that_ho
 
 
 def test_words_on_whom_the_fault_depends_have_no_parts_whatever_is_said_behind_them():
-    words = [f"{begin}; limits of its topics let through 50% of what it sent then" for begin in (ELSEWHERE, "its own")]
+    words = [f"{begin}{let_through(0.5)}" for begin in (ELSEWHERE, "its own")]
 
     assert [Fault(one).has_parts for one in words] == [False, True]
 
