@@ -107,3 +107,14 @@ def test_news_is_due_until_a_view_shows_it_and_what_comes_later_not_before():
         changed_groups.evaluated(epoch)
 
     assert [{KEY}, {KEY}, set(), {(2, 0)}, set()] == found
+
+
+def test_a_row_of_an_idle_broker_counts_until_the_epoch_after_it():
+    for idle, last in ((False, 5), (True, 6)):
+        changed_groups = ChangedGroups()
+        changed_groups.accepted(SimpleNamespace(key=KEY, epoch=5), idle=idle, early=False)
+        changed_groups.evaluated(last - 1)
+        before = changed_groups.due(last)
+        changed_groups.evaluated(last)
+
+        assert [{KEY}, set()] == [before, changed_groups.due(last + 1)]

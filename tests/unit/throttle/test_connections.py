@@ -127,12 +127,12 @@ def test_a_connection_that_closes_is_unmarked_after_its_close():
     assert {} == picture(outcome.state)[BROKER]["connections"]
 
 
-def test_a_thread_does_not_mark_a_connection_that_was_forgotten_in_the_same_batch():
-    opened = [acts(0, "open", A, io_thread=0), acts(0, "open", B, io_thread=0)]
+def test_a_thread_marks_its_connections_of_earlier_batches_but_none_that_was_forgotten_in_the_same_batch():
+    opened = [acts(0, "open", name, io_thread=thread) for name, thread in ((A, 0), (B, 0), (C, 0), ("other", 1))]
     rows = [acts(1, "close", A), start(2, B, bytes_=MIB + 1)]
     outcome = step_through([[changes_block([ALL]), connections_block(opened)], [connections_block(rows)]], Rules())
 
-    assert [(1, A, "close", None), (2, B, "mark", THREAD_BYTES)] == told(outcome)[2:]
+    assert [(1, A, "close", None), *((2, name, "mark", THREAD_BYTES) for name in (B, C))] == told(outcome)[4:]
 
 
 def test_a_closed_connection_stays_while_its_requests_are_in_flight_and_its_bytes_count_on_the_thread():

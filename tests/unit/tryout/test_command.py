@@ -1,6 +1,7 @@
 """What `headgate try` refuses, all of it at once, and what it loads before it has something to run."""
 
 import argparse
+import gzip
 import shlex
 import subprocess
 import sys
@@ -240,6 +241,10 @@ def test_some_bad_rows_are_told_with_the_query_for_all_of_them(tmp_path, capsys)
     ("files", "said"),
     [
         ({"a.csv": "event_time,no,broker,kind\n"}, r"a.csv: column missing: seq; found: event_time, no, broker, kind"),
+        (
+            {"a.csv.gz": "event_time,no,broker,kind\n"},
+            r"a.csv.gz: column missing: seq; found: event_time, no, broker, kind",
+        ),
         ({"a.csv": "\n\ufefftime,broker\n"}, r"columns missing: event_time, seq, kind; found: time, broker"),
         ({"a.csv": "event_time,no,broker,kind\n", "b.csv": HEADER + "bytes\n"}, None),
         ({"a.csv": ""}, None),
@@ -247,12 +252,12 @@ def test_some_bad_rows_are_told_with_the_query_for_all_of_them(tmp_path, capsys)
 )
 def test_a_header_with_which_no_row_can_be_used_is_refused_at_once(tmp_path, files, said):
     for name, text in files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
     if said is None:
-        check_headers(f"{tmp_path}/*.csv", "csv", "PATH")
+        check_headers(f"{tmp_path}/*.csv*", "csv", "PATH")
     else:
         with pytest.raises(InputError, match=rf"PATH: .*{said}; every row would be a dead letter"):
-            check_headers(f"{tmp_path}/*.csv", "csv", "PATH")
+            check_headers(f"{tmp_path}/*.csv*", "csv", "PATH")
 
 
 def test_the_columns_of_parquet_files_are_looked_at_as_well(tmp_path):
