@@ -29,15 +29,17 @@ def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str,
     held = [row for row in throttling.tenants if row.is_held]
     victims = [row for row in held if row.is_victim and (row.failed is None or row.lost)]
     victim = max(victims, key=lambda row: row.lost, default=None)
-    at_fault = victim.fault.largest if victim is not None else ""
-    most = min(held, key=lambda row: (row.name != at_fault, row.is_victim), default=None)
+    culprit = None if victim is None else victim.fault.culprit
+    most = min(held, key=lambda row: (culprit is None or row.name != culprit.name, row.is_victim), default=None)
     if most is None or most.first is None or most.last is None:
         of_reads, question = (" of reads that were held back", _OF_READS) if held_back(tables) else ("", QUESTION)
         yield f'Try{of_reads}: {command()} sql {output} "{question}"'
         return
-    at = most.worst or most.first
+    at, when = most.worst or most.first, "at its worst second"
+    if culprit is not None and most.name == culprit.name:
+        at, when = culprit.at, "when it exceeded its fair share most"
     where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
-    yield f"\nWhat to run next, about {plain(most.name)}{under}: who used what at its worst second, and its topics"
+    yield f"\nWhat to run next, about {plain(most.name)}{under}: who used what {when}, and its topics"
     yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}"
     yield f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"'
     if victim is not None and victim is not most and victim.worst not in {None, at}:

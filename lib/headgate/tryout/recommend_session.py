@@ -177,7 +177,7 @@ def _reasons(
 
 
 def _before(now: int | None, course: Course | None, place: int, once: str) -> str:
-    was = "not limited before" if now is None else f"{now:,} before"
+    was = "no limit of its own before" if now is None else f"{now:,} before"
     rates = () if course is None else tuple(rates[place] for rates in course.rates)
     if course is None or rates[0] == rates[-1]:
         return was

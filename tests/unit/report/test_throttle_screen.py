@@ -264,6 +264,7 @@ def test_what_to_run_next_is_about_who_has_most_of_the_excess_and_a_victim_has_a
         usage_row(messages=900, throttled_publishes=9),
         usage_row(often, messages=300, throttled_publishes=20),
         usage_row(victim, NOW + timedelta(seconds=5), messages=10),
+        usage_row(victim, NOW + timedelta(seconds=6), messages=10, throttled_publishes=20),
         usage_row(free, throttled_publishes=0, throttled_ns=0),
     ]
     marks = [
@@ -278,10 +279,10 @@ def test_what_to_run_next_is_about_who_has_most_of_the_excess_and_a_victim_has_a
 
     assert "Who was throttled (3 of 4 tenants), when, by which limiter, and by whose fault" in lines
     assert "Never throttled: free" in lines
-    assert "What to run next, about acme: who used what at its worst second, and its topics" in lines
+    assert "What to run next, about acme: who used what when it exceeded its fair share most, and its topics" in lines
     assert lines[-2:] == [
         "and about small, a victim: who took what it lacked at its worst second",
-        "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:15Z",
+        "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:16Z",
     ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from operator import itemgetter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -136,6 +137,11 @@ class Contention:
     def has_excess(self, limiter: Limiter, second_s: int) -> bool:
         """Whether anybody exceeded a fair share of any unit that had run out in this second."""
         return any(self._excesses(limiter, unit).by_second.get(second_s) for unit in UNITS)
+
+    def most_in(self, name: str, limiter: Limiter, unit: str, seconds: Iterable[int]) -> tuple[float, int]:
+        """The largest excess that it had in one of these seconds, and in which; the first counts."""
+        by_second = self._excesses(limiter, unit).by_second
+        return max(((by_second.get(at, {}).get(name, 0), at) for at in seconds), key=itemgetter(0))
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""

@@ -18,6 +18,8 @@ OWN: Limiter = ("topic", "")
 UNITS = MESSAGES, BYTES = "messages", "bytes"
 PREFIXES = "", "let_in_", "failed_"
 """Begin the names of columns of TRAFFIC in each unit: what came, was let in, failed."""
+USUAL = "usual_"
+"""Begins the names of columns of what goes into what is usual: what comes, or would if no other limiter held it."""
 USUAL_S, LEAST_USUAL_S = 30, 3
 """So long before more than the rate begins to come, what a tenant sends is what it usually sends; of less than the
 latter nothing is known.
@@ -29,7 +31,8 @@ def ran_out(marks: Mapping[str, int]) -> list[str]:
     return sorted(marks, key=lambda unit: (-marks[unit], unit))
 
 
-SCOPES = ("topic", "broker", "group")
+SHARED_SCOPES = ("broker", "group")
+SCOPES = (OWN[0], *SHARED_SCOPES)
 TRAFFIC = pa.schema(
     [
         ("second_s", pa.int64()),
@@ -123,6 +126,9 @@ class Traffic:
             came = pc.if_else(is_elsewhere, pc.coalesce(rows[f"let_in_{unit}"], sent), sent)
             rows = rows.set_column(rows.schema.get_field_index(unit), unit, came).append_column(f"sent_{unit}", sent)
         rows = self._through_own_limits(rows, is_elsewhere)
+        is_kept_back = pc.and_(is_elsewhere, pc.invert(pc.is_in(rows["topic"], self.limited_topics)))
+        for unit in UNITS:
+            rows = rows.append_column(f"{USUAL}{unit}", pc.if_else(is_kept_back, rows[f"sent_{unit}"], rows[unit]))
         return rows.set_column(rows.schema.get_field_index("held"), "held", held).append_column("before", before)
 
     def _through_own_limits(self, rows: pa.Table, is_elsewhere: pa.Array) -> pa.Table:
@@ -197,7 +203,7 @@ class Traffic:
         before = {one.start - ago for one in stretches for ago in range(1, USUAL_S + 1)}
         rows = rows.filter(pc.is_in(rows["second_s"], pa.array(asked | before, pa.int64())))
         came, let_in, failed = ({unit: by_second(rows, f"{what}{unit}") for unit in per_s} for what in PREFIXES)
-        usual = {unit: _usual(stretches, came[unit], all_held) for unit in per_s}
+        usual = {unit: _usual(stretches, by_second(rows, f"{USUAL}{unit}"), all_held) for unit in per_s}
         has_waits = not rows["let_in_messages"].null_count
         begins = {one.start for one in stretches}
         seconds = (

@@ -74,7 +74,7 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
         left, over_by = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
         found = {}
         for name, unit in units.items():
-            alone = unserved(own[name], capacity[name], unit.kept)
+            alone = unit.alone(own[name], second.second_s - before_s - 1)
             over = {one: amount for one, amount in over_by[name].items() if one in alone} or alone or over_by[name]
             unit.over = over
             unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
@@ -96,7 +96,8 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
 
 
 class _Unit:
-    """saved: of the rate. kept: what each usually sends, as far as that fits into the rate.
+    """saved: of the rate; saved_alone: if the other unit held nobody back. kept: what each usually sends, as far as
+    that fits into the rate.
 
     came, went: since the hold began, by name. exceeded: by how much a fair share last when that was no less than what
     still waited of an excess before, and what had come by then; most: by how much at most. over: what exceeded a fair
@@ -105,7 +106,7 @@ class _Unit:
 
     def __init__(self, name: str, per_s: float) -> None:
         self.name, self.per_s = name, per_s
-        self.saved = 0.0
+        self.saved = self.saved_alone = 0.0
         self.kept: Amounts = {}
         self.came: dict[str, float] = defaultdict(float)
         self.went: dict[str, float] = defaultdict(float)
@@ -124,7 +125,7 @@ class _Unit:
     def begin(self, usual: Amounts) -> None:
         """Full again, with what was usual until then."""
         too_much = unserved(usual, self.per_s)
-        self.saved = self.per_s
+        self.saved = self.saved_alone = self.per_s
         self.kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
 
     def waiting(self, over: Amounts, arrived: Amounts, let_in: Amounts, failed: Amounts) -> Amounts:
@@ -143,6 +144,12 @@ class _Unit:
             for name, amount in waits.items()
             if amount > 0 and self.most[name] * SMALL >= max(self.most.values())
         }
+
+    def alone(self, wanted: Amounts, pause_s: int) -> dict[str, float]:
+        """What would be left over in the next second after a pause if there were no other unit."""
+        capacity = min(self.saved_alone + self.per_s * pause_s, self.per_s) + self.per_s
+        self.saved_alone = max(capacity - sum(wanted.values()), 0)
+        return unserved(wanted, capacity, self.kept)
 
     def own_of(self, left: Amounts) -> Amounts:
         """Of what is left, that of who exceeded a fair share of this unit in the second before."""

@@ -13,7 +13,7 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import HELD_BY_ANY, UNITS, Limiter, ran_out_by
 from headgate.quota.usage.limiter_rates import QuotaOf, Rows, blocked_of, own_rates_of, rates_of, shares_of
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
-from headgate.report.throttling.held_times import HELD_BY, held_times, waits_of_tenants
+from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL, held_times, parts_of, waits_of_tenants
 from headgate.report.throttling.limiters import (
     MARK_COUNTS,
     RAN_OUT_AT,
@@ -134,7 +134,7 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
     when = when_held(seconds)
     last = pc.max(usage[_TIME]).as_py()
     end = None if last is None else last + timedelta(seconds=1)
-    limiters = _limiters(tables.totals(HELD_BY), usage, marks, end, groups.publish_quota)
+    limiters = _limiters(tables, usage, marks, end, groups.publish_quota)
     tenants = _ranked(TENANT, usage, held, limiters[TENANT], faults)
     usage_held = usage.filter(pc.is_in(usage[TOPIC], held[TOPIC].combine_chunks()))
     topics = _ranked(TOPIC, usage_held, held, limiters[TOPIC], faults)
@@ -151,14 +151,15 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
 
 
 def _limiters(
-    held: pa.Table, usage: pa.Table, marks: Rows, end: datetime | None, quota_of: QuotaOf
+    tables: Summed, usage: pa.Table, marks: Rows, end: datetime | None, quota_of: QuotaOf
 ) -> dict[str, dict[str, list[Blamed]]]:
     """Of tenants and of topics. A tenant's topics count by how long their publishes waited; in admitted traffic none
     did, and they count by how long they were held.
     """
-    of_topics = list(held_times(TOPIC, held, end))
+    held, parts = tables.totals(HELD_BY), parts_of(tables.totals(OUT_UNTIL))
+    of_topics = list(held_times(TOPIC, held, parts, end))
     if usage["admitted_publishes"].null_count:
-        of_tenants, of_what = held_times(TENANT, held, end), _OF_PRODUCERS
+        of_tenants, of_what = held_times(TENANT, held, parts, end), _OF_PRODUCERS
     else:
         sums = usage.group_by([TOPIC], use_threads=False).aggregate([("waited_s", "sum")]).to_pydict()
         waited = dict(zip(*sums.values(), strict=True))

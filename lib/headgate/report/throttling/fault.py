@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, reduce
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -65,16 +66,23 @@ def by_second(groups: ResourceGroups) -> Sums:
     return Sums("topic_usage", by, (*amounts, *counts), highest=("throttled_ns",), made=(HELD_TOPIC,))
 
 
+class Culprit(NamedTuple):
+    """Who has the largest part of the excess for the longest time, and the second in which it had most."""
+
+    name: str
+    at: datetime
+
+
 @dataclass(frozen=True)
 class Fault:
     """words: who fills a limiter; empty where only one can, or the tables do not tell.
 
-    is_victim: of somebody else. largest: who has the largest part of the excess, if anybody has.
+    is_victim: of somebody else. culprit: None where nobody exceeds a fair share.
     """
 
     words: str = ""
     is_victim: bool = False
-    largest: str = ""
+    culprit: Culprit | None = None
 
     @property
     def has_parts(self) -> bool:
@@ -89,11 +97,12 @@ class HeldBy(NamedTuple):
     """How a limiter marked a tenant.
 
     units: that ran out, most often first, by minute. marked: minutes with marks of any limiter; in a minute without,
-    what held it before still does.
+    what held it before still does. unit: the one that held it for the longest time.
     """
 
     units: Mapping[str, Iterable[str]]
     marked: frozenset[str]
+    unit: str
 
 
 class _Phase(NamedTuple):
@@ -161,6 +170,7 @@ class Faults:
             return Fault(ELSEWHERE)
         found: list[_Phase] = []
         ran_out: Iterable[str] = ()
+        largest: dict[str, list[tuple[float, int]]] = defaultdict(list)
         for seconds in _pieces(
             self._contention.held_seconds(tenant, limiter), lambda at: self._contention.has_excess(limiter, at)
         ):
@@ -168,6 +178,10 @@ class Faults:
             ran_out = held_by.units.get(minute, () if minute in held_by.marked else ran_out)
             if shared := self._contention.shared(tenant, limiter, ran_out, seconds):
                 is_within, unit = shared[0].is_within, shared[0].unit
+                if not is_within:
+                    first = next((one for one in shared if one.unit == held_by.unit), shared[0])
+                    most = self._contention.most_in(first.largest, limiter, first.unit, seconds)
+                    largest[first.largest] += [most] * len(seconds)
                 cause = cause_of(self._contention.why_within(limiter, unit, seconds)) if is_within else None
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
@@ -175,8 +189,7 @@ class Faults:
         phases = list(_phases(piece for hold in _holds(found) for piece in _told(hold)))
         over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
         is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
-        of_unit = [shared for shared in over if shared.unit == over[0].unit]
-        largest = Shared.together(of_unit).largest if over else ""
+        culprit = _culprit(largest) if largest else None
         is_shared = self._contention.rivals(tenant, limiter) > 0
         if is_shared and any(
             phase.cause is None and phase.first_s in self._contention.without_usual(limiter, one.unit)[: USUAL_S + 1]
@@ -191,13 +204,13 @@ class Faults:
             by_unit = phases[0].shared
             is_same = len({frozenset(shared.sharers) for shared in by_unit}) == 1
             words = self._at_length(tenant, limiter, by_unit) if is_same else _briefly(tenant, by_unit)
-            return Fault(words, is_victim, largest)
+            return Fault(words, is_victim, culprit)
         shown = "; ".join(
             f"{phase.span} {_briefly(tenant, phase.shared) if phase.cause is None else phase.cause.briefly}"
             for phase in phases[:_SHOWN_PHASES]
         )
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
-        return Fault(f"by time: {shown}{others}", is_victim, largest)
+        return Fault(f"by time: {shown}{others}", is_victim, culprit)
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
@@ -237,6 +250,13 @@ class Faults:
         if not any(held.values()):
             return f"most sent: {plain(_foremost(sent, sent))}"
         return f"most held: {plain(_foremost(held, sent))}"
+
+
+def _culprit(largest: Mapping[str, Sequence[tuple[float, int]]]) -> Culprit:
+    """largest: by who has the largest part, the largest excess and when, for each second."""
+    name = max(largest, key=lambda name: (len(largest[name]), name))
+    _, at = max(largest[name], key=itemgetter(0))
+    return Culprit(name, datetime.fromtimestamp(at, UTC))
 
 
 def _foremost(amounts: Mapping[str, float], sent: Mapping[str, float]) -> str:

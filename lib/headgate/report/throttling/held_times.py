@@ -1,16 +1,17 @@
 """For how long each limiter held a tenant or topic, and which unit had run out: sums over the table `marks`."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, zip_longest
 from operator import itemgetter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, UNITS, Limiter, limiter_of
+from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, SHARED_SCOPES, UNITS, Limiter, limiter_of
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.tables.sums import ROWS, Made, Sums
 
@@ -60,7 +61,7 @@ def _due_ms(marks: pa.Table) -> pa.ChunkedArray:
 
 HELD_BY = Sums(
     "marks",
-    (TENANT, TOPIC, "scope", "limiter", "action", "unit", "span"),
+    (TENANT, TOPIC, "broker", "scope", "limiter", "action", "unit", "span"),
     ("since_ms", "due_ms"),
     where=(("action", ("mark", "unmark")),),
     made=(
@@ -76,24 +77,81 @@ span: of _SPAN_MS. due_ms: until the unit that had run out is there again, if no
 """
 
 
+_STEP_MS = 100
+
+
+def _until_ms(marks: pa.Table, unit: str) -> pa.ChunkedArray:
+    rate = marks[f"{unit}_per_s"]
+    debt_ms = pc.divide(
+        pc.multiply(marks[f"{unit}_balance"].cast(pa.float64()), -1000.0), pc.if_else(pc.equal(rate, 0), None, rate)
+    )
+    return pc.add(_since_2020(marks).cast(pa.float64()), debt_ms)
+
+
+def _made_until_ms(unit: str) -> Made:
+    sql = f"arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS} - 1000.0 * {unit}_balance / nullif({unit}_per_s, 0)"
+    return Made(f"{unit}_until_ms", sql, lambda marks: _until_ms(marks, unit), pa.float64())
+
+
+OUT_UNTIL = Sums(
+    "marks",
+    ("broker", "scope", "limiter", "step"),
+    highest=tuple(f"{unit}_until_ms" for unit in UNITS),
+    where=(("action", ("mark",)), ("scope", SHARED_SCOPES)),
+    made=(
+        Made(
+            "step",
+            f"arrow_cast(event_time, 'Int64') / {1000 * _STEP_MS}",
+            lambda marks: pc.divide(marks["event_time"].cast(pa.int64()), 1000 * _STEP_MS),
+            pa.int64(),
+        ),
+        *map(_made_until_ms, UNITS),
+    ),
+)
+"""Until when each unit of a limiter that others share is out of reach, as of the marks in a step of _STEP_MS."""
+
+Parts = Mapping[tuple[str, Limiter, int], Mapping[str, float]]
+"""By broker, limiter and span, for how long each unit was the one that took longer to come back."""
+
+
+def parts_of(out: pa.Table) -> Parts:
+    """out: of the sums OUT_UNTIL. What others send while somebody is held can change which unit he waits for."""
+    found: dict[tuple[str, Limiter, int], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+    rows = out.sort_by([(name, "ascending") for name in ("broker", "scope", "limiter", "step")]).to_pylist()
+    for (broker, scope, limiter), steps in groupby(rows, key=itemgetter("broker", "scope", "limiter")):
+        until_ms = dict.fromkeys(UNITS, -math.inf)
+        of_limiter = [*steps]
+        for row, next_ in zip_longest(of_limiter, of_limiter[1:]):
+            began_ms = row["step"] * _STEP_MS - _SINCE_MS
+            for unit in UNITS:
+                until_ms[unit] = max(until_ms[unit], row[f"{unit}_until_ms"] or -math.inf)
+            later = BYTES if until_ms[BYTES] > until_ms[MESSAGES] else MESSAGES
+            end_ms = until_ms[later] if next_ is None else min(until_ms[later], next_["step"] * _STEP_MS - _SINCE_MS)
+            span = row["step"] * _STEP_MS // _SPAN_MS
+            found[broker, (scope, limiter), span][later] += max(end_ms - began_ms, _PAUSE_MS)
+    return found
+
+
 HeldTime = tuple[str, Limiter, dict[str, float]]
 """A tenant or topic, a limiter, and for how long that held it, by unit."""
 
 
-def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[HeldTime]:
+def held_times(by: str, held: pa.Table, parts: Parts, end: datetime | None) -> Iterator[HeldTime]:
     """By tenant or topic and limiter, for how long it held, by unit.
 
-    held: of the sums HELD_BY. end: of the run; what is still held is held until then. The time in a span is divided
-    among units by how long each was to be out of reach (due_ms).
+    held: of the sums HELD_BY. parts: `parts_of` limiters that others share. end: of the run; what is still held is held
+    until then. The time in a span is divided among units by parts, of limits of topics by how long each was to be out
+    of reach (due_ms).
     """
     end_ms = 0 if end is None else round(end.timestamp() * 1000) - _SINCE_MS
     is_mark = pc.equal(held["action"], "mark")
     opened = pc.if_else(is_mark, held[ROWS], pc.negate(held[ROWS]))
     since_ms = pc.fill_null(held["since_ms"], 0)
     columns = {
-        of: held[of],
+        by: held[by],
         "scope": held["scope"],
         "limiter": pc.if_else(pc.equal(held["scope"], OWN[0]), OWN[1], held["limiter"]),
+        "broker": held["broker"],
         "span": pc.fill_null(held["span"], 0),
         "opened": opened,
         "ended_ms": pc.if_else(is_mark, pc.negate(since_ms), since_ms),
@@ -102,21 +160,25 @@ def held_times(of: str, held: pa.Table, end: datetime | None) -> Iterator[HeldTi
             for unit in UNITS
         },
     }
-    keys, values = [of, "scope", "limiter", "span"], ["opened", "ended_ms", *UNITS]
+    keys, values = [by, "scope", "limiter", "broker", "span"], ["opened", "ended_ms", *UNITS]
     sums = pa.table(columns).group_by(keys, use_threads=False).aggregate([(name, "sum") for name in values])
     sums = sums.rename_columns([*keys, *values]).sort_by([(key, "ascending") for key in keys])
-    for (name, scope, limiter), rows in groupby(sums.to_pylist(), key=itemgetter(*keys[:3])):
+    whole: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+    for (name, scope, limiter, broker), rows in groupby(sums.to_pylist(), key=itemgetter(*keys[:4])):
         spans = list(rows)
         ends = [row["span"] * _SPAN_MS - _SINCE_MS for row in spans[1:]] + [end_ms]
-        of_unit, is_open, due = dict.fromkeys(UNITS, 0.0), 0, {MESSAGES: 1.0}
+        of, known = limiter_of({"scope": scope, "limiter": limiter}), {MESSAGES: 1.0}
+        of_unit, is_open = whole[name, of], 0
         for row, next_ms in zip(spans, ends, strict=True):
             began_ms = row["span"] * _SPAN_MS - _SINCE_MS
             held_ms = row["ended_ms"] + (is_open + row["opened"]) * next_ms - is_open * began_ms
             is_open += row["opened"]
-            due = {unit: row[unit] for unit in UNITS if row[unit]} or due
-            for unit, due_ms in due.items():
-                of_unit[unit] += max(held_ms, 0) * due_ms / sum(due.values())
-        yield name, limiter_of({"scope": scope, "limiter": limiter}), of_unit
+            by_unit = parts.get((broker, of, row["span"]), row if of == OWN else {})
+            known = {unit: by_unit[unit] for unit in UNITS if by_unit.get(unit)} or known
+            for unit, part in known.items():
+                of_unit[unit] += max(held_ms, 0) * part / sum(known.values())
+    for (name, of), of_unit in whole.items():
+        yield name, of, of_unit
 
 
 def waits_of_tenants(held: pa.Table, of_topics: Iterable[HeldTime], waited: Mapping[str, float]) -> Iterator[HeldTime]:

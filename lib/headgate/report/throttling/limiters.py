@@ -1,14 +1,14 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
-from headgate.quota.usage.excess import OWN, UNITS, Limiter, limiter_of, ran_out, units_of
+from headgate.quota.usage.excess import OWN, SHARED_SCOPES, UNITS, Limiter, limiter_of, ran_out, units_of
 from headgate.quota.usage.limiter_rates import RATES, QuotaOf, Rows
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
@@ -43,7 +43,7 @@ def _second_s(marks: pa.Table) -> pa.ChunkedArray:
 RAN_OUT_AT = Sums(
     "marks",
     ("broker", "scope", "limiter", "second_s", "unit", "too"),
-    where=(("action", ("mark",)), ("scope", ("broker", "group"))),
+    where=(("action", ("mark",)), ("scope", SHARED_SCOPES)),
     made=(
         Made("unit", RAN_OUT, unit_of),
         Made("too", RAN_OUT_TOO, _too),
@@ -136,8 +136,9 @@ def _ranked(found: _Found, quota_of: QuotaOf, of_what: str) -> Iterator[Blamed]:
         parts = [f" {_part(of_unit[unit], whole)}" if len(by_unit) > 1 else "" for unit, _ in by_unit]
         share = f"; {_part(weights[limiter], weights.total())} of {of_what}" if len(counts) > 1 else ""
         quotas = [quota_of(limiter[1], unit) if limiter[0] == "group" else None for unit, _ in by_unit]
+        each_where = len({frozenset(marks.brokers) for _, marks in by_unit}) > 1
         rates = [
-            f"{unit}{part}{_rate(marks, quota)}"
+            f"{unit}{part}{_rate(marks, quota)}{_where(marks) if each_where else ''}"
             for (unit, marks), part, quota in zip(by_unit, parts, quotas, strict=True)
         ]
         short = ", ".join(f"{unit}{part}" for (unit, _), part in zip(by_unit, parts, strict=True))
@@ -146,9 +147,9 @@ def _ranked(found: _Found, quota_of: QuotaOf, of_what: str) -> Iterator[Blamed]:
         yield Blamed(
             limiter,
             f"{name} ({short}{share})",
-            f"{name} ({'; '.join(rates)}{share}){_where([marks for _, marks in by_unit])}",
+            f"{name} ({'; '.join(rates)}{share}){'' if each_where else _where(by_unit[0][1])}",
             _span(units),
-            HeldBy(units, marked),
+            HeldBy(units, marked, ranked[0]),
         )
 
 
@@ -178,8 +179,8 @@ def _rate(marks: _Marks, quota: int | None) -> str:
     return f", {rates}/s" if quota in {None, marks.least} else f", {rates} of {quota:,}/s"
 
 
-def _where(by_unit: Sequence[_Marks]) -> str:
-    brokers = sorted({broker for marks in by_unit for broker in marks.brokers})
+def _where(marks: _Marks) -> str:
+    brokers = sorted(marks.brokers)
     if not brokers:
         return ""
     more = len(brokers) - _SHOWN_BROKERS

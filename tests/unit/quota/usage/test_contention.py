@@ -38,6 +38,7 @@ def test_a_unit_of_which_less_came_than_the_rate_does_not_count_beside_one_that_
     assert shared.unit == "messages"
 
 
+CALM = ("calm", (30, 30))
 RAN_OUT = {(POOL, "b"): {"bytes": [0]}, (POOL, "c"): {"messages": [59, 120], "bytes": [60, 80]}}
 
 
@@ -99,6 +100,17 @@ def test_a_hold_in_one_unit_ends_though_brokers_hold_on_in_the_other_and_what_th
     (dammed_up,) = contention.shared("calm", POOL, ["messages"], range(120, 125))
     assert [set(one.sharers) for one in (at_first, in_bytes, dammed_up)] == [{"flood"}, {"size"}, {"size"}]
     assert [one.unit for one in (at_first, in_bytes, dammed_up)] == ["messages", "bytes", "bytes"]
+
+
+def test_who_floods_in_one_unit_is_at_fault_in_it_though_another_floods_in_the_other_one_and_is_held_back():
+    usual = [(at, name, 0, FREE | sized(*sizes)) for at in range(1, 10) for name, sizes in (("size", (40, 400)), CALM)]
+    rows = [(at, *one) for at in range(10, 40) for one in (("size", 0, sized(40, 4000)), (CALM[0], 0, sized(*CALM[1])))]
+    rows += [(at, "msgs", 0, sized(60, 60)) for at in range(20, 40)]
+    ran_out = {(POOL, "b"): {"bytes": [*range(10, 40)], "messages": [*range(20, 40)]}}
+    contention = Contention(Traffic(traffic(*usual, *rows).rows, ran_out), lambda _, unit: UNIT_RATES[unit])
+    (shared,) = contention.shared("calm", POOL, ["messages"], range(24, 40))
+
+    assert (shared.unit, shared.sharers) == ("messages", ["msgs"])
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,15 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     assert {second: set(one) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
+def test_what_another_limiter_holds_back_is_usual_all_the_same():
+    usual = [offered(at, "calm", 550, 300, **BY_BROKER) for at in range(1, 31)]
+    usual += [offered(at, "grows", 300, 300, **FREE) for at in range(1, 31)]
+    rows = [offered(at, name, came, came) for at in range(31, 50) for name, came in (("calm", 550), ("grows", 600))]
+    found = traffic(*usual, *rows).excesses(POOL, {"messages": 1000})["messages"].by_second
+
+    assert {name for one in found.values() for name in one} == {"grows"}
+
+
 @pytest.mark.parametrize(
     ("rows", "of_pool", "of_broker", "before"),
     [

@@ -7,7 +7,7 @@ from headgate.arrow.topic_names import named_rows
 from headgate.conf.resource_groups import ResourceGroups
 from headgate.core.topic_names import tenant_of
 from headgate.report.throttling.blame import Throttled, throttling
-from headgate.report.throttling.held_times import HELD_BY
+from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL
 from headgate.report.throttling.limiters import MARK_COUNTS
 from headgate.report.throttling.spans import minute_of as minute_name
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
@@ -262,6 +262,24 @@ def test_units_have_parts_of_the_time_for_which_they_held_whatever_the_number_of
     assert ["group gold (bytes 75%, messages 25%)"] == [row.blame for row in by_topic(tables)]
 
 
+def test_what_others_send_while_it_is_held_on_a_broker_decides_for_which_unit_somebody_waits(tables):
+    gold = {"topic": A, "scope": "group", "limiter": "gold", "broker": "b1"}
+    by_messages, by_bytes = (
+        {"action": "mark", "messages_balance": m, "messages_per_s": 10, "bytes_balance": b, "bytes_per_s": 100}
+        for m, b in ((-1, 5), (5, -900))
+    )
+    rows = [gold | by_messages | {"event_time": second(1)}, gold | {"action": "unmark", "event_time": second(10)}]
+    rows += [gold | by_bytes | {"event_time": second(10)}, gold | {"action": "unmark", "event_time": second(11)}]
+    rows.append(gold | by_bytes | {"topic": C, "event_time": second(1).replace(microsecond=9)})
+    rows.append(gold | by_messages | {"topic": C, "broker": "b2", "messages_balance": -999, "event_time": second(1)})
+    fill(tables, [(A, 5, 2, 10), (C, 5, 1, 10)])
+    tables.append("marks", pa.Table.from_pylist(rows, MARKS), "query", 0)
+    of_a, of_c = by_topic(tables)
+
+    assert of_a.blame == "group gold (bytes)"
+    assert of_c.details == "group gold (bytes 50%, 100/s on b1; messages 50%, 10/s on b2)"
+
+
 def test_what_a_unit_that_ran_out_takes_to_come_back_is_the_same_in_sql_and_arrow(tables):
     values = [-1000, 0, 7, None]
     rows = [
@@ -279,6 +297,12 @@ def test_what_a_unit_that_ran_out_takes_to_come_back_is_the_same_in_sql_and_arro
     )
 
     assert of_sql == of_arrow
+    of_sql_too, of_arrow_too = (
+        {row["limiter"]: row for row in found.to_pylist()}
+        for found in (tables.totals(OUT_UNTIL), OUT_UNTIL.of(named_rows(marks)))
+    )
+    assert of_sql_too == of_arrow_too
+    assert of_sql_too["-1000 7 1"]["messages_until_ms"] - of_sql_too["0 7 1"]["messages_until_ms"] == 100_000
     assert [of_sql[f"{name}"][1] for name in ("-1000 7 1", "7 -1000 1000", "7 -1000 0", "None 0 1")] == [
         *(100_016, 1_016, 16, 16),
     ]
