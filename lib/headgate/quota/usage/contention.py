@@ -138,10 +138,18 @@ class Contention:
         """Whether anybody exceeded a fair share of any unit that had run out in this second."""
         return any(self._excesses(limiter, unit).by_second.get(second_s) for unit in UNITS)
 
-    def most_in(self, name: str, limiter: Limiter, unit: str, seconds: Iterable[int]) -> tuple[float, int]:
-        """The largest excess that it had in one of these seconds, and in which; the first counts."""
+    def most_in(self, name: str, limiter: Limiter, unit: str, seconds: Sequence[int]) -> tuple[float, int]:
+        """By how much its excess grew most in one of these seconds, and in which; the first counts.
+
+        What is told of a second is what was left over as it began, but where nothing was before.
+        """
         by_second = self._excesses(limiter, unit).by_second
-        return max(((by_second.get(at, {}).get(name, 0), at) for at in seconds), key=itemgetter(0))
+
+        def growth(at: int) -> float:
+            now, then = (by_second.get(second_s, {}).get(name, 0) for second_s in (at, at + 1))
+            return then - now if at - 1 in by_second else max(then, now)
+
+        return max(((growth(at), at) for at in seconds), key=itemgetter(0))
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""
@@ -180,6 +188,10 @@ class Contention:
     def without_usual(self, limiter: Limiter, unit: str) -> range:
         """The seconds in which nothing is known of what is usual, as the limiter was overloaded from the start."""
         return next((stretch for stretch, usual in self._excesses(limiter, unit).usual[:1] if not usual), range(0))
+
+    def has_rate(self, limiter: Limiter) -> bool:
+        """Whether its rate is known in any unit."""
+        return any(self._rate_of(limiter, unit) for unit in UNITS)
 
     def rivals(self, name: str, limiter: Limiter) -> int:
         """How many others sent anything."""

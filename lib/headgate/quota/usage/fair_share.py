@@ -43,47 +43,30 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
     left of a demand is still there in the next second, whoever else was let in or charged meanwhile, until a second
     comes in which the limiter holds nobody. So who has nothing left over would have been let in at once by a limiter
     that is fair: he is a victim of those who have. A backlog and a debt belong to who made them, not to who sends while
-    they are worked off. Where both units are limited, what one leaves over waits in the other as well, but there it
-    exceeds nothing as long as somebody exceeds it by what it leaves over itself.
+    they are worked off. Each unit is shared out as if there were no other.
 
     In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
     share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
     is what is left of that, but no more than he exceeded it by then. If others are still held after that, it stays as
-    it was last. Who exceeded it by less than a SMALL part of what another did in the same hold is at no fault.
+    it was last. Who exceeds it by less than a SMALL part of what another does is at no fault.
     """
-    units = {unit: _Unit(unit, rate) for unit, rate in per_s.items()}
-    left: dict[str, dict[str, float]] = {unit: {} for unit in units}
+    units = {unit: _Unit(rate) for unit, rate in per_s.items()}
     before_s = 0
     for second in seconds:
-        if second.usual is not None or not second.is_held:
-            left = {unit: {} for unit in units}
-            for unit in units.values():
-                unit.forget()
         if second.usual is not None:
             before_s = second.second_s - 1
-            for unit in units.values():
-                unit.begin(second.usual[unit.name])
-        capacity = {name: unit.saved + unit.per_s * (second.second_s - before_s - 1) for name, unit in units.items()}
-        wanted = left
-        left, _ = _shared_out(wanted, capacity, {})
-        for name, unit in units.items():
-            unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
-        capacity = {name: unit.saved + unit.per_s for name, unit in units.items()}
-        wanted = {name: _together(left[name], second.arrived[name]) for name in units}
-        own = {name: _together(unit.own_of(left[name]), second.arrived[name]) for name, unit in units.items()}
-        left, over_by = _shared_out(wanted, capacity, {name: unit.kept for name, unit in units.items()})
         found = {}
         for name, unit in units.items():
-            alone = unit.alone(own[name], second.second_s - before_s - 1)
-            over = {one: amount for one, amount in over_by[name].items() if one in alone} or alone or over_by[name]
-            unit.over = over
-            unit.saved = min(unit.per_s, capacity[name] - _served(wanted[name], left[name]))
+            if second.usual is not None or not second.is_held:
+                unit.forget()
+            if second.usual is not None:
+                unit.begin(second.usual[name])
+            over = unit.serve(second.arrived[name], second.second_s - before_s - 1)
             if second.let_in is not None and second.failed is not None:
-                left[name] = _without(left[name], second.failed[name])
-                over = _without(over, second.failed[name])
-                over = unit.waiting(over, second.arrived[name], second.let_in[name], second.failed[name])
+                unit.left = _without(over, second.failed[name])
+                over = unit.waiting(second.arrived[name], second.let_in[name], second.failed[name])
             if not second.is_held:
-                unit.saved = min(unit.per_s, max(capacity[name] - sum(second.arrived[name].values()), 0))
+                unit.forget()
             elif name in second.units:
                 found[name] = unit.told(over)
             else:
@@ -91,101 +74,67 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
         before_s = second.second_s
         if second.is_held:
             yield second.second_s, found
-        else:
-            left = {unit: {} for unit in units}
 
 
 class _Unit:
-    """saved: of the rate; saved_alone: if the other unit held nobody back. kept: what each usually sends, as far as
-    that fits into the rate.
+    """saved: of the rate; left: over, by name. kept: what each usually sends, as far as that fits into the rate.
 
     came, went: since the hold began, by name. exceeded: by how much a fair share last when that was no less than what
-    still waited of an excess before, and what had come by then; most: by how much at most. over: what exceeded a fair
-    share in the second before, and before: the excess then; last: that was told last.
+    still waited of an excess before, and what had come by then. before: the excess in the second before; last: that
+    was told last.
     """
 
-    def __init__(self, name: str, per_s: float) -> None:
-        self.name, self.per_s = name, per_s
-        self.saved = self.saved_alone = 0.0
+    def __init__(self, per_s: float) -> None:
+        self.per_s = per_s
+        self.saved = 0.0
         self.kept: Amounts = {}
         self.came: dict[str, float] = defaultdict(float)
         self.went: dict[str, float] = defaultdict(float)
         self.exceeded: dict[str, tuple[float, float]] = {}
-        self.most: dict[str, float] = {}
-        self.last: Amounts = {}
-        self.over: Amounts = {}
-        self.before: Amounts = {}
+        self.forget()
 
     def forget(self) -> None:
         """As a hold ends."""
-        self.last = self.before = self.over = {}
-        for of_hold in (self.came, self.went, self.exceeded, self.most):
+        self.left: Amounts = {}
+        self.last: Amounts = {}
+        self.before: Amounts = {}
+        for of_hold in (self.came, self.went, self.exceeded):
             of_hold.clear()
 
     def begin(self, usual: Amounts) -> None:
         """Full again, with what was usual until then."""
         too_much = unserved(usual, self.per_s)
-        self.saved = self.saved_alone = self.per_s
+        self.saved = self.per_s
         self.kept = {name: amount - too_much.get(name, 0) for name, amount in usual.items()}
 
-    def waiting(self, over: Amounts, arrived: Amounts, let_in: Amounts, failed: Amounts) -> Amounts:
+    def serve(self, arrived: Amounts, pause_s: int) -> Amounts:
+        """What is left over in the next second after a pause."""
+        self._serve(self.left, self.saved + self.per_s * pause_s, {})
+        self._serve(_together(self.left, arrived), self.saved + self.per_s, self.kept)
+        return self.left
+
+    def _serve(self, wanted: Amounts, capacity: float, kept: Amounts) -> None:
+        self.left = unserved(wanted, capacity, kept)
+        self.saved = min(self.per_s, capacity - sum(wanted.values()) + sum(self.left.values()))
+
+    def waiting(self, arrived: Amounts, let_in: Amounts, failed: Amounts) -> Amounts:
         """The excess, with what waits of all that was sent by who exceeded a fair share."""
         for name, amount in arrived.items():
             self.came[name] += amount
             self.went[name] = min(self.went[name] + let_in.get(name, 0) + failed.get(name, 0), self.came[name])
-        self.most |= {name: max(amount, self.most.get(name, 0)) for name, amount in over.items()}
         waits = {name: min(amount, sent - self.went[name]) for name, (amount, sent) in self.exceeded.items()}
-        for name, amount in over.items():
+        for name, amount in self.left.items():
             if amount >= waits.get(name, 0):
                 self.exceeded[name] = amount, self.came[name]
                 waits[name] = amount
-        return {
-            name: amount
-            for name, amount in waits.items()
-            if amount > 0 and self.most[name] * SMALL >= max(self.most.values())
-        }
-
-    def alone(self, wanted: Amounts, pause_s: int) -> dict[str, float]:
-        """What would be left over in the next second after a pause if there were no other unit."""
-        capacity = min(self.saved_alone + self.per_s * pause_s, self.per_s) + self.per_s
-        self.saved_alone = max(capacity - sum(wanted.values()), 0)
-        return unserved(wanted, capacity, self.kept)
-
-    def own_of(self, left: Amounts) -> Amounts:
-        """Of what is left, that of who exceeded a fair share of this unit in the second before."""
-        return {name: amount for name, amount in left.items() if name in self.over}
+        most = max(waits.values(), default=0)
+        return {name: amount for name, amount in waits.items() if amount > 0 and amount * SMALL >= most}
 
     def told(self, over: Amounts) -> Amounts:
-        """The excess, with what was left over as the second began; as it was last if there is none.
-
-        What only still waits since before the other unit alone held somebody is told, but does not last.
-        """
-        found = {**over, **self.before} or self.last
-        if self.over or self.last:
-            self.last = found
+        """The excess, with what was left over as the second began; as it was last if there is none."""
+        self.last = {**over, **self.before} or self.last
         self.before = over
-        return found
-
-
-def _shared_out(wanted: ByUnit, capacity: Amounts, kept: ByUnit) -> tuple[dict[str, dict[str, float]], ByUnit]:
-    """What is left of demands in each unit, and what of that was left over by the unit itself.
-
-    That unit is shared out first of which most too much is wanted; who gets a part of his demand gets the same part of
-    it in each unit.
-    """
-    part: dict[str, float] = {}
-    too_much = {unit: sum(wanted[unit].values()) / max(capacity[unit], LEAST) for unit in wanted}
-    reduced: dict[str, Amounts] = {}
-    for unit in sorted(wanted, key=lambda unit: -too_much[unit]):
-        demands = {name: amount * part.get(name, 1) for name, amount in wanted[unit].items()}
-        reduced[unit] = unserved(demands, capacity[unit], kept.get(unit))
-        for name, amount in reduced[unit].items():
-            part[name] = part.get(name, 1) * (1 - amount / demands[name])
-    left = {
-        unit: {name: amount * (1 - part[name]) for name, amount in demands.items() if amount and name in part}
-        for unit, demands in wanted.items()
-    }
-    return left, {unit: {name: left[unit][name] for name in reduced[unit]} for unit in wanted}
+        return self.last
 
 
 def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> dict[str, float]:
@@ -205,10 +154,6 @@ def unserved(demands: Amounts, capacity: float, kept: Amounts | None = None) -> 
         if amount - part > LEAST * demands[name]:
             left[name] = amount - part
     return left
-
-
-def _served(demands: Amounts, left: Amounts) -> float:
-    return sum(demands.values()) - sum(left.values())
 
 
 def _without(amounts: Amounts, failed: Amounts) -> dict[str, float]:

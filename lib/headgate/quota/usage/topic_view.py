@@ -64,7 +64,8 @@ class Consumer:
     where none was throttled and it was held all the same, that which still held it; None where nothing held it.
     shared: who exceeded a fair share of that limiter, by unit; empty where nobody shares it, or the tables do not
     tell. rivals: how many others sent anything under it. within: where nobody exceeded one, why it was held.
-    let_through: by limits of its topics, of what it sent.
+    let_through: by limits of its topics, of what it sent. also_at_fault: limiters that throttled fewer of its
+    publishes, which it shares with others, and of which it exceeds a fair share.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Consumer:
     rivals: int = 0
     within: Within | None = None
     let_through: float = 1.0
+    also_at_fault: tuple[Limiter, ...] = ()
 
     @property
     def is_held(self) -> bool:
@@ -171,13 +173,22 @@ def _consumer(
     if not marked:
         return Consumer(*known)
     blame = marked / sum(by_limiter.values())
+    ran_out = {other: units.get((name, other), UNITS) for other, marks in by_limiter.items() if marks and other != OWN}
+    shared_of = {other: contention.shared(tenant, other, of_it) for other, of_it in ran_out.items()}
+    shared = shared_of.pop(limiter, ())
+    also = tuple(
+        other
+        for other, each in shared_of.items()
+        if any(tenant in one.sharers for one in each)
+        and contention.has_rate(other)
+        and contention.rivals(tenant, other)
+    )
     if limiter == OWN:
-        return Consumer(*known, limiter, blame)
-    shared = contention.shared(tenant, limiter, units.get((name, limiter), UNITS))
+        return Consumer(*known, limiter, blame, also_at_fault=also)
     within = None
     if shared and shared[0].is_within:
         within = contention.why_within(limiter, shared[0].unit, contention.held_seconds(tenant, limiter))
     through = (
         contention.let_through(tenant, limiter, shared[0].unit, None if name == tenant else name) if shared else 1.0
     )
-    return Consumer(*known, limiter, blame, shared, contention.rivals(tenant, limiter), within, through)
+    return Consumer(*known, limiter, blame, shared, contention.rivals(tenant, limiter), within, through, also)

@@ -123,6 +123,8 @@ def _fault(one: Consumer, sharers: Container[str]) -> str:
     """Under which of _FAULTS it is listed. sharers: at fault for anybody, as who is throttled by a limit of its own may
     be.
     """
+    if one.also_at_fault:
+        return _AT_FAULT
     if one.is_victim:
         return _VICTIMS
     if any(one.tenant in each.sharers for each in one.shared) if one.shared else one.tenant in sharers:

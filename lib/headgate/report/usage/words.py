@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from headgate.core.quota.evaluation.step_parameters import Reason
 from headgate.quota.usage.contention import Shared
+from headgate.quota.usage.excess import Limiter
 from headgate.quota.usage.topic_view import Consumer
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.screen import plain
@@ -137,16 +138,22 @@ def consumer_verdict(consumer: Consumer, lines_of: Mapping[str, int]) -> str:
 
     Whose fault a limiter of a broker is goes by all groups of a name together.
     """
+    also = "; ".join(f"at fault in {_name(*limiter)}" for limiter in consumer.also_at_fault)
     if consumer.limiter is None or not consumer.shared:
-        return ""
-    what = _name(*consumer.limiter)
+        return also
+    verdict = _verdict(consumer, consumer.limiter, lines_of)
+    return f"{verdict}; {also}" if also else verdict
+
+
+def _verdict(consumer: Consumer, limiter: Limiter, lines_of: Mapping[str, int]) -> str:
+    what = _name(*limiter)
     if consumer.within is not None:
         return cause_of(consumer.within).briefly
     if not consumer.rivals:
         return f"alone in {what}"
     parts = f"{', '.join(_part(consumer, shared) for shared in consumer.shared)} of {what}"
     parts += let_through(consumer.let_through)
-    is_one_of_several = lines_of[consumer.name] > 1 and consumer.limiter[0] == "broker"
+    is_one_of_several = lines_of[consumer.name] > 1 and limiter[0] == "broker"
     return f"of {plain(consumer.name)} as a whole: {parts}" if is_one_of_several else parts
 
 

@@ -68,6 +68,14 @@ def test_what_is_within_the_quota_on_average_is_a_matter_of_shares(amounts, reas
     assert contention.why_within(POOL, "messages", [1, 2, 3]).reason is reason
 
 
+def test_the_second_in_which_somebody_exceeds_a_fair_share_most_is_that_in_which_the_excess_grows_most():
+    rows = [(at, "grows", amount) for at, amount in ((1, 250), (2, 150), (3, 280), (4, 120))]
+    contention = Contention(traffic(*rows), lambda *_: 100)
+
+    assert contention.most_in("grows", POOL, "messages", [2, 3, 4]) == (180, 3)
+    assert contention.most_in("grows", POOL, "messages", [1, 2]) == (50, 1)
+
+
 def test_a_quota_of_0_blocks_which_is_nobodys_fault():
     contention = Contention(traffic((1, "a", 9), (1, "b", 90)), lambda *_: 0, blocked={POOL})
     (shared,) = contention.shared("b", POOL, ["bytes"])

@@ -182,6 +182,14 @@ def test_after_a_pause_what_is_usual_is_of_it_and_of_what_was_usual_before():
                 for at, wave, flood in [(1, 60, 400), (2, 60, 400), (3, 50, 350), (4, 40, 300)]
             },
         ),
+        (  # who exceeds it by little beside a flood of which most has failed
+            [
+                offered(1, "flood", 1000, 200),
+                *(offered(2, "flood", 0, 90, 700), offered(2, "grows", 10, 10)),
+                *(offered(3, "flood", 0, 0), offered(3, "grows", 120, 100)),
+            ],
+            {1: {"flood": 800}, 2: {"flood": 800}, 3: {"flood": 10, "grows": 30}},
+        ),
         (  # who is let in at once although he takes more than his part, while others wait
             [
                 *(offered(1, "grows", 180, 180), offered(1, "calm", 30, 20)),

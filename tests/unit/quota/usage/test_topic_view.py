@@ -122,3 +122,21 @@ def test_a_topic_is_all_of_its_partitions_and_judged_by_its_tenant():
         ("persistent://b/n/y", "b", 270),
     ]
     assert (one.is_victim, other.shared[0].part(other.tenant)) == (True, 1)
+
+
+def test_who_exceeds_a_fair_share_of_a_limiter_that_throttled_less_of_it_is_at_fault_there_too():
+    loud, calm = (
+        found(
+            topic("persistent://a/n/y", 600, by=(0, by_broker, 2)),
+            topic("persistent://b/n/y", 5, by=(0, 0, 4)),
+            *(topic("persistent://d/n/y", 2000, by=(0, 6, 0)) for _ in range(with_others)),
+            rate=100,
+        )[:2]
+        for by_broker, with_others in ((7, 1), (0, 0))
+    )
+
+    assert [(one.name, one.limiter, one.also_at_fault) for one in loud] == [
+        ("a", ("broker", "b-0"), (("group", "gold"),)),
+        ("d", ("broker", "b-0"), ()),
+    ]
+    assert [one.also_at_fault for one in calm] == [(), ()]
