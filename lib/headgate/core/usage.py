@@ -4,8 +4,6 @@ Publishes, messages and bytes are arrivals. In `admitted` traffic every arrival 
 ADMITTED on stay 0; in `offered` traffic arrivals = admitted + failed + still withheld. All counts saturate at 64 bits.
 """
 
-SECOND_NS = 1_000_000_000
-
 (
     PUBLISHES,
     MESSAGES,

@@ -1,7 +1,7 @@
 """What every engine does with one key of a job: its blocks and its state in, blocks for the tables out.
 
-The jobs' operators and the form of their state: throttle/key_operator.py and state.py, and the same two files in
-connections/, protocol/ and cache/.
+The jobs' operators are in key_operator.py of throttle/, connections/, protocol/ and cache/, their states in state.py
+there, and in cache/stored/.
 """
 
 from collections.abc import Callable, Iterable

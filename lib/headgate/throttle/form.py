@@ -15,15 +15,20 @@ from headgate.throttle.state import DomainState
 class Rules:
     """Settings of a job that its results depend on, besides the limits.
 
-    max_debt_ms: debt bound in ms of tokens, -1: none. release_quantum: producers a wake, 0: all (rate-limiters 4.3,
-    4.5). offered: events are arrivals, those of waiting producers are withheld up to send_timeout_ms. hold_back_ms:
-    rows wait this long for earlier ones. whole_brokers: all publishes of a broker come to one key in this layout, and
-    are charged to its broker limiter. slot_ms: usage of groups is told by slots of this length, 0: it is not.
-    epoch_ms: their topics are counted once in so long; a multiple of slot_ms, from 1. slots: the keys, 0: topics are.
-    connection_topics: the first publish of a topic over a connection is told.
-    Of dispatches: classic: levels but groups' are classic windows; charges_entries: levels count entries in place of
-    messages; throttles_caught_up: False exempts reads for consumers that are caught up; filtered_entries: those that a
-    filter dropped count; stats_interval_s: publish rates are averages of so long.
+    max_debt_ms: the largest debt, in ms of tokens; -1: no bound (rate-limiters 4.3).
+    release_quantum: how many producers a wake-up releases; 0: all (rate-limiters 4.5).
+    offered: events are arrivals; those of producers that wait are withheld, for send_timeout_ms at most.
+    hold_back_ms: how long rows wait for earlier ones.
+    whole_brokers: all publishes of a broker come to one key, and are charged to the broker's limiter.
+    slot_ms: the length of the slots in which usage of groups is reported; 0: it is not reported.
+    epoch_ms: the length in which topics of a group are counted once: a multiple of slot_ms, from 1.
+    slots: how many keys there are; 0: a key is a topic.
+    connection_topics: the first publish of a topic over a connection is a row.
+    classic: of dispatches, all levels but groups are classic windows.
+    charges_entries: of dispatches, levels count entries, not messages.
+    throttles_caught_up: False exempts reads of consumers that are caught up.
+    filtered_entries: entries that a filter dropped count.
+    stats_interval_s: over how long publish rates are averaged.
     """
 
     max_debt_ms: int = -1

@@ -99,3 +99,12 @@ def interleaved(*groups: Any) -> Any:
     kind = np.repeat(np.arange(len(groups)), [len(operations.at_ns) for operations in groups])
     places = np.lexsort((kind, np.concatenate([operations.at_ns for operations in groups])))
     return type(groups[0])(*(np.concatenate(columns)[places] for columns in zip(*groups, strict=True)))
+
+
+def in_time(rows: pa.Table, others: pa.Table) -> pa.Table:
+    """Rows of both in the order of time, those of one instant as they come."""
+    if not (len(rows) and len(others)):
+        return rows if len(rows) else others
+    both = pa.concat_tables([rows, others])
+    places = np.argsort(numbers(both["at_ns"]), kind="stable")
+    return both.take(pa.array(places))

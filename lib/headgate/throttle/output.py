@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.kernels.publish.types import MARK
+from headgate.core.numbers import SECOND_NS
 from headgate.core.publish.publish_limiter import Scope
 from headgate.core.publish.throttle_tracker import SCOPE_TYPES
-from headgate.core.usage import SECOND_NS, USAGE_COLUMNS
+from headgate.core.usage import USAGE_COLUMNS
 from headgate.throttle.form import Result
 from headgate.throttle.keys import scopes_and_names
 from headgate.throttle.schemas import MARKS, OFFERED_ONLY, TOPIC_USAGE

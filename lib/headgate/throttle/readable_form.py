@@ -7,6 +7,7 @@ import numpy as np
 
 from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.publish.types import LEAVE, MARK, PUBLISH, UNMARK
+from headgate.core.numbers import MILLISECOND_NS
 from headgate.core.publish.publish_domain import DomainLimiter, Publish, PublishDomain, TopicUsage
 from headgate.core.publish.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import USAGE_COLUMNS
@@ -46,7 +47,7 @@ def _objects(domain: DomainState, step: Step, rules: Rules) -> PublishDomain:
         groups={topic: group for topic, group in enumerate(domain.limiters["group"].tolist()) if group >= 0},
         exempt=frozenset(np.flatnonzero(step.exempt).tolist()),
         offered=rules.offered,
-        timeout_ns=rules.send_timeout_ms * 1_000_000,
+        timeout_ns=rules.send_timeout_ms * MILLISECOND_NS,
         max_debt_ms=None if rules.max_debt_ms < 0 else rules.max_debt_ms,
         quantum=rules.release_quantum or None,
         tells=rules.slot_ms > 0,

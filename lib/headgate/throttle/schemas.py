@@ -176,7 +176,7 @@ UNLOAD_OUTCOMES = pa.schema(
         ("timeout_ms", pa.int64()),
     ]
 )
-"""The table `unloads`; UNLOADS are the rows of traffic that it answers."""
+"""The table `unloads`: what came of each unload of a bundle."""
 
 PROGRESS = pa.schema(
     [

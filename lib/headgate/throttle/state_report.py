@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 from headgate.arrow.columns import places
 from headgate.core.dispatch.dispatch_domain import PLACES
 from headgate.core.kernels.columns import NO_VALUE, Ints
-from headgate.core.numbers import MAX
-from headgate.core.usage import SECOND_NS
+from headgate.core.numbers import MAX, SECOND_NS
 from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.keys import BROKER_KEY, place_of_level, scopes_and_names, subscription_keys
 from headgate.throttle.registration import REPLICATOR

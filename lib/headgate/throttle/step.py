@@ -12,7 +12,6 @@ from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.kernels.publish.types import LEAVE, PUBLISH, SET_LIMIT, Operations
 from headgate.rows.kinds import DISPATCH as DISPATCHES
 from headgate.rows.kinds import PUBLISH as PUBLISHES
-from headgate.throttle.apart.connection_step import in_time
 from headgate.throttle.apart.connection_topics import first_publishes
 from headgate.throttle.dispatch.dispatch_step import dispatch_step, keep_subscriptions
 from headgate.throttle.dispatch.told import dispatch_decisions
@@ -28,7 +27,7 @@ from headgate.throttle.limits.changes import (
     in_order,
 )
 from headgate.throttle.objects import columns
-from headgate.throttle.ordering import Due, Gathered, due, late, merged, order
+from headgate.throttle.ordering import Due, Gathered, due, in_time, late, merged, order
 from headgate.throttle.output import marks_table, usage_table
 from headgate.throttle.registration import keep_waiting, producers, reattach, register, replicators
 from headgate.throttle.state import BrokerClock, DomainState
@@ -96,10 +95,10 @@ def advance(
         by_form.add(_run(domain, part, rules, form, finish=finish and part is parts[-1]))
     domain.clock = clock
     by_form.add({"group_leaves": departures.rows(domain)})
-    return Output(_in_time(by_form.tables(), told.tables()), behind)
+    return Output(_all_in_time(by_form.tables(), told.tables()), behind)
 
 
-def _in_time(some: dict[str, pa.Table], others: dict[str, pa.Table]) -> dict[str, pa.Table]:
+def _all_in_time(some: dict[str, pa.Table], others: dict[str, pa.Table]) -> dict[str, pa.Table]:
     """The rows of both; those of a table that both have are in the order of time in each."""
     shared = {name: in_time(rows, others[name]) for name, rows in some.items() if name in others}
     return some | others | shared

@@ -28,7 +28,7 @@ from unit.throttle.rows import START_US, TOPICS
 
 GROUP_OF = {TOPICS[0]: "gold", TOPICS[1]: "gold", TOPICS[2]: "iron", TOPICS[3]: None}
 WRITTEN = OUTPUT_TABLES | OF_GROUPS
-ENGINES = {"arrays": run_arrays, "readable": run_readable}
+FORMS = {"arrays": run_arrays, "readable": run_readable}
 
 
 def limit(scope, name="", messages=None, bytes_=None, *, at_us=None, seq=0, broker=None):
@@ -158,7 +158,7 @@ def merged_waits(outcome):
 
 def assert_forms_agree(batches, rules):
     """Both write the same rows in the same order, and store the same bytes."""
-    arrays, readable = (step_through(batches, rules, form) for form in ENGINES.values())
+    arrays, readable = (step_through(batches, rules, form) for form in FORMS.values())
     assert replace(readable, state=None) == replace(arrays, state=None)
     assert encode_state(readable.state) == encode_state(arrays.state)
 

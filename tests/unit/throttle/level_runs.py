@@ -8,7 +8,7 @@ from headgate.throttle.form import Rules
 from headgate.throttle.keys import place_of_level
 from headgate.throttle.limits.changes import DISPATCH_LIMIT, REPLICATOR_LIMIT, SUBSCRIPTION_LIMIT
 from unit.throttle.domains import (
-    ENGINES,
+    FORMS,
     attach,
     changes_block,
     dispatch_limit,
@@ -26,7 +26,7 @@ T0, T1, T2, T3 = TOPICS
 REPLICATOR = "pulsar.repl.west"
 HELD = tuple(f"held_by_{scope}" for scope in ("broker", "topic", "subscription", "group"))
 DELAYS = ("delayed_reads", "delay_ns", "max_delay_ns")
-both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 both_traffics = pytest.mark.parametrize("rules", [ADMITTED, OFFERED], ids=["admitted", "offered"])
 
 

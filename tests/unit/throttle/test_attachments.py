@@ -11,14 +11,14 @@ from headgate.conf import ResourceGroup, ResourceGroups
 from headgate.throttle.form import Rules
 from headgate.throttle.keys import BROKER_KEY, group_key
 from headgate.throttle.limits.effective_limits import EffectiveLimits, topics_under
-from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, step_through, tick_block, whole
+from unit.throttle.domains import FORMS, attach, changes_block, events_block, limit, step_through, tick_block, whole
 from unit.throttle.drawn import quick
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 MS_US = 1000
 GOLD, IRON = limit("group", "gold", 10), limit("group", "iron", 10)
 T0, T1 = TOPICS[:2]
-both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 OFFERED = Rules(offered=True)
 
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from headgate.throttle.form import Rules
-from unit.throttle.domains import ENGINES, attach, limit, step_through, whole
+from unit.throttle.domains import FORMS, attach, limit, step_through, whole
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 T0, T1 = TOPICS[:2]
 ATTACHED = [attach(T0, "gold")]
 BLOCK = limit("group", "gold", 0)
 MS_US = 1000
-both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 OFFERED = Rules(offered=True, send_timeout_ms=10_000)
 
 

@@ -11,7 +11,7 @@ from headgate.throttle.key_operator import step_key
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.state import KeyState
 from unit.throttle.domains import (
-    ENGINES,
+    FORMS,
     attach,
     changes_block,
     dispatch_limit,
@@ -32,7 +32,7 @@ ADMITTED = Rules(slot_ms=250, epoch_ms=1000)
 OFFERED = replace(ADMITTED, offered=True)
 GOLD = [attach(T0, "gold"), attach(T1, "gold")]
 TEN = dispatch_limit("gold", 10)
-both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def run(rows, changes, rules, form, until_us):

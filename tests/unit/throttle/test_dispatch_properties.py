@@ -17,7 +17,7 @@ from headgate.throttle.key_operator import step_key
 from headgate.throttle.routing import Routing, pack
 from headgate.throttle.state import VERSION, KeyState, decode_state, encode_state
 from unit.throttle.domains import (
-    ENGINES,
+    FORMS,
     GROUP_OF,
     WRITTEN,
     Outcome,
@@ -67,7 +67,7 @@ def test_both_forms_write_the_same_rows_and_store_the_same_bytes(rows, publishes
     assert_forms_agree(batches, rules)
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @settings(quick, max_examples=examples(24))
 @given(st.data(), dispatch_changes(), rules_with_slots, endings_us)
 def test_batches_ticks_and_the_state_between_them_do_not_show(form, data, changes, rules, after_us):
@@ -89,7 +89,7 @@ def by_second(outcome):
     return sorted(outcome.dispatch_decisions, key=str)
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @settings(quick, max_examples=examples(24))
 @given(st.data(), rules_with_slots, endings_us)
 def test_batches_of_publishes_do_not_show_in_dispatches_that_follow_them(form, data, rules, after_us):

@@ -11,7 +11,7 @@ from headgate.throttle.form import Rules
 from headgate.throttle.key_operator import step_key
 from headgate.throttle.state import VERSION, decode_state, encode_state
 from unit.throttle.domains import (
-    ENGINES,
+    FORMS,
     assert_forms_agree,
     changes_block,
     end_us,
@@ -38,7 +38,7 @@ def test_both_forms_write_the_same_rows_in_the_same_order_and_store_the_same_byt
     assert_forms_agree(batches, rules)
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @settings(quick, max_examples=examples(30))
 @given(st.data(), limit_changes(moves=4), all_rules(), endings_us, st.booleans())
 def test_batches_and_ticks_change_nothing(form, data, changes, rules, after_us, finish):
@@ -71,7 +71,7 @@ def test_a_change_may_come_any_time_before_it_holds(rows, changes, rules, data):
     assert step_through(whole(rows, changes), rules).written == step_through(batches, rules).written
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @quick
 @given(st.data(), limit_changes(moves=4), all_rules())
 def test_a_hold_back_puts_disordered_rows_in_order(form, data, changes, rules):
@@ -100,7 +100,7 @@ def test_a_hold_back_puts_disordered_rows_in_order(form, data, changes, rules):
     assert [domain.held for domain in held.state.domains.values()] == [{}] * len(held.state.domains)
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_a_row_that_is_late_by_the_whole_hold_back_is_in_order_among_rows_of_its_instant(form):
     rows = [event(0, seq=0, messages=6), event(0, seq=1, messages=5), event(HOLD_BACK_MS * 1000, seq=2)]
     rules, limits = Rules(hold_back_ms=HOLD_BACK_MS), changes_block([limit("default", messages=10)])
@@ -109,7 +109,7 @@ def test_a_row_that_is_late_by_the_whole_hold_back_is_in_order_among_rows_of_its
     assert [mark["seq"] for mark in step_through(batches, rules, form).marks] == [1]
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @quick
 @given(traffic(), limit_changes(moves=4), all_rules())
 def test_a_step_from_the_same_bytes_gives_the_same_again(form, rows, changes, rules):

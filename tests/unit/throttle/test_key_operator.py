@@ -13,12 +13,12 @@ from headgate.throttle.key_operator import step_key
 from headgate.throttle.limits.changes import changes_of
 from headgate.throttle.schemas import PROGRESS
 from headgate.throttle.state import BrokerClock, KeyState
-from unit.throttle.domains import ENGINES, attach, changes_block, events_block, limit, rows_in, step_through, tick_block
+from unit.throttle.domains import FORMS, attach, changes_block, events_block, limit, rows_in, step_through, tick_block
 from unit.throttle.rows import BROKER, SECOND_US, START_US, TOPICS, event
 
 TEN_A_SECOND = changes_block([limit("default", messages=10)])
 MS_US = 1000
-both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def marks_of(outcome):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from headgate.core.group_waits import WaitLog
-from headgate.core.numbers import MAX, sat
+from headgate.core.numbers import MAX, SECOND_NS, sat
 from headgate.core.publish.group_limiter import BLOCKED, GroupLimiter
 from headgate.core.publish.publish_limiter import PublishLimiter, Scope
 from headgate.core.usage import (
@@ -27,7 +27,6 @@ from headgate.core.usage import (
     MAX_DELAY_NS,
     MESSAGES,
     PUBLISHES,
-    SECOND_NS,
     THROTTLED,
     THROTTLED_NS,
     USAGE_COLUMNS,

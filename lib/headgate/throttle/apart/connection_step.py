@@ -210,12 +210,3 @@ def _fault(row: Row, found: Connection | None, *, is_open: bool) -> str | None:
         held = found.thread.bytes_in_flight
         return f"bytes: got {row.bytes}, allowed is a whole number up to {held}, which IO thread {row.io_thread} holds"
     return None
-
-
-def in_time(marks: pa.Table, others: pa.Table) -> pa.Table:
-    """Marks of both in the order of time, those of one instant as they come."""
-    if not (len(marks) and len(others)):
-        return marks if len(marks) else others
-    both = pa.concat_tables([marks, others])
-    places = np.argsort(numbers(both["at_ns"]), kind="stable")
-    return both.take(pa.array(places))

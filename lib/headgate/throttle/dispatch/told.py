@@ -23,8 +23,8 @@ def dispatch_decisions(
     """Rows of DISPATCH_DECISIONS for the seconds that have ended by `until_ns`, with `finish` for all; others stay
     open.
 
-    Of admitted traffic a delivery is allowed if all its levels had permits, and held back in the other case: so a
-    broker would have done. Of offered traffic a read counts as it comes, and as allowed when it starts.
+    Of admitted traffic a delivery is allowed if all its levels had permits, and otherwise held back, as a broker would
+    have done. Of offered traffic a read counts when it comes, and as allowed when it starts.
     """
     came = np.flatnonzero(step.operations.kind == READ)
     parts = (

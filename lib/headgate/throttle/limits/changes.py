@@ -61,8 +61,8 @@ class Change:
 
     name is empty for the scopes `default` and `broker`. broker: the one it holds on, None for all. Changes of a kind
     apply in the order (effective_us, seq); at one instant limits come first, then attachments, then limits of groups
-    that end, then traffic: who waits for a group that nothing is attached to any more has moved to another before its
-    limit ends.
+    that end, then traffic. So publishes that wait for a group to which nothing is attached any more move to another
+    group before the limit of the old one ends.
     """
 
     kind: ClassVar[str]

@@ -11,7 +11,7 @@ from examples import examples
 from headgate.core.numbers import MAX
 from headgate.throttle.form import Rules
 from unit.throttle.domains import (
-    ENGINES,
+    FORMS,
     GROUP_OF,
     attach,
     changes_block,
@@ -35,7 +35,7 @@ SLOTS = Rules(slot_ms=250, epoch_ms=1000)
 OFFERED = replace(SLOTS, offered=True)
 ATTACHED = [attach(T0, "gold"), attach(T1, "gold")]
 AMOUNTS = ("admitted_msgs", "admitted_bytes", "offered_msgs", "offered_bytes", "topics")
-both_forms = pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+both_forms = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 with_slots = st.sampled_from([250, 1000])
 
 
@@ -206,7 +206,7 @@ def test_a_blocked_group_waits_until_it_is_lifted(form):
     assert [(0, "gold", 0, 0, 1, 0, 1), (1000, "gold", 1, 0, 0, 0, 1)] == used(outcome)
 
 
-@pytest.mark.parametrize("form", ENGINES.values(), ids=ENGINES)
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @settings(quick, max_examples=examples(30))
 @given(st.data(), limit_changes(moves=4), all_rules(), with_slots, st.sampled_from([0, 1, 40 * SECOND_US]))
 def test_usage_and_waits_do_not_depend_on_batches(form, data, changes, rules, slot_ms, after_us):

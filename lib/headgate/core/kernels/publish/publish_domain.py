@@ -36,6 +36,7 @@ from headgate.core.kernels.publish.types import (
     DomainArrays,
     Operations,
 )
+from headgate.core.numbers import SECOND_NS
 from headgate.core.usage import (
     ADMITTED,
     ADMITTED_BYTES,
@@ -51,7 +52,6 @@ from headgate.core.usage import (
     MAX_DELAY_NS,
     MESSAGES,
     PUBLISHES,
-    SECOND_NS,
     THROTTLED,
 )
 

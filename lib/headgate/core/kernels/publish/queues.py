@@ -20,7 +20,8 @@ from headgate.core.kernels.publish.types import (
     WAIT_ROWS,
     DomainArrays,
 )
-from headgate.core.usage import SECOND_NS, THROTTLED_NS, USAGE_COLUMNS
+from headgate.core.numbers import SECOND_NS
+from headgate.core.usage import THROTTLED_NS, USAGE_COLUMNS
 
 
 @inner
