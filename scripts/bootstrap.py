@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -31,6 +32,8 @@ LOCK = ROOT / "requirements.lock"
 STATE = VENV / "headgate-setup.json"
 INTERRUPTED = "interrupted"
 WITHOUT_JAVA = "--without-java"
+LEAST_FREE_BYTES = 2 << 30
+"""What the packages take, and some more."""
 PIP: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
 
 
@@ -69,6 +72,7 @@ def set_up() -> None:
             steps.run([sys.executable, "-m", "venv", "--clear", VENV], "Is Python's venv module complete?")
     if state.get("packages") != wanted["packages"]:
         STATE.write_text(json.dumps(state | {"packages": INTERRUPTED}))
+        check_space()
         count = len(re.findall(r"^[a-zA-Z0-9]", LOCK.read_text(), re.MULTILINE))
         with steps.step(f"installing {count} packages from {LOCK.name}, 700 MB the first time"):
             install_packages()
@@ -78,6 +82,15 @@ def set_up() -> None:
             install_project()
         steps.say(f"headgate: set up. The command is {ROOT}/headgate, or headgate with {PYTHON.parent} on the PATH")
     STATE.write_text(json.dumps(wanted))
+
+
+def check_space() -> None:
+    """Raise SetupError where the packages do not fit."""
+    free = shutil.disk_usage(ROOT).free
+    if free < LEAST_FREE_BYTES:
+        raise SetupError(
+            f"{ROOT} has {free >> 20:,} MiB free; set-up needs {LEAST_FREE_BYTES >> 20:,} MiB there; make space"
+        )
 
 
 def install_packages() -> None:

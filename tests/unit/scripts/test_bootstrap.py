@@ -78,6 +78,14 @@ def test_an_interrupted_set_up_is_known_and_done_again_from_scratch(checkout, ra
     assert bootstrap.is_set_up()
 
 
+def test_a_disk_that_is_nearly_full_is_told_of_before_anything_is_installed(checkout, ran, monkeypatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Namespace(free=300 << 20))
+    with pytest.raises(steps.SetupError, match=f"{checkout} has 300 MiB free; set-up needs 2,048 MiB there"):
+        bootstrap.set_up()
+    assert ran() == ["venv"]
+    assert not bootstrap.is_set_up()
+
+
 def test_a_changed_lock_is_installed_into_the_same_venv(checkout, ran) -> None:
     bootstrap.set_up()
     ran()
