@@ -1,6 +1,6 @@
 """Whose fault it is that a limiter holds somebody: who exceeds a fair share, by hold and minute."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -331,11 +331,27 @@ def _split(items: Iterable[_Item], is_end: Callable[[_Item, _Item], bool]) -> It
 
 
 def _told(hold: list[_Phase]) -> list[_Phase]:
-    """Its pieces, but for moments that are nobody's fault beside longer ones: what is saved up is used first."""
-    if all(piece.cause is not None for piece in hold):
-        return [piece._replace(cause=hold[0].cause) for piece in hold]
-    told = [piece for piece in hold if piece.cause is None or piece.last_s - piece.first_s >= MOMENT_S]
-    return [told[0]._replace(first_s=hold[0].first_s), *told[1:]]
+    """Its pieces, but for moments that are nobody's fault right beside an excess: what is saved up is used first.
+
+    What is nobody's fault has one cause, that of most seconds.
+    """
+    seconds: Counter[Cause] = Counter()
+    for piece in hold:
+        if piece.cause is not None:
+            seconds[piece.cause] += piece.last_s - piece.first_s + 1
+    told: list[_Phase] = []
+    began_s: int | None = None
+    for before, piece, after in zip([None, *hold[:-1]], hold, [*hold[1:], None], strict=True):
+        if piece.cause is not None and piece.last_s - piece.first_s < MOMENT_S:
+            if before is not None and before.cause is None and piece.first_s - before.last_s <= MOMENT_S:
+                continue
+            if after is not None and after.cause is None and after.first_s - piece.last_s <= MOMENT_S:
+                began_s = piece.first_s if began_s is None else began_s
+                continue
+        cause = None if piece.cause is None else seconds.most_common(1)[0][0]
+        told.append(piece._replace(first_s=piece.first_s if began_s is None else began_s, cause=cause))
+        began_s = None
+    return told
 
 
 def _phases(pieces: Iterable[_Phase]) -> Iterator[_Phase]:
