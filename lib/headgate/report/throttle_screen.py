@@ -17,7 +17,7 @@ from headgate.report.throttling.blame import HELD, USAGE, Throttled, Throttling
 from headgate.report.throttling.conditions import CONDITIONS, OPENED, Held, held_connections, opened_connections
 from headgate.report.throttling.dispatch_throttling import HELD_READS, READS, HeldBack, held_back
 from headgate.report.throttling.fault import by_second
-from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL
+from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL, WAITS
 from headgate.report.throttling.limiters import MARK_COUNTS, RAN_OUT_AT
 from headgate.report.throttling.refusals import ATTEMPTS, Refused, refused_consumers
 from headgate.report.throttling.unloading import OUTCOMES, Unloading, unloading
@@ -38,7 +38,7 @@ WORTH_SHOWING = 0.1
 """Shares that moved by a smaller part of their quota tell nothing."""
 SPARK_WIDTH = 24
 _SHOWN_SUMS = (
-    *(USAGE, HELD, MARK_COUNTS, HELD_BY, OUT_UNTIL, RAN_OUT_AT, READS, HELD_READS),
+    *(USAGE, HELD, MARK_COUNTS, HELD_BY, OUT_UNTIL, WAITS, RAN_OUT_AT, READS, HELD_READS),
     *(ATTEMPTS, OUTCOMES, OPENED, CONDITIONS, PROBLEMS),
 )
 

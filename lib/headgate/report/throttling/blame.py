@@ -13,7 +13,15 @@ from headgate.conf.resource_groups import ResourceGroups
 from headgate.quota.usage.excess import HELD_BY_ANY, UNITS, Limiter, ran_out_by
 from headgate.quota.usage.limiter_rates import QuotaOf, Rows, blocked_of, own_rates_of, rates_of, shares_of
 from headgate.report.throttling.fault import NOBODY, THROTTLED_BY, Fault, Faults, by_second
-from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL, held_times, parts_of, waits_of_tenants
+from headgate.report.throttling.held_times import (
+    HELD_BY,
+    OUT_UNTIL,
+    WAITS,
+    held_spans,
+    held_times,
+    parts_of,
+    waits_of_tenants,
+)
 from headgate.report.throttling.limiters import (
     MARK_COUNTS,
     RAN_OUT_AT,
@@ -31,7 +39,7 @@ _COUNTS = ("publishes", "throttled_publishes", "throttled_ns", *_OF_OFFERED)
 SHOWN_OTHERS = 2
 """Limiters beside that which held somebody longest."""
 
-_OF_PRODUCERS = "the producers' waits"
+_OF_PRODUCERS, _OF_PUBLISHES = "the producers' waits", "the publishes' waits"
 _KEY = (TENANT, TOPIC, "broker")
 USAGE = Sums("topic_usage", _KEY, (*_COUNTS, *THROTTLED_BY, *UNITS), (_TIME,), (_TIME,))
 HELD = Sums("topic_usage", _KEY, highest=(_TIME,), lowest=(_TIME,), nonzero=HELD_BY_ANY)
@@ -157,16 +165,20 @@ def _limiters(
     did, and they count by how long they were held.
     """
     held, parts = tables.totals(HELD_BY), parts_of(tables.totals(OUT_UNTIL))
-    of_topics = list(held_times(TOPIC, held, parts, end))
+    of_topics = list(held_spans(TOPIC, held, parts, end))
+    waited: dict[str, dict[str, float]] = {TENANT: {}, TOPIC: {}}
     if usage["admitted_publishes"].null_count:
-        of_tenants, of_what = held_times(TENANT, held, parts, end), _OF_PRODUCERS
+        of_tenants = held_times(held_spans(TENANT, held, parts, end))
     else:
-        sums = usage.group_by([TOPIC], use_threads=False).aggregate([("waited_s", "sum")]).to_pydict()
-        waited = dict(zip(*sums.values(), strict=True))
-        of_tenants, of_what = waits_of_tenants(held, of_topics, waited), "the publishes' waits"
+        waited = {by: dict(_grouped(usage, [by], [("waited_s", "sum")])) for by in waited}
+        of_tenants = waits_of_tenants(held, of_topics, tables.totals(WAITS), waited[TOPIC])
+
+    def of_what(tenant: str) -> str:
+        return _OF_PUBLISHES if waited[TENANT].get(tenant) else _OF_PRODUCERS
+
     return {
         TENANT: blamed(TENANT, marks, of_tenants, quota_of, of_what),
-        TOPIC: blamed(TOPIC, marks, of_topics, quota_of, _OF_PRODUCERS),
+        TOPIC: blamed(TOPIC, marks, held_times(of_topics), quota_of, lambda _: _OF_PRODUCERS),
     }
 
 

@@ -2,17 +2,20 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby, zip_longest
 from operator import itemgetter
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
+from headgate.core.numbers import SECOND_NS
 from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, SHARED_SCOPES, UNITS, Limiter, limiter_of
 from headgate.quota.usage.topic_query import RAN_OUT
+from headgate.report.throttling.waits import GIVEN_UP_S
 from headgate.tables.sums import ROWS, Made, Sums
 
 
@@ -132,12 +135,23 @@ def parts_of(out: pa.Table) -> Parts:
     return found
 
 
+class HeldSpan(NamedTuple):
+    """For how long a limiter held a tenant or topic on a broker in `spans` spans from `span` on, by unit."""
+
+    name: str
+    limiter: Limiter
+    broker: str
+    span: int
+    spans: int
+    of_unit: Mapping[str, float]
+
+
 HeldTime = tuple[str, Limiter, dict[str, float]]
 """A tenant or topic, a limiter, and for how long that held it, by unit."""
 
 
-def held_times(by: str, held: pa.Table, parts: Parts, end: datetime | None) -> Iterator[HeldTime]:
-    """By tenant or topic and limiter, for how long it held, by unit.
+def held_spans(by: str, held: pa.Table, parts: Parts, end: datetime | None) -> Iterator[HeldSpan]:
+    """By tenant or topic, limiter and broker, in the order of time.
 
     held: of the sums HELD_BY. parts: `parts_of` limiters that others share. end: of the run; what is still held is held
     until then. The time in a span is divided among units by parts, of limits of topics by how long each was to be out
@@ -163,43 +177,86 @@ def held_times(by: str, held: pa.Table, parts: Parts, end: datetime | None) -> I
     keys, values = [by, "scope", "limiter", "broker", "span"], ["opened", "ended_ms", *UNITS]
     sums = pa.table(columns).group_by(keys, use_threads=False).aggregate([(name, "sum") for name in values])
     sums = sums.rename_columns([*keys, *values]).sort_by([(key, "ascending") for key in keys])
-    whole: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
     for (name, scope, limiter, broker), rows in groupby(sums.to_pylist(), key=itemgetter(*keys[:4])):
         spans = list(rows)
         ends = [row["span"] * _SPAN_MS - _SINCE_MS for row in spans[1:]] + [end_ms]
         of, known = limiter_of({"scope": scope, "limiter": limiter}), {MESSAGES: 1.0}
-        of_unit, is_open = whole[name, of], 0
+        is_open = 0
         for row, next_ms in zip(spans, ends, strict=True):
             began_ms = row["span"] * _SPAN_MS - _SINCE_MS
             held_ms = row["ended_ms"] + (is_open + row["opened"]) * next_ms - is_open * began_ms
             is_open += row["opened"]
             by_unit = parts.get((broker, of, row["span"]), row if of == OWN else {})
             known = {unit: by_unit[unit] for unit in UNITS if by_unit.get(unit)} or known
-            for unit, part in known.items():
-                of_unit[unit] += max(held_ms, 0) * part / sum(known.values())
-    for (name, of), of_unit in whole.items():
-        yield name, of, of_unit
+            of_unit = {unit: max(held_ms, 0) * part / sum(known.values()) for unit, part in known.items()}
+            yield HeldSpan(name, of, broker, row["span"], max((next_ms - began_ms) // _SPAN_MS, 1), of_unit)
 
 
-def waits_of_tenants(held: pa.Table, of_topics: Iterable[HeldTime], waited: Mapping[str, float]) -> Iterator[HeldTime]:
+def held_times(spans: Iterable[HeldSpan]) -> Iterator[HeldTime]:
+    """By tenant or topic and limiter, for how long it held in all, by unit."""
+    whole: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+    for span in spans:
+        for unit, held_ms in span.of_unit.items():
+            whole[span.name, span.limiter][unit] += held_ms
+    for (name, limiter), of_unit in whole.items():
+        yield name, limiter, of_unit
+
+
+WAITS = Sums(
+    "topic_usage",
+    (TOPIC, "broker", "span"),
+    ("delay_ns", "failed_publishes"),
+    nonzero=("delay_ns", "failed_publishes"),
+    made=(Made("span", _SPAN, _span, pa.int64()),),
+)
+"""How long publishes had waited that were let in in a span, and how many failed."""
+
+
+def waits_of_tenants(
+    held: pa.Table, of_topics: Sequence[HeldSpan], waits: pa.Table, waited: Mapping[str, float]
+) -> Iterator[HeldTime]:
     """By tenant and limiter, for how long publishes of its topics waited, by unit.
 
-    held: of the sums HELD_BY. of_topics: `held_times` of its topics. waited: by topic, in all; each limiter has the
-    part of it for which it held the topic. If none of a tenant's waited, for how long they were held.
+    held: of the sums HELD_BY. of_topics: `held_spans` of its topics. waits: of the sums WAITS. waited: by topic, in
+    all; each limiter has of it what waited in the spans in which it held the topic, in parts of that time. If none of a
+    tenant's waited, for how long they were held.
     """
     tenant_of = dict(zip(held[TOPIC].to_pylist(), held[TENANT].to_pylist(), strict=True))
-    by_topic: dict[str, list[tuple[Limiter, dict[str, float]]]] = defaultdict(list)
-    for topic, limiter, of_unit in of_topics:
-        by_topic[topic].append((limiter, of_unit))
     waiting: dict[str, float] = defaultdict(float)
+    by_topic: dict[str, list[HeldSpan]] = defaultdict(list)
+    for span in of_topics:
+        by_topic[span.name].append(span)
     for topic in by_topic:
         waiting[tenant_of[topic]] += waited.get(topic, 0)
+    of_waits = _by_limiter(by_topic, waits)
     sums: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
-    for topic, found in by_topic.items():
-        whole = sum(sum(of_unit.values()) for _, of_unit in found)
+    for topic, spans in by_topic.items():
+        found = of_waits.get(topic) or {limiter: of_unit for _, limiter, of_unit in held_times(spans)}
+        whole = sum(sum(of_unit.values()) for of_unit in found.values())
         weight = waited.get(topic, 0) / whole if waiting[tenant_of[topic]] and whole else 1.0
-        for limiter, of_unit in found:
-            for unit, held_ms in of_unit.items():
-                sums[tenant_of[topic], limiter][unit] += weight * held_ms
+        for limiter, of_unit in found.items():
+            for unit, part in of_unit.items():
+                sums[tenant_of[topic], limiter][unit] += weight * part
     for (tenant, limiter), of_unit in sums.items():
         yield tenant, limiter, of_unit
+
+
+def _by_limiter(
+    by_topic: Mapping[str, Sequence[HeldSpan]], waits: pa.Table
+) -> Mapping[str, Mapping[Limiter, Mapping[str, float]]]:
+    """By topic and limiter, how long publishes waited while it held the topic, by unit; none if that is not known."""
+    found: dict[str, dict[Limiter, dict[str, float]]] = defaultdict(
+        lambda: defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
+    )
+    for row in waits.to_pylist():
+        wait_s = (row["delay_ns"] or 0) / SECOND_NS + (row["failed_publishes"] or 0) * GIVEN_UP_S
+        holding = [
+            one
+            for one in by_topic.get(row[TOPIC], ())
+            if one.broker == row["broker"] and one.span <= row["span"] < one.span + one.spans
+        ]
+        whole = sum(sum(one.of_unit.values()) / one.spans for one in holding)
+        for one in holding if whole else ():
+            for unit, held_ms in one.of_unit.items():
+                found[row[TOPIC]][one.limiter][unit] += wait_s * held_ms / one.spans / whole
+    return found

@@ -1,7 +1,7 @@
 """Which limiters held a tenant or topic, and which unit ran out: sums over the table `marks`."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -101,10 +101,12 @@ class _Found:
     held_ms: dict[Limiter, dict[str, float]] = field(default_factory=dict)
 
 
-def blamed(of: str, marks: Rows, held: Iterable[HeldTime], quota_of: QuotaOf, of_what: str) -> dict[str, list[Blamed]]:
+def blamed(
+    of: str, marks: Rows, held: Iterable[HeldTime], quota_of: QuotaOf, of_what: Callable[[str], str]
+) -> dict[str, list[Blamed]]:
     """By tenant or topic, its limiters: those first that held it longest.
 
-    marks: of the sums MARK_COUNTS. of_what: what the times in `held` are, in words.
+    marks: of the sums MARK_COUNTS. of_what: what the times in `held` are of a name, in words.
     """
     by_name: dict[str, _Found] = defaultdict(_Found)
     for row in marks:
@@ -117,7 +119,7 @@ def blamed(of: str, marks: Rows, held: Iterable[HeldTime], quota_of: QuotaOf, of
     for name, limiter, of_unit in held:
         if name in by_name:
             by_name[name].held_ms[limiter] = of_unit
-    return {name: list(_ranked(found, quota_of, of_what)) for name, found in by_name.items()}
+    return {name: list(_ranked(found, quota_of, of_what(name))) for name, found in by_name.items()}
 
 
 def _ranked(found: _Found, quota_of: QuotaOf, of_what: str) -> Iterator[Blamed]:
@@ -142,7 +144,10 @@ def _ranked(found: _Found, quota_of: QuotaOf, of_what: str) -> Iterator[Blamed]:
             for (unit, marks), part, quota in zip(by_unit, parts, quotas, strict=True)
         ]
         short = ", ".join(f"{unit}{part}" for (unit, _), part in zip(by_unit, parts, strict=True))
-        units = {minute: ran_out(counts) for minute, counts in found.units[limiter].items()}
+        units = {
+            minute: [unit for unit in ran_out(counts) if unit in of_unit] or ran_out(counts)
+            for minute, counts in found.units[limiter].items()
+        }
         name = limiter_name(limiter)
         yield Blamed(
             limiter,

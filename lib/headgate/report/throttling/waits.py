@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from headgate.core.numbers import SECOND_NS
 
-_GIVEN_UP_S = 30
+GIVEN_UP_S = 30
 """About so long waits what fails."""
 
 
@@ -21,7 +21,7 @@ def waited_s(usage: pa.Table) -> pa.ChunkedArray:
     late_s = pc.divide(delay_ns, SECOND_NS)
     mean_s = pc.if_else(pc.greater(late, 0), pc.divide(late_s, pc.max_element_wise(late, 1)), 1)
     still = pc.subtract(pc.subtract(publishes, admitted), failed)
-    waited = pc.add(pc.add(late_s, pc.multiply(failed, _GIVEN_UP_S)), pc.multiply(still, mean_s))
+    waited = pc.add(pc.add(late_s, pc.multiply(failed, GIVEN_UP_S)), pc.multiply(still, mean_s))
     return pc.if_else(
         pc.is_null(admitted), pc.cast(pc.fill_null(usage["throttled_publishes"], 0), pa.float64()), waited
     )

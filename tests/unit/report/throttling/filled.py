@@ -11,7 +11,7 @@ A, B, C = "persistent://acme/n/a", "persistent://acme/n/b", "non-persistent://el
 D, E = "persistent://third/n/d", "persistent://last/n/e"
 NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 GOLD = ResourceGroups(tenants=dict.fromkeys(("acme", "else"), "gold"))
-MESSAGES, BYTES, BOTH = (0, 5), (5, 0), (0, 0)
+MESSAGES, BYTES = (0, 5), (5, 0)
 """What a limiter has left of messages and of bytes."""
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from headgate.arrow.topic_names import named_rows
 from headgate.conf.resource_groups import ResourceGroups
+from headgate.core.numbers import SECOND_NS
 from headgate.core.topic_names import tenant_of
 from headgate.report.throttling.blame import Throttled, throttling
 from headgate.report.throttling.held_times import HELD_BY, OUT_UNTIL
@@ -278,6 +279,29 @@ def test_what_others_send_while_it_is_held_on_a_broker_decides_for_which_unit_so
 
     assert of_a.blame == "group gold (bytes)"
     assert of_c.details == "group gold (bytes 50%, 100/s on b1; messages 50%, 10/s on b2)"
+
+
+def test_a_tenants_limiter_is_that_in_whose_time_its_publishes_waited_however_long_another_one_held(tables):
+    waits = {"admitted_publishes": 5, "delayed_publishes": 5, "delay_ns": 40 * SECOND_NS, "failed_publishes": 0}
+    none = {"admitted_publishes": 5, "delayed_publishes": 0, "delay_ns": 0, "failed_publishes": 0}
+    usage = [
+        {"event_time": second(at), "topic": A, "broker": "b1", "publishes": 5, "throttled_publishes": 5, "messages": 5}
+        | {"bytes": 5}
+        | (waits if at < 10 else none)
+        for at in (5, 25, 45)
+    ]
+    held = [(("topic", A), 4, 6), (("group", "gold"), 22, 48)]
+    marks = [
+        {"topic": A, "broker": "b1", "scope": scope, "limiter": name, "action": action, "event_time": second(at)}
+        | {"messages_balance": -5, "messages_per_s": 1}
+        for (scope, name), *times in held
+        for action, at in zip(("mark", "unmark"), times, strict=True)
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    tables.append("marks", pa.Table.from_pylist(marks, MARKS), "query", 0)
+
+    assert ["topic limit (messages; 100% of the publishes' waits)"] == [row.blame for row in by_tenant(tables)]
+    assert ["group gold (messages; 93% of the producers' waits)"] == [row.blame for row in by_topic(tables)]
 
 
 def test_what_a_unit_that_ran_out_takes_to_come_back_is_the_same_in_sql_and_arrow(tables):

@@ -9,7 +9,6 @@ from headgate.report.throttling.causes import let_through
 from headgate.report.throttling.fault import ELSEWHERE, Fault
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from unit.report.throttling.filled import (
-    BOTH,
     BYTES,
     GOLD,
     MESSAGES,
@@ -45,17 +44,6 @@ from unit.report.throttling.filled import (
             {
                 "acme": "shared fault of acme 50% and else 50% of the excess bytes",
                 "else": "shared fault of acme 50% and else 50% of the excess bytes",
-            },
-        ),
-        (
-            ("group", "gold"),
-            BOTH,
-            {A: (60, 1), C: (40, 99)},
-            {
-                "acme": "shared fault of acme 60% and else 40% of the excess messages, and victim of else 99% of the "
-                "excess bytes",
-                "else": "its own fault (99% of the excess bytes), and shared fault of acme 60% and else 40% of the "
-                "excess messages",
             },
         ),
         (
@@ -311,6 +299,33 @@ def test_what_a_broker_held_and_lets_go_at_once_is_no_fault_of_the_group_that_ho
     assert [words.rpartition("; ")[2] for words in acme.also] == [
         "nobody's fault: it fits into the rate, but a backlog came at once that another limiter had held"
     ]
+
+
+def test_units_for_which_somebody_waits_are_told_of_and_no_other_that_has_run_out_as_well(tables):
+    usage = [
+        {"event_time": NINE, "topic": topic, "broker": "b1", "messages": messages, "bytes": count}
+        | {"throttled_publishes": 1}
+        for topic, messages, count in ((A, 60, 1), (C, 40, 99))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+    rates = {"messages_per_s": 10, "bytes_per_s": 10}
+    balances = ((A, -50, -1), (C, -50, -1), (C, -50, -400))
+    marks = [
+        mark | {"topic": topic, "messages_balance": m, "bytes_balance": b, "event_time": NINE.replace(microsecond=at)}
+        for at, (topic, m, b) in zip((0, 0, 500_000), balances, strict=True)
+        for mark in held_by(0, **rates)
+    ]
+    tables.append("marks", pa.Table.from_pylist(marks[:2], MARKS), "query", 0)
+    by_messages = {row.name: row.fault.words for row in throttling(tables, GOLD).tenants}
+    tables.append("marks", pa.Table.from_pylist(marks[2:], MARKS), "query", 1)
+    by_both = {row.name: row.fault.words for row in throttling(tables, GOLD).tenants}
+
+    shared = "shared fault of acme 62% and else 38% of the excess messages"
+    assert by_messages == {"acme": shared, "else": shared}
+    assert by_both == {
+        "acme": f"{shared}, and victim of else 100% of the excess bytes",
+        "else": f"its own fault (100% of the excess bytes), and {shared}",
+    }
 
 
 def test_words_on_whom_the_fault_depends_have_no_parts_whatever_is_said_behind_them():
