@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby, zip_longest
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -205,7 +205,7 @@ def held_times(spans: Iterable[HeldSpan]) -> Iterator[HeldTime]:
 WAITS = Sums(
     "topic_usage",
     (TOPIC, "broker", "span"),
-    ("delay_ns", "failed_publishes"),
+    ("delay_ns", "delayed_publishes", "failed_publishes"),
     nonzero=("delay_ns", "failed_publishes"),
     made=(Made("span", _SPAN, _span, pa.int64()),),
 )
@@ -231,32 +231,40 @@ def waits_of_tenants(
     of_waits = _by_limiter(by_topic, waits)
     sums: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
     for topic, spans in by_topic.items():
-        found = of_waits.get(topic) or {limiter: of_unit for _, limiter, of_unit in held_times(spans)}
-        whole = sum(sum(of_unit.values()) for of_unit in found.values())
+        of_units = {limiter: of_unit for _, limiter, of_unit in held_times(spans)}
+        held_ms = {limiter: sum(of_unit.values()) for limiter, of_unit in of_units.items()}
+        parts = of_waits.get(topic, held_ms)
+        whole = sum(parts.values())
         weight = waited.get(topic, 0) / whole if waiting[tenant_of[topic]] and whole else 1.0
-        for limiter, of_unit in found.items():
-            for unit, part in of_unit.items():
-                sums[tenant_of[topic], limiter][unit] += weight * part
+        for limiter, of_unit in of_units.items():
+            of_limiter = weight * parts.get(limiter, 0) / (held_ms[limiter] or 1)
+            for unit, unit_ms in of_unit.items():
+                sums[tenant_of[topic], limiter][unit] += of_limiter * unit_ms
     for (tenant, limiter), of_unit in sums.items():
         yield tenant, limiter, of_unit
 
 
-def _by_limiter(
-    by_topic: Mapping[str, Sequence[HeldSpan]], waits: pa.Table
-) -> Mapping[str, Mapping[Limiter, Mapping[str, float]]]:
-    """By topic and limiter, how long publishes waited while it held the topic, by unit; none if that is not known."""
-    found: dict[str, dict[Limiter, dict[str, float]]] = defaultdict(
-        lambda: defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
-    )
+def _by_limiter(by_topic: Mapping[str, Sequence[HeldSpan]], waits: pa.Table) -> dict[str, dict[Limiter, float]]:
+    """By topic and limiter, how long publishes waited while it held the topic; none of a topic if that is not known."""
+    found: dict[str, dict[Limiter, float]] = defaultdict(lambda: defaultdict(float))
     for row in waits.to_pylist():
-        wait_s = (row["delay_ns"] or 0) / SECOND_NS + (row["failed_publishes"] or 0) * GIVEN_UP_S
-        holding = [
-            one
-            for one in by_topic.get(row[TOPIC], ())
-            if one.broker == row["broker"] and one.span <= row["span"] < one.span + one.spans
-        ]
-        whole = sum(sum(one.of_unit.values()) / one.spans for one in holding)
-        for one in holding if whole else ():
-            for unit, held_ms in one.of_unit.items():
-                found[row[TOPIC]][one.limiter][unit] += wait_s * held_ms / one.spans / whole
+        of_topic = [one for one in by_topic.get(row[TOPIC], ()) if one.broker == row["broker"]]
+        for span, waited_s in _waited(row):
+            holding = {
+                one.limiter: sum(one.of_unit.values()) / one.spans
+                for one in of_topic
+                if one.span <= span < one.span + one.spans
+            }
+            whole = sum(holding.values())
+            for limiter, held_ms in holding.items() if whole else ():
+                found[row[TOPIC]][limiter] += waited_s * held_ms / whole
     return found
+
+
+def _waited(row: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
+    """Spans in which the publishes of a row of WAITS waited, up to its own, and how long: each for their mean wait."""
+    late, failed = row["delayed_publishes"] or 0, row["failed_publishes"] or 0
+    late_s = (row["delay_ns"] or 0) / SECOND_NS
+    for count, waited_s in ((late, late_s), (failed, float(failed * GIVEN_UP_S))):
+        spans = 1 + int(1000 * waited_s / count // _SPAN_MS) if count else 0
+        yield from ((row["span"] - ago, waited_s / spans) for ago in range(spans))
