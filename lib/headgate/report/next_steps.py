@@ -35,13 +35,14 @@ def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str,
         of_reads, question = (" of reads that were held back", _OF_READS) if held_back(tables) else ("", QUESTION)
         yield f'Try{of_reads}: {command()} sql {output} "{question}"'
         return
-    at, when = most.worst or most.first, "at its worst second"
+    name, at, when = plain(most.name), most.worst or most.first, "at its worst second"
     if culprit is not None and most.name == culprit.name:
-        at, when = culprit.at, "when it exceeded its fair share most"
+        at, when = culprit.at, f"when {name} exceeded its fair share most"
     where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
-    yield f"\nWhat to run next, about {plain(most.name)}{under}: who used what {when}, and its topics"
+    yield f"\nWhat to run next, about {name}{under}: who used what {when}, and {name}'s topics"
     yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}"
     yield f'  {command()} sql {output} "{_TOPICS_OF.format(where)}"'
     if victim is not None and victim is not most and victim.worst not in {None, at}:
-        yield f"and about {plain(victim.name)}, a victim: who took what it lacked at its worst second"
+        other = plain(victim.name)
+        yield f"and about {other}, a victim: who used what {other} lacked at its worst second"
         yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}"

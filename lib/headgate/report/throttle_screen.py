@@ -226,8 +226,8 @@ class ThrottleScreen(Screen):
             f"; {command()} usage {output} --by tenant --epochs 1 --at TIME has those of one second" if output else ""
         )
         self.say(
-            "Parts are of the excess, added up over the seconds in which the tenant was held: what had come above a "
-            f"fair share of the limiter and was not worked off yet{more}"
+            "Percentages are of the excess (what had come above a fair share of the limiter and was not worked off "
+            f"yet), added up over the seconds in which the tenant was held{more}"
         )
         if blind := sorted({name for one in tried for name in one.without_usual}):
             self.say(

@@ -306,7 +306,7 @@ class TryScreen(Screen):
 
     def _kept(self, tried: Sequence[Tried], output: str | None) -> None:
         if output is None:
-            self.say(f"\nThe tables were not kept: with --output DIR {command()} sql, usage and the reports have them.")
+            self.say(f"\nThe tables were not kept. --output DIR keeps them for {command()} sql, usage and the reports.")
             return
         for one in tried:
             folder = output_of(output, one.name, len(tried))

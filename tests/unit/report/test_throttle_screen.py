@@ -183,8 +183,8 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             f"100% of the excess messages, most held: {TOPIC}"
         ),
         (
-            "Parts are of the excess, added up over the seconds in which the tenant was held: what had come above a "
-            "fair share of the limiter and was not worked off yet; "
+            "Percentages are of the excess (what had come above a fair share of the limiter and was not worked off "
+            "yet), added up over the seconds in which the tenant was held; "
             "headgate usage out --by tenant --epochs 1 --at TIME has those of one second"
         ),
         "",
@@ -203,7 +203,7 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             "batches  control"
         ),
         "",
-        "What to run next, about acme: who used what at its worst second, and its topics",
+        "What to run next, about acme: who used what at its worst second, and acme's topics",
         "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:10Z",
         (
             '  headgate sql out "SELECT topic, sum(messages) AS messages, sum(bytes) AS bytes, '
@@ -279,9 +279,9 @@ def test_what_to_run_next_is_about_who_has_most_of_the_excess_and_a_victim_has_a
 
     assert "Who was throttled (3 of 4 tenants), when, by which limiter, and by whose fault" in lines
     assert "Never throttled: free" in lines
-    assert "What to run next, about acme: who used what when it exceeded its fair share most, and its topics" in lines
+    assert "What to run next, about acme: who used what when acme exceeded its fair share most, and acme's topics" in lines
     assert lines[-2:] == [
-        "and about small, a victim: who took what it lacked at its worst second",
+        "and about small, a victim: who used what small lacked at its worst second",
         "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:16Z",
     ]
 
