@@ -48,7 +48,8 @@ def excesses(seconds: Iterable[Second], per_s: Amounts) -> Iterator[tuple[int, B
     In offered traffic it is known what waits and what fails, which is not left over any more. Who has exceeded a fair
     share is at fault as well until all that he had sent by then has been let in or has failed; that part of his excess
     is what is left of that, but no more than he exceeded it by then. If others are still held after that, it stays as
-    it was last. Who exceeds it by less than a SMALL part of what another does is at no fault.
+    it was last. Who exceeds it by less than a SMALL part of what another did in the same hold, less what has failed of
+    that, is at no fault.
     """
     units = {unit: _Unit(rate) for unit, rate in per_s.items()}
     before_s = 0
@@ -80,7 +81,8 @@ class _Unit:
     """saved: of the rate; left: over, by name. kept: what each usually sends, as far as that fits into the rate.
 
     came, went: since the hold began, by name. exceeded: by how much a fair share last when that was no less than what
-    still waited of an excess before, and what had come by then. before: the excess in the second before; last: that
+    still waited of an excess before, and what had come by then; most: by how much at most, less what has failed since.
+    before: the excess in the second before; last: that
     was told last.
     """
 
@@ -91,6 +93,7 @@ class _Unit:
         self.came: dict[str, float] = defaultdict(float)
         self.went: dict[str, float] = defaultdict(float)
         self.exceeded: dict[str, tuple[float, float]] = {}
+        self.most: dict[str, float] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -98,7 +101,7 @@ class _Unit:
         self.left: Amounts = {}
         self.last: Amounts = {}
         self.before: Amounts = {}
-        for of_hold in (self.came, self.went, self.exceeded):
+        for of_hold in (self.came, self.went, self.exceeded, self.most):
             of_hold.clear()
 
     def begin(self, usual: Amounts) -> None:
@@ -127,8 +130,11 @@ class _Unit:
             if amount >= waits.get(name, 0):
                 self.exceeded[name] = amount, self.came[name]
                 waits[name] = amount
-        most = max(waits.values(), default=0)
-        return {name: amount for name, amount in waits.items() if amount > 0 and amount * SMALL >= most}
+        for name, most in self.most.items():
+            self.most[name] = max(most - failed.get(name, 0), 0)
+        self.most |= {name: max(amount, self.most.get(name, 0)) for name, amount in self.left.items()}
+        largest = max(self.most.values(), default=0)
+        return {name: amount for name, amount in waits.items() if amount > 0 and self.most[name] * SMALL >= largest}
 
     def told(self, over: Amounts) -> Amounts:
         """The excess, with what was left over as the second began; as it was last if there is none."""

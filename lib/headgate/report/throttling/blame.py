@@ -20,7 +20,7 @@ from headgate.report.throttling.held_times import (
     held_spans,
     held_times,
     parts_of,
-    waits_of_tenants,
+    publishes_waits,
 )
 from headgate.report.throttling.limiters import (
     MARK_COUNTS,
@@ -161,25 +161,23 @@ def throttling(tables: Summed, groups: ResourceGroups, *, has_all_brokers: bool 
 def _limiters(
     tables: Summed, usage: pa.Table, marks: Rows, end: datetime | None, quota_of: QuotaOf
 ) -> dict[str, dict[str, list[Blamed]]]:
-    """Of tenants and of topics. A tenant's topics count by how long their publishes waited; in admitted traffic none
-    did, and they count by how long they were held.
+    """Of tenants and of topics: by how long publishes waited, or where none did, as in admitted traffic, by how long
+    producers were held.
     """
     held, parts = tables.totals(HELD_BY), parts_of(tables.totals(OUT_UNTIL))
-    of_topics = list(held_spans(TOPIC, held, parts, end))
-    waited: dict[str, dict[str, float]] = {TENANT: {}, TOPIC: {}}
     if usage["admitted_publishes"].null_count:
-        of_tenants = held_times(held_spans(TENANT, held, parts, end))
-    else:
-        waited = {by: dict(_grouped(usage, [by], [("waited_s", "sum")])) for by in waited}
-        of_tenants = waits_of_tenants(held, of_topics, tables.totals(WAITS), waited[TOPIC])
+        of_held = {by: held_times(held_spans(by, held, parts, end)) for by in (TENANT, TOPIC)}
+        return {by: blamed(by, marks, times, quota_of, lambda _: _OF_PRODUCERS) for by, times in of_held.items()}
+    spans, waits = list(held_spans(TOPIC, held, parts, end)), tables.totals(WAITS)
+    topics = held[TOPIC].to_pylist()
+    waited = {by: dict(_grouped(usage, [by], [("waited_s", "sum")])) for by in (TENANT, TOPIC)}
 
-    def of_what(tenant: str) -> str:
-        return _OF_PUBLISHES if waited[TENANT].get(tenant) else _OF_PRODUCERS
+    def of_names(by: str) -> dict[str, list[Blamed]]:
+        name_of = dict(zip(topics, held[by].to_pylist(), strict=True))
+        times = publishes_waits(name_of, spans, waits, waited[TOPIC])
+        return blamed(by, marks, times, quota_of, lambda name: _OF_PUBLISHES if waited[by].get(name) else _OF_PRODUCERS)
 
-    return {
-        TENANT: blamed(TENANT, marks, of_tenants, quota_of, of_what),
-        TOPIC: blamed(TOPIC, marks, held_times(of_topics), quota_of, lambda _: _OF_PRODUCERS),
-    }
+    return {by: of_names(by) for by in (TENANT, TOPIC)}
 
 
 def _ranked(

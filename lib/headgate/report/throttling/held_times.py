@@ -212,22 +212,21 @@ WAITS = Sums(
 """How long publishes had waited that were let in in a span, and how many failed."""
 
 
-def waits_of_tenants(
-    held: pa.Table, of_topics: Sequence[HeldSpan], waits: pa.Table, waited: Mapping[str, float]
+def publishes_waits(
+    name_of: Mapping[str, str], of_topics: Sequence[HeldSpan], waits: pa.Table, waited: Mapping[str, float]
 ) -> Iterator[HeldTime]:
-    """By tenant and limiter, for how long publishes of its topics waited, by unit.
+    """By what topics count for and limiter, for how long publishes waited, by unit.
 
-    held: of the sums HELD_BY. of_topics: `held_spans` of its topics. waits: of the sums WAITS. waited: by topic, in
-    all; each limiter has of it what waited in the spans in which it held the topic, in parts of that time. If none of a
-    tenant's waited, for how long they were held.
+    name_of: by topic its tenant, or itself. of_topics: `held_spans` of topics. waits: of the sums WAITS. waited: by
+    topic, in all; each limiter has of it what waited in the spans in which it held the topic, in parts of that time. If
+    none of a name's waited, for how long they were held.
     """
-    tenant_of = dict(zip(held[TOPIC].to_pylist(), held[TENANT].to_pylist(), strict=True))
     waiting: dict[str, float] = defaultdict(float)
     by_topic: dict[str, list[HeldSpan]] = defaultdict(list)
     for span in of_topics:
         by_topic[span.name].append(span)
     for topic in by_topic:
-        waiting[tenant_of[topic]] += waited.get(topic, 0)
+        waiting[name_of[topic]] += waited.get(topic, 0)
     of_waits = _by_limiter(by_topic, waits)
     sums: dict[tuple[str, Limiter], dict[str, float]] = defaultdict(lambda: dict.fromkeys(UNITS, 0.0))
     for topic, spans in by_topic.items():
@@ -235,13 +234,13 @@ def waits_of_tenants(
         held_ms = {limiter: sum(of_unit.values()) for limiter, of_unit in of_units.items()}
         parts = of_waits.get(topic, held_ms)
         whole = sum(parts.values())
-        weight = waited.get(topic, 0) / whole if waiting[tenant_of[topic]] and whole else 1.0
+        weight = waited.get(topic, 0) / whole if waiting[name_of[topic]] and whole else 1.0
         for limiter, of_unit in of_units.items():
             of_limiter = weight * parts.get(limiter, 0) / (held_ms[limiter] or 1)
             for unit, unit_ms in of_unit.items():
-                sums[tenant_of[topic], limiter][unit] += of_limiter * unit_ms
-    for (tenant, limiter), of_unit in sums.items():
-        yield tenant, limiter, of_unit
+                sums[name_of[topic], limiter][unit] += of_limiter * unit_ms
+    for (name, limiter), of_unit in sums.items():
+        yield name, limiter, of_unit
 
 
 def _by_limiter(by_topic: Mapping[str, Sequence[HeldSpan]], waits: pa.Table) -> dict[str, dict[Limiter, float]]:

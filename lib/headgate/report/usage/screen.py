@@ -95,12 +95,13 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
     most = max((one.admitted_messages for one in consumers), default=0)
     rows: list[Sequence[str]] = [
         (
-            *(by.upper(), "GROUP", "MSG/S", "", "BYTES/S", "ARRIVED MSG/S", "THROTTLED", "HELD FOR"),
+            *(by.upper(), "GROUP", "MSG/S", "", "BYTES/S", "ARRIVED MSG/S", "ARRIVED BYTES/S"),
+            *("THROTTLED", "HELD FOR"),
             *("BY", "WHAT OF IT"),
         )
     ]
     rows += [_consumer_row(one, seconds, most, lines_of) for one in consumers[:top]]
-    yield from _aligned(rows, _TEXT * 2 + _NUMBER + _TEXT + _NUMBER * 4 + _TEXT * 2)
+    yield from _aligned(rows, _TEXT * 2 + _NUMBER + _TEXT + _NUMBER * 5 + _TEXT * 2)
     yield from _more(len(consumers), top)
 
 
@@ -219,6 +220,7 @@ def _consumer_row(one: Consumer, seconds: int, most: int, lines_of: Mapping[str,
         bar(one.admitted_messages / most if most else 0, BAR_WIDTH),
         f"{one.admitted_bytes / seconds:,.0f}",
         f"{one.messages / seconds:,.0f}",
+        f"{one.bytes / seconds:,.0f}",
         f"{one.held / one.settled:.1%}" if one.held else "all waits" if one.throttled_ns and not one.settled else "",
         f"{one.throttled_ns / _NS:,.1f} s" if one.throttled_ns else "",
         words.limiter_name(one),

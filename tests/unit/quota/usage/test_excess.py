@@ -225,6 +225,14 @@ def test_who_grows_a_little_while_another_floods_is_not_at_fault_though_the_floo
     assert {second: set(one) for second, one in found.items()} == {at: {"flood"} for at in (10, 11, 12, 13)}
 
 
+def test_who_waits_for_what_a_flood_has_pushed_aside_is_not_at_fault_for_small_excesses_after_it():
+    rows = [offered(1, "flood", 1000, 190), offered(2, "flood", 0, 810), offered(13, "calm", 185, 90)]
+    rows += [offered(at, "calm", 20, 0) for at in range(2, 13)]
+    rows += [offered(at, "calm", 103, 90) for at in range(14, 20)]
+
+    assert {name for one in parts(sorted(rows)).values() for name in one} == {"flood"}
+
+
 def test_what_another_limiter_holds_back_is_usual_all_the_same():
     usual = [offered(at, "calm", 550, 300, **BY_BROKER) for at in range(1, 31)]
     usual += [offered(at, "grows", 300, 300, **FREE) for at in range(1, 31)]
