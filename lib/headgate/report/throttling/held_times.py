@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -246,17 +247,22 @@ def publishes_waits(
 def _by_limiter(by_topic: Mapping[str, Sequence[HeldSpan]], waits: pa.Table) -> dict[str, dict[Limiter, float]]:
     """By topic and limiter, how long publishes waited while it held the topic; none of a topic if that is not known."""
     found: dict[str, dict[Limiter, float]] = defaultdict(lambda: defaultdict(float))
+
+    @cache
+    def holding(topic: str, broker: str) -> Mapping[int, Mapping[Limiter, float]]:
+        """By span, for how long each limiter held the topic."""
+        by_span: dict[int, dict[Limiter, float]] = defaultdict(lambda: defaultdict(float))
+        for one in by_topic.get(topic, ()):
+            for span in range(one.span, one.span + one.spans) if one.broker == broker else ():
+                by_span[span][one.limiter] += sum(one.of_unit.values()) / one.spans
+        return by_span
+
     for row in waits.to_pylist():
-        of_topic = [one for one in by_topic.get(row[TOPIC], ()) if one.broker == row["broker"]]
         for span, waited_s in _waited(row):
-            holding = {
-                one.limiter: sum(one.of_unit.values()) / one.spans
-                for one in of_topic
-                if one.span <= span < one.span + one.spans
-            }
-            whole = sum(holding.values())
-            for limiter, held_ms in holding.items() if whole else ():
-                found[row[TOPIC]][limiter] += waited_s * held_ms / whole
+            held_ms = holding(row[TOPIC], row["broker"]).get(span, {})
+            whole = sum(held_ms.values())
+            for limiter, of_limiter in held_ms.items() if whole else ():
+                found[row[TOPIC]][limiter] += waited_s * of_limiter / whole
     return found
 
 
