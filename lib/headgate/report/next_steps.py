@@ -37,7 +37,7 @@ def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str,
         return
     name, at, when = plain(most.name), most.worst or most.first, "at its worst second"
     if culprit is not None and most.name == culprit.name:
-        at, when = culprit.at, f"when {name} exceeded its fair share most"
+        at, when = culprit.at, f"when {name} sent most above its share"
     where = f"tenant = {quoted(most.name)} AND event_time BETWEEN '{zulu(most.first)}' AND '{zulu(most.last)}'"
     yield f"\nWhat to run next, about {name}{under}: who used what {when}, and {name}'s topics"
     yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(at)}"

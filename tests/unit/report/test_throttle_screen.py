@@ -279,7 +279,7 @@ def test_what_to_run_next_is_about_who_has_most_of_the_excess_and_a_victim_has_a
 
     assert "Who was throttled (3 of 4 tenants), when, by which limiter, and by whose fault" in lines
     assert "Never throttled: free" in lines
-    next_ = "What to run next, about acme: who used what when acme exceeded its fair share most, and acme's topics"
+    next_ = "What to run next, about acme: who used what when acme sent most above its share, and acme's topics"
     assert next_ in lines
     assert lines[-2:] == [
         "and about small, a victim: who used what small lacked at its worst second",

@@ -139,17 +139,13 @@ class Contention:
         return any(self._excesses(limiter, unit).by_second.get(second_s) for unit in UNITS)
 
     def most_in(self, name: str, limiter: Limiter, unit: str, seconds: Sequence[int]) -> tuple[float, int]:
-        """By how much its excess grew most in one of these seconds, and in which; the first counts.
+        """How much it sent in that of these seconds in which it sent most, and in which; the first counts.
 
-        What is told of a second is what was left over as it began, but where nothing was before.
+        Of those in which its part of the excess is the largest, if there are any.
         """
-        by_second = self._excesses(limiter, unit).by_second
-
-        def growth(at: int) -> float:
-            now, then = (by_second.get(second_s, {}).get(name, 0) for second_s in (at, at + 1))
-            return then - now if at - 1 in by_second else max(then, now)
-
-        return max(((growth(at), at) for at in seconds), key=itemgetter(0))
+        by_second, came = self._excesses(limiter, unit).by_second, self._came(limiter, unit)
+        leads = [at for at in seconds if (told := by_second.get(at)) and max(told, key=lambda one: told[one]) == name]
+        return max(((came.get(at, {}).get(name, 0), at) for at in leads or seconds), key=itemgetter(0))
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:
         """Why it held anybody in these seconds, though nobody exceeded a fair share."""
@@ -205,13 +201,16 @@ class Contention:
         """In each unit that ran out, if more came than a fair share; first that in which `name` has most.
 
         If no more did, what is left over of the other unit counts: what is held by it for long is too much at once
-        afterwards. Without that, in those that ran out, within the rate. ran_out: units, most often first. seconds:
-        those asked about; without them all in which `name` is held.
+        afterwards. Without that, in those that ran out, within the rate. ran_out: units, most often first; those count
+        that ran out on a broker where `name` was held then. seconds: those asked about; without them all in which
+        `name` is held.
         """
         if limiter in self._blocked:
             return (Shared(next(iter(ran_out), UNITS[0]), {}),)
         seconds = self.held_seconds(name, limiter) if seconds is None else seconds
+        where_held = self._traffic.ran_out_of(name, limiter, seconds)
         ran_out = list(ran_out)
+        ran_out = [unit for unit in ran_out if unit in where_held] or ran_out
         others = [unit for unit in UNITS if ran_out and unit not in ran_out and self._rate_of(limiter, unit)]
         within = self._each(limiter, ran_out, seconds)
         over = [shared for shared in within if not shared.is_within]

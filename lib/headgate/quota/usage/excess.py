@@ -227,6 +227,15 @@ class Traffic:
             for unit in per_s
         }
 
+    def ran_out_of(self, name: str, limiter: Limiter, seconds: Sequence[int]) -> set[str]:
+        """The units that had run out on a broker as the limiter held `name` there."""
+        rows = self.under(limiter)
+        is_asked = pc.and_(pc.equal(rows["name"], name), pc.is_in(rows["second_s"], pa.array(seconds, pa.int64())))
+        rows = rows.filter(pc.and_(is_asked, pc.greater(rows["held"], 0)))
+        places = rows.group_by(["broker", "second_s"], use_threads=False).aggregate([]).to_pydict()
+        at = list(zip(places["broker"], places["second_s"], strict=True))
+        return {unit for unit in UNITS if any(self._has_run_out(limiter, *place, unit) for place in at)}
+
     def ran_out(self, limiter: Limiter) -> set[str]:
         """The units that ever did."""
         return {unit for (of, _), by_unit in self._ran_out.items() if of == limiter for unit in by_unit}

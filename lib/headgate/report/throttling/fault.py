@@ -67,7 +67,7 @@ def by_second(groups: ResourceGroups) -> Sums:
 
 
 class Culprit(NamedTuple):
-    """Who has the largest part of the excess for the longest time, and the second in which that grew most."""
+    """Who has the largest part of the excess for the longest time, and the second of that in which it sent most."""
 
     name: str
     at: datetime
@@ -253,7 +253,7 @@ class Faults:
 
 
 def _culprit(largest: Mapping[str, Sequence[tuple[float, int]]]) -> Culprit:
-    """largest: by who has the largest part, for each second by how much that grew most, and when."""
+    """largest: by who has the largest part, for each second how much it sent at most, and when."""
     name = max(largest, key=lambda name: (len(largest[name]), name))
     _, at = max(largest[name], key=itemgetter(0))
     return Culprit(name, datetime.fromtimestamp(at, UTC))

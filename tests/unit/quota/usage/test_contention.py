@@ -68,12 +68,27 @@ def test_what_is_within_the_quota_on_average_is_a_matter_of_shares(amounts, reas
     assert contention.why_within(POOL, "messages", [1, 2, 3]).reason is reason
 
 
-def test_the_second_in_which_somebody_exceeds_a_fair_share_most_is_that_in_which_the_excess_grows_most():
-    rows = [(at, "grows", amount) for at, amount in ((1, 250), (2, 150), (3, 280), (4, 120))]
+def test_the_second_in_which_somebody_sends_most_is_one_in_which_nobody_has_a_larger_part_if_there_is_any():
+    rows = [*((at, "first", amount) for at, amount in ((1, 900), (2, 90), (3, 90)))]
+    rows += [(at, "then", amount) for at, amount in ((2, 400), (3, 300), (4, 350), (5, 350))]
     contention = Contention(traffic(*rows), lambda *_: 100)
 
-    assert contention.most_in("grows", POOL, "messages", [2, 3, 4]) == (180, 3)
-    assert contention.most_in("grows", POOL, "messages", [1, 2]) == (50, 1)
+    assert contention.most_in("then", POOL, "messages", [1, 2, 3, 4, 5]) == (350, 5)
+    assert contention.most_in("then", POOL, "messages", [1, 2]) == (400, 2)
+    assert contention.most_in("first", POOL, "messages", [1, 2, 3]) == (900, 1)
+
+
+def test_a_unit_that_ran_out_on_another_broker_alone_does_not_count():
+    rows = [(at, "here", 0, sized(300, 10)) for at in (1, 2, 3)]
+    rows += [(at, "there", 0, {"broker": "c"} | sized(10, 9000)) for at in (1, 2, 3)]
+    ran_out = {(POOL, "b"): {"messages": [1, 2, 3]}, (POOL, "c"): {"bytes": [1, 2, 3]}}
+    contention = Contention(Traffic(traffic(*rows).rows, ran_out), lambda _, unit: UNIT_RATES[unit])
+
+    found = {name: contention.shared(name, POOL, ["messages", "bytes"]) for name in ("here", "there")}
+    assert {name: [one.unit for one in each] for name, each in found.items()} == {
+        "here": ["messages"],
+        "there": ["bytes"],
+    }
 
 
 def test_a_quota_of_0_blocks_which_is_nobodys_fault():
