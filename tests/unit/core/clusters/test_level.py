@@ -1,0 +1,61 @@
+"""The water level of a quota is exact, and is the max-min fair split."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.clusters.level import Wanted, admitted, water_level
+from headgate.errors import InvalidArgument
+
+demands = st.one_of(st.none(), st.integers(0, 1000))
+topics = st.lists(st.builds(Wanted, demands, st.integers(1, 5)), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "quota", "level"),
+    [
+        ([], 300, 300),
+        ([20, 60, 200, 40, 120, 300], 300, 60),
+        ([20, 60, 200, 40, 120, 300], 740, 740),
+        ([20, 60, 200, 40, 120, 300], 739, 299),
+        ([None, 10], 100, 90),
+        ([None, None, None], 100, 33),
+        ([None, None, None], 2, 0),
+        ([5], 0, 0),
+        ([0, 0], 0, 0),
+    ],
+)
+def test_the_level_is_the_largest_cap_that_keeps_to_the_quota(wanted, quota, level):
+    assert water_level([Wanted(demand) for demand in wanted], quota) == level
+
+
+def test_a_weight_multiplies_the_cap():
+    wanted = [Wanted(None, 3), Wanted(None, 1), Wanted(50, 2)]
+
+    assert water_level(wanted, 250) == 50
+    assert [min(one.demand or 1000, 50 * one.weight) for one in wanted] == [150, 50, 50]
+
+
+@given(topics, st.integers(0, 5000))
+def test_one_more_would_be_too_much_unless_all_fits(wanted, quota):
+    level = water_level(wanted, quota)
+
+    assert admitted(wanted, level) <= quota
+    assert level == quota or admitted(wanted, level + 1) > quota
+
+
+@given(topics, st.integers(0, 5000))
+def test_it_is_max_min_fair_who_gets_less_than_he_wants_gets_as_much_by_weight_as_any_other(wanted, quota):
+    level = water_level(wanted, quota)
+    got = [level * one.weight if one.demand is None else min(one.demand, level * one.weight) for one in wanted]
+    short = [
+        (amount, one) for amount, one in zip(got, wanted, strict=True) if one.demand is None or amount < one.demand
+    ]
+
+    assert all(amount == level * one.weight for amount, one in short)
+    assert all(amount <= level * one.weight for amount, one in zip(got, wanted, strict=True))
+
+
+def test_a_quota_below_0_is_refused():
+    with pytest.raises(InvalidArgument, match="quota: got -1, allowed is an integer from 0"):
+        water_level([], -1)
