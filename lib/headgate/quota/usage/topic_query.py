@@ -46,9 +46,10 @@ BEHIND_S = 10
 """A job that is further behind the others is not waited for."""
 _BY_SECOND = (
     "SELECT arrow_cast(event_time, 'Int64') AS time_us, sum(publishes) AS publishes, "
-    "sum({held}) AS held FROM t GROUP BY event_time"
+    "sum({failed}) AS failed, sum({held}) AS held FROM t GROUP BY event_time"
 )
-_BY_GROUPS, _BY_ANY = "throttled_by_group", "throttled_publishes + coalesce(failed_publishes, 0)"
+_BY_GROUPS = {"failed": "0", "held": "throttled_by_group"}
+_BY_ANY = {"failed": "coalesce(failed_publishes, 0)", "held": "throttled_publishes"}
 RAN_OUT = (
     "CASE WHEN bytes_balance <= 0 AND (coalesce(messages_balance > 0, true) OR coalesce(CAST(bytes_balance AS DOUBLE) "
     f"* messages_per_s < CAST(messages_balance AS DOUBLE) * bytes_per_s, false)) THEN '{BYTES}' ELSE '{MESSAGES}' END"
@@ -122,28 +123,28 @@ class TopicUsage:
         return [row["time_us"] // SECOND_US for row in rows if row["time_us"] is not None]
 
     def worst_s(self, seconds: int, *, by_groups: bool = False) -> tuple[int, bool, int, int]:
-        """Of all spans of so many seconds the last second of that in which most publishes failed or were throttled or,
-        where none were, in which most came; whether any were; and the first and the last second of all. The earliest
-        counts.
+        """Of all spans of so many seconds the last second of that in which most publishes failed, else most were
+        throttled, or where none were, in which most came; whether any were; and the first and the last second of all.
+        The earliest counts.
 
         by_groups: those count that limits of groups throttled.
         """
-        by_second: dict[int, tuple[int, int]] = {}
-        for row in self._rows(_BY_SECOND.format(held=_BY_GROUPS if by_groups else _BY_ANY)):
-            second = row["time_us"] // SECOND_US
-            held, publishes = by_second.get(second, (0, 0))
-            by_second[second] = held + row["held"], publishes + row["publishes"]
-        worst, last_s, span = (-1, -1), self.newest_s(), (0, 0)
+        counts = ("failed", "held", "publishes")
+        by_second: dict[int, list[int]] = defaultdict(lambda: [0] * len(counts))
+        for row in self._rows(_BY_SECOND.format(**(_BY_GROUPS if by_groups else _BY_ANY))):
+            of_second = by_second[row["time_us"] // SECOND_US]
+            of_second[:] = (count + row[name] for count, name in zip(of_second, counts, strict=True))
+        worst, last_s, span = [-1], self.newest_s(), [0] * len(counts)
         inside: deque[int] = deque()
         for second in sorted(by_second):
             inside.append(second)
-            span = span[0] + by_second[second][0], span[1] + by_second[second][1]
+            span = [count + more for count, more in zip(span, by_second[second], strict=True)]
             while inside[0] <= second - seconds:
                 gone = by_second[inside.popleft()]
-                span = span[0] - gone[0], span[1] - gone[1]
+                span = [count - less for count, less in zip(span, gone, strict=True)]
             if span > worst:
                 worst, last_s = span, second
-        return last_s, worst[0] > 0, min(by_second), max(by_second)
+        return last_s, any(count > 0 for count in worst[:2]), min(by_second), max(by_second)
 
     def sums(self, last_s: int, seconds: int) -> list[TopicSum]:
         """The sums over as many seconds, of which `last_s` is the last one; one of each job that has any."""

@@ -79,7 +79,7 @@ class _Worst(NamedTuple):
         first_text, end_text, worst = (instant(at * SECOND_MS) for at in (first, end, last_s))
         kind = "worst" if is_any else "busiest"
         span = f"the {kind} second, {worst}" if seconds == 1 else f"its {kind} {seconds} s, up to {worst}"
-        held = "limits of groups throttled" if by_groups else "failed or were throttled"
+        held = "limits of groups throttled" if by_groups else "failed or, where none did, were throttled"
         none = "no limit of a group throttled a publish; --by tenant has all limits"
         none = none if by_groups else "no publish was throttled (this view is of publishes alone)"
         by = f"by publishes that {held}" if is_any else f"as {none}"

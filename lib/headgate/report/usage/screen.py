@@ -39,7 +39,8 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
         return
     if throttled:
         when = "NOW" if found.at_ms is None else "THEN"
-        yield f"THROTTLED {when}: {len(throttled)} of {len(cells)} quotas (limits of brokers and topics: --by tenant)"
+        more = "(whose fault, and limits of brokers and topics: --by tenant)"
+        yield f"THROTTLED {when}: {len(throttled)} of {len(cells)} quotas {more}"
         for cell in throttled[:top]:
             yield from words.cell_lines(cell)
     else:

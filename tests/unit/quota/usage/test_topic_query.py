@@ -22,3 +22,14 @@ def test_the_worst_second_is_that_in_which_limits_held_most_of_all_scopes_or_of_
     assert topics.worst_s(1, by_groups=True) == (12, True, 10, 14)
     assert topics.worst_s(2, by_groups=True) == (13, True, 10, 14)
     assert topics.newest_s() == 14
+
+
+def test_failed_publishes_count_before_throttled_ones(tmp_path):
+    usage = [
+        {"event_time": datetime.fromtimestamp(at, UTC), "topic": "persistent://t/n/t", "broker": "b", "publishes": 9}
+        | {"throttled_publishes": held, "failed_publishes": failed}
+        for at, held, failed in ((10, 1, 5), (11, 90, 4))
+    ]
+    empty_tables(tmp_path).append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "query", 0)
+
+    assert TopicUsage(str(tmp_path)).worst_s(1) == (10, True, 10, 11)
