@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headgate.core.numbers import at_least
+from headgate.core.quota.allocation.share_out import level_by_weight
 
 
 class Wanted(NamedTuple):
@@ -22,16 +23,9 @@ def water_level(wanted: Sequence[Wanted], quota: int) -> int:
     It is the quota where all demands fit: no limit is needed. 0 where not even 1 for each weight fits; then no cap can
     keep to the quota. Raises InvalidArgument for a quota below 0. Source: clusters 3.1
     """
-    low, high = 0, at_least(0, quota, "quota")
-    while low < high:
-        middle = (low + high + 1) // 2
-        if admitted(wanted, middle) <= quota:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def admitted(wanted: Sequence[Wanted], level: int) -> int:
-    """What comes at most, a second, with caps of this level."""
-    return sum(level * weight if demand is None else min(demand, level * weight) for demand, weight in wanted)
+    more = at_least(0, quota, "quota") + 1
+    demands = [more if demand is None else min(demand, more) for demand, _ in wanted]
+    if sum(demands) <= quota:
+        return quota
+    _, rest, weight = level_by_weight(quota, demands, [weight for _, weight in wanted])
+    return rest // weight

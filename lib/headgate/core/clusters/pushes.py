@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from headgate.core.numbers import SECOND_MS
+
 DEAD_BAND_PERCENT = 8
 BEFORE_LOWER_MS, BEFORE_HIGHER_MS = 3000, 6000
 MOST_RAISE_PERCENT = 130
@@ -41,4 +43,4 @@ def without_bursts(quota: int, pushes: Sequence[Pushed], now_ms: int) -> int:
     Source: clusters 3.2
     """
     bursts = sum(now_ms - push.at_ms < MINUTE_MS for push in pushes)
-    return max(quota - quota * bursts * 1000 // MINUTE_MS, 0)
+    return max(quota - quota * bursts * SECOND_MS // MINUTE_MS, 0)

@@ -4,11 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.core.clusters.level import Wanted, admitted, water_level
+from headgate.core.clusters.level import Wanted, water_level
 from headgate.errors import InvalidArgument
 
 demands = st.one_of(st.none(), st.integers(0, 1000))
 topics = st.lists(st.builds(Wanted, demands, st.integers(1, 5)), max_size=12)
+
+
+def admitted(wanted, level):
+    """What comes at most, a second, with caps of this level."""
+    return sum(level * weight if demand is None else min(demand, level * weight) for demand, weight in wanted)
 
 
 @pytest.mark.parametrize(

@@ -52,19 +52,27 @@ def max_min(
 
 
 def _filled(quota: int, wanted: Sequence[int], weights: Sequence[int], ids: Sequence[int]) -> list[int]:
-    """Targets where the demands exceed the quota: who asks for no more than its part is met, all such at once."""
+    """Targets where the demands exceed the quota."""
     targets = list(wanted)
+    unmet, rest, _ = level_by_weight(quota, wanted, weights)
+    shares = share_out(rest, [weights[row] for row in unmet], [ids[row] for row in unmet])
+    for row, share in zip(unmet, shares, strict=True):
+        targets[row] = share
+    return targets
+
+
+def level_by_weight(quota: int, wanted: Sequence[int], weights: Sequence[int]) -> tuple[list[int], int, int]:
+    """Where the demands exceed the quota: the rows that are not met, what is left for them, and their weight.
+
+    That by their weight is the level: who asks for no more than its part is met, all such at once. resource-groups 8.2
+    """
     unmet = list(range(len(wanted)))
     rest, weight_of_unmet = quota, sum(weights)
     while True:
         met = [row for row in unmet if wanted[row] <= rest * weights[row] // weight_of_unmet]
         if not met:
-            break
+            return unmet, rest, weight_of_unmet
         rest -= sum(wanted[row] for row in met)
         weight_of_unmet -= sum(weights[row] for row in met)
         gone = set(met)
         unmet = [row for row in unmet if row not in gone]
-    shares = share_out(rest, [weights[row] for row in unmet], [ids[row] for row in unmet])
-    for row, share in zip(unmet, shares, strict=True):
-        targets[row] = share
-    return targets
