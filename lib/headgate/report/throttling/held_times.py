@@ -34,32 +34,43 @@ _SINCE_MS = 1_577_836_800_000
 """2020 in Unix time: sums of times since then fit into 64 bits for thirty million marks."""
 
 
+_SINCE = f"(arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS})"
+
+
 def _since_2020(marks: pa.Table) -> pa.ChunkedArray:
     return pc.subtract(pc.divide(marks["event_time"].cast(pa.int64()), 1000), _SINCE_MS)
 
 
-_SPAN_MS = 10_000
+def steps_of_time(name: str, length_ms: int) -> Made:
+    """A column with the number of the step of this length in which a row is."""
+    return Made(
+        name,
+        f"arrow_cast(event_time, 'Int64') / {1000 * length_ms}",
+        lambda rows: pc.divide(rows["event_time"].cast(pa.int64()), 1000 * length_ms),
+        pa.int64(),
+    )
+
+
+_SPAN_MS, _STEP_MS = 10_000, 100
+_SPAN = steps_of_time("span", _SPAN_MS)
 _PAUSE_MS = 16
 """The shortest pause: brokers look for permits again so often."""
-_SPAN = f"arrow_cast(event_time, 'Int64') / {1000 * _SPAN_MS}"
+_DEBT_MS = {unit: f"-1000.0 * {unit}_balance / nullif({unit}_per_s, 0)" for unit in UNITS}
+"""SQL: how long a unit takes to come back."""
 _DUE_MS = (
-    f"(coalesce(CASE {RAN_OUT} WHEN '{BYTES}' THEN -1000.0 * bytes_balance / nullif(bytes_per_s, 0) "
-    f"ELSE -1000.0 * messages_balance / nullif(messages_per_s, 0) END, 0) + {_PAUSE_MS})"
+    f"(coalesce(CASE {RAN_OUT} WHEN '{BYTES}' THEN {_DEBT_MS[BYTES]} ELSE {_DEBT_MS[MESSAGES]} END, 0) + {_PAUSE_MS})"
 )
 
 
-def _span(marks: pa.Table) -> pa.ChunkedArray:
-    return pc.divide(marks["event_time"].cast(pa.int64()), 1000 * _SPAN_MS)
+def _debt_ms(marks: pa.Table, unit: str) -> pa.ChunkedArray:
+    """What _DEBT_MS says."""
+    rate = marks[f"{unit}_per_s"]
+    balance = marks[f"{unit}_balance"].cast(pa.float64())
+    return pc.divide(pc.multiply(balance, -1000.0), pc.if_else(pc.equal(rate, 0), None, rate))
 
 
 def _due_ms(marks: pa.Table) -> pa.ChunkedArray:
-    messages, bytes_ = (
-        pc.divide(
-            pc.multiply(marks[f"{unit}_balance"].cast(pa.float64()), -1000.0),
-            pc.if_else(pc.equal(marks[f"{unit}_per_s"], 0), None, marks[f"{unit}_per_s"]),
-        )
-        for unit in UNITS
-    )
+    messages, bytes_ = (_debt_ms(marks, unit) for unit in UNITS)
     return pc.add(pc.fill_null(pc.if_else(pc.equal(unit_of(marks), BYTES), bytes_, messages), 0), float(_PAUSE_MS))
 
 
@@ -70,8 +81,8 @@ HELD_BY = Sums(
     where=(("action", ("mark", "unmark")),),
     made=(
         Made("unit", RAN_OUT, unit_of),
-        Made("span", _SPAN, _span, pa.int64()),
-        Made("since_ms", f"(arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS})", _since_2020, pa.int64()),
+        _SPAN,
+        Made("since_ms", _SINCE, _since_2020, pa.int64()),
         Made("due_ms", _DUE_MS, _due_ms, pa.float64()),
     ),
 )
@@ -81,20 +92,13 @@ span: of _SPAN_MS. due_ms: until the unit that had run out is there again, if no
 """
 
 
-_STEP_MS = 100
-
-
-def _until_ms(marks: pa.Table, unit: str) -> pa.ChunkedArray:
-    rate = marks[f"{unit}_per_s"]
-    debt_ms = pc.divide(
-        pc.multiply(marks[f"{unit}_balance"].cast(pa.float64()), -1000.0), pc.if_else(pc.equal(rate, 0), None, rate)
+def _until_ms(unit: str) -> Made:
+    return Made(
+        f"{unit}_until_ms",
+        f"{_SINCE} + {_DEBT_MS[unit]}",
+        lambda marks: pc.add(_since_2020(marks).cast(pa.float64()), _debt_ms(marks, unit)),
+        pa.float64(),
     )
-    return pc.add(_since_2020(marks).cast(pa.float64()), debt_ms)
-
-
-def _made_until_ms(unit: str) -> Made:
-    sql = f"arrow_cast(event_time, 'Int64') / 1000 - {_SINCE_MS} - 1000.0 * {unit}_balance / nullif({unit}_per_s, 0)"
-    return Made(f"{unit}_until_ms", sql, lambda marks: _until_ms(marks, unit), pa.float64())
 
 
 OUT_UNTIL = Sums(
@@ -102,15 +106,7 @@ OUT_UNTIL = Sums(
     ("broker", "scope", "limiter", "step"),
     highest=tuple(f"{unit}_until_ms" for unit in UNITS),
     where=(("action", ("mark",)), ("scope", SHARED_SCOPES)),
-    made=(
-        Made(
-            "step",
-            f"arrow_cast(event_time, 'Int64') / {1000 * _STEP_MS}",
-            lambda marks: pc.divide(marks["event_time"].cast(pa.int64()), 1000 * _STEP_MS),
-            pa.int64(),
-        ),
-        *map(_made_until_ms, UNITS),
-    ),
+    made=(steps_of_time("step", _STEP_MS), *map(_until_ms, UNITS)),
 )
 """Until when each unit of a limiter that others share is out of reach, as of the marks in a step of _STEP_MS."""
 
@@ -208,7 +204,7 @@ WAITS = Sums(
     (TOPIC, "broker", "span"),
     ("delay_ns", "delayed_publishes", "failed_publishes"),
     nonzero=("delay_ns", "failed_publishes"),
-    made=(Made("span", _SPAN, _span, pa.int64()),),
+    made=(_SPAN,),
 )
 """How long publishes had waited that were let in in a span, and how many failed."""
 

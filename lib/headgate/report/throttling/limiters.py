@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.arrow.topic_names import TENANT, TOPIC
+from headgate.core.numbers import SECOND_MS
 from headgate.quota.usage.excess import OWN, SHARED_SCOPES, UNITS, Limiter, limiter_of, ran_out, units_of
 from headgate.quota.usage.limiter_rates import RATES, QuotaOf, Rows
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
-from headgate.report.throttling.held_times import HeldTime, unit_of
+from headgate.report.throttling.held_times import HeldTime, steps_of_time, unit_of
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 
@@ -36,10 +37,6 @@ MARK_COUNTS = Sums(
 )
 
 
-def _second_s(marks: pa.Table) -> pa.ChunkedArray:
-    return pc.divide(marks["event_time"].cast(pa.int64()), 1_000_000)
-
-
 RAN_OUT_AT = Sums(
     "marks",
     ("broker", "scope", "limiter", "second_s", "unit", "too"),
@@ -47,7 +44,7 @@ RAN_OUT_AT = Sums(
     made=(
         Made("unit", RAN_OUT, unit_of),
         Made("too", RAN_OUT_TOO, _too),
-        Made("second_s", "arrow_cast(event_time, 'Int64') / 1000000", _second_s, pa.int64()),
+        steps_of_time("second_s", SECOND_MS),
     ),
 )
 
