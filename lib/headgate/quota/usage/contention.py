@@ -114,10 +114,7 @@ class Contention:
 
     def held_seconds(self, name: str, limiter: Limiter) -> list[int]:
         """Those in which it was held, in order."""
-        rows = self._under(limiter)
-        is_held = pc.and_(pc.equal(rows["name"], name), pc.greater(rows["held"], 0))
-        seconds = pc.unique(rows.filter(is_held)["second_s"]).to_pylist()
-        return sorted(second_s for second_s in seconds if second_s >= self._since_s)
+        return [second_s for second_s in self._traffic.places(limiter).get(name, ()) if second_s >= self._since_s]
 
     def let_through(self, name: str, limiter: Limiter, unit: str, topic: str | None = None) -> float:
         """The part of what it sent that limits of its topics let through, while this limiter held it.
@@ -144,7 +141,7 @@ class Contention:
         Of those in which its part of the excess is the largest, if there are any.
         """
         by_second, came = self._excesses(limiter, unit).by_second, self._came(limiter, unit)
-        leads = [at for at in seconds if (told := by_second.get(at)) and max(told, key=lambda one: told[one]) == name]
+        leads = [at for at in seconds if by_second.get(at) and Shared(unit, by_second[at]).largest == name]
         return max(((came.get(at, {}).get(name, 0), at) for at in leads or seconds), key=itemgetter(0))
 
     def why_within(self, limiter: Limiter, unit: str, seconds: Sequence[int]) -> Within:

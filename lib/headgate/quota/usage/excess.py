@@ -108,6 +108,7 @@ class Traffic:
         self._ran_out, self._own_rates = ran_out or {}, own_rates or {}
         self.limited_topics = pa.array(sorted({topic for topic, _ in self._own_rates}), pa.string())
         self.under = cache(self._under)
+        self.places = cache(self._places)
         self.held_seconds = cache(self._held_seconds)
 
     def _under(self, limiter: Limiter) -> pa.Table:
@@ -227,13 +228,19 @@ class Traffic:
             for unit in per_s
         }
 
-    def ran_out_of(self, name: str, limiter: Limiter, seconds: Sequence[int]) -> set[str]:
+    def _places(self, limiter: Limiter) -> Mapping[str, Mapping[int, Sequence[str]]]:
+        """By name and second, in order, the brokers on which it held somebody."""
+        rows = self.under(limiter).filter(pc.field("held") > 0)
+        places = rows.group_by(["second_s", "name", "broker"], use_threads=False).aggregate([]).sort_by("second_s")
+        found: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for second_s, name, broker in zip(*places.to_pydict().values(), strict=True):
+            found[name][second_s].append(broker)
+        return found
+
+    def ran_out_of(self, name: str, limiter: Limiter, seconds: Iterable[int]) -> set[str]:
         """The units that had run out on a broker as the limiter held `name` there."""
-        rows = self.under(limiter)
-        is_asked = pc.and_(pc.equal(rows["name"], name), pc.is_in(rows["second_s"], pa.array(seconds, pa.int64())))
-        rows = rows.filter(pc.and_(is_asked, pc.greater(rows["held"], 0)))
-        places = rows.group_by(["broker", "second_s"], use_threads=False).aggregate([]).to_pydict()
-        at = list(zip(places["broker"], places["second_s"], strict=True))
+        places = self.places(limiter).get(name, {})
+        at = [(broker, second_s) for second_s in seconds for broker in places.get(second_s, ())]
         return {unit for unit in UNITS if any(self._has_run_out(limiter, *place, unit) for place in at)}
 
     def ran_out(self, limiter: Limiter) -> set[str]:

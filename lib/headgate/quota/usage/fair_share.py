@@ -82,8 +82,7 @@ class _Unit:
 
     came, went: since the hold began, by name. exceeded: by how much a fair share last when that was no less than what
     still waited of an excess before, and what had come by then; most: by how much at most, less what has failed since.
-    before: the excess in the second before; last: that
-    was told last.
+    before: the excess in the second before; last: that was told last.
     """
 
     def __init__(self, per_s: float) -> None:
