@@ -31,16 +31,13 @@ _SHARES = Cause(
 
 
 _BLOCKED = Cause(f"{NOBODYS}: a quota of 0 blocks all", f"{NOBODYS} (a quota of 0 blocks all)")
+_CAUSES = {Reason.BACKLOG: _BACKLOG, Reason.SHARES: _SHARES, Reason.BLOCKED: _BLOCKED}
 
 
 def cause_of(within: Within) -> Cause:
     """In words."""
-    if within.reason is Reason.BLOCKED:
-        return _BLOCKED
-    if within.reason is Reason.BACKLOG:
-        return _BACKLOG
-    if within.reason is Reason.SHARES:
-        return _SHARES
+    if within.reason in _CAUSES:
+        return _CAUSES[within.reason]
     of = "" if within.most is None else f", most of it from {plain(within.most)}"
     words = f"somewhat more than the rate came{of}"
     return Cause(f"{NOBODYS}: {words}, and fits into what a second saves up of the rate", f"{NOBODYS} ({words})")

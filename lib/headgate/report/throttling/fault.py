@@ -5,7 +5,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, reduce
-from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -120,6 +119,17 @@ class _Phase(NamedTuple):
         return first if first == last else f"{first} to {last}"
 
 
+class _Led(NamedTuple):
+    """A time in which somebody has the largest part of the excess.
+
+    seconds: how many. sent: in that in which it sent most, at_s.
+    """
+
+    seconds: int
+    sent: float
+    at_s: int
+
+
 class Faults:
     """Who is at fault where a limiter holds a tenant.
 
@@ -170,7 +180,7 @@ class Faults:
             return Fault(ELSEWHERE)
         found: list[_Phase] = []
         ran_out: Iterable[str] = ()
-        largest: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        led: dict[str, list[_Led]] = defaultdict(list)
         for seconds in _pieces(
             self._contention.held_seconds(tenant, limiter), lambda at: self._contention.has_excess(limiter, at)
         ):
@@ -180,8 +190,8 @@ class Faults:
                 is_within, unit = shared[0].is_within, shared[0].unit
                 if not is_within:
                     first = next((one for one in shared if one.unit == held_by.unit), shared[0])
-                    most = self._contention.most_in(first.largest, limiter, first.unit, seconds)
-                    largest[first.largest] += [most] * len(seconds)
+                    sent, at = self._contention.most_in(first.largest, limiter, first.unit, seconds)
+                    led[first.largest].append(_Led(len(seconds), sent, at))
                 cause = cause_of(self._contention.why_within(limiter, unit, seconds)) if is_within else None
                 found.append(_Phase(seconds[0], seconds[-1], shared, cause))
         if not found:
@@ -189,7 +199,7 @@ class Faults:
         phases = list(_phases(piece for hold in _holds(found) for piece in _told(hold)))
         over = [shared for phase in phases if phase.cause is None for shared in phase.shared]
         is_victim = bool(over) and all(shared.is_victim(tenant) for shared in over)
-        culprit = _culprit(largest) if largest else None
+        culprit = _culprit(led) if led else None
         is_shared = self._contention.rivals(tenant, limiter) > 0
         if is_shared and any(
             phase.cause is None and phase.first_s in self._contention.without_usual(limiter, one.unit)[: USUAL_S + 1]
@@ -252,11 +262,11 @@ class Faults:
         return f"most held: {plain(_foremost(held, sent))}"
 
 
-def _culprit(largest: Mapping[str, Sequence[tuple[float, int]]]) -> Culprit:
-    """largest: by who has the largest part, for each second how much it sent at most, and when."""
-    name = max(largest, key=lambda name: (len(largest[name]), name))
-    _, at = max(largest[name], key=itemgetter(0))
-    return Culprit(name, datetime.fromtimestamp(at, UTC))
+def _culprit(led: Mapping[str, Sequence[_Led]]) -> Culprit:
+    """led: by name."""
+    name = max(led, key=lambda name: (sum(piece.seconds for piece in led[name]), name))
+    most = max(led[name], key=lambda piece: piece.sent)
+    return Culprit(name, datetime.fromtimestamp(most.at_s, UTC))
 
 
 def _foremost(amounts: Mapping[str, float], sent: Mapping[str, float]) -> str:
