@@ -1,7 +1,7 @@
 """When was each connection read, what kept it from being read, and who was paused with whom?
 
-Follows the table `marks` of a throttle job, live or as it is. docs/operations.md tells how to run it, docs/tables.md
-what it writes.
+Follows the table `marks` of a throttle job, live or as it is. See docs/operations.md for running it, and
+docs/tables.md for what it writes.
 """
 
 import argparse

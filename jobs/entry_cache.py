@@ -1,7 +1,7 @@
 """What do the entry caches of brokers hit, read from storage, evict and keep in memory (PIP-430)?
 
-Takes cache events in, and models the cache of each broker by the keys of broker.conf. docs/operations.md tells how to
-run it, docs/tables.md what it takes and what it writes.
+Takes cache events in, and models the cache of each broker by the keys of broker.conf. See docs/operations.md for
+running it, and docs/tables.md for what it takes and writes.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """What does a broker tell its clients, and when does it stop reading from them (PIP-385)?
 
 Follows the table `marks` of a throttle job, and with --input what clients do. Without --input every client is taken
-to support the protocol and to answer at once. docs/operations.md tells how to run it, docs/tables.md what it writes.
+to support the protocol and to answer at once. See docs/operations.md for running it, and docs/tables.md
+for what it writes.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Which producers would the limits throttle, when, for how long, and by which limiter?
 
 Without --input it answers for a bundled trace: 3 brokers, 5 tenants, two minutes, the limits of conf/.
-docs/operations.md tells how to start, stop and restart it, docs/tables.md what it writes.
+See docs/operations.md for starting, stopping and restarting it, and docs/tables.md for what it writes.
 """
 
 import argparse

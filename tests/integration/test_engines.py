@@ -32,6 +32,7 @@ from local_jobs import LocalProtocol
 from unit.protocol import traffic
 
 ONE_FILE = "[input]\nmax_files_per_trigger = 1\nhold_back_ms = 50\n"
+TWO_FILES = "[input]\nmax_files_per_trigger = 2\nhold_back_ms = 50\n"
 SHARED = f'{ONE_FILE}[operator]\ngroup_limits = "shared"\ntraffic = "offered"\nconnection_topics = true\n'
 OWN = {"written_at", "batch_id"}
 """Columns that say which run wrote a row, and when."""
@@ -104,7 +105,7 @@ def test_parquet_files_with_other_columns_each(
         pq.write_table(of_kind.select(filled), tmp_path / "in" / f"{place}.parquet")
     in_order_of_names(tmp_path / "in")
     conf = load_conf(
-        write_conf(tmp_path / "conf", f"{ONE_FILE}[operator]\ngroup_limits = 'each_broker'\n", broker=MIXED_LIMITS)
+        write_conf(tmp_path / "conf", f"{TWO_FILES}[operator]\ngroup_limits = 'each_broker'\n", broker=MIXED_LIMITS)
     )
     by_spark, by_local = (
         one.throttle(conf, tmp_path / "in", tmp_path / one.name, "parquet").output for one in (on_spark, Local(seed))
@@ -118,7 +119,7 @@ def test_parquet_files_with_other_columns_each(
 def test_the_entry_caches_job(spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path) -> None:
     small = {"headgate.cache.maxBytes": 60_000, "managedLedgerCacheEvictionTimeThresholdMillis": 200}
     rows = [*events(800), conf_event(40_000, 10**6, **{"headgate.cache.maxBytes": 30_000})]
-    write_lines(tmp_path / "in", sorted(rows, key=lambda row: row["event_time"]), 4, "no JSON", '{"kind": "add"}')
+    write_lines(tmp_path / "in", sorted(rows, key=lambda row: row["event_time"]), 2, "no JSON", '{"kind": "add"}')
     in_order_of_names(tmp_path / "in")
     conf = load_conf(write_conf(tmp_path / "conf", ONE_FILE, broker=small))
     by_spark, by_local = tmp_path / "spark", tmp_path / "local"
@@ -129,7 +130,7 @@ def test_the_entry_caches_job(spark: SparkSession, on_spark: Engine, seed: int, 
 
 @pytest.mark.parametrize("fan_out", ["tripping", pytest.param("topic", marks=pytest.mark.long)])
 def test_the_protocols_job(fan_out: str, spark: SparkSession, tmp_path: Path) -> None:
-    files, span_ms, connections = 4, 4000, 8
+    files, span_ms, connections = 2, 4000, 8
     inputs = write_inputs(tmp_path / "inputs", traffic.inputs(1, connections, 400, span_ms), files)
     marks = traffic.marks(2, connections, 80, span_ms)
     conf = load_conf(write_conf(tmp_path / "conf", f'{ONE_FILE}[protocol]\nfan_out = "{fan_out}"\n'))

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from pyspark.sql import SparkSession
 
 from headgate.trace import TraceSpec, write_trace
+from integration.engines import Local
 from integration.processes import commits, connected, kill_at_commits, options, run_job
-from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, run_once, write_conf
+from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, write_conf
 
 TOPIC = "publishes"
 TRACE = replace(SMALL, bad_share=0.05)
@@ -33,14 +33,13 @@ class Taken(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def taken(kafka_broker: str, spark_of_all_tests: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Taken:
+def taken(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Taken:
     """The trace in a topic and in files, each taken in to its end."""
     folder = tmp_path_factory.mktemp("kafka")
     write_trace(TRACE, folder / "trace", "json")
     lines = [line for file in sorted((folder / "trace").iterdir()) for line in file.read_text().splitlines()]
-    from_files = run_once(
-        spark_of_all_tests, conf_in(folder / "files", groups=GROUPS), folder / "trace", folder / "from-files"
-    )
+    of_files = conf_in(folder / "files", groups=GROUPS)
+    from_files = Local(seed=1).throttle(of_files, folder / "trace", folder / "from-files").output
 
     connected(run_job("generate", *options(format="kafka", kafka_servers=kafka_broker, output=TOPIC), *spelled(TRACE)))
     conf = write_conf(folder / "conf", TEXT.format(kafka_broker), groups=GROUPS)

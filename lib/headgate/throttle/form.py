@@ -15,8 +15,8 @@ from headgate.throttle.state import DomainState
 class Rules:
     """Settings of a job that its results depend on, besides the limits.
 
-    max_debt_ms: the largest debt, in ms of tokens; -1: no bound (rate-limiters 4.3).
-    release_quantum: how many producers a wake-up releases; 0: all (rate-limiters 4.5).
+    max_debt_ms: the largest debt, in ms of tokens; -1: no bound (rate-limiters 4.5).
+    release_quantum: how many producers a wake-up releases; 0: all (rate-limiters 4.3).
     offered: events are arrivals; those of producers that wait are withheld, for send_timeout_ms at most.
     hold_back_ms: how long rows wait for earlier ones.
     whole_brokers: all publishes of a broker come to one key, and are charged to the broker's limiter.

@@ -146,7 +146,11 @@ class PublishDomain:
         counts[BYTES] = sat(counts[BYTES] + event.bytes)
         if not self.offered:
             self._charge(event, event.at_ns)
-        elif self.waits.get(event.producer) or self.withheld.get(event.producer) or self._is_held(event, event.at_ns):
+        elif (
+            self.waits.get(event.producer)
+            or self.withheld.get(event.producer)
+            or self._hold_blocked(event, event.at_ns)
+        ):
             self.withheld.setdefault(event.producer, deque()).append(event)
         else:
             self._admit(event, event.at_ns)
@@ -200,8 +204,8 @@ class PublishDomain:
     def _group_of(self, event: Publish) -> int | None:
         return None if event.producer in self.exempt else self.groups.get(event.topic)
 
-    def _is_held(self, event: Publish, now_ns: int) -> bool:
-        """Queue the producer of an arrival whose group is blocked: it is not admitted, and so not charged."""
+    def _hold_blocked(self, event: Publish, now_ns: int) -> bool:
+        """Whether the group of an arrival is blocked: its producer is queued then, and nothing is charged."""
         position = self._group_of(event)
         if position is None or not self.limiters[position].is_blocked:
             return False
@@ -249,7 +253,7 @@ class PublishDomain:
                 usage.counts[THROTTLED_NS] += now_ns - usage.since_ns
         for producer, _ in entries:
             held = self.withheld.get(producer)
-            while held and not self.waits[producer] and not self._is_held(held[0], now_ns):
+            while held and not self.waits[producer] and not self._hold_blocked(held[0], now_ns):
                 self._admit(held.popleft(), now_ns)
 
     def _admit(self, event: Publish, now_ns: int) -> None:

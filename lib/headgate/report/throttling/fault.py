@@ -29,7 +29,7 @@ from headgate.quota.usage.excess import (
 )
 from headgate.report.screen import counted, plain
 from headgate.report.sharers import SHOWN_SHARERS, listed
-from headgate.report.throttling.causes import NOBODYS, Cause, cause_of, let_through
+from headgate.report.throttling.causes import Cause, cause_of, let_through
 from headgate.report.throttling.spans import QUIET, minute_of
 from headgate.tables.sums import Made, Sums
 
@@ -76,17 +76,14 @@ class Culprit(NamedTuple):
 class Fault:
     """words: who fills a limiter; empty where only one can, or the tables do not tell.
 
-    is_victim: of somebody else. culprit: None where nobody exceeds a fair share.
+    is_victim: of somebody else. culprit: None where nobody exceeds a fair share. has_parts: the words tell parts of the
+    excess.
     """
 
     words: str = ""
     is_victim: bool = False
     culprit: Culprit | None = None
-
-    @property
-    def has_parts(self) -> bool:
-        """Whether the words tell parts of the excess."""
-        return bool(self.words) and not self.words.startswith((ELSEWHERE, NOBODYS))
+    has_parts: bool = False
 
 
 NOBODY = Fault()
@@ -214,13 +211,13 @@ class Faults:
             by_unit = phases[0].shared
             is_same = len({frozenset(shared.sharers) for shared in by_unit}) == 1
             words = self._at_length(tenant, limiter, by_unit) if is_same else _briefly(tenant, by_unit)
-            return Fault(words, is_victim, culprit)
+            return Fault(words, is_victim, culprit, has_parts=True)
         shown = "; ".join(
             f"{phase.span} {_briefly(tenant, phase.shared) if phase.cause is None else phase.cause.briefly}"
             for phase in phases[:_SHOWN_PHASES]
         )
         others = f"; and {counted(more, 'more change')}" if more > 0 else ""
-        return Fault(f"by time: {shown}{others}", is_victim, culprit)
+        return Fault(f"by time: {shown}{others}", is_victim, culprit, has_parts=True)
 
     def _at_length(self, tenant: str, limiter: Limiter, by_unit: Sequence[Shared]) -> str:
         """What is said where it is the same all the time, and in each unit."""
