@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headgate import __version__
+from headgate.cluster.arguments import add_check_arguments, add_cluster_arguments, add_enforce_arguments
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
@@ -224,4 +225,50 @@ def run_gate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-SUBCOMMANDS = (add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_gate)
+def add_collect(subcommands: "Subcommands") -> None:
+    """`headgate collect --cluster FILE --output DIR`: the counters of a running cluster, in a table."""
+    parser = subcommands.add_parser("collect", help="follow the counters of a running cluster")
+    add_cluster_arguments(parser)
+    parser.set_defaults(run=run_collect)
+
+
+def run_collect(arguments: argparse.Namespace) -> int:
+    """Collect until SIGTERM or Ctrl-C."""
+    from headgate.cluster.collect_command import collect  # noqa: PLC0415  other subcommands need no network
+
+    return collect(arguments, lambda text: print(text, flush=True))
+
+
+def add_enforce(subcommands: "Subcommands") -> None:
+    """`headgate enforce --cluster FILE --output DIR [--apply]`: tenants of a running cluster within their quotas."""
+    parser = subcommands.add_parser("enforce", help="keep tenants of a running cluster within their quotas")
+    add_enforce_arguments(parser)
+    parser.set_defaults(run=run_enforce)
+
+
+def run_enforce(arguments: argparse.Namespace) -> int:
+    """Enforce until SIGTERM or Ctrl-C."""
+    from headgate.cluster.enforce_command import enforce  # noqa: PLC0415  other subcommands need no network
+
+    return enforce(arguments, lambda text: print(text, flush=True))
+
+
+def add_cluster(subcommands: "Subcommands") -> None:
+    """`headgate cluster check --cluster FILE`: what would be collected and set, and what is in the way."""
+    parser = subcommands.add_parser("cluster", help="check whether a running cluster can be connected")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    add_check_arguments(actions.add_parser("check", help="read everything, change nothing"))
+    parser.set_defaults(run=run_cluster_check)
+
+
+def run_cluster_check(arguments: argparse.Namespace) -> int:
+    """Tell what was found."""
+    from headgate.cluster.check import check  # noqa: PLC0415  other subcommands need no network
+
+    return check(arguments, lambda text: print(text, flush=True))
+
+
+SUBCOMMANDS = (
+    *(add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_gate),
+    *(add_collect, add_enforce, add_cluster),
+)

@@ -107,6 +107,14 @@ class EndpointError(HeadgateError):
     """The endpoint of a job's metrics, or the port of the gate, cannot be opened where it should be."""
 
 
+class ClusterError(HeadgateError):
+    """A running cluster does not answer, refuses, or is not what cluster.toml says; `status` is that of the answer."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(message)
+
+
 class AdminError(HeadgateError):
     """A change of resource groups was refused and nothing changed; `status` is that of the admin API."""
 

@@ -43,7 +43,7 @@ REASONS = {
     "negative": ": got -1, allowed is a whole number",
     "huge": ": got 99999999999999999999, allowed is a whole number",
     "null": ": got null, allowed is ",
-    "unknown_kind": "kind: got teleport, allowed is publish, dispatch, subscribe, unload or connection",
+    "unknown_kind": "kind: got teleport, allowed is publish, dispatch, subscribe, unload, connection or usage",
     "time_without_zone": r"event_time: got 2026-01-05T[0-9:.]+, allowed is ISO 8601 with a zone",
     "time_out_of_range": r"event_time: got 9999-12-31.*, allowed is 2000-01-01T00:00:00\+00:00 up to 2100-01-01",
 }

@@ -3,7 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
@@ -81,9 +81,12 @@ Instant = Annotated[
 
 
 class Section(BaseModel):
-    """A table of headgate.toml: immutable, without unknown keys, of exactly the types that are declared."""
+    """A table of a TOML file: immutable, without unknown keys, of exactly the types that are declared."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    NONE_MEANS: ClassVar[str] = ""
+    """What a key without a default is left to, as messages end with it."""
 
 
 class KafkaSettings(Section):
@@ -259,6 +262,8 @@ class ProtocolSettings(Section):
     What is None is the profile's. The wait for receipts is Pulsar's key, in broker.conf.
     """
 
+    NONE_MEANS: ClassVar[str] = " for what the profile says"
+
     watermark_delay_ms: Annotated[
         int,
         Field(ge=1, le=MAX_MS, description=_FROM_1),
@@ -332,9 +337,9 @@ class Settings(Section):
     protocol: Annotated[ProtocolSettings, Field(description="a table, [protocol]")] = ProtocolSettings()
 
 
-def model_of(path: tuple[Any, ...]) -> type[Section] | None:
-    """Return the model of the table at a path of headgate.toml, None if there is no such table."""
-    model: type[Section] = Settings
+def model_of(root: type[Section], path: tuple[Any, ...]) -> type[Section] | None:
+    """Return the model of the table at a path of a file, None if there is no such table. root: of the whole file."""
+    model = root
     for part in path:
         info = model.model_fields.get(part)
         if info is None or not (isinstance(info.annotation, type) and issubclass(info.annotation, Section)):

@@ -1,9 +1,11 @@
-"""Reads headgate.toml and says what is wrong with it in the words of the other conf files."""
+"""Reads TOML files into models, and says what is wrong with them in the words of the other conf files."""
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -12,30 +14,77 @@ from headgate.conf.findings import Findings, Place, shown
 from headgate.conf.json_file import dotted
 from headgate.conf.settings import Section, Settings, is_secret, model_of
 
+_LISTED: Final = re.compile(r"\s*\[\[\s*(?P<name>[\w-]+)\s*\]\]")
 _HEADER: Final = re.compile(r"\s*\[\s*(?P<section>[\w.-]+(?:\s*\.\s*[\w-]+)*)\s*\]")
 _KEY: Final = re.compile(r"\s*(?P<key>[\w.-]+|\"[^\"]*\"|'[^']*')\s*=")
 _AT: Final = re.compile(r" \(at line (?P<line>[0-9]+), column (?P<column>[0-9]+)\)\Z")
 _AT_END: Final = " (at end of document)"
 
 
-def read_settings(text: str, file: str, findings: Findings) -> Settings:
-    """Return the settings in a headgate.toml; what is wrong goes to `findings`, and its key keeps the default."""
+Model = TypeVar("Model", bound=Section)
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """A parsed file, and the line of each key that has one to itself: `section.key`, `name[0].key` under `[[name]]`."""
+
+    file: str
+    table: dict[str, Any]
+    lines: Mapping[str, int]
+    findings: Findings
+
+    def place(self, key: str) -> Place:
+        """Where a key is."""
+        return Place(self.file, key, self.lines.get(key))
+
+    def read(self, model: type[Model], table: dict[str, Any], before: str = "") -> Model:
+        """Return what a table of the file says; what is wrong goes to `findings`, and its key keeps the default.
+
+        model: every field has a default. before: what precedes the table's keys in the file.
+        """
+        while True:  # without the wrong keys again: a rule for several keys is looked at once each of them is right
+            try:
+                return model.model_validate(table)
+            except ValidationError as error:
+                # One wrong value gives an error for each type of a union: the first one of a path counts.
+                errors = reversed(error.errors(include_url=False))
+                details = {_field_path(model, detail["loc"]): detail for detail in errors}
+            for path, detail in reversed(details.items()):
+                place = self.place(before + dotted(path))
+                section = model_of(model, path[:-1]) or model
+                self._report(detail, section, path[-1], _taken_out(table, path), place)
+
+    def _report(self, detail: ErrorDetails, section: type[Section], key: str, got: str, place: Place) -> None:
+        if detail["type"] == "extra_forbidden":
+            self.findings.unknown_key(place, key, section.model_fields)
+        elif detail["type"] == "span":
+            allowed, remedy = "event_time_from before event_time_until", "exchange or correct them"
+            self.findings.mistake(place, detail["msg"], allowed, remedy)
+        else:
+            info = section.model_fields[key]
+            default = info.get_default(call_default_factory=True)
+            remedy = "correct it"
+            if default is None:
+                remedy += f", or remove the line{section.NONE_MEANS}"
+            elif not isinstance(default, Section | dict | list):
+                remedy += f", or remove the line for the default ({_written(default)})"
+            self.findings.mistake(place, got, str(info.description), remedy)
+
+
+def read_toml(text: str, file: str, findings: Findings) -> TomlFile:
+    """Return a file as it is; empty, with a mistake, if it is not TOML."""
     try:
-        table = tomllib.loads(text)
+        return TomlFile(file, tomllib.loads(text), _lines(text), findings)
     except (ValueError, RecursionError) as error:
         place, got = _syntax_error(str(error), text, file)
         findings.mistake(place, got, "TOML", "correct the syntax")
-        return Settings()
-    lines = _lines(text)
-    while True:  # without the wrong keys again: a rule for several keys is looked at once each of them is right
-        try:
-            return Settings.model_validate(table)
-        except ValidationError as error:
-            # One wrong value gives an error for each type of a union: the first one of a path counts.
-            details = {_field_path(detail["loc"]): detail for detail in reversed(error.errors(include_url=False))}
-        for path, detail in reversed(details.items()):
-            key = dotted(path)
-            _report(detail, path, _taken_out(table, path), Place(file, key, lines.get(key)), findings)
+        return TomlFile(file, {}, {}, findings)
+
+
+def read_settings(text: str, file: str, findings: Findings) -> Settings:
+    """Return the settings in a headgate.toml; what is wrong goes to `findings`, and its key keeps the default."""
+    source = read_toml(text, file, findings)
+    return source.read(Settings, source.table)
 
 
 def _syntax_error(said: str, text: str, file: str) -> tuple[Place, str]:
@@ -47,30 +96,12 @@ def _syntax_error(said: str, text: str, file: str) -> tuple[Place, str]:
     return Place(file), said
 
 
-def _report(detail: ErrorDetails, path: tuple[Any, ...], got: str, place: Place, findings: Findings) -> None:
-    section = model_of(path[:-1]) or Settings
-    if detail["type"] == "extra_forbidden":
-        findings.unknown_key(place, str(path[-1]), section.model_fields)
-    elif detail["type"] == "span":
-        allowed, remedy = "event_time_from before event_time_until", "exchange or correct them"
-        findings.mistake(place, detail["msg"], allowed, remedy)
-    else:
-        info = section.model_fields[path[-1]]
-        default = info.get_default()
-        remedy = "correct it"
-        if default is None:
-            remedy += ", or remove the line for what the profile says"
-        elif not isinstance(default, Section | dict):
-            remedy += f", or remove the line for the default ({_written(default)})"
-        findings.mistake(place, got, str(info.description), remedy)
-
-
-def _field_path(loc: tuple[int | str, ...]) -> tuple[Any, ...]:
+def _field_path(model: type[Section], loc: tuple[int | str, ...]) -> tuple[Any, ...]:
     """Return the path down to a field of a model; what pydantic adds for the parts of a field's value is left out."""
     path: list[int | str] = []
     for part in loc:
         path.append(part)
-        if model_of(tuple(path)) is None:
+        if model_of(model, tuple(path)) is None:
             break
     return tuple(path)
 
@@ -103,8 +134,14 @@ def _lines(text: str) -> dict[str, int]:
     """Return the line of every dotted key that stands on a line of its own, as all do in the shipped file."""
     lines: dict[str, int] = {}
     section = ""
+    counts: Counter[str] = Counter()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.match(line):
+        if listed := _LISTED.match(line):
+            name = f"{listed['name']}[{counts[listed['name']]}]"
+            counts[listed["name"]] += 1
+            lines.setdefault(listed["name"], number)
+            lines[name], section = number, f"{name}."
+        elif header := _HEADER.match(line):
             section = re.sub(r"\s", "", header["section"]) + "."
             lines.setdefault(section[:-1], number)
         elif key := _KEY.match(line):

@@ -13,6 +13,7 @@ from headgate.rows.json_lines import json_blocks
 from headgate.rows.listing import TEXT_FORMATS
 from headgate.rows.raw import RAW_CHARACTERS, Raw, typed
 from headgate.rows.traffic import Parsed
+from headgate.rows.usage import spread
 from headgate.rows.values import SPACE, is_utf8
 
 MOST_LINE_BYTES = 2**26
@@ -27,7 +28,7 @@ _START_BYTES = 4 * RAW_CHARACTERS
 def parsed(
     parse: Callable[[Raw], Parsed], format_: str, shape: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Parsed]:
-    """What became of the rows of each batch.
+    """What became of the rows of each batch; usage is publishes and dispatches by then (`spread`).
 
     batches: of Parquet and Delta `row` (a struct of all columns), `source`, `offset`; else `value` (the bytes of a line
     or record), `source`, and of Kafka `offset`. Lines of a file come from its first to its last, or to the last of a
@@ -39,7 +40,7 @@ def parsed(
         done = [parse(raw) for raw in read(batch)]
         if done:
             rows = pa.concat_tables([one.rows for one in done], promote_options="default")
-            yield Parsed(rows, pa.concat_tables([one.dead_letters for one in done]))
+            yield from spread(Parsed(rows, pa.concat_tables([one.dead_letters for one in done])))
 
 
 def _reader(format_: str, shape: pa.Schema) -> Callable[[pa.RecordBatch], Iterator[Raw]]:

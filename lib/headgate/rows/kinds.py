@@ -15,6 +15,7 @@ class Sort(Enum):
     NAME = "name", pa.string()
     TOPIC = "topic", pa.string()
     ACTION = "action", pa.string()
+    DIRECTION = "direction", pa.string()
     NUMBER = "number", pa.int64()
     FLAG = "flag", pa.bool_()
 
@@ -62,18 +63,26 @@ OF_ACTION: dict[str, tuple[str, ...]] = {
     "command": ("command",),
 }
 """What a connection did, and the columns that say more of it."""
+IN, OUT = "in", "out"
+"""Directions of usage: published to the topic, dispatched from it."""
 
 TOPIC = Column("topic", Sort.TOPIC, "persistent://tenant/namespace/topic")
 PRODUCER, CONNECTION_NAME, SUBSCRIPTION = _name("producer"), _name("connection"), _name("subscription")
 CLIENT, CONSUMER, BUNDLE, COMMAND = _name("client"), _name("consumer"), _name("bundle"), _name("command")
 ACTION = Column("action", Sort.ACTION, one_of(tuple(OF_ACTION)))
 CONSUMER_ID, IO_THREAD, DURATION_MS = _number("consumer_id"), _number("io_thread"), _number("duration_ms")
+DIRECTION = Column("direction", Sort.DIRECTION, one_of((IN, OUT)))
+FROM_US = Column(
+    "from_us",
+    Sort.NUMBER,
+    "whole microseconds since 1970, before event_time by a day at most, or equal to it where nothing came",
+)
 MESSAGES, BYTES, ENTRIES = _number("messages"), _number("bytes"), _number("entries", is_optional=True)
 CAUGHT_UP, FILTERED = _flag("caught_up"), _flag("filtered")
 
 COLUMNS = (
-    *(TOPIC, PRODUCER, CONNECTION_NAME, SUBSCRIPTION, CLIENT, CONSUMER, BUNDLE, COMMAND, ACTION),
-    *(CONSUMER_ID, IO_THREAD, DURATION_MS, MESSAGES, BYTES, ENTRIES, CAUGHT_UP, FILTERED),
+    *(TOPIC, PRODUCER, CONNECTION_NAME, SUBSCRIPTION, CLIENT, CONSUMER, BUNDLE, COMMAND, ACTION, DIRECTION),
+    *(CONSUMER_ID, IO_THREAD, DURATION_MS, FROM_US, MESSAGES, BYTES, ENTRIES, CAUGHT_UP, FILTERED),
 )
 """Those of some kinds, in the order in which a dead letter names them."""
 JUDGED = ("event_time", "seq", "broker", "topic", "kind", *(column.name for column in COLUMNS if column is not TOPIC))
@@ -86,14 +95,16 @@ OF_ALL = pa.schema([("event_time_us", pa.int64()), ("seq", pa.int64()), ("broker
 class Kind:
     """A kind of traffic rows.
 
-    name: in the column `kind`. block: of the blocks in which its rows travel. columns: beside those of all rows.
-    by_action: those of its columns that a row has with some actions alone.
+    name: in the column `kind`. block: of the blocks in which its rows travel; empty if they become rows of other kinds
+    first. columns: beside those of all rows. by_action: those of its columns that a row has with some actions alone.
+    may_lack: names of its columns that may be null, although other kinds need them.
     """
 
     name: str
     block: str
     columns: tuple[Column, ...]
     by_action: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    may_lack: tuple[str, ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -111,12 +122,23 @@ DISPATCH = Kind("dispatch", "dispatches", (TOPIC, SUBSCRIPTION, MESSAGES, BYTES,
 SUBSCRIBE = Kind("subscribe", "subscribes", (TOPIC, CLIENT, CONSUMER, CONSUMER_ID))
 UNLOAD = Kind("unload", "unloads", (BUNDLE, DURATION_MS))
 CONNECTION = Kind("connection", "connections", (CONNECTION_NAME, ACTION, IO_THREAD, BYTES, COMMAND), OF_ACTION)
-
 KINDS = (PUBLISH, DISPATCH, SUBSCRIBE, UNLOAD, CONNECTION)
+"""Those that reach the operator."""
+
+_OF_NOBODY = (PRODUCER, CONNECTION_NAME, SUBSCRIPTION)
+USAGE = Kind(
+    "usage",
+    "",
+    (TOPIC, *_OF_NOBODY, DIRECTION, FROM_US, MESSAGES, BYTES),
+    may_lack=tuple(column.name for column in _OF_NOBODY),
+)
+"""What a broker counted of a topic from from_us to event_time: becomes publishes or dispatches (rows.usage)."""
+INPUT_KINDS = (*KINDS, USAGE)
+"""Those that an input may have."""
 _IN_ORDER = (
     *("event_time", "seq", "broker", "topic", "kind", "producer", "connection", "subscription", "client", "consumer"),
     *("consumer_id", "bundle", "action", "command", "io_thread", "duration_ms", "messages", "bytes", "entries"),
-    *("caught_up", "filtered"),
+    *("caught_up", "filtered", "direction", "from_us"),
 )
 _TYPES = {column.name: column.sort.type for column in COLUMNS} | {"seq": pa.int64()}
 INPUT = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _IN_ORDER])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
-from deltalake.exceptions import DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
@@ -88,6 +88,37 @@ class Tables:
         if rows:
             self.extend("control", pa.Table.from_pylist(rows, self._given["control"]), transaction)
 
+    def version(self, name: str) -> int:
+        """Of the table as it is now."""
+        version: int = self._current(name).version()
+        return version
+
+    def append_to(self, name: str, rows: pa.Table, version: int) -> bool:
+        """Append to the table as of a version; False, and nothing is written, if somebody wrote since.
+
+        Raises TableError.
+        """
+        table = self._current(name)
+        if table.version() != version:
+            return False
+        try:
+            write_deltalake(
+                table,
+                self._whole(name, rows),
+                mode="append",
+                commit_properties=CommitProperties(max_commit_retries=0),
+                post_commithook_properties=after_commit(table),
+            )
+        except CommitFailedError:
+            return False
+        except (DeltaError, OSError) as error:
+            raise TableError(
+                f"rows cannot be appended to the table {table.table_uri}: {str(error).splitlines()[0]}; see to it that "
+                "it can be written"
+            ) from error
+        keep_up(table, version)
+        return True
+
     def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
         table = self._current(name)
         if transaction is not None and _has(table, *transaction):
@@ -116,6 +147,10 @@ class Tables:
         sql = f"SELECT {selected} FROM {name}"  # noqa: S608  names of our own schemas
         rows = query(sql, {name: self._current(name)})
         return rows.cast(pa.schema([self._schemas[name].field(column) for column in wanted]))
+
+    def select(self, name: str, sql: str) -> pa.Table:
+        """The result of `sql` over the table as it is now, which it calls t."""
+        return query(sql, {"t": self._current(name)})
 
     def totals(self, sums: Sums) -> pa.Table:
         """Sums over a table, for what would not fit into memory as rows."""

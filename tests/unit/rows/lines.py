@@ -26,15 +26,17 @@ GOOD: dict[str, Any] = {
 VALUES = {"event_time_us": AT_9} | {name: GOOD[name] for name in GOOD if name != "event_time"}
 VALUES |= dict.fromkeys(name for name in INPUT.names if name not in GOOD)
 PUBLISHED_ALONE = dict.fromkeys(("topic", "producer", "connection", "messages", "bytes"))
+USAGE = {"kind": "usage", "direction": "in", "from_us": AT_9 - 1}
 DISPATCH = {"kind": "dispatch", "subscription": "sub-1", "producer": None, "connection": None}
 DISPATCHED = DISPATCH | {"entries": 3, "caught_up": False, "filtered": False}
+USAGED = {"kind": "publish", "direction": None, "from_us": None}
 UNLOAD = {"kind": "unload", "bundle": "acme/shop/0x0_0x8", "duration_ms": 40}
 UNLOADED = PUBLISHED_ALONE | UNLOAD
 CONNECTION = {"kind": "connection", "connection": "connection-1"}
 CONNECTED = PUBLISHED_ALONE | CONNECTION
 SUBSCRIBE = {"kind": "subscribe", "client": "host-1", "consumer": "consumer-1", "consumer_id": 1}
 SUBSCRIBED = PUBLISHED_ALONE | SUBSCRIBE | {"topic": TOPIC}
-MOST = 2**63 - 1
+MOST, DAY_US = 2**63 - 1, 86_400_000_000
 
 NO_TIME = "event_time: got {}, allowed is ISO 8601 with a zone, or whole microseconds since 1970"
 OUT_OF_SPAN = (
@@ -46,11 +48,16 @@ NO_AMOUNT = "messages: got {}, allowed is a whole number from 0 to 9223372036854
 NO_SEQ = "seq: got {}, allowed is a whole number of 64 bits"
 NO_NAME = "{}: got {}, allowed is a name"
 NO_TOPIC = "topic: got {}, allowed is persistent://tenant/namespace/topic"
-NO_KIND = "kind: got {}, allowed is publish, dispatch, subscribe, unload or connection"
+NO_KIND = "kind: got {}, allowed is publish, dispatch, subscribe, unload, connection or usage"
 NO_ACTION = "action: got {}, allowed is open, close, writable, unwritable, start, finish or command"
 NO_NUMBER = "{}: got {}, allowed is a whole number from 0 to 9223372036854775807"
 NO_FLAG = "{}: got {}, allowed is true or false"
 NO_ID = "consumer_id: got {}, allowed is a whole number from 0 to 9223372036854775807"
+NO_DIRECTION = "direction: got {}, allowed is in or out"
+NO_INTERVAL = (
+    "from_us: got {}, allowed is whole microseconds since 1970, before event_time by a day at most, or equal to it "
+    "where nothing came"
+)
 NO_JSON = "the line is not a JSON object"
 MORE_JSON = "the line holds more than one JSON object"
 NOT_UTF8_NAME = "broker: got a\ufffd, allowed is UTF-8"
@@ -228,6 +235,29 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "a dispatch of a negative amount": (line(**DISPATCH | {"messages": -1}), NO_AMOUNT.format(-1)),
     "a publish with a subscription": (line(subscription="sub-1"), {}),
     "a publish with an odd subscription": (line(subscription={"id": 7}), {}),
+    "usage of more than a day": (line(**USAGE | {"from_us": AT_9 - DAY_US - 1}), NO_INTERVAL.format(AT_9 - DAY_US - 1)),
+    "usage of no time": (line(**USAGE | {"from_us": AT_9}), NO_INTERVAL.format(AT_9)),
+    "usage of no time, bytes alone": (line(**USAGE | {"from_us": AT_9, "messages": 0}), NO_INTERVAL.format(AT_9)),
+    "usage that ends before it begins": (
+        line(**USAGE | {"from_us": AT_9 + 1, "messages": 0, "bytes": 0}),
+        NO_INTERVAL.format(AT_9 + 1),
+    ),
+    "usage from before 1970": (line(**USAGE | {"from_us": -1}), NO_INTERVAL.format(-1)),
+    "usage from a time": (
+        line(**USAGE | {"from_us": "2026-01-05T08:59:59Z"}),
+        NO_INTERVAL.format("2026-01-05T08:59:59Z"),
+    ),
+    "usage that ends at no time": (line(**USAGE, event_time="soon"), NO_TIME.format("soon")),
+    "usage without its columns": (line(kind="usage"), lacking("direction", "from_us")),
+    "usage without amounts": (
+        line(**USAGE, messages=None, bytes=-1),
+        f"{NO_AMOUNT.format('null')}; {NO_NUMBER.format('bytes', -1)}",
+    ),
+    "usage in another direction": (line(**USAGE | {"direction": "IN"}), NO_DIRECTION.format("IN")),
+    "usage without a topic": (line(**USAGE, topic=None), NO_TOPIC.format("null")),
+    "usage of an empty producer": (line(**USAGE, producer=""), NO_NAME.format("producer", "''")),
+    "usage of a list of connections": (line(**USAGE, connection=["c"]), NO_NAME.format("connection", '["c"]')),
+    "a publish with what usage has": (line(direction="up", from_us=-1), {}),
     "a kind in capitals": (line(kind="PUBLISH"), NO_KIND.format("PUBLISH")),
     "no kind": (line(kind=None), NO_KIND.format("null")),
     "no broker": (line(broker=None), NO_NAME.format("broker", "null")),
@@ -269,6 +299,17 @@ TEXT: dict[str, tuple[str | bytes, dict[str, Any] | str]] = {
     "two objects with a comma": (line() + "," + line(), MORE_JSON),
     "bytes that are not UTF-8": (line(producer="?").encode().replace(b"?", b"\xff"), NOT_UTF8),
     "an unpaired surrogate": (line().replace("producer-1", "\\ud800"), HALF_CHARACTER),
+    # Usage comes behind the rows of other kinds.
+    "usage": (line(**USAGE), USAGED),
+    "usage of dispatches": (line(**USAGE | {"direction": "out"}), USAGED | DISPATCHED | {"subscription": "usage"}),
+    "usage of nobody": (
+        line(**USAGE, producer=None, connection=None),
+        USAGED | {"producer": "usage", "connection": TOPIC},
+    ),
+    "usage of a subscription": (
+        line(**USAGE | {"direction": "out", "subscription": "sub-1"}),
+        USAGED | DISPATCHED | {"subscription": "sub-1"},
+    ),
 }
 
 TYPES = {"event_time": pa.timestamp("us", "UTC")} | dict.fromkeys(("seq", "messages", "bytes"), pa.int64())

@@ -9,17 +9,20 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from headgate import places
 from headgate.cli import main
+from headgate.cluster.schemas import COUNTERS
 from headgate.errors import HeadgateError, InputError
 from headgate.places import RUNNING, TRIED, check_new, claimed
+from headgate.report.sql import query
 from headgate.rows.headers import check_headers
 from headgate.rows.listing import format_of
 from headgate.tryout import inputs
 from headgate.tryout.command import run
 from headgate.tryout.inputs import check_patience
-from unit.local_runs import publishes, write_conf, write_trace
+from unit.local_runs import ACME, START_US, publishes, write_conf, write_trace
 
 HEAVY = {"numba", "numpy", "pandas", "pyarrow", "deltalake", "matplotlib", "rich", "pyspark"}
 
@@ -296,3 +299,25 @@ def test_the_command_does_not_load_pandas_which_pyarrow_would(tmp_path):
     program += "print([name for name in sys.modules if name.startswith('pandas.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_counters_of_a_collector_are_tried_as_admitted_traffic(tmp_path, capfd):
+    """Columns that traffic does not have are ignored, looks without traffic are no rows."""
+    count = {"kind": "usage", "broker": "b1", "collector": "c", "throttled": None, "topic": ACME, "direction": "in"}
+    rows = [count | {"seq": 1, "event_time": START_US, "from_us": START_US, "messages": 0, "bytes": 0}]
+    for seq in range(2, 6):
+        until_us = START_US + (seq - 1) * 5_000_000
+        interval = {"seq": seq, "event_time": until_us, "at_us": until_us, "from_us": until_us - 5_000_000}
+        rows += [count | interval | {"messages": 300, "bytes": 3000, "messages_total": 300 * seq}]
+        rows += [rows[-1] | {"direction": "out", "messages": 5}]
+    table = tmp_path / "counters"
+    write_deltalake(table, pa.Table.from_pylist(rows, COUNTERS))
+    conf = write_conf(tmp_path / "conf", "[operator]\nkernel = 'python'\n", maxPublishRatePerTopicInMessages=40)
+    output = str(tmp_path / "out")
+    given = {"path": str(table), "conf_dir": [str(conf)], "output": output, "traffic": "admitted"}
+    assert run(options(**given)) == 0
+    assert "acme" in capfd.readouterr().out
+    usage = query(output, "SELECT sum(messages) AS messages, sum(publishes) AS publishes FROM topic_usage")
+    assert [{"messages": 1200, "publishes": 200}] == usage.to_pylist()
+    counted = query(output, "SELECT sum(rows) AS rows, sum(dead_letters) AS dead_letters FROM batches")
+    assert [{"rows": 220, "dead_letters": 0}] == counted.to_pylist()

@@ -1,34 +1,62 @@
-"""A push costs a burst: few, none without a change, up slowly and down soon."""
+"""A push costs a burst: few, none without a change, up only if somebody wants more, and down soon."""
 
 import pytest
 
-from headgate.core.clusters.pushes import Pushed, next_push, without_bursts
+from headgate.core.clusters.demand import SECOND_US
+from headgate.core.clusters.pushes import Limit, Pushed, next_push, without_bursts
+
+MINUTE = 60
+
+
+def pushes(*made):
+    """made: (second, messages, bytes)."""
+    return [Pushed(int(second * SECOND_US), Limit(*limit)) for second, *limit in made]
 
 
 @pytest.mark.parametrize(
-    ("pushes", "level", "now_ms", "limit"),
+    ("made", "level", "now_s", "limit"),
     [
-        ([], 60, 0, 60),
-        ([], 0, 0, 1),
-        ([(0, 100)], 100, 60_000, None),
-        ([(0, 100)], 93, 60_000, None),
-        ([(0, 100)], 92, 60_000, 92),
-        ([(0, 100)], 107, 60_000, None),
-        ([(0, 100)], 108, 60_000, 108),
-        ([(0, 100)], 50, 2999, None),
-        ([(0, 100)], 50, 3000, 50),
-        ([(0, 100)], 120, 5999, None),
-        ([(0, 100)], 120, 6000, 120),
-        ([(0, 100)], 300, 6000, 130),
-        ([(0, 1)], 300, 6000, 2),
-        ([(0, 900), (9_000, 100)], 100, 60_000, None),
+        ([], (60, None), 0, (60, None)),
+        ([], (0, None), 0, (1, None)),  # 0 would be no limit
+        ([(0, 100, None)], (100, None), MINUTE, None),
+        ([(0, 100, None)], (93, None), 10, None),  # within the band of the first 20 s
+        ([(0, 100, None)], (92, None), 10, (92, None)),
+        ([(0, 100, None)], (98, None), 20, None),  # within the band after that
+        ([(0, 100, None)], (97, None), 20, (97, None)),
+        ([(0, 100, None)], (103, None), 20, (103, None)),
+        ([(0, 100, None)], (50, None), 2.9, None),
+        ([(0, 100, None)], (50, None), 3, (50, None)),
+        ([(0, 100, None)], (120, None), 5.9, None),
+        ([(0, 100, None)], (120, None), 6, (120, None)),
+        ([(0, 100, None)], (300, None), 6, (200, None)),
+        ([(0, 1, None)], (300, None), 6, (2, None)),
+        ([(0, 900, None), (9, 100, None)], (100, None), MINUTE, None),
+        ([(0, 100, 5000)], (100, 9000), 6, (100, 9000)),
+        ([(0, 100, 5000)], (100, 2000), 3, (100, 2000)),
+        ([(0, 100, 5000)], (200, 2000), 3, (100, 2000)),  # one that is higher waits longer
     ],
 )
-def test_what_is_pushed_when(pushes, level, now_ms, limit):
-    assert next_push([Pushed(*push) for push in pushes], level, now_ms) == limit
+def test_what_is_pushed_when(made, level, now_s, limit):
+    expected = None if limit is None else Limit(*limit)
+    assert next_push(pushes(*made), Limit(*level), Limit(*level), int(now_s * SECOND_US), is_wanted=True) == expected
 
 
-@pytest.mark.parametrize(("ages_ms", "left"), [((), 300), ((0,), 295), ((0, 10, 59_999), 285), ((60_000,), 300)])
-def test_pushes_of_the_last_minute_count_into_the_quota(ages_ms, left):
-    assert without_bursts(300, [Pushed(100_000 - age_ms, 50) for age_ms in ages_ms], 100_000) == left
-    assert without_bursts(0, [Pushed(0, 50)], 0) == 0
+def test_a_cap_that_nobody_reaches_is_lowered_and_not_raised():
+    made = pushes((0, 100, None))
+    assert next_push(made, Limit(300), Limit(300), MINUTE * SECOND_US, is_wanted=False) is None
+    assert next_push(made, Limit(50), Limit(50), MINUTE * SECOND_US, is_wanted=False) == Limit(50)
+
+
+@pytest.mark.parametrize(
+    ("level", "target", "limit"), [(100, 90, None), (102, 99, None), (97, 90, 90), (120, 102, None), (120, 110, 110)]
+)
+def test_bursts_lower_what_is_pushed_and_are_no_reason_to_push(level, target, limit):
+    expected = None if limit is None else Limit(limit)
+    assert next_push(pushes((0, 100, None)), Limit(level), Limit(target), 20 * SECOND_US, is_wanted=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("quota", "bursts", "left"), [(300, 0, 300), (300, 1, 295), (300, 3, 285), (9, 99, 0), (0, 1, 0)]
+)
+def test_pushes_of_the_last_minute_count_into_the_quota(quota, bursts, left):
+    assert without_bursts(quota, bursts) == left

@@ -1,0 +1,1 @@
+"""Running clusters: their counters in, limits out (clusters)."""

@@ -1,0 +1,26 @@
+"""The arguments of `headgate collect` and `headgate enforce`. Nothing heavy is imported here: `--help` is quick."""
+
+import argparse
+
+
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what both take."""
+    parser.add_argument("--cluster", required=True, metavar="FILE", help="cluster.toml: how to reach it, and quotas")
+    parser.add_argument("--output", required=True, metavar="DIR", help="where the tables are, one folder a cluster")
+    parser.add_argument("--metrics-port", type=int, metavar="N", help="tell metrics at http://127.0.0.1:N/metrics")
+
+
+def add_enforce_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `headgate enforce` takes besides."""
+    add_cluster_arguments(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--apply", action="store_true", help="set limits; without it, only tell what would be set")
+    what.add_argument("--release", action="store_true", help="put back every limit that was set and left, and end")
+    parser.add_argument("--keep", action="store_true", help="leave limits as they are at the end")
+    parser.add_argument("--fail-closed", action="store_true", help="keep limits also while there are no counters")
+
+
+def add_check_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `headgate cluster check` takes."""
+    parser.add_argument("--cluster", required=True, metavar="FILE", help="cluster.toml")
+    parser.add_argument("--output", metavar="DIR", help="of an enforcer: says which limits are its own")

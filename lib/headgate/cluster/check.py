@@ -1,0 +1,79 @@
+"""`headgate cluster check`: what would be collected and set on a cluster, and what is in the way. Changes nothing."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from headgate.cluster.brokers import Cluster
+from headgate.cluster.enforce import shown
+from headgate.cluster.ledger import Ledger
+from headgate.cluster.limits import Limits
+from headgate.cluster.pulsar_limits import PulsarLimits
+from headgate.cluster.running import cluster_of
+from headgate.cluster.schemas import OF_ENFORCER
+from headgate.conf.cluster import load_cluster
+from headgate.core.clusters.ledger import Entry, operators
+from headgate.errors import ClusterError
+from headgate.tables.delta import Tables
+
+PROBLEMS = 1
+"""Exit status where something is in the way."""
+_OWN = {"in": "publish", "out": "dispatch"}
+
+
+def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
+    """Tell all of it; PROBLEMS if something is in the way. Raises ConfError, and ClusterError without any broker."""
+    conf = load_cluster(arguments.cluster)
+    cluster, limits = cluster_of(conf), PulsarLimits(conf)
+    tell(f"cluster {cluster.name()}, {conf.settings.kind}")
+    problems = _check_brokers(cluster, tell)
+    entries: dict[str, Entry] = {}
+    if arguments.output is not None and (Path(arguments.output) / "enforced").exists():
+        entries = Ledger(Tables(arguments.output, OF_ENFORCER), "check", lambda: 0).open()
+    for resource in conf.resources:
+        for direction in sorted({rate.direction for rate in resource.quotas}):
+            try:
+                paths = limits.paths(resource, direction)
+            except ClusterError as error:
+                tell(str(error))
+                problems += 1
+                continue
+            tell(f"{resource} {_OWN[direction]}: limits would be set at {len(paths)} places")
+            problems += sum(not _check_path(limits, path, entries.get(path), tell) for path in paths)
+    if not conf.resources:
+        tell("no [[resource]] in cluster.toml: counters can be collected, and nothing is enforced")
+    tell(f"{problems} problem{'' if problems == 1 else 's'}")
+    return PROBLEMS if problems else 0
+
+
+def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> int:
+    problems = 0
+    for broker in cluster.brokers():
+        try:
+            look = cluster.look(broker)
+        except ClusterError as error:
+            tell(f"broker {broker}: {error}")
+            problems += 1
+        else:
+            topics = len({topic for topic, _ in look.readings})
+            cache = "" if look.cache is None else f", entry cache {look.cache.used_bytes:,} B"
+            tell(f"broker {broker}: {topics:,} topics would be collected{cache}")
+    return problems
+
+
+def _check_path(limits: Limits, path: str, entry: Entry | None, tell: Callable[[str], None]) -> bool:
+    try:
+        current = limits.read(path)
+        own = operators(current, entry)
+    except ClusterError as error:
+        tell(f"  {path}: {error}")
+        return False
+    if current is None:
+        words = "no limit"
+    elif current == own:
+        words = f"{shown(limits.limit(path, current))}, the operator's: the upper bound, put back at the end"
+    else:
+        before = "no limit" if own is None else shown(limits.limit(path, own))
+        words = f"{shown(limits.limit(path, current))}, set by headgate; before it: {before}"
+    tell(f"  {path}: {words}")
+    return True

@@ -1,0 +1,214 @@
+"""Keeps the topics of each resource within its quota: decides by what a collector counted, and pushes (clusters 3)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from headgate.cluster.feed import Feed
+from headgate.cluster.ledger import NOT_ENFORCEABLE, Step
+from headgate.cluster.limits import Limits
+from headgate.cluster.pushing import Failed, Pushing
+from headgate.conf.cluster import Resource
+from headgate.core.clusters.pushes import Limit
+from headgate.core.clusters.shared_quota import NONE, Decision, SharedQuota
+from headgate.errors import ClusterError
+
+SECOND_US = 1_000_000
+_FOUND_ANEW_US = 30 * SECOND_US
+_RETRIED_US = 5 * SECOND_US
+_REPEATED_US = 15 * SECOND_US
+"""After limits were set once more for a topic that does not keep to them: if it does not then, it does not at all."""
+
+
+@dataclass
+class Enforced:
+    """A resource in one direction, and what was last decided about it.
+
+    paths: where its limits are. own: where topics have limits of their own, which precede those. missing: where the
+    limit in force is not set, and why. repeated_us: when limits were set once more for topics that do not keep to them.
+    outside: those for which that did not help.
+    """
+
+    resource: Resource
+    direction: str
+    quota: SharedQuota
+    decision: Decision | None = None
+    paths: Sequence[str] = ()
+    found_us: int | None = None
+    own: set[str] = field(default_factory=set)
+    missing: Failed = field(default_factory=dict)
+    tried_us: int = 0
+    repeated_us: dict[str, int] = field(default_factory=dict)
+    outside: set[str] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return f"{self.resource} {'publish' if self.direction == 'in' else 'dispatch'}"
+
+
+class Enforcer:
+    """Within a minute every resource gets at most its quota, split max-min fairly over its topics.
+
+    pushing: None decides alone and sets nothing. tell: takes a line. Raises TableError, and ClusterError where the
+    lease is lost; a cluster that refuses or does not answer is told, and asked again.
+    """
+
+    def __init__(
+        self,
+        resources: Sequence[Resource],
+        limits: Limits,
+        pushing: Pushing | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._limits, self._pushing, self._tell = limits, pushing, tell
+        self.enforced = [
+            Enforced(resource, direction, SharedQuota(quota))
+            for resource in resources
+            for direction in ("in", "out")
+            if (quota := _quota(resource, direction)) != NONE
+        ]
+
+    def go_on(self, now_us: int) -> None:
+        """Take limits that an earlier process has set, and not put back, for those in force."""
+        for one in self.enforced:
+            self._find(one, now_us)
+            found = self._pushing.in_force(one.paths) if self._pushing is not None else []
+            if found:
+                limits = zip(one.quota.quota, *found, strict=True)
+                one.quota.pushed(
+                    now_us,
+                    Limit(
+                        *(None if quota is None else max(filter(None, caps), default=None) for quota, *caps in limits)
+                    ),
+                )
+
+    def round(self, feed: Feed, now_us: int) -> bool:
+        """Take in what is new, and do what is due. False where nothing is new."""
+        looked = list(feed.take())
+        for topic, direction, look in looked:
+            for one in self.enforced:
+                if one.direction == direction and one.resource.has(topic):
+                    one.quota.add(topic, look)
+        if looked:
+            for one in self.enforced:
+                self._decide(one, now_us)
+        return bool(looked)
+
+    def _decide(self, one: Enforced, now_us: int) -> None:
+        decision = one.quota.decide(now_us, one.outside)
+        if decision is None:
+            return
+        one.decision = decision
+        self._find(one, now_us)
+        if decision.push is not None:
+            self._push(one, decision.push, _reason(one.quota.in_force, decision), now_us)
+        elif self._pushing is not None and one.missing and now_us - one.tried_us >= _RETRIED_US:
+            self._set(one, list(one.missing), one.quota.in_force, "tried again", now_us)
+        if self._pushing is not None:
+            self._check(one, decision, now_us)
+
+    def _find(self, one: Enforced, now_us: int) -> None:
+        """Where limits are to be; a new place gets the limit in force with the next round."""
+        if one.found_us is not None and now_us - one.found_us < _FOUND_ANEW_US:
+            return
+        try:
+            paths = self._limits.paths(one.resource, one.direction)
+        except ClusterError as error:
+            if one.found_us is None:
+                raise
+            self._tell(f"{one.name}: {error}")
+            return
+        if one.quota.in_force != NONE:
+            one.missing |= {path: "it is new" for path in paths if path not in one.paths}
+        one.missing = {path: why for path, why in one.missing.items() if path in paths}
+        one.paths, one.found_us = paths, now_us
+
+    def _push(self, one: Enforced, limit: Limit, reason: str, now_us: int) -> None:
+        places = [*one.paths, *one.own]
+        self._tell(f"{one.name}: {'push' if self._pushing else 'would push'} {shown(limit)}; {reason}")
+        if self._pushing is not None:
+            self._set(one, places, limit, reason, now_us)
+            one.quota.pushed(now_us, limit)
+
+    def _set(
+        self, one: Enforced, paths: Sequence[str], limit: Limit, reason: str, now_us: int, *, again: bool = False
+    ) -> None:
+        if self._pushing is None:
+            return
+        failed = self._pushing.push(Step(one.name, reason=reason), paths, limit, again=again)
+        for path, why in failed.items():
+            if one.missing.get(path) != why:
+                self._tell(f"{one.name}: not set at {path}: {why}")
+        one.missing = {path: why for path, why in one.missing.items() if path not in paths} | failed
+        one.tried_us = now_us
+
+    def _check(self, one: Enforced, decision: Decision, now_us: int) -> None:
+        """Topics above their limit: it is set once more, also where they have one of their own; then they are named."""
+        for topic in one.outside - decision.above:
+            self._tell(f"{one.name}: {topic} keeps to its limit again")
+        one.outside &= decision.above
+        one.repeated_us = {
+            topic: at_us
+            for topic, at_us in one.repeated_us.items()
+            if topic in decision.above or now_us - at_us < 2 * _REPEATED_US
+        }
+        fresh = sorted(decision.above - one.repeated_us.keys() - one.outside)
+        if fresh:
+            self._tell(f"{one.name}: {_some(fresh)} above the limit; it is set once more")
+            self._repeat(one, fresh, now_us)
+        stubborn = [
+            topic
+            for topic in sorted(decision.above - one.outside)
+            if now_us - one.repeated_us.get(topic, now_us) >= _REPEATED_US
+        ]
+        for topic in stubborn:
+            why = "not enforceable: it goes on above its limit (published over REST, or a broker that ignores it)"
+            self._tell(f"{one.name}: {topic} is {why}")
+            one.outside.add(topic)
+        if stubborn and self._pushing is not None:
+            self._pushing.note([Step(one.name, topic, NOT_ENFORCEABLE, reason="above its limit") for topic in stubborn])
+
+    def _repeat(self, one: Enforced, topics: Sequence[str], now_us: int) -> None:
+        limit = one.quota.in_force
+        for topic in topics:
+            path = self._limits.own_path(topic, one.direction)
+            try:
+                if self._limits.read(path) is not None:
+                    one.own.add(path)
+            except ClusterError as error:
+                self._tell(f"{one.name}: {error}")
+            one.repeated_us[topic] = now_us
+        self._set(one, [*one.paths, *one.own], limit, "topics above it", now_us, again=True)
+        one.quota.pushed(now_us, limit)
+
+    def release(self, reason: str) -> Failed:
+        """Put everything back. What is decided begins anew."""
+        for one in self.enforced:
+            one.quota = SharedQuota(one.quota.quota)
+            one.missing.clear()
+        if self._pushing is None:
+            return {}
+        return self._pushing.release(Step("", reason=reason), self._pushing.open)
+
+
+def _quota(resource: Resource, direction: str) -> Limit:
+    found = {rate.unit: quota for rate, quota in resource.quotas.items() if rate.direction == direction}
+    return Limit(found.get("messages"), found.get("bytes"))
+
+
+def _reason(in_force: Limit, decision: Decision) -> str:
+    if in_force == NONE:
+        return "the first limit"
+    used = f"{decision.used_per_s.messages:,} msg/s are used"
+    return f"{used}, {len(decision.held)} topics are at {shown(in_force)}"
+
+
+def shown(limit: Limit) -> str:
+    """In words."""
+    units = zip(("msg/s", "B/s"), limit, strict=True)
+    return " and ".join(f"{cap:,} {unit}" for unit, cap in units if cap is not None) or "no limit"
+
+
+def _some(topics: Sequence[str]) -> str:
+    others = f" and {len(topics) - 3} more" if len(topics) > 3 else ""
+    return f"{', '.join(topics[:3])}{others} {'is' if len(topics) == 1 else 'are'}"

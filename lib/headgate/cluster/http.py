@@ -1,0 +1,164 @@
+"""Requests to brokers over HTTP or HTTPS, with the token and the authorities of cluster.toml."""
+
+import json
+import re
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import BadStatusLine, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, RemoteDisconnected
+from pathlib import Path
+from typing import IO, Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from headgate.conf.cluster import ClusterConf
+from headgate.errors import ClusterError
+
+_MOST_SHOWN = 200
+_MOST_READ = 1 << 16
+_EARLY_END: Final = "the answer ends early"
+_TOKEN: Final = re.compile(r"[!-~]+")
+_TOKENS: Final = "a readable file with one token, of ASCII characters without blanks"
+_UNREADABLE = (OSError, HTTPException)
+_UNREACHABLE = (*_UNREADABLE, ValueError, OverflowError)
+"""The last two are of names and ports that cannot be: brokers are told of by another one."""
+
+
+class Http:
+    """Each request has its own connection. The token is read anew for each: files of tokens are renewed.
+
+    Every method raises ClusterError, which names the address, and whose `status` is the answer's, None without one.
+    """
+
+    def __init__(self, conf: ClusterConf) -> None:
+        self._timeout_s = conf.settings.timeout_s
+        self._token = None if conf.settings.token_file is None else conf.path(conf.settings.token_file)
+        context = None
+        if conf.settings.ca_file is not None:
+            file = conf.path(conf.settings.ca_file)
+            try:
+                context = ssl.create_default_context(cafile=file)
+            except (OSError, ssl.SSLError) as error:
+                raise ClusterError(f"ca_file {file}: got {error}; allowed: a PEM file of authorities") from error
+        self._opener = build_opener(HTTPSHandler(context=context), _Redirects)
+
+    def get(self, url: str) -> Any:
+        """The JSON at an address, None for an empty answer."""
+        return self._json("GET", url)
+
+    def send(self, method: str, url: str, body: object = None) -> None:
+        """Change something."""
+        self._json(method, url, body)
+
+    @contextmanager
+    def stream(self, url: str) -> Iterator[HTTPResponse]:
+        """The answer as it comes, which the block reads to its end."""
+        with self._open("GET", url, None) as response:
+            try:
+                yield response
+            except _UNREADABLE as error:
+                raise ClusterError(f"{url}: {_why(error)}") from error
+            if response.length:  # http.client says so only where the whole is read at once
+                raise ClusterError(f"{url}: {_EARLY_END}")
+
+    def _json(self, method: str, url: str, body: object = None) -> Any:
+        try:
+            with self._open(method, url, body) as response:
+                text = response.read()
+        except _UNREADABLE as error:
+            raise ClusterError(f"{url}: {_why(error)}") from error
+        try:
+            return json.loads(text) if text.strip() else None
+        except ValueError as error:
+            raise ClusterError(
+                f"{url}: got {text[:_MOST_SHOWN]!r}; allowed: JSON, as a Pulsar broker answers; correct the address"
+            ) from error
+
+    @contextmanager
+    def _open(self, method: str, url: str, body: object) -> Iterator[HTTPResponse]:
+        headers = {"Accept": "*/*"}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {_token_in(self._token)}"
+        content = None
+        if body is not None:
+            content, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+        try:
+            request = Request(url, content, headers, method=method)  # noqa: S310  the scheme is checked with the conf
+            response = self._opener.open(request, timeout=self._timeout_s)
+        except HTTPError as error:
+            with error:
+                raise ClusterError(_refused(method, url, error), error.code) from error
+        except _UNREACHABLE as error:
+            raise ClusterError(f"{url}: {_why(error)}") from error
+        with response:
+            yield response
+
+
+class _Redirects(HTTPRedirectHandler):
+    """A broker sends requests on to the one that has the topic, with 307: urllib alone follows with GET, not POST.
+
+    A token that went over TLS never goes without it.
+    """
+
+    def redirect_request(  # noqa: PLR0917  urllib's own
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        if newurl.partition("://")[0] != req.type:
+            return None
+        if code in (307, 308):
+            return Request(newurl, req.data, req.headers, method=req.get_method())  # noqa: S310  the scheme is the same
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _token_in(file: Path) -> str:
+    """What a message shows of the file is never part of a token."""
+    try:
+        token = file.read_text("ascii").strip()
+    except OSError as error:
+        raise ClusterError(f"token_file {file}: got {error.strerror}; allowed: {_TOKENS}") from error
+    except ValueError:
+        raise ClusterError(f"token_file {file}: got other than ASCII; allowed: {_TOKENS}") from None
+    if not _TOKEN.fullmatch(token):
+        got = "blanks or control characters in it" if token else "an empty file"
+        raise ClusterError(f"token_file {file}: got {got}; allowed: {_TOKENS}")
+    return token
+
+
+def _refused(method: str, url: str, error: HTTPError) -> str:
+    told = f"{method} {url}: {error.code} {_reason(error)}"
+    if error.code == 401:
+        return f"{told}; give a token that the broker takes: token_file in cluster.toml"
+    if error.code == 403:
+        return f"{told}; the token lacks this right: see `headgate cluster check`"
+    return told
+
+
+def _reason(error: HTTPError) -> str:
+    """What a broker says under `reason`, or the text of its answer, in one line; what the status says if it is HTML."""
+    text = ""
+    with suppress(*_UNREADABLE):
+        text = error.read(_MOST_READ).decode(errors="replace")
+    with suppress(ValueError):
+        found = json.loads(text)
+        text = str(found["reason"] or "") if isinstance(found, dict) and "reason" in found else text
+    if "<html" in text.lower() or not text.strip():
+        text = error.reason
+    return " ".join(text.split())[:_MOST_SHOWN]
+
+
+def _why(error: BaseException) -> str:
+    """In words, and what to do."""
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return (
+            f"the broker's certificate is refused: {reason.verify_message}; correct ca_file, or renew the certificate"
+        )
+    if isinstance(reason, ssl.SSLError):
+        return f"no TLS there ({reason.reason}); write http:// in admin_url, or another port"
+    if isinstance(reason, BadStatusLine) and not isinstance(reason, RemoteDisconnected):
+        return "no HTTP there; write https:// in admin_url, or another port"
+    if isinstance(reason, IncompleteRead):
+        return _EARLY_END
+    if isinstance(reason, TimeoutError):
+        return "no answer in time"
+    return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__

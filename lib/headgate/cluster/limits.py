@@ -1,0 +1,32 @@
+"""Where the limits of a cluster are, and what is said there (clusters 3.1)."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headgate.conf.cluster import Resource
+from headgate.core.clusters.pushes import Limit
+
+
+class Limits(Protocol):
+    """Limits of a running cluster. Values are text, None for no limit. Every method raises ClusterError."""
+
+    def paths(self, resource: Resource, direction: str) -> Sequence[str]:
+        """Where limits are to be set, so that each topic of the resource has one."""
+
+    def own_path(self, topic: str, direction: str) -> str:
+        """Where a topic's own limit is, which precedes the others."""
+
+    def read(self, path: str) -> str | None:
+        """What is set there, always in the same words."""
+
+    def write(self, path: str, value: str | None) -> None:
+        """Set it; None removes it."""
+
+    def limit(self, path: str, value: str) -> Limit:
+        """What such a value limits a topic to."""
+
+    def lowered(self, path: str, value: str | None, limit: Limit) -> str | None:
+        """What to set so that no topic gets more than `limit`, and none more than by `value`, the operator's.
+
+        It is `value` where that limits enough. Raises ClusterError where it cannot be said.
+        """

@@ -1,0 +1,96 @@
+"""Rates of Pulsar's namespaces and topics, through its admin API (clusters 3.1)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from headgate.cluster.http import Http
+from headgate.conf.cluster import ClusterConf, Resource
+from headgate.core.clusters.pushes import Limit
+from headgate.errors import ClusterError
+
+_RATES: Final = {"in": "publishRate", "out": "dispatchRate"}
+_MESSAGES: Final = {"publishRate": "publishThrottlingRateInMsg", "dispatchRate": "dispatchThrottlingRateInMsg"}
+_BYTES: Final = {"publishRate": "publishThrottlingRateInByte", "dispatchRate": "dispatchThrottlingRateInByte"}
+_PERIOD: Final = "ratePeriodInSecond"
+_RELATIVE: Final = "relativeToPublishRate"
+_GONE: Final = 404
+
+
+class PulsarLimits:
+    """Paths are those of the admin API: namespaces/T/N/publishRate. Values are its JSON. Raises ClusterError."""
+
+    def __init__(self, conf: ClusterConf) -> None:
+        self._http = Http(conf)
+        self._admin = f"{str(conf.settings.admin_url).rstrip('/')}/admin/v2"
+
+    def paths(self, resource: Resource, direction: str) -> Sequence[str]:
+        """One for each namespace."""
+        tenant = resource.name.partition("/")[0]
+        try:
+            found = self._http.get(f"{self._admin}/namespaces/{quote(tenant)}") or []
+        except ClusterError as error:
+            if error.status != _GONE:
+                raise
+            tenants = ", ".join(self._http.get(f"{self._admin}/tenants"))
+            raise ClusterError(f"tenant {tenant}: is not there; allowed: {tenants}; correct cluster.toml") from error
+        namespaces = [name for name in found if resource.scope == "tenant" or name == resource.name]
+        if resource.scope != "tenant" and not namespaces:
+            raise ClusterError(f"{resource}: is not there; allowed: {', '.join(found) or 'none'}; correct cluster.toml")
+        return [f"namespaces/{quote(namespace)}/{_RATES[direction]}" for namespace in namespaces]
+
+    def own_path(self, topic: str, direction: str) -> str:
+        """persistent/T/N/TOPIC/publishRate."""
+        scheme, _, name = topic.partition("://")
+        tenant, namespace, local = name.split("/", 2)
+        return f"{scheme}/{quote(tenant)}/{quote(namespace)}/{quote(local, safe='')}/{_RATES[direction]}"
+
+    def read(self, path: str) -> str | None:
+        """None as well where the namespace or topic is gone."""
+        try:
+            found = self._http.get(f"{self._admin}/{path}")
+        except ClusterError as error:
+            if error.status == _GONE:
+                return None
+            raise
+        return None if found is None else _text(path, found)
+
+    def write(self, path: str, value: str | None) -> None:
+        """Nothing is to be removed where the namespace or topic is gone."""
+        url = f"{self._admin}/{path}"
+        if value is not None:
+            self._http.send("POST", url, json.loads(value))
+            return
+        try:
+            self._http.send("DELETE", url)
+        except ClusterError as error:
+            if error.status != _GONE:
+                raise
+
+    def limit(self, path: str, value: str) -> Limit:
+        """A second, rounded up."""
+        rate, rates = path.rpartition("/")[2], json.loads(value)
+        period_s = rates.get(_PERIOD, 1)
+        caps = (rates[key] for key in (_MESSAGES[rate], _BYTES[rate]))
+        return Limit(*(-(-cap // period_s) if cap > 0 else None for cap in caps))
+
+    def lowered(self, path: str, value: str | None, limit: Limit) -> str | None:
+        """A dispatch rate that follows the publish rate says no number: it is left alone."""
+        rate = path.rpartition("/")[2]
+        own: dict[str, Any] = {} if value is None else json.loads(value)
+        if own.get(_RELATIVE):
+            raise ClusterError(f"{path} is relative to the publish rate; remove {_RELATIVE}, or leave dispatches out")
+        period_s = own.get(_PERIOD, 1)
+        before = {key: own.get(key, -1) for key in (_MESSAGES[rate], _BYTES[rate])}
+        after = dict(before)
+        for key, cap in ((_MESSAGES[rate], limit.messages), (_BYTES[rate], limit.bytes)):
+            if cap is not None and not 0 < before[key] <= cap * period_s:
+                after[key] = cap * period_s
+        return value if after == before else _text(path, own | after)
+
+
+def _text(path: str, rates: Mapping[str, Any]) -> str:
+    """With all keys that a broker answers with, so that what was set is known again."""
+    whole = {"in": {}, "out": {_RELATIVE: False, _PERIOD: 1}}["in" if path.endswith(_RATES["in"]) else "out"]
+    return json.dumps(whole | dict(rates), sort_keys=True)

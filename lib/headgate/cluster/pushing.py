@@ -1,0 +1,96 @@
+"""Sets limits of a running cluster, and puts them back (clusters 3.3)."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TypeVar
+
+from headgate.cluster.ledger import PUSH, RELEASED, Ledger, Step
+from headgate.cluster.limits import Limits
+from headgate.core.clusters.ledger import Entry, operators
+from headgate.core.clusters.pushes import Limit
+from headgate.errors import ClusterError
+
+_MOST_AT_ONCE = 16
+T = TypeVar("T")
+Failed = dict[str, str]
+"""Why, by path."""
+
+
+class Pushing:
+    """Each limit is in the ledger before it is set, and until it is put back.
+
+    What the operator set is never exceeded, and is put back as it was, or as it was changed to meanwhile. Raises
+    TableError, and ClusterError where somebody else has the lease; why a single limit cannot be set is returned.
+    """
+
+    def __init__(self, limits: Limits, ledger: Ledger) -> None:
+        self._limits, self._ledger = limits, ledger
+        self._open = ledger.open()
+        self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
+
+    @property
+    def open(self) -> Sequence[str]:
+        """Where limits are that were not put back."""
+        return list(self._open)
+
+    def in_force(self, paths: Sequence[str]) -> list[Limit]:
+        """What was set last in those of the places where it was not put back."""
+        last = {path: self._open[path].last for path in paths if path in self._open}
+        return [self._limits.limit(path, value) for path, value in last.items()]
+
+    def push(self, step: Step, paths: Sequence[str], limit: Limit, *, again: bool = False) -> Failed:
+        """Set a limit in all these places. again: also where it is already. step: what the ledger says of it."""
+
+        def planned(path: str) -> Step | None:
+            current = self._limits.read(path)
+            before = operators(current, self._open.get(path))
+            after = self._limits.lowered(path, before, limit)
+            is_due = after is not None and (again or after != current)
+            return replace(step, path=path, action=PUSH, before=before, after=after) if is_due else None
+
+        found, failed = self._each(planned, paths)
+        steps = [one for one in found.values() if one is not None]
+        if steps:
+            self._ledger.write(steps)
+            for one in steps:
+                entry = self._open.get(one.path, Entry(None, frozenset(), ""))
+                self._open[one.path] = Entry(one.before, entry.ours | {str(one.after)}, str(one.after))
+            values = {one.path: one.after for one in steps}
+            _, refused = self._each(lambda path: self._limits.write(path, values[path]), list(values))
+            failed |= refused
+        return failed
+
+    def release(self, step: Step, paths: Sequence[str]) -> Failed:
+        """Put back what was there before in these places; what the operator has set since stays."""
+
+        def put_back(path: str) -> None:
+            entry = self._open[path]
+            current = self._limits.read(path)
+            before = operators(current, entry)
+            if before != current:
+                self._limits.write(path, before)
+
+        done, failed = self._each(put_back, [path for path in paths if path in self._open])
+        if done:
+            self._ledger.write([replace(step, path=path, action=RELEASED) for path in done])
+            for path in done:
+                del self._open[path]
+        return failed
+
+    def note(self, steps: Sequence[Step]) -> None:
+        """Write down what sets nothing."""
+        self._ledger.write(steps)
+
+    def _each(self, of: Callable[[str], T], paths: Sequence[str]) -> tuple[dict[str, T], Failed]:
+        """What came of it in each place, and why it failed in the others. All at once."""
+        failed: Failed = {}
+
+        def tried(path: str) -> tuple[str, T] | None:
+            try:
+                return path, of(path)
+            except ClusterError as error:
+                failed[path] = str(error)
+                return None
+
+        return dict(filter(None, self._threads.map(tried, paths))), failed

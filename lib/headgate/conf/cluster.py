@@ -1,0 +1,184 @@
+"""cluster.toml: a running cluster, how to reach it, and the quotas of its tenants. Frozen and closed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from headgate.conf.findings import INT32_MAX, INT64_MAX, Findings, shown
+from headgate.conf.settings import Section
+from headgate.conf.settings_file import TomlFile, read_toml
+from headgate.core.topic_names import is_namespace, is_path_name, namespace_of, tenant_of
+from headgate.errors import ConfError
+
+_URL: Final = r"^https?://([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?$"
+_HTTPS: Final = "https://"
+
+
+class Rate(NamedTuple):
+    """What a quota counts: the traffic into topics or out of them, in messages or bytes."""
+
+    direction: Literal["in", "out"]
+    unit: Literal["messages", "bytes"]
+
+
+RATES: Final = {
+    "publishRateInMsgs": Rate("in", "messages"),
+    "publishRateInBytes": Rate("in", "bytes"),
+    "dispatchRateInMsgs": Rate("out", "messages"),
+    "dispatchRateInBytes": Rate("out", "bytes"),
+}
+_SCOPES: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
+    "tenant": (is_path_name, "a tenant's name: A-Z a-z 0-9 _ - = : ."),
+    "namespace": (is_namespace, "tenant/namespace"),
+}
+
+
+def _with_valid_port(url: str) -> str:
+    """Raises ValueError for a port above 65535."""
+    _ = urlsplit(url).port
+    return url
+
+
+_NO_ZERO: Final = "to a broker 0 means no limit"
+_Messages = Annotated[
+    int | None, Field(ge=1, le=INT32_MAX, description=f"an integer from 1 to {INT32_MAX}; {_NO_ZERO}")
+]
+_Bytes = Annotated[int | None, Field(ge=1, le=INT64_MAX, description=f"an integer from 1 to {INT64_MAX}; {_NO_ZERO}")]
+_Url = Annotated[str, Field(pattern=_URL), AfterValidator(_with_valid_port)]
+_Name = Annotated[str | None, Field(min_length=1, description="a name")]
+
+
+class ClusterSettings(Section):
+    """[cluster]: how to reach the brokers, and how often to look. `load_cluster` requires an admin_url."""
+
+    kind: Annotated[Literal["pulsar"], Field(description="pulsar")] = "pulsar"
+    admin_url: Annotated[_Url | None, Field(description="http://HOST:PORT or https://HOST:PORT of any broker")] = None
+    period_s: Annotated[int, Field(ge=1, le=3600, description="an integer from 1 to 3600")] = 5
+    timeout_s: Annotated[int, Field(ge=1, le=600, description="an integer from 1 to 600")] = 5
+    hold_s: Annotated[int, Field(ge=10, le=86_400, description="an integer from 10 to 86400")] = 300
+    token_file: Annotated[str | None, Field(min_length=1, description="the path of a file with a bearer token")] = None
+    ca_file: Annotated[str | None, Field(min_length=1, description="the path of a PEM file of authorities")] = None
+
+
+class ResourceSettings(Section):
+    """[[resource]]: what shares a quota, and the quota, in the words of resource-groups.json."""
+
+    tenant: _Name = None
+    namespace: _Name = None
+    publishRateInMsgs: _Messages = None  # noqa: N815  Pulsar's words
+    publishRateInBytes: _Bytes = None  # noqa: N815
+    dispatchRateInMsgs: _Messages = None  # noqa: N815
+    dispatchRateInBytes: _Bytes = None  # noqa: N815
+
+
+class ClusterFile(Section):
+    """The whole of cluster.toml, its resources as they are."""
+
+    cluster: Annotated[ClusterSettings, Field(description="a table, [cluster]")] = ClusterSettings()
+    resource: Annotated[
+        list[dict[str, Any]], Field(default_factory=list, description="tables, each under [[resource]]")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What shares quotas: a tenant or a namespace.
+
+    quotas: a second, from 1, for the whole cluster; at least one.
+    """
+
+    scope: str
+    name: str
+    quotas: Mapping[Rate, int]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.name}"
+
+    def has(self, topic: str) -> bool:
+        """Whether a topic is part of it."""
+        return self.name == (tenant_of(topic) if self.scope == "tenant" else namespace_of(topic))
+
+    def overlaps(self, other: "Resource") -> bool:
+        """Whether they are the same, or one is the tenant of the other."""
+        if self.scope == other.scope:
+            return self.name == other.name
+        return self.name.partition("/")[0] == other.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterConf:
+    """A cluster and its resources; no topic is part of two. folder: paths in the settings are relative to it."""
+
+    settings: ClusterSettings
+    resources: Sequence[Resource]
+    folder: Path
+
+    def path(self, name: str) -> Path:
+        """Where a file is that a setting names."""
+        return self.folder / name
+
+
+def load_cluster(path: str | Path) -> ClusterConf:
+    """The conf in a cluster.toml. Raises ConfError with every mistake in it, and if it cannot be read."""
+    file, findings = str(path), Findings()
+    try:
+        text = Path(path).read_text("utf-8")
+    except OSError as error:
+        raise ConfError([f"{file}: got {error.strerror}; allowed: a readable file; correct --cluster"]) from error
+    except ValueError as error:
+        raise ConfError([f"{file}: got {error}; allowed: TOML in UTF-8; correct the file"]) from error
+    source = read_toml(text, file, findings)
+    found = source.read(ClusterFile, source.table)
+    if not findings.mistakes:  # else an address that is wrong would be missing as well
+        _check_address(source, found.cluster)
+    resources = _resources(source, found.resource)
+    if findings.mistakes:
+        raise ConfError(findings.mistakes)
+    return ClusterConf(found.cluster, resources, Path(path).parent)
+
+
+def _check_address(source: TomlFile, settings: ClusterSettings) -> None:
+    if settings.admin_url is None:
+        remedy = "write admin_url = .. under [cluster]"
+        source.findings.mistake(source.place("cluster"), "no admin_url", "one", remedy)
+    if settings.ca_file is not None and not str(settings.admin_url).startswith(_HTTPS):
+        source.findings.mistake(source.place("cluster.ca_file"), "a file", f"one with {_HTTPS}", "change admin_url")
+
+
+def _resources(source: TomlFile, tables: Sequence[dict[str, Any]]) -> list[Resource]:
+    """Every resource has a scope, a name and a quota, and none is part of another."""
+    found: dict[str, Resource] = {}
+    for number, table in enumerate(tables):
+        key = f"resource[{number}]"
+        before = len(source.findings.mistakes)
+        settings = source.read(ResourceSettings, table, f"{key}.")
+        # What several keys must be together is looked at where each of them was read.
+        if len(source.findings.mistakes) > before or (resource := _resource(source, key, settings)) is None:
+            continue
+        for other in found.values():
+            if resource.overlaps(other):
+                got, remedy = f"{resource}, beside {other}", "remove one of them"
+                source.findings.mistake(source.place(key), got, "one resource for each topic", remedy)
+        found[str(resource)] = resource
+    return list(found.values())
+
+
+def _resource(source: TomlFile, key: str, settings: ResourceSettings) -> Resource | None:
+    """The resource of a table; None, with a mistake, if it has not one name."""
+    quotas = {rate: quota for word, rate in RATES.items() if (quota := getattr(settings, word)) is not None}
+    if not quotas:
+        source.findings.mistake(source.place(key), "no quota", f"one or more of {', '.join(RATES)}", "write one")
+    names = {scope: name for scope in _SCOPES if (name := getattr(settings, scope))}
+    if len(names) != 1:
+        got = ", ".join(names) or "no name"
+        source.findings.mistake(source.place(key), got, f"one of {', '.join(_SCOPES)}", "name one of them")
+        return None
+    ((scope, name),) = names.items()
+    is_name, allowed = _SCOPES[scope]
+    if not is_name(name):
+        source.findings.mistake(source.place(f"{key}.{scope}"), shown(name), allowed, "correct the name")
+    return Resource(scope, name, quotas)

@@ -1,0 +1,146 @@
+"""The quota of a resource in one direction: from looks at counters to the limit of each topic (clusters 2, 3)."""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from headgate.core.clusters.demand import SECOND_US, Look, demand
+from headgate.core.clusters.level import Wanted, water_level
+from headgate.core.clusters.pushes import MINUTE_US, Limit, Pushed, next_push, without_bursts
+from headgate.core.numbers import at_least
+
+WINDOW_US = 10 * SECOND_US
+"""A demand is of the looks that ended so long before the last one, or later."""
+KEPT_US = 30 * SECOND_US
+"""Looks that ended longer before the last one are forgotten."""
+GONE_US = 60 * SECOND_US
+"""A topic without a look for so long is gone."""
+ABOVE_PERCENT = 115
+NONE = Limit()
+UNITS = (0, 1)
+
+
+class Amounts(NamedTuple):
+    """Of messages and of bytes, from 0."""
+
+    messages: int
+    bytes: int
+
+
+_SLACK = Amounts(50, 5 << 20)
+"""A bucket goes into debt for the last publish: a batch, or a message of Pulsar's largest size."""
+
+
+class TopicLook(NamedTuple):
+    """What was let in of a topic from from_us to at_us, which is later."""
+
+    from_us: int
+    at_us: int
+    amounts: Amounts
+
+
+class Decision(NamedTuple):
+    """What a quota comes to.
+
+    level: the cap that splits it; the quota where all demands fit. push: the limit to push now, None: none.
+    used_per_s: of all topics, over the looks that demands are of. held: the topics that are at their limit. above:
+    those that do not keep to it.
+    """
+
+    level: Limit
+    push: Limit | None
+    used_per_s: Amounts
+    held: frozenset[str]
+    above: frozenset[str]
+
+
+class SharedQuota:
+    """All topics of a resource together get at most its quota a second over a minute, split max-min fairly.
+
+    One cap holds for all topics: `in_force`, none before the first push. quota: in one unit or both.
+    Source: clusters 2, 3.1, 3.2
+    """
+
+    def __init__(self, quota: Limit) -> None:
+        self.quota = quota
+        self._pushes: list[Pushed] = []
+        self._looks: dict[str, deque[TopicLook]] = {}
+
+    @property
+    def in_force(self) -> Limit:
+        """The limit that was pushed last."""
+        return self._pushes[-1].limit if self._pushes else NONE
+
+    def add(self, topic: str, look: TopicLook) -> None:
+        """Take in a look at a topic. Raises InvalidArgument for one that ends where it begins, or before."""
+        at_least(look.from_us + 1, look.at_us, "at_us")
+        looks = self._looks.setdefault(topic, deque())
+        looks.append(look)
+        while looks[0].at_us <= look.at_us - KEPT_US:
+            looks.popleft()
+
+    def pushed(self, at_us: int, limit: Limit) -> None:
+        """`limit` is in force from now on. A look that began before says nothing of it."""
+        recent = [push for push in self._pushes if push.at_us > at_us - MINUTE_US]
+        self._pushes = [*recent, Pushed(at_us, limit)]
+
+    def decide(self, now_us: int, outside: AbstractSet[str] = frozenset()) -> Decision | None:
+        """What to do now; None where no topic has a look that began after the last push.
+
+        outside: topics that no limit holds: what they use is used, and the others share what is left.
+        """
+        self._looks = {topic: looks for topic, looks in self._looks.items() if looks[-1].at_us > now_us - GONE_US}
+        since_us = self._pushes[-1].at_us if self._pushes else 0
+        windows = {
+            topic: recent
+            for topic, looks in self._looks.items()
+            if (recent := [look for look in looks if look.from_us >= since_us])
+        }
+        if self._looks and not windows:
+            return None
+        held = frozenset(
+            topic
+            for topic, looks in windows.items()
+            if topic not in outside
+            and any(self.quota[unit] and demand(_in_unit(looks, unit, self.in_force[unit])) is None for unit in UNITS)
+        )
+        level = self._level(windows, outside, [])
+        target = self._level(windows, outside, [push for push in self._pushes if now_us - push.at_us < MINUTE_US])
+        push = next_push(self._pushes, level, target, now_us, is_wanted=bool(held))
+        used = Amounts(*(sum(demand(_in_unit(looks, unit, None)) or 0 for looks in windows.values()) for unit in UNITS))
+        above = frozenset(topic for topic, looks in windows.items() if _is_above(looks, self.in_force))
+        return Decision(level, push, used, held, above)
+
+    def _level(
+        self, windows: Mapping[str, Sequence[TopicLook]], outside: AbstractSet[str], bursts: Sequence[Pushed]
+    ) -> Limit:
+        """The cap that splits what is left of the quota beside topics that no cap holds, and beside bursts."""
+        levels: list[int | None] = [None, None]
+        for unit, quota in enumerate(self.quota):
+            if quota is not None:
+                free = sum(demand(_in_unit(windows[topic], unit, None)) or 0 for topic in windows.keys() & outside)
+                wanted = [
+                    Wanted(demand(_in_unit(looks, unit, self.in_force[unit])))
+                    for topic, looks in windows.items()
+                    if topic not in outside
+                ]
+                levels[unit] = water_level(wanted, without_bursts(max(quota - free, 0), len(bursts)))
+        return Limit(*levels)
+
+
+def _in_unit(looks: Sequence[TopicLook], unit: int, cap: int | None) -> list[Look]:
+    """Of the last WINDOW_US."""
+    after_us = looks[-1].at_us - WINDOW_US
+    return [Look(look.at_us - look.from_us, look.amounts[unit], cap) for look in looks if look.at_us > after_us]
+
+
+def _is_above(looks: Sequence[TopicLook], cap: Limit) -> bool:
+    """Whether more came than a limiter with a full bucket lets in."""
+    length_us = sum(look.at_us - look.from_us for look in looks) + SECOND_US
+    for unit, (limit, slack) in enumerate(zip(cap, _SLACK, strict=True)):
+        if limit is not None:
+            most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + slack
+            if sum(look.amounts[unit] for look in looks) > most:
+                return True
+    return False

@@ -1,0 +1,178 @@
+"""A quota over topics that brokers hold with buckets of their own, from counters alone."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headgate.core.clusters.demand import SECOND_US
+from headgate.core.clusters.pushes import Limit
+from headgate.core.clusters.shared_quota import Amounts, SharedQuota, TopicLook
+from headgate.errors import InvalidArgument
+
+STEP_US = 100_000
+
+
+class Cluster:
+    """Brokers as a quota sees them: each topic gets what it offers, within a bucket of the cap's second.
+
+    offered: a second, by topic; unlimited: topics that no limit holds. Everything is looked at every period_s.
+    """
+
+    def __init__(self, quota, offered, *, period_s=2, unlimited=()):
+        self.quota, self.offered, self.period_us = SharedQuota(quota), dict(offered), period_s * SECOND_US
+        self.unlimited, self.outside = set(unlimited), frozenset()
+        self.now_us, self.pushed_us = 0, []
+        self.tokens, self.came, self.looked = {}, defaultdict(float), defaultdict(int)
+        self.by_second = defaultdict(lambda: defaultdict(float))
+        self.decision = None
+
+    def run(self, seconds):
+        for _ in range(seconds * SECOND_US // STEP_US):
+            self._step()
+        return self
+
+    def _step(self):
+        cap = self.quota.in_force.messages
+        for topic, rate in self.offered.items():
+            wanted = rate * STEP_US / SECOND_US
+            if cap is not None and topic not in self.unlimited:
+                self.tokens[topic] = min(self.tokens.get(topic, cap) + cap * STEP_US / SECOND_US, cap)
+                wanted = min(wanted, self.tokens[topic])
+                self.tokens[topic] -= wanted
+            self.came[topic] += wanted
+            self.by_second[self.now_us // SECOND_US][topic] += wanted
+        self.now_us += STEP_US
+        if self.now_us % self.period_us == 0:
+            self._look()
+
+    def _look(self):
+        for topic in self.offered:
+            count = int(self.came[topic])
+            amounts = Amounts(count - self.looked[topic], 0)
+            self.quota.add(topic, TopicLook(self.now_us - self.period_us, self.now_us, amounts))
+            self.looked[topic] = count
+        decision = self.quota.decide(self.now_us, self.outside)
+        if decision is not None:
+            self.decision = decision
+            if decision.push is not None:
+                self.quota.pushed(self.now_us, decision.push)
+                self.pushed_us.append(self.now_us)
+                self.tokens.clear()
+
+    def mean(self, first_s, last_s):
+        return sum(sum(self.by_second[second].values()) for second in range(first_s, last_s)) / (last_s - first_s)
+
+
+OFFERED = {"t1": 20, "t2": 60, "t3": 200, "t4": 40, "t5": 120, "t6": 300}
+
+
+@pytest.mark.parametrize("period_s", [1, 2, 5])
+def test_six_topics_get_their_quota_and_no_more_and_small_ones_what_they_want(period_s):
+    cluster = Cluster(Limit(300), OFFERED, period_s=period_s).run(180)
+
+    for first_s in range(30, 120, 10):
+        assert cluster.mean(first_s, first_s + 60) == pytest.approx(300, rel=0.03)
+    assert max(sum(cluster.by_second[second].values()) for second in range(30, 180)) <= 450
+    assert all(cluster.by_second[second]["t1"] == pytest.approx(20) for second in range(180))
+    assert len([at_us for at_us in cluster.pushed_us if at_us >= 30 * SECOND_US]) <= 4
+
+
+@given(st.lists(st.integers(1, 500), min_size=1, max_size=8), st.integers(50, 1000))
+def test_whatever_is_offered_a_minute_holds_the_quota_and_leaves_nothing_that_is_wanted(rates, quota):
+    cluster = Cluster(Limit(quota), {f"t{n}": rate for n, rate in enumerate(rates)}).run(120)
+    wanted = min(sum(rates), quota)
+
+    rounded = len(rates)  # a cap is a whole number
+    assert wanted * 0.97 - rounded <= cluster.mean(60, 120) <= wanted * 1.03 + rounded
+
+
+@pytest.mark.parametrize(("before", "after"), [(20, 300), (300, 20)])
+def test_a_step_of_demand_is_followed_within_15_s(before, after):
+    cluster = Cluster(Limit(300), OFFERED | {"t6": before}).run(120)
+    cluster.offered["t6"] = after
+    cluster.run(60)
+
+    wanted = min(300, sum(cluster.offered.values()))
+    assert cluster.mean(135, 145) == pytest.approx(wanted, rel=0.1)
+    assert cluster.mean(145, 180) == pytest.approx(wanted, rel=0.05)
+
+
+def test_a_tenant_that_needs_less_than_its_quota_is_never_held_and_gets_one_push():
+    cluster = Cluster(Limit(1000), OFFERED).run(120)
+
+    assert cluster.mean(0, 120) == pytest.approx(sum(OFFERED.values()))
+    assert cluster.quota.in_force == Limit(1000)
+    assert len(cluster.pushed_us) == 1
+
+
+def test_a_quota_below_the_number_of_topics_leaves_each_the_least():
+    cluster = Cluster(Limit(3), dict.fromkeys("abcdef", 100)).run(60)
+
+    assert cluster.quota.in_force == Limit(1)
+    assert cluster.mean(30, 60) == pytest.approx(6)
+
+
+def test_a_client_that_stalls_for_a_look_does_not_move_the_cap():
+    cluster = Cluster(Limit(300), OFFERED).run(60)
+    before = cluster.quota.in_force
+    cluster.offered["t6"] = 0
+    cluster.run(2)
+    cluster.offered["t6"] = 300
+    cluster.run(8)
+
+    assert cluster.quota.in_force == before
+
+
+def test_who_does_not_keep_to_its_limit_is_found_and_its_use_counts():
+    cluster = Cluster(Limit(300), OFFERED, unlimited=["t6"]).run(30)
+    assert cluster.decision.above == {"t6"}
+
+    cluster.offered["t6"] = 150
+    cluster.outside = frozenset({"t6"})
+    cluster.run(90)
+    assert cluster.mean(70, 120) == pytest.approx(300, rel=0.04)
+
+
+def test_a_fifth_of_many_topics_that_moves_in_one_look_moves_no_limit():
+    """Of a topic that moves, what came before at its old broker is lost: its look has nothing, or part of it."""
+    quota = SharedQuota(Limit(9000))
+    topics = [f"t{n}" for n in range(10_000)]
+
+    def look(second, moved=()):
+        for n, topic in enumerate(topics):
+            count = 0 if n in moved else 4 if n % 10 else 40
+            quota.add(topic, TopicLook((second - 2) * SECOND_US, second * SECOND_US, Amounts(count, 0)))
+        decision = quota.decide(second * SECOND_US)
+        if decision is not None and decision.push is not None:
+            quota.pushed(second * SECOND_US, decision.push)
+        return quota.in_force.messages
+
+    before = [look(second) for second in range(2, 42, 2)][-1]
+    after = [look(42, moved=set(range(0, 10_000, 5))), *(look(second) for second in range(44, 62, 2))]
+    assert all(abs(limit - before) <= 0.08 * before for limit in after)
+
+
+def test_both_units_are_split_by_themselves():
+    quota = SharedQuota(Limit(100, 5000))
+    quota.add("small", TopicLook(0, SECOND_US, Amounts(10, 9000)))
+    quota.add("many", TopicLook(0, SECOND_US, Amounts(200, 1000)))
+    decision = quota.decide(SECOND_US)
+
+    assert decision.push == decision.level == Limit(90, 4000)
+    assert decision.used_per_s == Amounts(210, 10_000)
+
+
+def test_right_after_a_push_nothing_is_known():
+    quota = SharedQuota(Limit(100))
+    quota.add("a", TopicLook(0, SECOND_US, Amounts(500, 0)))
+    quota.pushed(SECOND_US // 2, Limit(100))
+    assert quota.decide(SECOND_US) is None
+    quota.add("a", TopicLook(SECOND_US, 2 * SECOND_US, Amounts(95, 0)))
+    assert quota.decide(2 * SECOND_US).held == {"a"}
+
+
+def test_a_look_without_length_is_refused():
+    with pytest.raises(InvalidArgument, match="at_us: got 5, allowed is an integer from 6"):
+        SharedQuota(Limit(1)).add("a", TopicLook(5, 5, Amounts(0, 0)))
