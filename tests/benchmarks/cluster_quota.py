@@ -1,0 +1,378 @@
+"""A tenant's quota on two real Pulsar brokers: Pulsar's own resource group, and headgate enforce, in one run.
+
+    python tests/benchmarks/cluster_quota.py [--minutes 2] [--draw] [--only PART]
+
+Six topics in two namespaces offer 20, 60, 200, 40, 120 and 300 messages a second, the tenant's quota is 300. Parts:
+
+* group: Pulsar's resource group of that rate, with its transport of usage, for a minute and a half.
+* enforce: headgate collect and enforce --apply for so many minutes after the first half, then a step of demand down
+  and up again, then a broker that is killed and started again.
+* tenants: how long publishes of a small tenant take alone, and beside one that floods, with and without enforce.
+* many: 1,000 topics in 20 namespaces: how long a look, a decision and its pushes take.
+
+What topics get is what the brokers count, second by second. With `--draw` draws docs/pictures/cluster_quota.svg.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from _bench import Results, parser
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from headgate.cluster.collect import Collector, clock
+from headgate.cluster.enforce import Enforcer
+from headgate.cluster.feed import Feed
+from headgate.cluster.ledger import Ledger
+from headgate.cluster.pulsar_brokers import PulsarBrokers, look_of
+from headgate.cluster.pulsar_limits import PulsarLimits
+from headgate.cluster.pushing import Pushing
+from headgate.cluster.schemas import OF_COLLECTOR, OF_ENFORCER
+from headgate.conf.cluster import load_cluster
+from headgate.tables.delta import Tables
+
+TESTS = Path(__file__).parents[1]
+LIB = Path(__file__).parents[2] / "lib"
+PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "cluster_quota.svg"
+PORT, WEB_PORT = 6660, 8090
+WEB = [WEB_PORT + broker for broker in (1, 2)]
+ADMIN = f"http://127.0.0.1:{WEB[0]}/admin/v2"
+SERVICE = f"pulsar://127.0.0.1:{PORT + 1},127.0.0.1:{PORT + 2}"
+QUOTA, PERIOD_S = 300, 2
+OFFERED = {"a/t1": 20, "a/t2": 60, "a/t3": 200, "b/t4": 40, "b/t5": 120, "b/t6": 300}
+SETTLING_S = 30
+
+
+def admin(method: str, path: str, body: Any = None) -> Any:
+    content = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{ADMIN}/{path}", content, headers, method=method)
+    with urllib.request.urlopen(request, timeout=30) as response:
+        text = response.read()
+    return json.loads(text) if text else None
+
+
+def script(*arguments: str) -> None:
+    done = subprocess.run([TESTS / "pulsar-cluster.sh", *arguments], check=False, stdout=subprocess.DEVNULL)
+    if done.returncode:
+        raise SystemExit(f"pulsar-cluster.sh {arguments[0]} ended with {done.returncode}")
+
+
+@contextmanager
+def cluster() -> Iterator[None]:
+    script("start")
+    try:
+        yield
+    finally:
+        script("stop")
+
+
+def new_tenant(name: str, namespaces: int = 2) -> None:
+    admin("PUT", f"tenants/{name}", {"allowedClusters": ["real"]})
+    for number in range(namespaces):
+        admin("PUT", f"namespaces/{name}/{'ab'[number] if namespaces == 2 else f'n{number}'}", {})
+
+
+class Publishers:
+    """A process that publishes. pending: how many messages of a topic wait at most; then the next one is sent late."""
+
+    def __init__(self, tenant: str, pending: int = 100) -> None:
+        self._tenant = tenant
+        self._process = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("_publishers.py"), SERVICE, str(pending)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def set(self, rates: Mapping[str, float]) -> None:
+        assert self._process.stdin
+        for topic, rate in rates.items():
+            self._process.stdin.write(f"persistent://{self._tenant}/{topic} {rate}\n")
+        self._process.stdin.flush()
+
+    def end(self) -> dict[str, list[tuple[float, float]]]:
+        """When each message was sent, and how long it took, by topic."""
+        out, _ = self._process.communicate(timeout=60)
+        return {topic.split("/", 3)[3]: took for topic, took in json.loads(out).items()}
+
+
+class Counts:
+    """What the brokers count of a tenant, second by second, from a thread. second: since the start."""
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant, self._stop = f"persistent://{tenant}/", threading.Event()
+        self._looks: list[tuple[float, dict[str, int]]] = []
+        self._last: dict[tuple[int, str], int] = {}
+        self._total: dict[str, int] = {}
+        self._began_s = time.time()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    @property
+    def now_s(self) -> float:
+        return time.time() - self._began_s
+
+    def _run(self) -> None:
+        while not self._stop.wait(1 - self.now_s % 1):
+            at_s = self.now_s
+            for port in WEB:
+                for topic, count in _counted(port, self._tenant).items():
+                    last = self._last.get((port, topic), 0)
+                    self._total[topic] = self._total.get(topic, 0) + (count - last if count >= last else count)
+                    self._last[port, topic] = count
+            self._looks.append((at_s, dict(self._total)))
+
+    def end(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def seconds(self) -> list[tuple[float, float]]:
+        """Of all topics: the end of each second, and messages a second in it."""
+        return [
+            (end_s, (sum(now.values()) - sum(before.values())) / (end_s - start_s))
+            for (start_s, before), (end_s, now) in pairwise(self._looks)
+        ]
+
+    def mean(self, first_s: float, last_s: float, topic: str | None = None) -> float:
+        looks = [(at_s, now) for at_s, now in self._looks if first_s <= at_s <= last_s]
+        (start_s, before), (end_s, after) = looks[0], looks[-1]
+        count = sum(after.values()) - sum(before.values()) if topic is None else after[topic] - before.get(topic, 0)
+        return count / (end_s - start_s)
+
+    def worst_second(self, first_s: float, last_s: float) -> float:
+        return max(rate for at_s, rate in self.seconds() if first_s < at_s <= last_s)
+
+    def off_in_a_minute(self, first_s: float, last_s: float, quota: float = QUOTA) -> float:
+        """Of all minutes in this time, how far the mean of the worst is off the quota."""
+        starts = [at_s for at_s, _ in self._looks if first_s <= at_s <= last_s - 60]
+        return max((self.mean(start_s, start_s + 60) / quota - 1 for start_s in starts), key=abs)
+
+
+def _counted(port: int, prefix: str) -> dict[str, int]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics/", timeout=2) as response:
+            look = look_of(response.read().decode())
+    except OSError:  # a broker that was killed
+        return {}
+    return {
+        topic.removeprefix(prefix): reading.messages
+        for (topic, direction), reading in look.readings.items()
+        if direction == "in" and topic.startswith(prefix) and "__" not in topic
+    }
+
+
+def conf_in(folder: Path, tenant: str, quota: int = QUOTA) -> Path:
+    file = folder / f"{tenant}.toml"
+    file.write_text(
+        f'[cluster]\nadmin_url = "http://127.0.0.1:{WEB[0]}"\nperiod_s = {PERIOD_S}\n'
+        f'[[resource]]\ntenant = "{tenant}"\npublishRateInMsgs = {quota}\n'
+    )
+    return file
+
+
+@contextmanager
+def enforced(folder: Path, tenant: str, quota: int = QUOTA) -> Iterator[Path]:
+    """Collect and enforce --apply while the block runs; gives what enforce says."""
+    given = ["--cluster", str(conf_in(folder, tenant, quota)), "--output", str(folder / f"out-{tenant}")]
+    screen = folder / f"enforce-{tenant}.log"
+    environment = os.environ | {"PYTHONPATH": str(LIB)}
+    with screen.open("w") as log, (folder / f"collect-{tenant}.log").open("w") as other:
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "headgate", name, *given, *more], env=environment, stdout=to, stderr=to
+            )
+            for name, more, to in (("collect", [], other), ("enforce", ["--apply"], log))
+        ]
+        try:
+            yield screen
+        finally:
+            for process in reversed(processes):
+                process.send_signal(signal.SIGTERM)
+                process.wait(60)
+
+
+def pushes_in(screen: Path) -> int:
+    return sum(" push " in line for line in screen.read_text().splitlines())
+
+
+def group(results: Results) -> Counts:
+    """Pulsar's own."""
+    new_tenant("grouped")
+    admin("PUT", "resourcegroups/quota", {"publishRateInMsgs": QUOTA, "publishRateInBytes": -1})
+    for namespace in ("a", "b"):
+        admin("POST", f"namespaces/grouped/{namespace}/resourcegroup/quota")
+    publishers = Publishers("grouped")
+    counts = Counts("grouped")
+    publishers.set(OFFERED)
+    time.sleep(SETTLING_S + 65)
+    last_s = counts.now_s
+    counts.end()
+    publishers.end()
+    results.measure(
+        "Pulsar's group: mean in the worst minute, off", "%", [100 * counts.off_in_a_minute(SETTLING_S, last_s)]
+    )
+    results.measure("Pulsar's group: worst second", "quotas", [counts.worst_second(SETTLING_S, last_s) / QUOTA])
+    return counts
+
+
+def enforce(results: Results, folder: Path, minutes: float) -> Counts:
+    """Steady, then steps of demand, then a broker that is gone for a while."""
+    new_tenant("acme")
+    publishers, counts = Publishers("acme"), Counts("acme")
+    publishers.set(OFFERED)
+    time.sleep(10)
+    with enforced(folder, "acme") as screen:
+        began_s = counts.now_s
+        time.sleep(SETTLING_S + 60 * minutes + 5)
+        steady_s, end_s = began_s + SETTLING_S, counts.now_s
+        pushed = pushes_in(screen)
+        off = 100 * counts.off_in_a_minute(steady_s, end_s)
+        results.target("headgate enforce: mean in the worst minute, off", "%", [abs(off)], at_most=3)
+        results.target("worst second", "quotas", [counts.worst_second(steady_s, end_s) / QUOTA], at_most=1.5)
+        results.target("pushes a minute", "", [pushed * 60 / (end_s - began_s)], at_most=4)
+        for topic in ("a/t1", "b/t4"):
+            got = counts.mean(steady_s, end_s, topic) / OFFERED[topic]
+            results.target(f"a topic below the level ({OFFERED[topic]}/s) gets", "x", [got], at_least=0.98)
+        for what, rates in (("down", {"b/t6": 20, "a/t3": 20}), ("up", {"b/t6": 300, "a/t3": 200})):
+            publishers.set(rates)
+            step_s = counts.now_s
+            time.sleep(45)
+            wanted = min(QUOTA, sum((OFFERED | rates).values()))
+            off = 100 * abs(counts.mean(step_s + 15, step_s + 25) / wanted - 1)
+            results.target(f"15 to 25 s after a step of demand {what}: off", "%", [off], at_most=10)
+        script("kill-broker", "2")
+        time.sleep(10)
+        script("start-broker", "2")
+        back_s = counts.now_s
+        time.sleep(100)
+        off = 100 * abs(counts.mean(back_s + 60, back_s + 90) / QUOTA - 1)
+        results.target("a minute after a broker was killed and started again: off", "%", [off], at_most=5)
+    counts.end()
+    publishers.end()
+    left = [admin("GET", f"namespaces/acme/{name}/publishRate") for name in ("a", "b")]
+    results.check("nothing is left on the cluster", passed=left == [None, None])
+    return counts
+
+
+def p99_ms(took: list[tuple[float, float]], first_s: float, last_s: float) -> float:
+    of = sorted(took_s for sent_s, took_s in took if first_s <= sent_s <= last_s)
+    return 1000 * of[int(0.99 * len(of))]
+
+
+def tenants(results: Results, folder: Path) -> None:
+    """One floods; the other should not notice."""
+    new_tenant("innocent")
+    new_tenant("greedy")
+    flood = {f"{namespace}/t{n}": 1500 for namespace in "ab" for n in range(3)}
+    innocent, greedy = Publishers("innocent"), Publishers("greedy")
+    spans: dict[str, tuple[float, float]] = {}
+
+    def measured(name: str, seconds: float = 40) -> None:
+        time.sleep(20)
+        first_s = time.time()
+        time.sleep(seconds)
+        spans[name] = first_s, time.time()
+
+    innocent.set({"a/t": 100, "b/t": 100})
+    measured("alone")
+    greedy.set(flood)
+    measured("beside a flood")
+    with enforced(folder, "greedy"):
+        measured("beside a flood, enforced")
+    greedy.end()
+    took = [one for of_topic in innocent.end().values() for one in of_topic]
+    p99 = {name: p99_ms(took, *span) for name, span in spans.items()}
+    for name, value in p99.items():
+        results.measure(f"p99 of a small tenant's publishes, {name}", "ms", [value])
+    results.target("enforced / alone", "x", [p99["beside a flood, enforced"] / p99["alone"]], at_most=1.1)
+
+
+def many(results: Results, folder: Path) -> None:
+    """A thousand topics, all looked at, decided about and limited."""
+    new_tenant("many", 20)
+    publishers = Publishers("many")
+    for number in range(20):
+        admin("PUT", f"persistent/many/n{number}/t/partitions", 50)
+    publishers.set({f"n{number}/t": 50 for number in range(20)})
+    time.sleep(10)
+    conf, now_us = load_cluster(conf_in(folder, "many")), clock()
+    output = str(folder / "out-many")
+    collector = Collector(PulsarBrokers(conf), Tables(output, OF_COLLECTOR), "benchmark", now_us)
+    collector.look()
+    limits = PulsarLimits(conf)
+    ledger = Ledger(Tables(output, OF_ENFORCER), "benchmark", now_us)
+    ledger.take(threading.Event(), print)
+    enforcer, feed = Enforcer(conf.resources, limits, Pushing(limits, ledger), print), Feed(output, now_us())
+    time.sleep(PERIOD_S)
+    began_s = time.monotonic()
+    collector.look()
+    looked_s = time.monotonic()
+    enforcer.round(feed, now_us())
+    ended_s = time.monotonic()
+    results.measure("1,000 topics: look", "s", [looked_s - began_s])
+    results.target("1,000 topics, 20 namespaces: look, decision, pushes", "s", [ended_s - began_s], at_most=1)
+    enforcer.release("end")
+    ledger.end()
+    publishers.end()
+
+
+def draw(of_group: Counts, of_enforce: Counts) -> None:
+    mpl.rcParams["svg.hashsalt"] = "headgate"
+    figure = Figure(figsize=(8, 3.2), layout="constrained")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots()
+    for counts, label, colour in (
+        (of_group, "Pulsar's resource group", "#cc4125"),
+        (of_enforce, "headgate enforce", "#0b5394"),
+    ):
+        seconds = counts.seconds()
+        axes.plot([at_s for at_s, _ in seconds], [rate for _, rate in seconds], label=label, color=colour, linewidth=1)
+    axes.axhline(QUOTA, color="black", linewidth=0.8, linestyle="--", label=f"quota, {QUOTA}/s")
+    axes.set(xlabel="seconds", ylabel="messages/s let in", ylim=(0, None))
+    axes.legend(loc="upper right")
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure.savefig(PICTURE, metadata={"Date": None})
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--minutes", type=float, default=2, metavar="M", help="of steady demand")
+    options.add_argument("--draw", action="store_true", help="draw docs/pictures/cluster_quota.svg")
+    options.add_argument("--only", choices=("group", "enforce", "tenants", "many"), help="one part")
+    arguments = options.parse_args()
+
+    def is_wanted(part: str) -> bool:
+        return arguments.only in {None, part}
+
+    with (
+        tempfile.TemporaryDirectory() as name,
+        cluster(),
+        Results("cluster_quota", "A tenant's quota on two Pulsar brokers") as results,
+    ):
+        folder = Path(name)
+        of_group = group(results) if is_wanted("group") else None
+        of_enforce = enforce(results, folder, arguments.minutes) if is_wanted("enforce") else None
+        if is_wanted("tenants"):
+            tenants(results, folder)
+        if is_wanted("many"):
+            many(results, folder)
+        if arguments.draw and of_group and of_enforce:
+            draw(of_group, of_enforce)
+
+
+if __name__ == "__main__":
+    main()
