@@ -15,6 +15,7 @@ def add_enforce_arguments(parser: argparse.ArgumentParser) -> None:
     add_cluster_arguments(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--apply", action="store_true", help="set limits; without it, only tell what would be set")
+    what.add_argument("--shadow", action="store_true", help="set nothing, and record in a table what would be set")
     what.add_argument("--release", action="store_true", help="put back every limit that was set and left, and end")
     parser.add_argument("--keep", action="store_true", help="leave limits as they are at the end")
     parser.add_argument("--fail-closed", action="store_true", help="keep limits also while there are no counters")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headgate.cluster.brokers import Cluster
 from headgate.cluster.enforce import shown
+from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.limits import Limits
 from headgate.cluster.pulsar_limits import PulsarLimits
@@ -30,7 +31,10 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     entries: dict[str, Entry] = {}
     if arguments.output is not None and (Path(arguments.output) / "enforced").exists():
         entries = Ledger(Tables(arguments.output, OF_ENFORCER), "check", lambda: 0).open()
-    for resource in conf.resources:
+    resources = conf.resources
+    if conf.settings.groups and arguments.output is not None and (Path(arguments.output) / "rg_groups").exists():
+        resources = Groups(arguments.output, 0).resources()
+    for resource in resources:
         for direction in sorted({rate.direction for rate in resource.quotas}):
             try:
                 paths = limits.paths(resource, direction)
@@ -40,8 +44,9 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
                 continue
             tell(f"{resource} {_OWN[direction]}: limits would be set at {len(paths)} places")
             problems += sum(not _check_path(limits, path, entries.get(path), tell) for path in paths)
-    if not conf.resources:
-        tell("no [[resource]] in cluster.toml: counters can be collected, and nothing is enforced")
+    if not resources:
+        where = "attached group in --output" if conf.settings.groups else "[[resource]] in cluster.toml"
+        tell(f"no {where}: counters can be collected, and nothing is enforced")
     tell(f"{problems} problem{'' if problems == 1 else 's'}")
     return PROBLEMS if problems else 0
 

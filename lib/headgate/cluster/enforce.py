@@ -1,15 +1,16 @@
 """Keeps the topics of each resource within its quota: decides by what a collector counted, and pushes (clusters 3)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headgate.cluster.feed import Feed
+from headgate.cluster.feed import Feed, Looked
 from headgate.cluster.ledger import NOT_ENFORCEABLE, Step
 from headgate.cluster.limits import Limits
 from headgate.cluster.pushing import Failed, Pushing
 from headgate.conf.cluster import Resource
 from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE, Decision, SharedQuota
+from headgate.core.topic_names import without_partition
 from headgate.errors import ClusterError
 
 SECOND_US = 1_000_000
@@ -23,9 +24,10 @@ _REPEATED_US = 15 * SECOND_US
 class Enforced:
     """A resource in one direction, and what was last decided about it.
 
-    paths: where its limits are. own: where topics have limits of their own, which precede those. missing: where the
-    limit in force is not set, and why. repeated_us: when limits were set once more for topics that do not keep to them.
-    outside: those for which that did not help.
+    paths: where its limits are. not_found: why these could not be looked up the last time. own: where topics have
+    limits of their own, which precede those. missing: where the limit in force is not set, and why. repeated_us: when
+    limits were set once more for topics that do not keep to them. outside: those for which that did not help. pushes:
+    how often its limit was set.
     """
 
     resource: Resource
@@ -34,16 +36,31 @@ class Enforced:
     decision: Decision | None = None
     paths: Sequence[str] = ()
     found_us: int | None = None
+    not_found: str | None = None
     own: set[str] = field(default_factory=set)
     missing: Failed = field(default_factory=dict)
     tried_us: int = 0
     repeated_us: dict[str, int] = field(default_factory=dict)
     outside: set[str] = field(default_factory=set)
+    pushes: int = 0
 
     @property
     def name(self) -> str:
         """In words."""
         return f"{self.resource} {'publish' if self.direction == 'in' else 'dispatch'}"
+
+    @property
+    def places(self) -> Sequence[str]:
+        """Where its limit is to be in force."""
+        return [*self.paths, *self.own]
+
+    @property
+    def used(self) -> Limit:
+        """What its topics get a second, in the units of its quota; none before the first decision."""
+        if self.decision is None:
+            return NONE
+        units = zip(self.decision.used_per_s, self.quota.quota, strict=True)
+        return Limit(*(None if quota is None else amount for amount, quota in units))
 
 
 class Enforcer:
@@ -61,15 +78,28 @@ class Enforcer:
         tell: Callable[[str], None],
     ) -> None:
         self._limits, self._pushing, self._tell = limits, pushing, tell
-        self.enforced = [
-            Enforced(resource, direction, SharedQuota(quota))
-            for resource in resources
-            for direction in ("in", "out")
-            if (quota := _quota(resource, direction)) != NONE
-        ]
+        self.enforced = list(_enforced(resources))
+        self._is_changed = False
+        self._not_put_back: Failed = {}
+
+    def change(self, resources: Sequence[Resource], now_us: int) -> None:
+        """From now on these are the resources. Looks at topics begin anew: any may be another one's.
+
+        Those that stay go on with the limit in force. Limits of others are put back.
+        """
+        before = {one.name: one for one in self.enforced}
+        self.enforced = list(_enforced(resources))
+        for one in self.enforced:
+            if (was := before.get(one.name)) is not None:
+                one.paths, one.missing, one.pushes = was.paths, was.missing, was.pushes
+                if was.quota.in_force != NONE:
+                    one.quota.pushed(now_us, was.quota.in_force)
+            one.found_us = now_us - _FOUND_ANEW_US
+            self._find(one, now_us)
+        self._is_changed = True
 
     def go_on(self, now_us: int) -> None:
-        """Take limits that an earlier process has set, and not put back, for those in force."""
+        """Take limits that an earlier process has set, and not put back, for those in force; put back all others."""
         for one in self.enforced:
             self._find(one, now_us)
             found = self._pushing.in_force(one.paths) if self._pushing is not None else []
@@ -81,9 +111,25 @@ class Enforcer:
                         *(None if quota is None else max(filter(None, caps), default=None) for quota, *caps in limits)
                     ),
                 )
+        self._is_changed = True
 
-    def round(self, feed: Feed, now_us: int) -> bool:
-        """Take in what is new, and do what is due. False where nothing is new."""
+    def _put_back_others(self) -> None:
+        """Limits in places of no resource; one of a topic's own is found anew where the topic is above its limit.
+
+        What cannot be put back is told once, and tried again with the next round.
+        """
+        if self._pushing is None:
+            return
+        places = {path for one in self.enforced for path in one.places}
+        others = [path for path in self._pushing.open if path not in places]
+        failed = self._pushing.release(Step("", reason="of no resource any more"), others)
+        for path, why in failed.items():
+            if self._not_put_back.get(path) != why:
+                self._tell(f"not put back at {path}: {why}")
+        self._not_put_back, self._is_changed = failed, bool(failed)
+
+    def round(self, feed: Feed, now_us: int) -> Sequence[Looked]:
+        """Take in what is new, and do what is due; what was new."""
         looked = list(feed.take())
         for topic, direction, look in looked:
             for one in self.enforced:
@@ -91,8 +137,11 @@ class Enforcer:
                     one.quota.add(topic, look)
         if looked:
             for one in self.enforced:
+                self._find_topics(one)
                 self._decide(one, now_us)
-        return bool(looked)
+            if self._is_changed:
+                self._put_back_others()
+        return looked
 
     def _decide(self, one: Enforced, now_us: int) -> None:
         decision = one.quota.decide(now_us, one.outside)
@@ -100,12 +149,13 @@ class Enforcer:
             return
         one.decision = decision
         self._find(one, now_us)
+        if self._pushing is None:
+            return
         if decision.push is not None:
-            self._push(one, decision.push, _reason(one.quota.in_force, decision), now_us)
-        elif self._pushing is not None and one.missing and now_us - one.tried_us >= _RETRIED_US:
+            self._push(one, decision.push, _reason(one, decision), now_us)
+        elif one.missing and now_us - one.tried_us >= _RETRIED_US:
             self._set(one, list(one.missing), one.quota.in_force, "tried again", now_us)
-        if self._pushing is not None:
-            self._check(one, decision, now_us)
+        self._check(one, decision, now_us)
 
     def _find(self, one: Enforced, now_us: int) -> None:
         """Where limits are to be; a new place gets the limit in force with the next round."""
@@ -116,19 +166,27 @@ class Enforcer:
         except ClusterError as error:
             if one.found_us is None:
                 raise
-            self._tell(f"{one.name}: {error}")
+            if one.not_found != str(error):
+                self._tell(f"{one.name}: {error}")
+            one.not_found, one.found_us = str(error), now_us - _FOUND_ANEW_US + _RETRIED_US
             return
         if one.quota.in_force != NONE:
             one.missing |= {path: "it is new" for path in paths if path not in one.paths}
-        one.missing = {path: why for path, why in one.missing.items() if path in paths}
-        one.paths, one.found_us = paths, now_us
+        one.missing = {path: why for path, why in one.missing.items() if path in paths or path in one.own}
+        self._is_changed |= not set(one.paths) <= set(paths)
+        one.paths, one.found_us, one.not_found = paths, now_us, None
+
+    def _find_topics(self, one: Enforced) -> None:
+        """Topics that are of the resource by themselves, whatever their namespace is, have limits of their own."""
+        fresh = {self._limits.own_path(topic, one.direction) for topic in one.resource.topics()} - one.own
+        one.own |= fresh
+        if one.quota.in_force != NONE:
+            one.missing |= dict.fromkeys(fresh, "it is new")
 
     def _push(self, one: Enforced, limit: Limit, reason: str, now_us: int) -> None:
-        places = [*one.paths, *one.own]
-        self._tell(f"{one.name}: {'push' if self._pushing else 'would push'} {shown(limit)}; {reason}")
-        if self._pushing is not None:
-            self._set(one, places, limit, reason, now_us)
-            one.quota.pushed(now_us, limit)
+        self._tell(f"{one.name}: push {shown(limit)}; {reason}")
+        self._set(one, one.places, limit, reason, now_us)
+        self._pushed(one, limit, now_us)
 
     def _set(
         self, one: Enforced, paths: Sequence[str], limit: Limit, reason: str, now_us: int, *, again: bool = False
@@ -170,25 +228,41 @@ class Enforcer:
 
     def _repeat(self, one: Enforced, topics: Sequence[str], now_us: int) -> None:
         limit = one.quota.in_force
+        is_answered = True
         for topic in topics:
-            path = self._limits.own_path(topic, one.direction)
+            path = self._limits.own_path(without_partition(topic), one.direction)
             try:
-                if self._limits.read(path) is not None:
+                if is_answered and self._limits.read(path) is not None:
                     one.own.add(path)
             except ClusterError as error:
                 self._tell(f"{one.name}: {error}")
+                is_answered = error.status is not None
             one.repeated_us[topic] = now_us
-        self._set(one, [*one.paths, *one.own], limit, "topics above it", now_us, again=True)
+        self._set(one, one.places, limit, "topics above it", now_us, again=True)
+        self._pushed(one, limit, now_us)
+
+    @staticmethod
+    def _pushed(one: Enforced, limit: Limit, now_us: int) -> None:
         one.quota.pushed(now_us, limit)
+        one.pushes += 1
 
     def release(self, reason: str) -> Failed:
         """Put everything back. What is decided begins anew."""
         for one in self.enforced:
-            one.quota = SharedQuota(one.quota.quota)
+            one.quota, one.decision = SharedQuota(one.quota.quota), None
             one.missing.clear()
+            one.outside.clear()
+            one.repeated_us.clear()
         if self._pushing is None:
             return {}
         return self._pushing.release(Step("", reason=reason), self._pushing.open)
+
+
+def _enforced(resources: Sequence[Resource]) -> Iterator[Enforced]:
+    for resource in resources:
+        for direction in ("in", "out"):
+            if (quota := _quota(resource, direction)) != NONE:
+                yield Enforced(resource, direction, SharedQuota(quota))
 
 
 def _quota(resource: Resource, direction: str) -> Limit:
@@ -196,11 +270,10 @@ def _quota(resource: Resource, direction: str) -> Limit:
     return Limit(found.get("messages"), found.get("bytes"))
 
 
-def _reason(in_force: Limit, decision: Decision) -> str:
-    if in_force == NONE:
+def _reason(one: Enforced, decision: Decision) -> str:
+    if one.quota.in_force == NONE:
         return "the first limit"
-    used = f"{decision.used_per_s.messages:,} msg/s are used"
-    return f"{used}, {len(decision.held)} topics are at {shown(in_force)}"
+    return f"{shown(one.used)} are used, {len(decision.held)} topics are at {shown(one.quota.in_force)}"
 
 
 def shown(limit: Limit) -> str:

@@ -8,81 +8,121 @@ from threading import Event
 
 from headgate.cluster.collect import clock
 from headgate.cluster.enforce import Enforced, Enforcer, shown
+from headgate.cluster.enforce_series import EnforceSeries
 from headgate.cluster.feed import Feed
+from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.cluster.pushing import Pushing
 from headgate.cluster.running import cluster_of, own_name, stopped_by_signals
 from headgate.cluster.schemas import OF_ENFORCER
+from headgate.cluster.shadow import Shadow
+from headgate.conf import MetricsSettings
 from headgate.conf.cluster import ClusterConf, load_cluster
-from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE
 from headgate.errors import ClusterError
+from headgate.metrics.endpoint import listening
 from headgate.tables.delta import Tables
 
 SECOND_US = 1_000_000
 _LOOKED_EVERY_S = 0.5
 _TOLD_EVERY_US = 60 * SECOND_US
+_RETRIED_US = 5 * SECOND_US
 _NAMED = 5
 LEFT = 1
 """Exit status where limits could not be put back."""
 
 
 def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
-    """Enforce until a signal comes, and then put everything back. Raises HeadgateError."""
+    """Enforce until a signal comes, then put everything back; or only tell what would be. Raises HeadgateError."""
     conf = load_cluster(arguments.cluster)
     now_us = clock()
 
     def at_once(text: str) -> None:
         tell(f"{datetime.fromtimestamp(now_us() // SECOND_US, UTC):%H:%M:%S} {text}")
 
-    with stopped_by_signals() as stop:
+    series, port = EnforceSeries(), 0 if arguments.release else arguments.metrics_port or 0
+    with stopped_by_signals() as stop, listening(MetricsSettings(port=port), series.registry):
         limits = PulsarLimits(conf)
+        groups = Groups(arguments.output, now_us()) if conf.settings.groups and not arguments.release else None
+        resources = conf.resources if groups is None else groups.resources()
         if not arguments.apply and not arguments.release:
-            tell("dry run: nothing is set; --apply does it")
-            enforcer = Enforcer(conf.resources, limits, None, at_once)
-            _Run(conf, arguments, enforcer, None, now_us, at_once).until(stop)
+            shadow = _shadow(arguments, now_us, at_once)
+            enforcer = Enforcer(resources, limits, None, at_once)
+            _Run(conf, arguments, enforcer, groups, shadow, series, now_us, at_once).until(stop)
+            shadow.end()
             return 0
+        if arguments.release:
+            _check(conf, Feed(arguments.output, now_us()))
         ledger = Ledger(Tables(arguments.output, OF_ENFORCER), own_name(), now_us)
         if not ledger.take(stop, at_once):
             return 0
-        enforcer = Enforcer(conf.resources, limits, Pushing(limits, ledger), at_once)
+        enforcer = Enforcer(resources, limits, Pushing(limits, ledger), at_once)
         if not arguments.release:
-            _Run(conf, arguments, enforcer, ledger, now_us, at_once).until(stop)
+            _Run(conf, arguments, enforcer, groups, ledger, series, now_us, at_once).until(stop)
         status = 0 if arguments.keep else _released(enforcer, "released", at_once)
         ledger.end()
         return status
 
 
+def _shadow(arguments: argparse.Namespace, now_us: Callable[[], int], tell: Callable[[str], None]) -> Shadow:
+    """Of a dry run, with a record if that is asked for."""
+    if not arguments.shadow:
+        tell("dry run: nothing is set; --apply does it")
+        return Shadow(None, own_name(), now_us(), tell)
+    tell(f"shadow: nothing is set; what would be is recorded in {arguments.output}/enforced")
+    tables = Tables(arguments.output, OF_ENFORCER)
+    in_force = len(Ledger(tables, own_name(), now_us).open())
+    if in_force:
+        tell(f"headgate has set limits in {in_force} places: what they hold back is not seen here")
+    return Shadow(tables, own_name(), now_us(), tell)
+
+
 @dataclass
 class _Run:
-    """What goes on between start and signal."""
+    """What goes on between start and signal.
+
+    beside: the ledger of limits that are set, or who tells what would be. open_due_us: when limits are put back if
+    there are no counters for too long; 0: then at once; None: they are.
+    """
 
     conf: ClusterConf
     arguments: argparse.Namespace
     enforcer: Enforcer
-    ledger: Ledger | None
+    groups: Groups | None
+    beside: Ledger | Shadow
+    series: EnforceSeries
     now_us: Callable[[], int]
     tell: Callable[[str], None]
     told_us: int | None = None
     held: dict[str, bool] = field(default_factory=dict)
-    is_open: bool = False
+    open_due_us: int | None = 0
 
     def until(self, stop: Event) -> None:
         """Decide whenever a round is new."""
         started_us = self.now_us()
         feed = Feed(self.arguments.output, started_us)
-        self._check(feed)
+        if not _check(self.conf, feed):
+            self.tell("no counters yet: start headgate collect with the same --cluster and --output")
         self.enforcer.go_on(started_us)
+        self.series.take(self.enforcer.enforced)
         while not stop.wait(_LOOKED_EVERY_S):
             now_us = self.now_us()
-            if self.enforcer.round(feed, now_us):
-                self.is_open = False
+            if self.groups is not None and (changed := self.groups.changed(now_us, self.tell)) is not None:
+                self.tell("groups have changed")
+                self.enforcer.change(changed, now_us)
+            if looked := self.enforcer.round(feed, now_us):
+                self.open_due_us = 0
+                if isinstance(self.beside, Shadow):
+                    self.beside.take(self.enforcer.enforced, looked, now_us)
+                self.series.take(self.enforcer.enforced, now_us)
                 self._show(now_us)
-            elif now_us - max(feed.newest_us, started_us) > self.conf.settings.hold_s * SECOND_US and not self.is_open:
-                self._open()
-            if self.ledger is not None:
-                self.ledger.renew()
+            elif self.open_due_us is not None and now_us > max(
+                self.open_due_us, max(feed.newest_us, started_us) + self.conf.settings.hold_s * SECOND_US
+            ):
+                self._open(now_us)
+            if isinstance(self.beside, Ledger):
+                self.beside.renew()
 
     def _show(self, now_us: int) -> None:
         """Each minute, and when somebody comes to be held who was not, or nobody is any more."""
@@ -94,26 +134,35 @@ class _Run:
                 for line in lines(one):
                     self.tell(line)
 
-    def _check(self, feed: Feed) -> None:
-        """Raise ClusterError for the counters of another cluster."""
-        counted, named = feed.cluster(), cluster_of(self.conf).name()
-        if counted is None:
-            self.tell("no counters yet: start headgate collect with the same --cluster and --output")
-        elif counted != named:
-            raise ClusterError(
-                f"--output has counters of the cluster {counted}, and cluster.toml names {named}; give the --output of "
-                "that cluster"
-            )
-
-    def _open(self) -> None:
-        """Without counters nobody is held for what was true once."""
-        self.is_open = True
+    def _open(self, now_us: int) -> None:
+        """Without counters nobody is held for what was true once. What cannot be put back is tried again."""
+        is_first, self.open_due_us = self.open_due_us == 0, None
         silent = f"no counters for {self.conf.settings.hold_s} s"
+        if isinstance(self.beside, Shadow):
+            self.tell(f"{silent}: see to headgate collect")
+            return
         if self.arguments.fail_closed:
             self.tell(f"{silent}: limits stay as they are (--fail-closed); see to headgate collect")
             return
-        self.tell(f"{silent}: limits are put back until there are; see to headgate collect")
-        _released(self.enforcer, silent, self.tell)
+        if is_first:
+            self.tell(f"{silent}: limits are put back until there are; see to headgate collect")
+            left: object = _released(self.enforcer, silent, self.tell)
+        else:
+            left = self.enforcer.release(silent)
+        if left:
+            self.open_due_us = now_us + _RETRIED_US
+        self.series.take(self.enforcer.enforced)
+
+
+def _check(conf: ClusterConf, feed: Feed) -> bool:
+    """Whether there are counters. Raises ClusterError where they are of another cluster, or it does not answer."""
+    counted, named = feed.cluster(), cluster_of(conf).name()
+    if counted not in {None, named}:
+        raise ClusterError(
+            f"--output has counters of the cluster {counted}, and cluster.toml names {named}; give the --output of "
+            "that cluster"
+        )
+    return counted is not None
 
 
 def _released(enforcer: Enforcer, reason: str, tell: Callable[[str], None]) -> int:
@@ -129,12 +178,13 @@ def lines(one: Enforced) -> Iterator[str]:
     """What a resource uses, its quota, and who is held."""
     if (now := one.decision) is None:
         return
-    used = Limit(*(amount if quota else None for amount, quota in zip(now.used_per_s, one.quota.quota, strict=True)))
-    words = [f"{one.name}: uses {shown(used)} of {shown(one.quota.quota)}", f"level {shown(now.level)}"]
+    words = [f"{one.name}: uses {shown(one.used)} of {shown(one.quota.quota)}", f"level {shown(now.level)}"]
     if one.quota.in_force != NONE:
-        words.append(f"in force {shown(one.quota.in_force)} on {len(one.paths) - len(one.missing)} of {len(one.paths)}")
-    held = sorted(now.held)
-    words.append(f"held: {', '.join(held[:_NAMED])}{_more(held)}" if held else "nobody is held")
+        words.append(
+            f"in force {shown(one.quota.in_force)} on {len(one.places) - len(one.missing)} of {len(one.places)}"
+        )
+        held = sorted(now.held)
+        words.append(f"held: {', '.join(held[:_NAMED])}{_more(held)}" if held else "nobody is held")
     yield "; ".join(words)
     if one.outside:
         yield f"{one.name}: not enforceable: {', '.join(sorted(one.outside)[:_NAMED])}{_more(sorted(one.outside))}"

@@ -20,10 +20,8 @@ RENEWED_US: Final = 10_000_000
 SILENT_S: Final = 25
 """A holder that says nothing for so long is dead, whatever the clocks say."""
 _ATTEMPTS: Final = 20
-_HOLDER = (
-    "SELECT by, epoch, action, at_us FROM t WHERE action IN ('lease', 'alive', 'ended') "
-    "ORDER BY epoch DESC, at_us DESC LIMIT 1"
-)
+_HOLDER = "SELECT by, epoch, action, at_us FROM t WHERE epoch > 0 ORDER BY epoch DESC, at_us DESC LIMIT 1"
+"""Whatever a holder writes says that it is alive; what others record has no epoch."""
 _LINES = "SELECT path, action, before, after FROM t WHERE action IN ('push', 'released') ORDER BY epoch, at_us"
 
 

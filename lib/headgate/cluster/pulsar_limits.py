@@ -26,19 +26,23 @@ class PulsarLimits:
         self._admin = f"{str(conf.settings.admin_url).rstrip('/')}/admin/v2"
 
     def paths(self, resource: Resource, direction: str) -> Sequence[str]:
-        """One for each namespace."""
-        tenant = resource.name.partition("/")[0]
+        """One for each namespace. A group may be attached to what is not there."""
+        found = [name for tenant in resource.tenants() for name in self._namespaces(tenant, resource)]
+        namespaces = [name for name in found if resource.has_namespace(name)]
+        if resource.scope == "namespace" and not namespaces:
+            raise ClusterError(f"{resource}: is not there; allowed: {', '.join(found) or 'none'}; correct cluster.toml")
+        return [f"namespaces/{quote(namespace)}/{_RATES[direction]}" for namespace in namespaces]
+
+    def _namespaces(self, tenant: str, resource: Resource) -> Sequence[str]:
         try:
-            found = self._http.get(f"{self._admin}/namespaces/{quote(tenant)}") or []
+            return self._http.get(f"{self._admin}/namespaces/{quote(tenant)}") or []
         except ClusterError as error:
             if error.status != _GONE:
                 raise
+            if resource.scope == "group":
+                return []
             tenants = ", ".join(self._http.get(f"{self._admin}/tenants"))
             raise ClusterError(f"tenant {tenant}: is not there; allowed: {tenants}; correct cluster.toml") from error
-        namespaces = [name for name in found if resource.scope == "tenant" or name == resource.name]
-        if resource.scope != "tenant" and not namespaces:
-            raise ClusterError(f"{resource}: is not there; allowed: {', '.join(found) or 'none'}; correct cluster.toml")
-        return [f"namespaces/{quote(namespace)}/{_RATES[direction]}" for namespace in namespaces]
 
     def own_path(self, topic: str, direction: str) -> str:
         """persistent/T/N/TOPIC/publishRate."""

@@ -12,6 +12,7 @@ from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
 
 _MOST_AT_ONCE = 16
+_SERVER_ERROR = 500
 T = TypeVar("T")
 Failed = dict[str, str]
 """Why, by path."""
@@ -27,6 +28,7 @@ class Pushing:
     def __init__(self, limits: Limits, ledger: Ledger) -> None:
         self._limits, self._ledger = limits, ledger
         self._open = ledger.open()
+        self._unanswered: set[str] = set()
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
 
     @property
@@ -40,24 +42,31 @@ class Pushing:
         return [self._limits.limit(path, value) for path, value in last.items()]
 
     def push(self, step: Step, paths: Sequence[str], limit: Limit, *, again: bool = False) -> Failed:
-        """Set a limit in all these places. again: also where it is already. step: what the ledger says of it."""
+        """Set a limit in all these places. again: also where it is already. step: what the ledger says of it.
+
+        Where the operator's own limits enough, that is put back.
+        """
 
         def planned(path: str) -> Step | None:
             current = self._limits.read(path)
             before = operators(current, self._open.get(path))
             after = self._limits.lowered(path, before, limit)
+            if after == current:
+                self._unanswered.discard(path)
             is_due = after is not None and (again or after != current)
             return replace(step, path=path, action=PUSH, before=before, after=after) if is_due else None
 
         found, failed = self._each(planned, paths)
-        steps = [one for one in found.values() if one is not None]
+        due = [one for one in found.values() if one is not None]
+        failed |= self.release(step, [one.path for one in due if one.after == one.before])
+        steps = [one for one in due if one.after != one.before]
         if steps:
             self._ledger.write(steps)
             for one in steps:
                 entry = self._open.get(one.path, Entry(None, frozenset(), ""))
                 self._open[one.path] = Entry(one.before, entry.ours | {str(one.after)}, str(one.after))
             values = {one.path: one.after for one in steps}
-            _, refused = self._each(lambda path: self._limits.write(path, values[path]), list(values))
+            _, refused = self._each(lambda path: self._set(path, values[path]), list(values))
             failed |= refused
         return failed
 
@@ -70,6 +79,10 @@ class Pushing:
             before = operators(current, entry)
             if before != current:
                 self._limits.write(path, before)
+            is_settled = path not in self._unanswered or current == entry.last
+            self._unanswered.discard(path)
+            if not is_settled:
+                raise ClusterError("an earlier change was not answered, and may still come")
 
         done, failed = self._each(put_back, [path for path in paths if path in self._open])
         if done:
@@ -82,8 +95,18 @@ class Pushing:
         """Write down what sets nothing."""
         self._ledger.write(steps)
 
+    def _set(self, path: str, value: str | None) -> None:
+        """What is not answered may reach the cluster later, even after it was put back."""
+        try:
+            self._limits.write(path, value)
+        except ClusterError as error:
+            if error.status is None or error.status >= _SERVER_ERROR:
+                self._unanswered.add(path)
+            raise
+        self._unanswered.discard(path)
+
     def _each(self, of: Callable[[str], T], paths: Sequence[str]) -> tuple[dict[str, T], Failed]:
-        """What came of it in each place, and why it failed in the others. All at once."""
+        """What came of it in each place, and why it failed in the others. Nothing is tried without the lease."""
         failed: Failed = {}
 
         def tried(path: str) -> tuple[str, T] | None:
@@ -93,4 +116,8 @@ class Pushing:
                 failed[path] = str(error)
                 return None
 
-        return dict(filter(None, self._threads.map(tried, paths))), failed
+        done: dict[str, T] = {}
+        for first in range(0, len(paths), _MOST_AT_ONCE):
+            self._ledger.renew()
+            done.update(filter(None, self._threads.map(tried, paths[first : first + _MOST_AT_ONCE])))
+        return done, failed

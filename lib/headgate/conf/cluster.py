@@ -1,6 +1,6 @@
 """cluster.toml: a running cluster, how to reach it, and the quotas of its tenants. Frozen and closed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -62,6 +62,7 @@ class ClusterSettings(Section):
     hold_s: Annotated[int, Field(ge=10, le=86_400, description="an integer from 10 to 86400")] = 300
     token_file: Annotated[str | None, Field(min_length=1, description="the path of a file with a bearer token")] = None
     ca_file: Annotated[str | None, Field(min_length=1, description="the path of a PEM file of authorities")] = None
+    groups: Annotated[bool, Field(description="true: resources are the groups of --output; or false")] = False
 
 
 class ResourceSettings(Section):
@@ -102,6 +103,18 @@ class Resource:
         """Whether a topic is part of it."""
         return self.name == (tenant_of(topic) if self.scope == "tenant" else namespace_of(topic))
 
+    def tenants(self) -> Iterable[str]:
+        """Those in which it has namespaces."""
+        return [self.name.partition("/")[0]]
+
+    def has_namespace(self, namespace: str) -> bool:
+        """Whether topics of a namespace are part of it if nothing else is said of them."""
+        return self.name == (namespace.partition("/")[0] if self.scope == "tenant" else namespace)
+
+    def topics(self) -> Iterable[str]:
+        """Those that are part of it whatever their namespace is, of those that `has` was asked for."""
+        return ()
+
     def overlaps(self, other: "Resource") -> bool:
         """Whether they are the same, or one is the tenant of the other."""
         if self.scope == other.scope:
@@ -111,7 +124,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConf:
-    """A cluster and its resources; no topic is part of two. folder: paths in the settings are relative to it."""
+    """A cluster and its resources; no topic is part of two. folder: paths in the settings are relative to it.
+
+    resources: empty if they are groups.
+    """
 
     settings: ClusterSettings
     resources: Sequence[Resource]
@@ -136,6 +152,9 @@ def load_cluster(path: str | Path) -> ClusterConf:
     if not findings.mistakes:  # else an address that is wrong would be missing as well
         _check_address(source, found.cluster)
     resources = _resources(source, found.resource)
+    if found.cluster.groups and found.resource:
+        got, remedy = f"true, beside {source.place('resource[0]')}", "set it to false, or remove every [[resource]]"
+        source.findings.mistake(source.place("cluster.groups"), got, "groups or [[resource]], not both", remedy)
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return ClusterConf(found.cluster, resources, Path(path).parent)

@@ -15,7 +15,7 @@ PULSAR = '[cluster]\nadmin_url = "http://127.0.0.1:8091"\n'
 QUOTA = "publishRateInMsgs = 300\n"
 ADMIN_URL = "http://HOST:PORT or https://HOST:PORT of any broker"
 QUOTAS = "publishRateInMsgs, publishRateInBytes, dispatchRateInMsgs, dispatchRateInBytes"
-KEYS = "admin_url, ca_file, hold_s, kind, period_s, timeout_s, token_file"
+KEYS = "admin_url, ca_file, groups, hold_s, kind, period_s, timeout_s, token_file"
 RESOURCE_KEYS = "dispatchRateInBytes, dispatchRateInMsgs, namespace, publishRateInBytes, publishRateInMsgs, tenant"
 MESSAGES = "an integer from 1 to 2147483647; to a broker 0 means no limit"
 BYTES = "an integer from 1 to 9223372036854775807; to a broker 0 means no limit"
@@ -54,6 +54,7 @@ def test_the_defaults_are_the_documented_ones():
         "hold_s": 300,
         "token_file": None,
         "ca_file": None,
+        "groups": False,
     } == ClusterSettings().model_dump()
 
 
@@ -96,6 +97,16 @@ dispatchRateInBytes = 1
 
 def test_a_cluster_without_resources_is_valid(file: Path):
     assert [] == read(file, PULSAR).resources
+
+
+def test_groups_are_resources_instead_of_those_in_the_file(file: Path):
+    assert read(file, f"{PULSAR}groups = true\n").settings.groups
+    expected = (
+        "cluster.toml line 3: cluster.groups: got true, beside cluster.toml line 4: resource[0]; allowed: groups or "
+        "[[resource]], not both; set it to false, or remove every [[resource]]"
+    )
+    found = mistakes(file, f"{PULSAR}groups = true\n{resource('tenant', 'acme')}")
+    assert [expected] == [line.replace(f"{file.parent}/", "") for line in found]
 
 
 def test_settings_are_frozen(file: Path):
