@@ -61,6 +61,7 @@ def test_what_a_killed_enforcer_left_is_put_back_by_release_and_by_the_next_one(
     assert tenant.limits() == [None, 4000]
 
 
+@pytest.mark.long
 def test_two_enforcers_of_one_output_do_not_work_at_once(tenant: Tenant) -> None:
     with tenant.collect() as collect, tenant.enforce("--apply") as first:
         collect.await_text("1 of 1 brokers")
@@ -74,6 +75,7 @@ def test_two_enforcers_of_one_output_do_not_work_at_once(tenant: Tenant) -> None
     assert tenant.limits() == [None, None]
 
 
+@pytest.mark.long
 def test_without_counters_limits_are_put_back_and_set_again_when_there_are(tenant: Tenant) -> None:
     with tenant.enforce("--apply") as enforce:
         with tenant.collect() as collect:
@@ -148,10 +150,23 @@ def test_a_limit_is_read_back_as_it_was_written(tenant: Tenant, direction: str, 
     if old:
         tenant.send("POST", path, old)
     before = limits.read(path)
-    after = limits.lowered(path, before, limit)
+    after = limits.lowered(path, before, None, limit)
     limits.write(path, after)
     assert limits.read(path) == after
     assert json.loads(after).items() >= new.items()
     limits.write(path, before)
     assert limits.read(path) == before
     assert Http(conf).get(f"{conf.settings.admin_url}/admin/v2/{path}") == (old and json.loads(before))
+
+
+def test_a_topic_without_a_limit_of_its_own_gets_no_more_than_its_namespace(tenant: Tenant) -> None:
+    limits = PulsarLimits(load_cluster(tenant.file))
+    wider = json.dumps({"publishThrottlingRateInMsg": 50, "publishThrottlingRateInByte": 900}, sort_keys=True)
+    own = limits.own_path(f"persistent://{tenant.name}/a/1", "in")
+
+    assert limits.wider_path(own) == f"namespaces/{tenant.name}/a/publishRate"
+    assert limits.wider_path(f"namespaces/{tenant.name}/a/publishRate") is None
+    assert limits.lowered(own, None, wider, Limit(300)) is None
+    assert json.loads(limits.lowered(own, None, wider, Limit(7))) == json.loads(wider) | {
+        "publishThrottlingRateInMsg": 7
+    }

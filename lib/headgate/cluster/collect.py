@@ -20,6 +20,7 @@ USAGE = "usage"
 """The kind of the rows, as traffic."""
 _MOST_AT_ONCE = 16
 _FOUND_ANEW_US = 60_000_000
+_FORGOTTEN_US = 600_000_000
 _LAST_LOOKS = (
     "SELECT cluster, broker, max(seq) AS seq, max(at_us) AS at_us, max(CASE WHEN error IS NULL THEN at_us END) AS "
     "answered_us FROM t GROUP BY cluster, broker"
@@ -65,6 +66,7 @@ class Collector:
         self._counters = Counters(map(_increase, tables.select("counters", _NEWEST).to_pylist()), looked)
         self._brokers: Sequence[str] = ()
         self._found_us: int | None = None
+        self._answered_us: dict[str, int] = {}
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
 
     def _check(self, last: Sequence[Mapping[str, Any]], now_us: int) -> None:
@@ -88,6 +90,7 @@ class Collector:
         told = dict(zip(self._brokers, self._threads.map(self._ask, self._brokers), strict=True))
         if any(one.error for one in told.values()):
             self._found_us = None
+        self._answered_us |= {broker: one.at_us for broker, one in told.items() if one.look is not None}
         self._seq += 1
         increases = [
             one
@@ -113,8 +116,9 @@ class Collector:
             if not self._brokers:
                 raise
             return
-        # One that has gone is asked until the list is had again: its topics are elsewhere then.
-        self._brokers, self._found_us = found, now_us
+        # One that is away for a while is asked on, so that it is missed nowhere once it is back.
+        stays = {broker for broker, at_us in self._answered_us.items() if now_us - at_us < _FORGOTTEN_US}
+        self._brokers, self._found_us = sorted({*found, *stays}), now_us
 
     def _ask(self, broker: str) -> BrokerRound:
         at_us, began_s = self._now_us(), time.monotonic()

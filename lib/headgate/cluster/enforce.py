@@ -16,6 +16,8 @@ from headgate.errors import ClusterError
 SECOND_US = 1_000_000
 _FOUND_ANEW_US = 30 * SECOND_US
 _RETRIED_US = 5 * SECOND_US
+_CLOCKS_OFF_US = 60 * SECOND_US
+"""Looks of another time say nothing of limits that are in force now; a late round is not that old."""
 _REPEATED_US = 15 * SECOND_US
 """After limits were set once more for a topic that does not keep to them: if it does not then, it does not at all."""
 
@@ -81,6 +83,7 @@ class Enforcer:
         self.enforced = list(_enforced(resources))
         self._is_changed = False
         self._not_put_back: Failed = {}
+        self._is_off = False
 
     def change(self, resources: Sequence[Resource], now_us: int) -> None:
         """From now on these are the resources. Looks at topics begin anew: any may be another one's.
@@ -111,6 +114,7 @@ class Enforcer:
                         *(None if quota is None else max(filter(None, caps), default=None) for quota, *caps in limits)
                     ),
                 )
+                one.missing = dict.fromkeys(one.paths, "not looked at yet")
         self._is_changed = True
 
     def _put_back_others(self) -> None:
@@ -131,6 +135,16 @@ class Enforcer:
     def round(self, feed: Feed, now_us: int) -> Sequence[Looked]:
         """Take in what is new, and do what is due; what was new."""
         looked = list(feed.take())
+        newest_us = max((one.look.at_us for one in looked), default=now_us)
+        if abs(off_us := newest_us - now_us) > _CLOCKS_OFF_US:
+            if not self._is_off:
+                self._tell(
+                    f"the collector's clock is {off_us / SECOND_US:+,.0f} s off this one: nothing is decided; "
+                    "set the clocks, and start headgate collect again"
+                )
+            self._is_off = True
+            return ()
+        self._is_off &= not looked
         for topic, direction, look in looked:
             for one in self.enforced:
                 if one.direction == direction and one.resource.has(topic):
@@ -154,7 +168,10 @@ class Enforcer:
         if decision.push is not None:
             self._push(one, decision.push, _reason(one, decision), now_us)
         elif one.missing and now_us - one.tried_us >= _RETRIED_US:
+            before = len(one.missing)
             self._set(one, list(one.missing), one.quota.in_force, "tried again", now_us)
+            if len(one.missing) < before:  # what came there before says nothing of the limit
+                one.quota.pushed(now_us, one.quota.in_force)
         self._check(one, decision, now_us)
 
     def _find(self, one: Enforced, now_us: int) -> None:
@@ -245,6 +262,11 @@ class Enforcer:
     def _pushed(one: Enforced, limit: Limit, now_us: int) -> None:
         one.quota.pushed(now_us, limit)
         one.pushes += 1
+
+    @property
+    def open(self) -> int:
+        """In how many places limits are that were not put back."""
+        return 0 if self._pushing is None else len(self._pushing.open)
 
     def release(self, reason: str) -> Failed:
         """Put everything back. What is decided begins anew."""

@@ -11,7 +11,7 @@ from headgate.cluster.enforce import Enforced, Enforcer, shown
 from headgate.cluster.enforce_series import EnforceSeries
 from headgate.cluster.feed import Feed
 from headgate.cluster.groups import Groups
-from headgate.cluster.ledger import Ledger
+from headgate.cluster.ledger import LeaseLostError, Ledger
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.cluster.pushing import Pushing
 from headgate.cluster.running import cluster_of, own_name, stopped_by_signals
@@ -20,7 +20,7 @@ from headgate.cluster.shadow import Shadow
 from headgate.conf import MetricsSettings
 from headgate.conf.cluster import ClusterConf, load_cluster
 from headgate.core.clusters.shared_quota import NONE
-from headgate.errors import ClusterError
+from headgate.errors import ClusterError, HeadgateError
 from headgate.metrics.endpoint import listening
 from headgate.tables.delta import Tables
 
@@ -56,13 +56,25 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
             _check(conf, Feed(arguments.output, now_us()))
         ledger = Ledger(Tables(arguments.output, OF_ENFORCER), own_name(), now_us)
         if not ledger.take(stop, at_once):
-            return 0
+            return LEFT if arguments.release else 0
         enforcer = Enforcer(resources, limits, Pushing(limits, ledger), at_once)
-        if not arguments.release:
-            _Run(conf, arguments, enforcer, groups, ledger, series, now_us, at_once).until(stop)
-        status = 0 if arguments.keep else _released(enforcer, "released", at_once)
-        ledger.end()
-        return status
+        try:
+            if not arguments.release:
+                _Run(conf, arguments, enforcer, groups, ledger, series, now_us, at_once).until(stop)
+        except LeaseLostError:
+            raise
+        except HeadgateError as error:
+            at_once(f"this process ends: {error}")
+            _end(enforcer, ledger, arguments, at_once)
+            raise
+        return _end(enforcer, ledger, arguments, at_once)
+
+
+def _end(enforcer: Enforcer, ledger: Ledger, arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
+    """Put everything back, unless it is to be kept, and give the lease back."""
+    status = 0 if arguments.keep and not arguments.release else _released(enforcer, "released", tell)
+    ledger.end()
+    return status
 
 
 def _shadow(arguments: argparse.Namespace, now_us: Callable[[], int], tell: Callable[[str], None]) -> Shadow:
@@ -166,7 +178,9 @@ def _check(conf: ClusterConf, feed: Feed) -> bool:
 
 
 def _released(enforcer: Enforcer, reason: str, tell: Callable[[str], None]) -> int:
+    before = enforcer.open
     failed = enforcer.release(reason)
+    tell(f"put back at {before - enforcer.open} of {before} places")
     for path, why in failed.items():
         tell(f"not put back at {path}: {why}")
     if failed:

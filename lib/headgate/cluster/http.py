@@ -107,7 +107,7 @@ class _Redirects(HTTPRedirectHandler):
             return None
         if code in (307, 308):
             return Request(newurl, req.data, req.headers, method=req.get_method())  # noqa: S310  the scheme is the same
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        return super().redirect_request(req, fp, code, msg, headers, newurl) if req.get_method() == "GET" else None
 
 
 def _token_in(file: Path) -> str:
@@ -129,7 +129,7 @@ def _refused(method: str, url: str, error: HTTPError) -> str:
     if error.code == 401:
         return f"{told}; give a token that the broker takes: token_file in cluster.toml"
     if error.code == 403:
-        return f"{told}; the token lacks this right: see `headgate cluster check`"
+        return f"{told}; give a token of the tenant's admin or of a superuser: token_file in cluster.toml"
     return told
 
 

@@ -1,7 +1,5 @@
 """The table `enforced`: who may set limits, and what each was before (clusters 3.3)."""
 
-import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
@@ -9,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headgate.cluster.running import is_dead
 from headgate.cluster.schemas import ENFORCED
 from headgate.core.clusters.ledger import PUSH, RELEASED, Entry, Line, open_entries
 from headgate.errors import ClusterError
@@ -22,7 +21,7 @@ SILENT_S: Final = 25
 _ATTEMPTS: Final = 20
 _HOLDER = "SELECT by, epoch, action, at_us FROM t WHERE epoch > 0 ORDER BY epoch DESC, at_us DESC LIMIT 1"
 """Whatever a holder writes says that it is alive; what others record has no epoch."""
-_LINES = "SELECT path, action, before, after FROM t WHERE action IN ('push', 'released') ORDER BY epoch, at_us"
+_LINES = "SELECT path, action, before, after, found FROM t WHERE action IN ('push', 'released') ORDER BY epoch, at_us"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,12 @@ class Step:
     action: str = PUSH
     before: str | None = None
     after: str | None = None
+    found: str | None = None
     reason: str | None = None
+
+
+class LeaseLostError(ClusterError):
+    """Somebody else has the lease: nothing may be set or put back any more."""
 
 
 class Ledger:
@@ -58,7 +62,7 @@ class Ledger:
         """
         for _ in range(_ATTEMPTS):
             version, holder = self._holder()
-            if holder is not None and holder["action"] != ENDED and not _is_dead(holder["by"]):
+            if holder is not None and holder["action"] != ENDED and not is_dead(holder["by"]):
                 tell(f"{holder['by']} had limits set here; waiting {SILENT_S} s whether it still does")
                 if stop.wait(SILENT_S):
                     return False
@@ -75,14 +79,14 @@ class Ledger:
     def open(self) -> dict[str, Entry]:
         """What was set and not put back, by path."""
         rows = self._tables.select("enforced", _LINES).to_pylist()
-        return open_entries(Line(row["path"], row["action"], row["before"], row["after"]) for row in rows)
+        return open_entries(Line(**row) for row in rows)
 
     def write(self, steps: Sequence[Step]) -> None:
         """Write down what is about to be set, or what was put back."""
         for _ in range(_ATTEMPTS):
             version, holder = self._holder()
             if holder is None or holder["epoch"] != self._epoch:
-                raise ClusterError(
+                raise LeaseLostError(
                     f"{holder and holder['by']} has taken the lease of this --output; this process stops"
                 )
             if self._tables.append_to("enforced", self._rows(steps), version):
@@ -114,18 +118,4 @@ class Ledger:
         return pa.Table.from_pylist(rows, ENFORCED)
 
 
-def _is_dead(name: str) -> bool:
-    """Whether it is of this machine, and runs no more."""
-    host, _, process = name.rpartition(":")
-    if host != socket.gethostname() or not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
-
-
-__all__ = ["NOT_ENFORCEABLE", "PUSH", "RELEASED", "Ledger", "Step"]
+__all__ = ["NOT_ENFORCEABLE", "PUSH", "RELEASED", "LeaseLostError", "Ledger", "Step"]

@@ -25,8 +25,12 @@ class Limits(Protocol):
     def limit(self, path: str, value: str) -> Limit:
         """What such a value limits a topic to."""
 
-    def lowered(self, path: str, value: str | None, limit: Limit) -> str | None:
-        """What to set so that no topic gets more than `limit`, and none more than by `value`, the operator's.
+    def wider_path(self, path: str) -> str | None:
+        """Where a limit is that holds for what this place is of, as long as there is none here; None: nowhere."""
 
-        It is `value` where that limits enough. Raises ClusterError where it cannot be said.
+    def lowered(self, path: str, value: str | None, wider: str | None, limit: Limit) -> str | None:
+        """What to set so that no topic gets more than `limit`, and none more than by the operator's limits.
+
+        value: the operator's in this place; without one, `wider` holds, or what the brokers are started with. It is
+        `value` where these limit enough. Raises ClusterError where it cannot be said.
         """

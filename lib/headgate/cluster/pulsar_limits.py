@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -13,6 +14,17 @@ from headgate.errors import ClusterError
 _RATES: Final = {"in": "publishRate", "out": "dispatchRate"}
 _MESSAGES: Final = {"publishRate": "publishThrottlingRateInMsg", "dispatchRate": "dispatchThrottlingRateInMsg"}
 _BYTES: Final = {"publishRate": "publishThrottlingRateInByte", "dispatchRate": "dispatchThrottlingRateInByte"}
+_IN_CONF: Final = {
+    "publishRate": {
+        "publishThrottlingRateInMsg": "maxPublishRatePerTopicInMessages",
+        "publishThrottlingRateInByte": "maxPublishRatePerTopicInBytes",
+    },
+    "dispatchRate": {
+        "dispatchThrottlingRateInMsg": "dispatchThrottlingRatePerTopicInMsg",
+        "dispatchThrottlingRateInByte": "dispatchThrottlingRatePerTopicInByte",
+    },
+}
+_NAMESPACES: Final = "namespaces"
 _PERIOD: Final = "ratePeriodInSecond"
 _RELATIVE: Final = "relativeToPublishRate"
 _GONE: Final = 404
@@ -79,10 +91,19 @@ class PulsarLimits:
         caps = (rates[key] for key in (_MESSAGES[rate], _BYTES[rate]))
         return Limit(*(-(-cap // period_s) if cap > 0 else None for cap in caps))
 
-    def lowered(self, path: str, value: str | None, limit: Limit) -> str | None:
-        """A dispatch rate that follows the publish rate says no number: it is left alone."""
+    def wider_path(self, path: str) -> str | None:
+        """Of a topic, its namespace's."""
+        scheme, *parts = path.split("/")
+        return None if scheme == _NAMESPACES else "/".join((_NAMESPACES, *parts[:2], parts[-1]))
+
+    def lowered(self, path: str, value: str | None, wider: str | None, limit: Limit) -> str | None:
+        """A policy replaces a wider one, or broker.conf, in both units.
+
+        A dispatch rate that follows the publish rate says no number: it is left alone.
+        """
         rate = path.rpartition("/")[2]
-        own: dict[str, Any] = {} if value is None else json.loads(value)
+        policy = wider if value is None else value
+        own: dict[str, Any] = self._of_brokers[rate] if policy is None else json.loads(policy)
         if own.get(_RELATIVE):
             raise ClusterError(f"{path} is relative to the publish rate; remove {_RELATIVE}, or leave dispatches out")
         period_s = own.get(_PERIOD, 1)
@@ -92,6 +113,14 @@ class PulsarLimits:
             if cap is not None and not 0 < before[key] <= cap * period_s:
                 after[key] = cap * period_s
         return value if after == before else _text(path, own | after)
+
+    @cached_property
+    def _of_brokers(self) -> Mapping[str, dict[str, Any]]:
+        """What holds for a topic without any policy, by the conf of the broker that is asked first."""
+        conf = self._http.get(f"{self._admin}/brokers/configuration/runtime")
+        return {
+            rate: {key: int(conf.get(name, 0)) or -1 for key, name in keys.items()} for rate, keys in _IN_CONF.items()
+        }
 
 
 def _text(path: str, rates: Mapping[str, Any]) -> str:

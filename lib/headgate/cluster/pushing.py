@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from headgate.cluster.ledger import PUSH, RELEASED, Ledger, Step
 from headgate.cluster.limits import Limits
-from headgate.core.clusters.ledger import Entry, operators
+from headgate.core.clusters.ledger import operators, pushed
 from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
 
@@ -46,15 +46,17 @@ class Pushing:
 
         Where the operator's own limits enough, that is put back.
         """
+        read: dict[str, str | None] = {}
 
         def planned(path: str) -> Step | None:
-            current = self._limits.read(path)
+            current = read[path] = self._limits.read(path)
             before = operators(current, self._open.get(path))
-            after = self._limits.lowered(path, before, limit)
+            after = self._limits.lowered(path, before, self._wider(path), limit)
             if after == current:
                 self._unanswered.discard(path)
             is_due = after is not None and (again or after != current)
-            return replace(step, path=path, action=PUSH, before=before, after=after) if is_due else None
+            found = None if path in self._unanswered else current
+            return replace(step, path=path, action=PUSH, before=before, after=after, found=found) if is_due else None
 
         found, failed = self._each(planned, paths)
         due = [one for one in found.values() if one is not None]
@@ -63,10 +65,9 @@ class Pushing:
         if steps:
             self._ledger.write(steps)
             for one in steps:
-                entry = self._open.get(one.path, Entry(None, frozenset(), ""))
-                self._open[one.path] = Entry(one.before, entry.ours | {str(one.after)}, str(one.after))
+                self._open[one.path] = pushed(self._open.get(one.path), one.before, str(one.after), one.found)
             values = {one.path: one.after for one in steps}
-            _, refused = self._each(lambda path: self._set(path, values[path]), list(values))
+            _, refused = self._each(lambda path: self._set(path, read[path], values[path]), list(values))
             failed |= refused
         return failed
 
@@ -95,8 +96,18 @@ class Pushing:
         """Write down what sets nothing."""
         self._ledger.write(steps)
 
-    def _set(self, path: str, value: str | None) -> None:
-        """What is not answered may reach the cluster later, even after it was put back."""
+    def _wider(self, path: str) -> str | None:
+        """The operator's limit that holds as long as there is none in this place; None for none."""
+        wider = self._limits.wider_path(path)
+        return None if wider is None else operators(self._limits.read(wider), self._open.get(wider))
+
+    def _set(self, path: str, current: str | None, value: str | None) -> None:
+        """What is not answered may reach the cluster later, even after it was put back.
+
+        current: what was there when it was decided; the operator may have changed it since.
+        """
+        if self._limits.read(path) != current:
+            raise ClusterError("it was changed meanwhile, and is looked at again")
         try:
             self._limits.write(path, value)
         except ClusterError as error:

@@ -50,6 +50,7 @@ ENFORCED: Final = pa.schema(
         ("action", pa.string()),
         ("before", pa.string()),
         ("after", pa.string()),
+        ("found", pa.string()),
         ("reason", pa.string()),
     ]
 )

@@ -1,6 +1,7 @@
 """Delta tables under an output folder, written and read without Spark."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 
@@ -90,18 +91,28 @@ class Tables:
 
     def version(self, name: str) -> int:
         """Of the table as it is now."""
-        version: int = self._current(name).version()
+        with self._read(name):
+            version: int = self._current(name).version()
         return version
+
+    @contextmanager
+    def _read(self, name: str) -> Iterator[None]:
+        """Turn what fails inside into a TableError: a query raises anything."""
+        try:
+            yield
+        except Exception as error:
+            uri, why = self._tables[name].table.table_uri, (str(error).splitlines() or [type(error).__name__])[0]
+            raise TableError(f"the table {uri} cannot be read: {why}; see to it that it is there") from error
 
     def append_to(self, name: str, rows: pa.Table, version: int) -> bool:
         """Append to the table as of a version; False, and nothing is written, if somebody wrote since.
 
         Raises TableError.
         """
-        table = self._current(name)
-        if table.version() != version:
-            return False
         try:
+            table = self._current(name)
+            if table.version() != version:
+                return False
             write_deltalake(
                 table,
                 self._whole(name, rows),
@@ -109,14 +120,14 @@ class Tables:
                 commit_properties=CommitProperties(max_commit_retries=0),
                 post_commithook_properties=after_commit(table),
             )
+            keep_up(table, version)
         except CommitFailedError:
             return False
         except (DeltaError, OSError) as error:
             raise TableError(
-                f"rows cannot be appended to the table {table.table_uri}: {str(error).splitlines()[0]}; see to it that "
-                "it can be written"
+                f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
+                f"{str(error).splitlines()[0]}; see to it that it can be written"
             ) from error
-        keep_up(table, version)
         return True
 
     def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
@@ -150,7 +161,8 @@ class Tables:
 
     def select(self, name: str, sql: str) -> pa.Table:
         """The result of `sql` over the table as it is now, which it calls t."""
-        return query(sql, {"t": self._current(name)})
+        with self._read(name):
+            return query(sql, {"t": self._current(name)})
 
     def totals(self, sums: Sums) -> pa.Table:
         """Sums over a table, for what would not fit into memory as rows."""

@@ -52,7 +52,10 @@ class MemoryLimits:
     def limit(self, _, value):
         return Limit(*json.loads(value))
 
-    def lowered(self, path, value, limit):
+    def wider_path(self, _):
+        return None
+
+    def lowered(self, path, value, _wider, limit):
         own = NONE if value is None else self.limit(path, value)
         return text(
             *(min((cap for cap in caps if cap is not None), default=None) for caps in zip(own, limit, strict=True))

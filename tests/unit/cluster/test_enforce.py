@@ -101,17 +101,6 @@ def test_a_topic_above_its_limit_is_named_after_15_s_and_the_others_share_what_i
     assert cluster.lines("keeps to its limit again") == [f"tenant acme publish: {ignoring} keeps to its limit again"]
 
 
-def test_what_a_topic_uses_that_is_not_enforceable_is_taken_from_the_others(cluster):
-    cluster.offered = {SMALL: (100, 10), "acme/a/3": (100, 10), LARGE: (60, 10)}
-    cluster.start().run(5)
-    cluster.enforced.quota.decide(cluster.now_us)
-    cluster.ignoring = {f"persistent://{LARGE}"}
-    cluster.enforced.outside.add(f"persistent://{LARGE}")
-    cluster.offered[LARGE] = (60, 10)
-    decision = cluster.enforced.quota.decide(cluster.now_us, cluster.enforced.outside)
-    assert decision.level == Limit((100 - cluster.limits.of_topic(f"persistent://{LARGE}", "in").messages) // 2)
-
-
 def test_a_topic_with_a_limit_of_its_own_is_held_there_and_gets_it_back(cluster):
     own = f"persistent://{LARGE}/in"
     cluster.limits.set[own] = text(9000)

@@ -78,10 +78,12 @@ def serving(answers: Mapping[str, Answer], tls: ssl.SSLContext | None = None) ->
     with Broker(answers, tls) as broker:
         thread = Thread(target=broker.serve_forever, args=(0.01,))
         thread.start()
-        yield broker
-        broker.is_stopped.set()
-        broker.shutdown()
-        thread.join()
+        try:
+            yield broker
+        finally:
+            broker.is_stopped.set()
+            broker.shutdown()
+            thread.join()
 
 
 @contextmanager
@@ -179,7 +181,10 @@ def with_reason(reason: object) -> bytes:
         ),
         (
             Answer(403, with_reason("Unauthorized to get publish rate")),
-            ("403 Unauthorized to get publish rate; the token lacks this right: see `headgate cluster check`"),
+            (
+                "403 Unauthorized to get publish rate; give a token of the tenant's admin or of a superuser: "
+                "token_file in cluster.toml"
+            ),
         ),
     ],
 )

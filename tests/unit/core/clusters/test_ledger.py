@@ -7,8 +7,8 @@ from headgate.core.clusters.ledger import Entry, Line, open_entries, operators
 A = "namespaces/acme/a/publishRate"
 
 
-def push(before, after, path=A):
-    return Line(path, "push", before, after)
+def push(before, after, path=A, found=None):
+    return Line(path, "push", before, after, found)
 
 
 RELEASED = Line(A, "released", None, None)
@@ -23,6 +23,15 @@ RELEASED = Line(A, "released", None, None)
         ([push("9", "7"), push("8", "5")], {A: Entry("8", frozenset({"7", "5"}), "5")}),  # the operator set 8
         ([push("9", "7"), RELEASED], {}),
         ([push("9", "7"), RELEASED, push(None, "5")], {A: Entry(None, frozenset({"5"}), "5")}),
+        ([push("9", "7"), push("9", "5", found="7")], {A: Entry("9", frozenset({"7", "5"}), "5")}),
+        (  # what was ours before the last one that was found there can be the operator's again
+            [push("9", "7"), push("9", "5", found="7"), push("9", "6", found="5")],
+            {A: Entry("9", frozenset({"5", "6"}), "6")},
+        ),
+        (  # pushes that did not come through
+            [push("9", "7"), push("9", "5", found="7"), push("9", "6", found="7")],
+            {A: Entry("9", frozenset({"7", "6"}), "6")},
+        ),
         ([RELEASED, Line(A, "alive", None, None)], {}),
         ([push(None, "7"), push("1", "2", "b"), RELEASED], {"b": Entry("1", frozenset({"2"}), "2")}),
     ],
