@@ -1,7 +1,6 @@
 """A real Pulsar broker whose admin API is sick, and enforcers that are killed: limits are put back exactly (3.3)."""
 
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from admin_proxy import AdminProxy, Answer
 from cluster_processes import CONF, TIMEOUT_S, Process, Tenant, offered
 from headgate.cluster.collect import clock
 from headgate.cluster.ledger import SILENT_S, Ledger
+from headgate.cluster.running import own_name
 from headgate.cluster.schemas import OF_COLLECTOR, OF_ENFORCER
 from headgate.tables.delta import Tables
 from integration.runs import await_that
@@ -278,7 +278,7 @@ def test_a_process_that_lost_the_lease_while_it_stood_still_touches_nothing(tena
         old.process.send_signal(signal.SIGSTOP)
         set_ = tenant.rates()
         with tenant.enforce("--apply") as new:
-            name = f"{socket.gethostname()}:{new.process.pid}"
+            name = f"{own_name().rpartition(':')[0]}:{new.process.pid}"
             has_lease = f"SELECT 1 FROM t WHERE by = '{name}' AND action = 'lease'"
             await_that(lambda: tenant.rows("enforced", has_lease), "the lease", 2 * SILENT_S)
             old.process.send_signal(signal.SIGTERM)

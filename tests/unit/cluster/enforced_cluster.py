@@ -4,13 +4,13 @@ Only for what test_cluster.py proves on a real broker as well.
 """
 
 import json
-import socket
 from threading import Event
 
 from headgate.cluster.enforce import Enforcer
 from headgate.cluster.feed import Looked
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.pushing import Pushing
+from headgate.cluster.running import own_name
 from headgate.cluster.schemas import OF_ENFORCER
 from headgate.conf.cluster import RATES, Resource
 from headgate.core.clusters.demand import SECOND_US
@@ -20,7 +20,7 @@ from headgate.core.topic_names import namespace_of
 from headgate.errors import ClusterError
 from headgate.tables.delta import Tables
 
-DEAD = f"{socket.gethostname()}:{2**22 + 1}"
+DEAD = f"{own_name().rpartition(':')[0]}:{2**22 + 1}"
 """The name of a process that runs no more: Linux has no process ids above 2**22."""
 
 

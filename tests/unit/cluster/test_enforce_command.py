@@ -145,6 +145,7 @@ def test_it_sets_limits_says_who_is_held_and_puts_everything_back(started):
         "tenant acme publish: push 90 msg/s; the first limit",
         f"tenant acme publish: uses 310 msg/s of 100 msg/s; level 90 msg/s; {in_force}; nobody is held",
         f"tenant acme publish: uses 100 msg/s of 100 msg/s; level 90 msg/s; {in_force}; held: persistent://acme/b/2",
+        "put back at 2 of 2 places",
     ]
 
 
