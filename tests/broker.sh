@@ -2,6 +2,7 @@
 # They set `run` (folder for data, logs and pid), `timeout` (seconds to wait), `place` (where the broker listens), `ready` and `unready` (words
 # for its states), and define is_ready, and launch, which starts it in the background.
 # shellcheck shell=bash
+. "$root/tests/end-process.sh"
 pidfile=$run/pid
 
 running() { [[ -s $pidfile ]] && kill -0 "$(<"$pidfile")" 2>/dev/null; }
@@ -21,11 +22,7 @@ start() {
 
 stop() {
   if ! running; then rm -f "$pidfile"; echo "not running"; return; fi
-  local pid
-  pid=$(<"$pidfile")
-  kill "$pid"
-  for _ in {1..120}; do kill -0 "$pid" 2>/dev/null || break; sleep 0.25; done
-  if kill -0 "$pid" 2>/dev/null; then kill -9 "$pid"; fi
+  end_process "$(<"$pidfile")" 30
   rm -f "$pidfile"
   echo "stopped"
 }

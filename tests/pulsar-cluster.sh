@@ -14,6 +14,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/tests/pulsar-dist.sh"
+. "$root/tests/end-process.sh"
 run=${PULSAR_RUN:-$root/.cache/pulsar-cluster-run}
 brokers=${PULSAR_BROKERS:-2}
 port=${PULSAR_PORT:-6660}
@@ -106,11 +107,7 @@ start() {
 
 stop_part() {
   running "$1" || { rm -f "$run/$1.pid"; return 0; }
-  local pid
-  pid=$(<"$run/$1.pid")
-  kill "$pid"
-  for _ in {1..60}; do kill -0 "$pid" 2>/dev/null || break; sleep 0.25; done
-  if kill -0 "$pid" 2>/dev/null; then kill -9 "$pid"; fi
+  end_process "$(<"$run/$1.pid")" 15
   rm -f "$run/$1.pid"
 }
 
