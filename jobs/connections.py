@@ -12,12 +12,12 @@ from threading import Event
 
 from headgate.conf import load_conf
 from headgate.metrics import serving, url_of
-from headgate.options import Parser
+from headgate.options import Parser, port
 from headgate.places import sole_use
 from headgate.quota.tables.topic_tables import output_of
 from headgate.report.screen import Screen, terminal_console
 from headgate.spark.connections import ConnectionsJob, ConnectionsResult, ConnectionsRun
-from headgate.spark.job import ended, exit_status, heed_signals, port, stop_asked
+from headgate.spark.job import ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 

@@ -15,7 +15,7 @@ from headgate.engines.compiling import Loading
 from headgate.engines.kernel_units import load_units, throttle_units
 from headgate.errors import Mistakes
 from headgate.metrics import check_port, serving, url_of
-from headgate.options import Parser, add_strict, input_format, is_topic
+from headgate.options import Parser, add_strict, input_format, is_topic, port
 from headgate.places import check_places, check_writable, sole_use
 from headgate.quota.tables.topic_tables import output_of
 from headgate.report.modes import mode_line
@@ -24,7 +24,7 @@ from headgate.report.throttle_screen import Ended, ThrottleScreen
 from headgate.report.throttling.blame import throttling
 from headgate.report.throttling.unused import has_publish_limits
 from headgate.rows.listing import FORMATS
-from headgate.spark.job import WRONG, ended, exit_status, heed_signals, port, stop_asked
+from headgate.spark.job import WRONG, ended, exit_status, heed_signals, stop_asked
 from headgate.spark.session import spark_session
 from headgate.spark.state import close_stores
 from headgate.spark.throttle import ThrottleJob, ThrottleRun

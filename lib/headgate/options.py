@@ -25,6 +25,7 @@ GUESSES = {
     "list": "ls",
 }
 """What people call a command, or an action of one, that has another name here."""
+LAST_PORT = 65_535
 _ALIKE, _ALIKE_OPTION = 0.5, 0.6
 """`try` for `trie`, but not --help for --inpt: both have dashes."""
 _NO_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)", re.DOTALL)
@@ -67,6 +68,13 @@ def _meant(wrong: str, names: Sequence[str], alike: float) -> str:
     guessed = (name for name in names if wrong in GUESSES.get(name, "").split())
     near = next(guessed, None) or next(iter(difflib.get_close_matches(wrong, names, 1, alike)), None)
     return f"; did you mean {near}?" if near else ""
+
+
+def port(text: str) -> int:
+    """An argument that is a port, 0: none. Raises argparse's error."""
+    if not text.isdecimal() or int(text) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed is a number from 0, which is off, to {LAST_PORT}")
+    return int(text)
 
 
 def add_strict(parser: argparse.ArgumentParser) -> None:

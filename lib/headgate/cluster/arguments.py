@@ -2,12 +2,16 @@
 
 import argparse
 
+from headgate.options import port
+
 
 def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what both take."""
     parser.add_argument("--cluster", required=True, metavar="FILE", help="cluster.toml: how to reach it, and quotas")
     parser.add_argument("--output", required=True, metavar="DIR", help="where the tables are, one folder a cluster")
-    parser.add_argument("--metrics-port", type=int, metavar="N", help="tell metrics at http://127.0.0.1:N/metrics")
+    parser.add_argument(
+        "--metrics-port", type=port, default=0, metavar="N", help="serve metrics at http://127.0.0.1:N/metrics"
+    )
 
 
 def add_enforce_arguments(parser: argparse.ArgumentParser) -> None:

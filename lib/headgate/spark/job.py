@@ -1,6 +1,5 @@
 """What every job has around its work: signals that stop it, errors as one line and an exit status."""
 
-import argparse
 import os
 import signal
 import sys
@@ -16,7 +15,6 @@ from headgate.errors import HeadgateError
 from headgate.spark.failures import SPARK_ERRORS, in_words
 
 FAILED = 1
-LAST_PORT = 65_535
 
 
 def stop_asked() -> Event:
@@ -49,13 +47,6 @@ def ended(say: Callable[[str], None], what: str, *, once: bool, used_up: bool, b
         say(f"Stopped before the {what} used up: the next start goes on there.")
         return STOPPED
     return 0
-
-
-def port(text: str) -> int:
-    """An argument that is a port, 0: none. Raises argparse's error."""
-    if not text.isdecimal() or int(text) > LAST_PORT:
-        raise argparse.ArgumentTypeError(f"got {text!r}; allowed is a number from 0, which is off, to {LAST_PORT}")
-    return int(text)
 
 
 def exit_status(name: str, work: Callable[[], int]) -> int:
