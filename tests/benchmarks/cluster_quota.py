@@ -33,13 +33,14 @@ from _bench import Results, parser
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from headgate.cluster.collect import Collector, clock
+from headgate.cluster.collect import Collector
 from headgate.cluster.enforce import Enforcer
 from headgate.cluster.feed import Feed
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.pulsar_brokers import PulsarBrokers, look_of
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.cluster.pushing import Pushing
+from headgate.cluster.running import clock
 from headgate.cluster.schemas import OF_COLLECTOR, OF_ENFORCER
 from headgate.conf.cluster import load_cluster
 from headgate.tables.delta import Tables

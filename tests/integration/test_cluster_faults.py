@@ -12,9 +12,8 @@ import pytest
 
 from admin_proxy import AdminProxy, Answer
 from cluster_processes import CONF, TIMEOUT_S, Process, Tenant, offered
-from headgate.cluster.collect import clock
 from headgate.cluster.ledger import SILENT_S, Ledger
-from headgate.cluster.running import own_name
+from headgate.cluster.running import clock, own_name
 from headgate.cluster.schemas import OF_COLLECTOR, OF_ENFORCER
 from headgate.tables.delta import Tables
 from integration.runs import await_that

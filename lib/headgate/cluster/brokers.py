@@ -23,6 +23,11 @@ class BrokerLook:
     readings: Mapping[Counted, Reading]
     cache: CacheUse | None = None
 
+    @property
+    def topics(self) -> set[str]:
+        """Those with counters in some direction."""
+        return {topic for topic, _ in self.readings}
+
 
 class Cluster(Protocol):
     """A running cluster that is only looked at. Every method raises ClusterError where it cannot be had."""

@@ -19,7 +19,6 @@ from headgate.tables.delta import Tables
 
 PROBLEMS = 1
 """Exit status where something is in the way."""
-_OWN = {"in": "publish", "out": "dispatch"}
 
 
 def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
@@ -42,7 +41,7 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
                 tell(str(error))
                 problems += 1
                 continue
-            tell(f"{resource} {_OWN[direction]}: limits would be set at {len(paths)} places")
+            tell(f"{resource.in_words(direction)}: limits would be set at {len(paths)} places")
             problems += sum(not _check_path(limits, path, entries.get(path), tell) for path in paths)
     if not resources:
         where = "attached group in --output" if conf.settings.groups else "[[resource]] in cluster.toml"
@@ -60,9 +59,8 @@ def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> int:
             tell(f"broker {broker}: {error}")
             problems += 1
         else:
-            topics = len({topic for topic, _ in look.readings})
             cache = "" if look.cache is None else f", entry cache {look.cache.used_bytes:,} B"
-            tell(f"broker {broker}: {topics:,} topics would be collected{cache}")
+            tell(f"broker {broker}: {len(look.topics):,} topics would be collected{cache}")
     return problems
 
 

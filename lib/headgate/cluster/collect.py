@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,15 +11,15 @@ import pyarrow as pa
 from headgate.cluster.brokers import BrokerLook, Cluster
 from headgate.cluster.schemas import BROKER_LOOKS, COUNTERS
 from headgate.core.clusters.counters import Counters, Increase, Reading
+from headgate.core.clusters.demand import SECOND_US
 from headgate.errors import ClusterError
+from headgate.rows.kinds import USAGE
 from headgate.tables.delta import Tables
 from headgate.tables.query import newest
 
-USAGE = "usage"
-"""The kind of the rows, as traffic."""
 _MOST_AT_ONCE = 16
-_FOUND_ANEW_US = 60_000_000
-_FORGOTTEN_US = 600_000_000
+_FOUND_ANEW_US = 60 * SECOND_US
+_FORGOTTEN_US = 600 * SECOND_US
 _LAST_LOOKS = (
     "SELECT cluster, broker, max(seq) AS seq, max(at_us) AS at_us, max(CASE WHEN error IS NULL THEN at_us END) AS "
     "answered_us FROM t GROUP BY cluster, broker"
@@ -80,8 +79,8 @@ class Collector:
         ahead_us = max((row["at_us"] for row in last), default=0) - now_us
         if ahead_us >= 0:
             raise ClusterError(
-                f"the last look in --output is {ahead_us / 1e6:,.0f} s ahead of this machine's clock; correct the "
-                "clock, or give a new --output"
+                f"the last look in --output is {ahead_us / SECOND_US:,.0f} s ahead of this machine's clock; correct "
+                "the clock, or give a new --output"
             )
 
     def look(self) -> Round:
@@ -133,7 +132,7 @@ class Collector:
         rows = this.increases
         columns: dict[str, list[Any]] = {
             "event_time": [one.at_us for one in rows],
-            "kind": [USAGE] * len(rows),
+            "kind": [USAGE.name] * len(rows),
             "at_us": [one.at_us for one in rows],
             "from_us": [one.from_us for one in rows],
             "broker": [one.broker for one in rows],
@@ -159,7 +158,7 @@ class Collector:
                     "seq": this.seq,
                     "collector": self._name,
                     "took_ms": told.took_ms,
-                    "topics": len({topic for topic, _ in told.look.readings}) if told.look else None,
+                    "topics": len(told.look.topics) if told.look else None,
                     "error": told.error,
                     "cache_hits_per_s": cache and cache.hits_per_s,
                     "cache_misses_per_s": cache and cache.misses_per_s,
@@ -167,12 +166,6 @@ class Collector:
                 }
             )
         return pa.Table.from_pylist(rows, BROKER_LOOKS)
-
-
-def clock() -> Callable[[], int]:
-    """The time of this machine in us at the call, and from then on by a clock that nobody sets."""
-    start_us, start_ns = round(datetime.now(UTC).timestamp() * 1e6), time.monotonic_ns()
-    return lambda: start_us + (time.monotonic_ns() - start_ns) // 1000
 
 
 def _increase(row: Mapping[str, Any]) -> Increase:

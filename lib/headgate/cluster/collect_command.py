@@ -3,20 +3,19 @@
 import argparse
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client import Counter as CounterSeries
 
-from headgate.cluster.collect import Collector, Round, clock
-from headgate.cluster.running import cluster_of, own_name, stopped_by_signals
+from headgate.cluster.collect import Collector, Round
+from headgate.cluster.running import clock, cluster_of, own_name, stopped_by_signals, time_of_day
 from headgate.cluster.schemas import OF_COLLECTOR
 from headgate.conf import MetricsSettings
 from headgate.conf.cluster import load_cluster
+from headgate.core.clusters.demand import SECOND_US
 from headgate.metrics.endpoint import listening
 from headgate.tables.delta import Tables
 
-SECOND_US = 1_000_000
 _TOLD_EVERY_US = 60 * SECOND_US
 
 
@@ -24,7 +23,7 @@ def collect(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Collect until a signal comes; a round that has begun is finished. Raises HeadgateError where it cannot begin."""
     conf = load_cluster(arguments.cluster)
     series = CollectSeries()
-    with stopped_by_signals() as stop, listening(MetricsSettings(port=arguments.metrics_port or 0), series.registry):
+    with stopped_by_signals() as stop, listening(MetricsSettings(port=arguments.metrics_port), series.registry):
         now_us = clock()
         collector = Collector(cluster_of(conf), Tables(arguments.output, OF_COLLECTOR), own_name(), now_us)
         tell(f"cluster {collector.cluster_name}: every {conf.settings.period_s} s into {arguments.output}/counters")
@@ -46,7 +45,6 @@ class Progress:
         self._tell = tell
         self._silent: set[str] = set()
         self._since_us: int | None = None
-        self._began_us = 0
         self._rounds, self._took_ms = 0, 0
         self._came: Counter[str] = Counter()
 
@@ -54,10 +52,10 @@ class Progress:
         """Tell what there is to tell after a round."""
         for broker, told in this.brokers.items():
             if told.error and broker not in self._silent:
-                self._tell(f"{_shown(now_us)} broker {broker} does not answer: {told.error}")
+                self._tell(f"{time_of_day(now_us)} broker {broker} does not answer: {told.error}")
                 self._silent.add(broker)
             elif told.error is None and broker in self._silent:
-                self._tell(f"{_shown(now_us)} broker {broker} answers again")
+                self._tell(f"{time_of_day(now_us)} broker {broker} answers again")
                 self._silent.discard(broker)
         self._silent &= this.brokers.keys()
         self._rounds += 1
@@ -70,8 +68,8 @@ class Progress:
 
     def _line(self, this: Round, now_us: int) -> None:
         answered = [told.look for told in this.brokers.values() if told.look is not None]
-        topics = len({topic for look in answered for topic, _ in look.readings})
-        words = [f"{_shown(now_us)} {len(answered)} of {len(this.brokers)} brokers", f"{topics:,} topics"]
+        topics = len(set().union(*(look.topics for look in answered)))
+        words = [f"{time_of_day(now_us)} {len(answered)} of {len(this.brokers)} brokers", f"{topics:,} topics"]
         if self._since_us is not None:
             seconds = (now_us - self._since_us) / SECOND_US
             for direction in ("in", "out"):
@@ -115,11 +113,7 @@ class CollectSeries:
             self._took.labels(broker).set(told.took_ms / 1000)
             if told.look is not None:
                 self._at.labels(broker).set(told.at_us / SECOND_US)
-                self._topics.labels(broker).set(len({topic for topic, _ in told.look.readings}))
+                self._topics.labels(broker).set(len(told.look.topics))
         for one in this.increases:
             self._messages.labels(one.broker, one.direction).inc(one.came.messages)
             self._bytes.labels(one.broker, one.direction).inc(one.came.bytes)
-
-
-def _shown(at_us: int) -> str:
-    return f"{datetime.fromtimestamp(at_us // SECOND_US, UTC):%H:%M:%S}"

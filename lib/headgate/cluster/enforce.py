@@ -8,12 +8,12 @@ from headgate.cluster.ledger import NOT_ENFORCEABLE, Step
 from headgate.cluster.limits import Limits
 from headgate.cluster.pushing import Failed, Pushing
 from headgate.conf.cluster import Resource
+from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE, Decision, SharedQuota
 from headgate.core.topic_names import without_partition
 from headgate.errors import ClusterError
 
-SECOND_US = 1_000_000
 _FOUND_ANEW_US = 30 * SECOND_US
 _RETRIED_US = 5 * SECOND_US
 _CLOCKS_OFF_US = 60 * SECOND_US
@@ -49,7 +49,7 @@ class Enforced:
     @property
     def name(self) -> str:
         """In words."""
-        return f"{self.resource} {'publish' if self.direction == 'in' else 'dispatch'}"
+        return self.resource.in_words(self.direction)
 
     @property
     def places(self) -> Sequence[str]:
@@ -229,7 +229,8 @@ class Enforcer:
         }
         fresh = sorted(decision.above - one.repeated_us.keys() - one.outside)
         if fresh:
-            self._tell(f"{one.name}: {_some(fresh)} above the limit; it is set once more")
+            are = "is" if len(fresh) == 1 else "are"
+            self._tell(f"{one.name}: {named(fresh, 3)} {are} above the limit; it is set once more")
             self._repeat(one, fresh, now_us)
         stubborn = [
             topic
@@ -304,6 +305,7 @@ def shown(limit: Limit) -> str:
     return " and ".join(f"{cap:,} {unit}" for unit, cap in units if cap is not None) or "no limit"
 
 
-def _some(topics: Sequence[str]) -> str:
-    others = f" and {len(topics) - 3} more" if len(topics) > 3 else ""
-    return f"{', '.join(topics[:3])}{others} {'is' if len(topics) == 1 else 'are'}"
+def named(topics: Sequence[str], most: int) -> str:
+    """The first of them, and how many more there are."""
+    others = f" and {len(topics) - most} more" if len(topics) > most else ""
+    return f"{', '.join(topics[:most])}{others}"

@@ -1,30 +1,28 @@
 """`headgate enforce`: keeps tenants within their quotas on a running cluster until SIGTERM or Ctrl-C."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from threading import Event
 
-from headgate.cluster.collect import clock
-from headgate.cluster.enforce import Enforced, Enforcer, shown
+from headgate.cluster.enforce import Enforced, Enforcer, named, shown
 from headgate.cluster.enforce_series import EnforceSeries
 from headgate.cluster.feed import Feed
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import LeaseLostError, Ledger
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.cluster.pushing import Pushing
-from headgate.cluster.running import cluster_of, own_name, stopped_by_signals
+from headgate.cluster.running import clock, cluster_of, own_name, stopped_by_signals, time_of_day
 from headgate.cluster.schemas import OF_ENFORCER
 from headgate.cluster.shadow import Shadow
 from headgate.conf import MetricsSettings
 from headgate.conf.cluster import ClusterConf, load_cluster
+from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.shared_quota import NONE
 from headgate.errors import ClusterError, HeadgateError
 from headgate.metrics.endpoint import listening
 from headgate.tables.delta import Tables
 
-SECOND_US = 1_000_000
 _LOOKED_EVERY_S = 0.5
 _TOLD_EVERY_US = 60 * SECOND_US
 _RETRIED_US = 5 * SECOND_US
@@ -39,9 +37,9 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     now_us = clock()
 
     def at_once(text: str) -> None:
-        tell(f"{datetime.fromtimestamp(now_us() // SECOND_US, UTC):%H:%M:%S} {text}")
+        tell(f"{time_of_day(now_us())} {text}")
 
-    series, port = EnforceSeries(), 0 if arguments.release else arguments.metrics_port or 0
+    series, port = EnforceSeries(), 0 if arguments.release else arguments.metrics_port
     with stopped_by_signals() as stop, listening(MetricsSettings(port=port), series.registry):
         limits = PulsarLimits(conf)
         groups = Groups(arguments.output, now_us()) if conf.settings.groups and not arguments.release else None
@@ -198,11 +196,7 @@ def lines(one: Enforced) -> Iterator[str]:
             f"in force {shown(one.quota.in_force)} on {len(one.places) - len(one.missing)} of {len(one.places)}"
         )
         held = sorted(now.held)
-        words.append(f"held: {', '.join(held[:_NAMED])}{_more(held)}" if held else "nobody is held")
+        words.append(f"held: {named(held, _NAMED)}" if held else "nobody is held")
     yield "; ".join(words)
     if one.outside:
-        yield f"{one.name}: not enforceable: {', '.join(sorted(one.outside)[:_NAMED])}{_more(sorted(one.outside))}"
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"{one.name}: not enforceable: {named(sorted(one.outside), _NAMED)}"

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from headgate.cluster.schemas import OF_COLLECTOR
+from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.shared_quota import Amounts, TopicLook
 from headgate.tables.delta import Tables
 
-_BACK_US = 30_000_000
+_BACK_US = 30 * SECOND_US
 """A start begins with rounds of so long ago."""
 
 
@@ -33,6 +34,7 @@ class Feed:
         self._broker_of: dict[tuple[str, str], str] = {}
         self._looked_us: dict[str, int] = {}
         self.newest_us = 0
+        self._version: int | None = None
 
     def _first(self, now_us: int) -> int:
         sql = f"SELECT max(seq) AS seq FROM t WHERE at_us < {now_us - _BACK_US}"  # noqa: S608  a number
@@ -44,11 +46,13 @@ class Feed:
         return rows[0]["cluster"] if rows else None
 
     def take(self) -> Iterator[Looked]:
-        """All looks of the rounds that are new."""
-        brokers = self._after("broker_looks")
-        if not brokers:
+        """All looks of the rounds that are new. Where nothing was written since, no rows are read."""
+        version = self._tables.version("broker_looks")
+        if version == self._version:
             return
-        counters = self._after("counters")
+        brokers = self._after("broker_looks")
+        counters = self._after("counters") if brokers else {}
+        self._version = version
         for seq in sorted(brokers):
             yield from self._round(brokers[seq], counters.get(seq, []))
             self._seq = seq

@@ -59,7 +59,7 @@ class PulsarBrokers:
 
     def __init__(self, conf: ClusterConf) -> None:
         self._http = Http(conf)
-        self._admin = f"{str(conf.settings.admin_url).rstrip('/')}/admin/v2"
+        self._admin = conf.admin
         self._scheme = self._admin.partition("://")[0]
 
     def name(self) -> str:

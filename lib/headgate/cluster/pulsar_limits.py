@@ -12,9 +12,7 @@ from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
 
 _RATES: Final = {"in": "publishRate", "out": "dispatchRate"}
-_MESSAGES: Final = {"publishRate": "publishThrottlingRateInMsg", "dispatchRate": "dispatchThrottlingRateInMsg"}
-_BYTES: Final = {"publishRate": "publishThrottlingRateInByte", "dispatchRate": "dispatchThrottlingRateInByte"}
-_IN_CONF: Final = {
+_KEYS: Final = {
     "publishRate": {
         "publishThrottlingRateInMsg": "maxPublishRatePerTopicInMessages",
         "publishThrottlingRateInByte": "maxPublishRatePerTopicInBytes",
@@ -24,6 +22,7 @@ _IN_CONF: Final = {
         "dispatchThrottlingRateInByte": "dispatchThrottlingRatePerTopicInByte",
     },
 }
+"""Of a policy's messages and bytes, with the keys of broker.conf that hold without one."""
 _NAMESPACES: Final = "namespaces"
 _PERIOD: Final = "ratePeriodInSecond"
 _RELATIVE: Final = "relativeToPublishRate"
@@ -35,7 +34,7 @@ class PulsarLimits:
 
     def __init__(self, conf: ClusterConf) -> None:
         self._http = Http(conf)
-        self._admin = f"{str(conf.settings.admin_url).rstrip('/')}/admin/v2"
+        self._admin = conf.admin
 
     def paths(self, resource: Resource, direction: str) -> Sequence[str]:
         """One for each namespace. A group may be attached to what is not there."""
@@ -88,7 +87,7 @@ class PulsarLimits:
         """A second, rounded up."""
         rate, rates = path.rpartition("/")[2], json.loads(value)
         period_s = rates.get(_PERIOD, 1)
-        caps = (rates[key] for key in (_MESSAGES[rate], _BYTES[rate]))
+        caps = (rates[key] for key in _KEYS[rate])
         return Limit(*(-(-cap // period_s) if cap > 0 else None for cap in caps))
 
     def wider_path(self, path: str) -> str | None:
@@ -107,9 +106,9 @@ class PulsarLimits:
         if own.get(_RELATIVE):
             raise ClusterError(f"{path} is relative to the publish rate; remove {_RELATIVE}, or leave dispatches out")
         period_s = own.get(_PERIOD, 1)
-        before = {key: own.get(key, -1) for key in (_MESSAGES[rate], _BYTES[rate])}
+        before = {key: own.get(key, -1) for key in _KEYS[rate]}
         after = dict(before)
-        for key, cap in ((_MESSAGES[rate], limit.messages), (_BYTES[rate], limit.bytes)):
+        for key, cap in zip(_KEYS[rate], limit, strict=True):
             if cap is not None and not 0 < before[key] <= cap * period_s:
                 after[key] = cap * period_s
         return value if after == before else _text(path, own | after)
@@ -118,9 +117,7 @@ class PulsarLimits:
     def _of_brokers(self) -> Mapping[str, dict[str, Any]]:
         """What holds for a topic without any policy, by the conf of the broker that is asked first."""
         conf = self._http.get(f"{self._admin}/brokers/configuration/runtime")
-        return {
-            rate: {key: int(conf.get(name, 0)) or -1 for key, name in keys.items()} for rate, keys in _IN_CONF.items()
-        }
+        return {rate: {key: int(conf.get(name, 0)) or -1 for key, name in keys.items()} for rate, keys in _KEYS.items()}
 
 
 def _text(path: str, rates: Mapping[str, Any]) -> str:

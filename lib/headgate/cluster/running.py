@@ -3,19 +3,34 @@
 import os
 import signal
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 
 from headgate.cluster.brokers import Cluster
 from headgate.cluster.pulsar_brokers import PulsarBrokers
 from headgate.conf.cluster import ClusterConf
+from headgate.core.clusters.demand import SECOND_US
+from headgate.engines.stops import handled
 
 
 def cluster_of(conf: ClusterConf) -> Cluster:
     """The cluster that cluster.toml names. Nothing is asked yet."""
     return PulsarBrokers(conf)
+
+
+def clock() -> Callable[[], int]:
+    """The time of this machine in us at the call, and from then on by a clock that nobody sets."""
+    start_us, start_ns = round(datetime.now(UTC).timestamp() * SECOND_US), time.monotonic_ns()
+    return lambda: start_us + (time.monotonic_ns() - start_ns) // 1000
+
+
+def time_of_day(at_us: int) -> str:
+    """As lines on the screen begin."""
+    return f"{datetime.fromtimestamp(at_us // SECOND_US, UTC):%H:%M:%S}"
 
 
 def own_name() -> str:
@@ -50,10 +65,5 @@ def _machine() -> str:
 def stopped_by_signals() -> Iterator[Event]:
     """An event that SIGTERM, Ctrl-C and a terminal that closes set while the block runs."""
     stop = Event()
-    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in numbers}
-    try:
+    with handled(lambda *_: stop.set(), signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -99,6 +99,10 @@ class Resource:
     def __str__(self) -> str:
         return f"{self.scope} {self.name}"
 
+    def in_words(self, direction: str) -> str:
+        """With what is counted in that direction."""
+        return f"{self} {'publish' if direction == 'in' else 'dispatch'}"
+
     def has(self, topic: str) -> bool:
         """Whether a topic is part of it."""
         return self.name == (tenant_of(topic) if self.scope == "tenant" else namespace_of(topic))
@@ -132,6 +136,11 @@ class ClusterConf:
     settings: ClusterSettings
     resources: Sequence[Resource]
     folder: Path
+
+    @property
+    def admin(self) -> str:
+        """Where Pulsar's admin API is."""
+        return f"{str(self.settings.admin_url).rstrip('/')}/admin/v2"
 
     def path(self, name: str) -> Path:
         """Where a file is that a setting names."""

@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 WRONG = 2
 """Exit status for options, conf or input with which nothing can be done, also where no row can be used."""
@@ -20,12 +21,20 @@ def broken_off_by_signals(name: str, work: Callable[[], int]) -> int:
     def stop(*_: object) -> None:
         raise Stopped
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    with handled(stop, signal.SIGTERM, signal.SIGINT):
+        try:
+            return work()
+        except Stopped:
+            sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
+            return STOPPED
+
+
+@contextmanager
+def handled(heed: Callable[..., object], *numbers: signal.Signals) -> Iterator[None]:
+    """`heed` is called for these signals while the block runs; then they are handled as before."""
+    before = {number: signal.signal(number, heed) for number in numbers}
     try:
-        return work()
-    except Stopped:
-        sys.stderr.write(f"{name}: stopped before its end: what it has written is no whole result\n")
-        return STOPPED
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -75,14 +75,8 @@ class Tables:
 
         Raises TableError.
         """
-        try:
+        with self._written(name, ", and restart on the same checkpoint, which goes on where it stopped"):
             self._append(name, rows, transaction)
-        except (DeltaError, OSError) as error:
-            raise TableError(
-                f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
-                f"{str(error).splitlines()[0]}; see to it that it can be written, and restart on the same "
-                "checkpoint, which goes on where it stopped"
-            ) from error
 
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:
         """`extend` the table `control`; without rows nothing is written. Raises TableError."""
@@ -109,42 +103,45 @@ class Tables:
 
         Raises TableError.
         """
-        try:
+        with self._written(name):
             table = self._current(name)
             if table.version() != version:
                 return False
-            write_deltalake(
-                table,
-                self._whole(name, rows),
-                mode="append",
-                commit_properties=CommitProperties(max_commit_retries=0),
-                post_commithook_properties=after_commit(table),
-            )
-            keep_up(table, version)
-        except CommitFailedError:
-            return False
+            try:
+                self._commit(name, table, rows, CommitProperties(max_commit_retries=0))
+            except CommitFailedError:
+                return False
+        return True
+
+    @contextmanager
+    def _written(self, name: str, more: str = "") -> Iterator[None]:
+        """Turn what fails inside into a TableError. more: what to do besides."""
+        try:
+            yield
         except (DeltaError, OSError) as error:
             raise TableError(
                 f"rows cannot be appended to the table {self._tables[name].table.table_uri}: "
-                f"{str(error).splitlines()[0]}; see to it that it can be written"
+                f"{str(error).splitlines()[0]}; see to it that it can be written{more}"
             ) from error
-        return True
 
     def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
         table = self._current(name)
         if transaction is not None and _has(table, *transaction):
             return False
         transactions = [] if transaction is None else [Transaction(*transaction)]
+        self._commit(name, table, rows, CommitProperties(app_transactions=transactions, max_commit_retries=50))
+        return True
+
+    def _commit(self, name: str, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
         before = table.version()
         write_deltalake(
             table,
             self._whole(name, rows),
             mode="append",
-            commit_properties=CommitProperties(app_transactions=transactions, max_commit_retries=50),
+            commit_properties=properties,
             post_commithook_properties=after_commit(table),
         )
         keep_up(table, before)
-        return True
 
     def _whole(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows with all columns of the table."""
