@@ -3,6 +3,7 @@
 And how many examples properties are tried on: a quarter of them in the suite, all with --hypothesis-profile=long.
 """
 
+import re
 import sys
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
@@ -22,6 +23,12 @@ from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QU
 CORE = Path(headgate.core.__file__).parent
 COMPILED = "headgate/compiled"
 LONG = tuple(f"tests/{name}/" for name in ("integration", "unit/tryout", "unit/throttle", "unit/quota_loop"))
+
+STARTED = {
+    "brokers": re.compile(r"\b(kafka_broker|pulsar_standalone):"),
+    "Spark": re.compile(r"\b(spark|spark_of_all_tests|on_spark|each_engine|sessions)[:,)]"),
+}
+"""Arguments of tests that start it."""
 
 # How fast an example runs is no test.
 settings.register_profile("suite", max_examples=WHOLE // 4, deadline=None)
@@ -64,11 +71,14 @@ def _digest_of_core() -> str:
 
 
 class ByFile(LoadScopeScheduling):
-    """Processes share the suite file by file, but files with real brokers stay together: each broker starts once."""
+    """Processes share the suite file by file, but files with a Spark session stay together, and those with brokers.
+
+    So each of these starts once.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "brokers" if _has_brokers(self.config.rootpath / file) else file
+        return _starts(self.config.rootpath / file) or file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -77,9 +87,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @cache
-def _has_brokers(file: Path) -> bool:
+def _starts(file: Path) -> str | None:
+    """What that stays for other files a test in this one starts."""
     text = file.read_text()
-    return any(f"{fixture}:" in text for fixture in ("kafka_broker", "pulsar_standalone"))
+    return next((what for what, fixture in STARTED.items() if fixture.search(text)), None)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile | None:

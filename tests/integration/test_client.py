@@ -167,14 +167,24 @@ def sending(side: Side) -> Iterator[Callable[..., Sending]]:
         yield opened
 
 
-def storm(producer: RateLimitedProducer, each: int, start: threading.Event | None = None) -> list[threading.Thread]:
-    """Sixteen threads that send "sender number" at once."""
+def storm(
+    producer: RateLimitedProducer,
+    each: int,
+    begun: threading.Event | None = None,
+    go_on: threading.Event | None = None,
+) -> list[threading.Thread]:
+    """Sixteen threads that send "sender number" at once.
+
+    begun: set after a quarter. go_on: the first thread waits for it after half of its messages.
+    """
 
     def send_all(sender: int) -> None:
         for number in range(each):
             producer.send(f"{sender} {number}".encode())
-            if start is not None and number == each // 4:
-                start.set()
+            if begun is not None and number == each // 4:
+                begun.set()
+            if go_on is not None and sender == 0 and number == each // 2:
+                go_on.wait(TIMEOUT_S)
 
     threads = [threading.Thread(target=send_all, args=(sender,)) for sender in range(SENDERS)]
     for thread in threads:
@@ -218,11 +228,12 @@ def test_a_thousand_messages_of_sixteen_threads_pass_windows_once_and_in_order(
 
 def test_a_command_in_a_storm_stops_the_writes_until_the_window_ends(sending: Callable[..., Sending]) -> None:
     scene = sending(send_timeout_ms=0)
-    has_begun = threading.Event()
-    threads = storm(scene.producer, 200, has_begun)
+    has_begun, is_announced = threading.Event(), threading.Event()
+    threads = storm(scene.producer, 200, has_begun, is_announced)
     assert has_begun.wait(TIMEOUT_S)
     announced_ms = time.time_ns() // 1_000_000
     scene.producer.on_command(1, 0, 0, 500)
+    is_announced.set()
     end_ms = announced_ms + 500
     for thread in threads:
         thread.join(TIMEOUT_S)

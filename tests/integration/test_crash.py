@@ -121,7 +121,7 @@ def log_of(scene: Path, output: str) -> Path:
     return scene / f"{output}.log"
 
 
-@pytest.mark.parametrize("state_key", ["auto", "topic"])
+@pytest.mark.parametrize("state_key", ["auto", pytest.param("topic", marks=pytest.mark.long)])
 def test_a_first_batch_that_broke_off_between_two_tables_is_done_by_the_next_start(
     state_key: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_the_throttle_job_with_shared_quotas(spark: SparkSession, on_spark: Engi
     assert_df_equality(*limits, ignore_row_order=True)
 
 
+@pytest.mark.long
 def test_parquet_files_with_other_columns_each(
     spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_parquet_files_with_other_columns_each(
     assert spark.read.format("delta").load(f"{by_spark}/dead_letters").count() == 0
 
 
+@pytest.mark.long
 def test_the_entry_caches_job(spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path) -> None:
     small = {"headgate.cache.maxBytes": 60_000, "managedLedgerCacheEvictionTimeThresholdMillis": 200}
     rows = [*events(800), conf_event(40_000, 10**6, **{"headgate.cache.maxBytes": 30_000})]
@@ -128,7 +130,8 @@ def test_the_entry_caches_job(spark: SparkSession, on_spark: Engine, seed: int, 
     assert_equal(spark, by_spark, by_local, [name for name in OF_CACHE if name != "cache_control"])
 
 
-@pytest.mark.parametrize("fan_out", ["tripping", pytest.param("topic", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("fan_out", ["tripping", "topic"])
 def test_the_protocols_job(fan_out: str, spark: SparkSession, tmp_path: Path) -> None:
     files, span_ms, connections = 2, 4000, 8
     inputs = write_inputs(tmp_path / "inputs", traffic.inputs(1, connections, 400, span_ms), files)

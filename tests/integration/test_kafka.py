@@ -17,8 +17,8 @@ from integration.runs import GROUPS, SMALL, conf_in, results_of, rows_of, write_
 
 TOPIC = "publishes"
 TRACE = replace(SMALL, bad_share=0.05)
-TEXT = '[input]\nmax_offsets_per_trigger = 200\n[input.kafka]\nbootstrap_servers = "{}"\n[operator]\nslots = 4\n'
-COMMITS = 12  # of some twenty
+TEXT = '[input]\nmax_offsets_per_trigger = 300\n[input.kafka]\nbootstrap_servers = "{}"\n[operator]\nslots = 4\n'
+COMMITS = 12  # of more than twenty
 
 
 class Taken(NamedTuple):

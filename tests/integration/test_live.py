@@ -37,7 +37,7 @@ def seconds_after_start(moment: datetime) -> float:
     return round((moment - START) / timedelta(milliseconds=1)) / 1000
 
 
-@pytest.mark.parametrize("state_key", ["auto", "topic"])
+@pytest.mark.parametrize("state_key", ["auto", pytest.param("topic", marks=pytest.mark.long)])
 def test_a_release_becomes_visible_though_nobody_publishes_any_more(
     state_key: str, spark: SparkSession, tmp_path: Path
 ) -> None:

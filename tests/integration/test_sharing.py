@@ -302,7 +302,7 @@ def test_where_nothing_is_attached_nothing_is_reported(engine: Engine, tmp_path:
     assert total(tmp_path / "out", "messages") == total(tmp_path / "out", "admitted_messages")
 
 
-@pytest.mark.parametrize("has_groups", [True, False])
+@pytest.mark.parametrize("has_groups", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_the_first_attachment_may_come_to_a_running_job_that_began_with_a_group(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, has_groups: bool
 ) -> None:

@@ -58,9 +58,9 @@ def test_the_exit_status_is_the_jobs_and_its_message_stands_alone(what, status, 
 
 
 def test_if_spark_refuses_to_start_the_screen_says_why() -> None:
-    done = submit("--master", "nonsense", PROBE, "args")
+    done = submit("--deploy-mode", "nonsense", PROBE, "args")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "Master must either be yarn or start with spark, k8s, or local" in done.stderr
+    assert '--deploy-mode must be either "client" or "cluster"' in done.stderr
     assert "/.cache/logs/submit_probe-" in done.stderr
 
 

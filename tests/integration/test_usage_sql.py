@@ -40,9 +40,8 @@ TENANT = {
 FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
 }
-"""Compiling and planning in stages takes many times as long as these rows."""
+"""Planning in stages takes many times as long as these rows."""
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,9 @@ def test_when_all_jobs_restart_at_once_they_take_cluster_shares_until_the_first_
     assert {"a": 920, "b": 40, "c": 40} == quota.limits()
 
 
-@pytest.mark.parametrize(("suppressed", "epochs"), [(5, 8), (8, 11), (-1, 8)])
+@pytest.mark.parametrize(
+    ("suppressed", "epochs"), [(8, 11), *(pytest.param(*more, marks=pytest.mark.long) for more in ((5, 8), (-1, 8)))]
+)
 def test_one_that_restarts_knows_what_the_others_said_before(tmp_path, suppressed, epochs):
     """Their rows are suppressed for R epochs, or for good: without those the others would seem to use nothing."""
     quota = Cluster(tmp_path, ["a", "b"], one_job=False, suppress_rounds=suppressed)
@@ -189,7 +191,7 @@ def test_one_that_restarts_reserves_the_safe_share_of_one_that_is_silent(tmp_pat
     assert {"a": 500, "b": 500} == quota.limits()
 
 
-@pytest.mark.parametrize("at_once", [1, 6], ids="{} epochs a batch".format)
+@pytest.mark.parametrize("at_once", [1, pytest.param(6, marks=pytest.mark.long)], ids="{} epochs a batch".format)
 def test_one_whose_input_waited_takes_nobody_for_lost_and_knows_everybody_when_it_has_caught_up(tmp_path, at_once):
     quota = Cluster(tmp_path, ["a", "b"], one_job=False, silent_rounds=2)
     write(quota.tables, group(), attached())
