@@ -1,7 +1,7 @@
 """The bundle-unload limiter: unloads run one after another, their starts are bounded per second (rate-limiters 9)."""
 
-from headgate.core.deferred import enter
 from headgate.core.numbers import MILLISECOND_NS, SECOND_NS, at_least, int64, sat
+from headgate.core.ordered_time import enter
 from headgate.core.state import PlainState
 
 

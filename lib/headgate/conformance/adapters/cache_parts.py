@@ -16,6 +16,8 @@ from headgate.errors import InvalidArgument
 
 Fields = Mapping[str, Any]
 DECIMAL = "decimal"
+PAGE_ENTRIES = 64
+"""Positions of a page: the array form keeps entries by page."""
 
 
 def _unknown(op: str) -> InvalidArgument:
@@ -149,7 +151,10 @@ class RangeCacheAdapter:
             "size_pass": lambda given: self._after(self._queue.size_pass(given["t"], given["need"])),
             "check": lambda _: {},
         }
-        return {**known(operations, op, "op")(given), "left": self._left, "pages": self._cache.page_count}
+        return {**known(operations, op, "op")(given), "left": self._left, "pages": self._pages}
+
+    def _pages(self) -> int:
+        return len({(entry.ledger, entry.number // PAGE_ENTRIES) for entry in self._cache})
 
     def _put(self, given: Fields) -> Seen:
         accepted = self._insert(tuple(given["pos"]), given["t"], given.get("size"), given.get("text"))

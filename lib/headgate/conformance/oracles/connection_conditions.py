@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from headgate.core.connections.connection_limits import ConditionLimits
 from headgate.core.connections.connection_rules import CONDITIONS, Connection, ConnectionRules, IoThread
-from headgate.core.deferred import enter
 from headgate.core.names import known, unused
 from headgate.core.numbers import at_least, flag, int64
+from headgate.core.ordered_time import enter
 from headgate.core.publish.throttle_tracker import ThrottleTracker, ThrottleType
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import InvalidArgument

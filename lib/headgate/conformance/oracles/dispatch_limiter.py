@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from headgate.core.deferred import enter
 from headgate.core.dispatch.dispatch_limiter_level import DispatchLevel, Pair
 from headgate.core.dispatch.dispatch_meter import Implementation
 from headgate.core.names import known, unused
 from headgate.core.numbers import at_least, flag, int64
+from headgate.core.ordered_time import enter
 from headgate.core.state import PlainData, check_fields
 from headgate.errors import InvalidArgument
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from headgate.core.deferred import enter, run_all_due
 from headgate.core.names import known, unused
-from headgate.core.numbers import at_least, flag, int64
+from headgate.core.numbers import MAX, at_least, flag, int64
+from headgate.core.ordered_time import enter
 from headgate.core.publish.publish_limiter import OnRateChange, PublishLimiter, Scope, check_amounts
 from headgate.core.publish.throttle_tracker import SCOPE_TYPES, ThrottleTracker, ThrottleType
 from headgate.core.state import PlainData, check_fields
@@ -251,9 +251,20 @@ class PublishLimiters:
     def _enter(self, now_ns: int) -> int:
         at_ns = enter(now_ns, self.high_ns)
         if self.auto_drain:
-            run_all_due([_Drain(self, name) for name in self._limiters], at_ns)
+            self._run_due_drains(at_ns)
         self.high_ns = at_ns
         return at_ns
+
+    def _run_due_drains(self, until_ns: int) -> None:
+        """Each at its own time, those of the same time as their limiters were registered; MAX stands for never."""
+        last_ns = min(until_ns, MAX - 1)
+        while due := {
+            name: limiter.next_drain_ns
+            for name, limiter in self._limiters.items()
+            if limiter.next_drain_ns is not None and limiter.next_drain_ns <= last_ns
+        }:
+            name = min(due, key=due.__getitem__)
+            self._release(name, self._limiters[name].drain(due[name]), due[name])
 
     def _limiter(self, name: str) -> PublishLimiter:
         return known(self._limiters, name, "limiter")
@@ -282,18 +293,3 @@ class PublishLimiters:
             self._trackers[connection].unmark(kind)
             self._releases.append([at_ns, limiter, producer])
         return [producer for producer, _ in released]
-
-
-class _Drain:
-    """The pending drain of one limiter of a set."""
-
-    def __init__(self, limiters: PublishLimiters, name: str) -> None:
-        self._limiters = limiters
-        self._name = name
-
-    def due_ns(self) -> int | None:
-        return self._limiters._limiters[self._name].next_drain_ns
-
-    def run_due(self, at_ns: int) -> None:
-        released = self._limiters._limiters[self._name].drain(at_ns)
-        self._limiters._release(self._name, released, at_ns)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Self
 
-from headgate.core.deferred import enter
 from headgate.core.numbers import int64
+from headgate.core.ordered_time import enter
 from headgate.core.state import PlainData, check_fields
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket

@@ -1,7 +1,7 @@
 """The classic window limiter: permits per period, renewed all at once (rate-limiters 7)."""
 
-from headgate.core.deferred import enter
 from headgate.core.numbers import MAX, at_least, flag, int64, sat
+from headgate.core.ordered_time import enter
 from headgate.core.state import PlainState
 from headgate.errors import Closed
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from headgate.core.cache.entries import Entry
 from headgate.core.cache.rows import Position
 
-PAGE_ENTRIES = 64
 _NONE: Mapping[int, Entry] = {}
 
 
@@ -62,10 +61,6 @@ class RangeCache:
     def between(self, first: Position, last: Position) -> list[Entry]:
         """The entries from `first` to `last`, both included, ascending."""
         return [entry for entry in self if first <= entry.position <= last]
-
-    def page_count(self) -> int:
-        """In how many pages of 64 positions there is an entry."""
-        return len({(entry.ledger, entry.number // PAGE_ENTRIES) for entry in self})
 
     def runs(self) -> list[list[int]]:
         """The cached positions as [ledger, first, last], ascending."""
