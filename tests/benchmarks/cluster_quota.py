@@ -108,7 +108,7 @@ class Publishers:
     def end(self) -> dict[str, list[tuple[float, float]]]:
         """When each message was sent, and how long it took, by topic."""
         out, _ = self._process.communicate(timeout=60)
-        return {topic.split("/", 3)[3]: took for topic, took in json.loads(out).items()}
+        return {topic.split("/", 3)[3]: took for topic, took in json.loads(out.splitlines()[-1]).items()}
 
 
 class Counts:
@@ -367,12 +367,12 @@ def main() -> None:
         folder = Path(name)
         of_group = group(results) if is_wanted("group") else None
         of_enforce = enforce(results, folder, arguments.minutes) if is_wanted("enforce") else None
+        if arguments.draw and of_group and of_enforce:
+            draw(of_group, of_enforce)
         if is_wanted("tenants"):
             tenants(results, folder)
         if is_wanted("many"):
             many(results, folder)
-        if arguments.draw and of_group and of_enforce:
-            draw(of_group, of_enforce)
 
 
 if __name__ == "__main__":
