@@ -28,7 +28,7 @@ STARTED = {
     "brokers": re.compile(r"\b(kafka_broker|pulsar_standalone):"),
     "Spark": re.compile(r"\b(spark|spark_of_all_tests|on_spark|each_engine|sessions)[:,)]"),
 }
-"""Arguments of tests that start it."""
+"""What is started once for several files, by the arguments of tests that ask for it."""
 
 # How fast an example runs is no test.
 settings.register_profile("suite", max_examples=WHOLE // 4, deadline=None)
@@ -88,7 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def _starts(file: Path) -> str | None:
-    """What that stays for other files a test in this one starts."""
+    """What tests in this file need started; None for nothing."""
     text = file.read_text()
     return next((what for what, fixture in STARTED.items() if fixture.search(text)), None)
 

@@ -5,6 +5,7 @@ sent and how long it took until the broker had it, both in s.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -59,6 +60,8 @@ class Publisher:
 
 
 def main() -> None:
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Pulsar's client writes errors to standard output, whichever logger it has
     publishers: dict[str, Publisher] = {}
     for line in sys.stdin:
         topic, rate = line.split()
@@ -67,7 +70,7 @@ def main() -> None:
         publishers[topic].set(float(rate))
     for publisher in publishers.values():
         publisher.stop()
-    print(json.dumps({topic: publisher.took for topic, publisher in publishers.items()}), flush=True)
+    print(json.dumps({topic: publisher.took for topic, publisher in publishers.items()}), file=out, flush=True)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Publishers:
     def end(self) -> dict[str, list[tuple[float, float]]]:
         """When each message was sent, and how long it took, by topic."""
         out, _ = self._process.communicate(timeout=60)
-        return {topic.split("/", 3)[3]: took for topic, took in json.loads(out.splitlines()[-1]).items()}
+        return {topic.split("/", 3)[3]: took for topic, took in json.loads(out).items()}
 
 
 class Counts:
@@ -355,6 +355,8 @@ def main() -> None:
     options.add_argument("--draw", action="store_true", help="draw docs/pictures/cluster_quota.svg")
     options.add_argument("--only", choices=("group", "enforce", "tenants", "many"), help="one part")
     arguments = options.parse_args()
+    if arguments.minutes < 1:
+        options.error(f"--minutes: got {arguments.minutes}; allowed is 1 or more, for a worst minute")
 
     def is_wanted(part: str) -> bool:
         return arguments.only in {None, part}

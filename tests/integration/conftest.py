@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from headgate.spark.session import local_builder
 from integration.engines import Engine, Local, OnSpark
-from integration.processes import INTERPRETED
+from integration.processes import FOR_FEW_ROWS
 from kafka_broker import kafka_broker
 from pulsar_standalone import pulsar_standalone
 
@@ -93,8 +93,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sessions]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
             settings = {
-                "spark.sql.shuffle.partitions": 2,
-                **INTERPRETED,
+                **FOR_FEW_ROWS,
                 "spark.driver.memory": "2g",
                 "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
                 "spark.local.dir": tmp_path_factory.mktemp("spark"),

@@ -14,24 +14,15 @@ from integration.runs import await_that
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_S = 300
-COMPILE_LIGHTLY = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
-"""A test's job ends before what Java's second compiler makes has paid for itself: half of its CPU time.
-
-The session that tests share lives long enough.
-"""
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false"}
-"""Spark interprets its plans instead of generating Java for them: for a test's few rows, a tenth of its time.
+FOR_FEW_ROWS = {"spark.sql.shuffle.partitions": "2", "spark.sql.codegen.wholeStage": "false"}
+"""Of the session and of processes. Generating Java for a plan takes longer than a test's few rows.
 
 The README's command and the benchmarks run the generated code.
 """
 SMALL_SPARK = (
     "--driver-memory",
     "1g",
-    "--conf",
-    "spark.sql.shuffle.partitions=2",
-    "--conf",
-    COMPILE_LIGHTLY,
-    *(part for name, value in INTERPRETED.items() for part in ("--conf", f"{name}={value}")),
+    *(part for name, value in FOR_FEW_ROWS.items() for part in ("--conf", f"{name}={value}")),
 )
 UNAVAILABLE = 69  # set-up could not fetch something
 

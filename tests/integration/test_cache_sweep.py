@@ -1,6 +1,5 @@
 """`headgate sweep`, jobs/cache_sweep.py: each broker as its own cache says, in any order of rows; what is refused."""
 
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -30,8 +29,8 @@ from headgate.sizing.combinations import for_sample
 from headgate.spark import cache_sweep
 from headgate.spark.job import STOPPED, status_of_whole
 from headgate.tables.query import query
+from unit.jobs import main_of
 
-ROOT = Path(__file__).parents[2]
 BYTES = 256 * 1024
 GRID = 'sizes_mib = [0.25]\npolicies = ["pip430", "lru", "belady"]\n'
 BROKERS = {f"broker/{seed}": list(islice(generate("mixed", seed), 4000)) for seed in (1, 2)}
@@ -51,10 +50,7 @@ def sweep():
 @pytest.fixture(scope="module")
 def sweep_on_spark():
     """The job's main, in this process."""
-    spec = importlib.util.spec_from_file_location("cache_sweep_job", ROOT / "jobs" / "cache_sweep.py")
-    job = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(job)
-    return lambda *arguments: job.main([str(argument) for argument in arguments])
+    return lambda *arguments: main_of("cache_sweep")([str(argument) for argument in arguments])
 
 
 def line(broker: str, row: Row) -> str:
@@ -144,8 +140,9 @@ def test_parquet_and_made_up_traffic_give_the_same_on_both_engines(
     given = ("--input", tmp_path / "trace", "--format", "parquet")
     assert sweep(*given, "--output", tmp_path / "a", "--sample", 20, *conf) == 0
     assert sweep_on_spark("--family", "replay", "--output", tmp_path / "b", "--sample", 20, *conf) == 0
-    read, made = ([{**row, "cpu_s": 0} for row in rows_of(tmp_path / one, "cache_sweep")] for one in "ab")
-    assert made == read
+    assert sweep("--family", "replay", "--output", tmp_path / "c", "--sample", 20, *conf) == 0
+    read, *made = ([{**row, "cpu_s": 0} for row in rows_of(tmp_path / one, "cache_sweep")] for one in "abc")
+    assert made == [read, read]
     assert len(read) == 2
     (letter,) = rows_of(tmp_path / "a", "dead_letters")
     assert letter["source"].endswith("/part-99999.parquet")

@@ -1,6 +1,5 @@
 """The entry cache's job on real files, tables and processes: cut, stopped and killed, what it tells is the same."""
 
-import importlib.util
 import json
 import random
 from dataclasses import replace
@@ -35,8 +34,8 @@ from integration.cache_events import (
 from integration.engines import Engine
 from integration.processes import commits, kill_at_commits, options, run_job
 from integration.runs import PATIENCE_S, conf_in, write_conf
+from unit.jobs import main_of
 
-ROOT = Path(__file__).parents[2]
 ROWS, FILES = 1500, 5
 MAX_BYTES, TTL = "headgate.cache.maxBytes", "managedLedgerCacheEvictionTimeThresholdMillis"
 SMALL = {MAX_BYTES: 60_000, TTL: 200}
@@ -206,10 +205,7 @@ def test_a_file_that_cannot_be_read_is_left_out_and_told_of(engine: Engine, tmp_
 def test_a_place_that_cannot_be_meant_is_refused(options, told, tmp_path: Path, capsys, monkeypatch) -> None:
     write_conf(tmp_path / "conf", broker=SMALL)
     monkeypatch.chdir(tmp_path)
-    spec = importlib.util.spec_from_file_location("entry_cache_job", ROOT / "jobs" / "entry_cache.py")
-    job = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(job)
-    assert job.main(["--input", "in", "--conf-dir", str(tmp_path / "conf"), *options]) == 2
+    assert main_of("entry_cache")(["--input", "in", "--conf-dir", str(tmp_path / "conf"), *options]) == 2
     assert told in capsys.readouterr().err
     assert ["conf"] == [found.name for found in tmp_path.iterdir()]
 

@@ -1,6 +1,5 @@
 """`headgate replay`, jobs/replay.py: the same rows on both engines, in any order; two confs; what is refused."""
 
-import importlib.util
 import json
 import random
 import re
@@ -17,8 +16,8 @@ from headgate.replay.schemas import TABLES
 from headgate.tables.query import query
 from headgate.trace import TraceSpec, write_trace
 from integration.runs import GROUPS, TOPIC_LIMIT, settings, write_conf
+from unit.jobs import main_of
 
-ROOT = Path(__file__).parents[2]
 SPEC = TraceSpec(
     events=1_500,
     duration_s=8.0,
@@ -45,10 +44,7 @@ def replay():
 @pytest.fixture(scope="module")
 def replay_on_spark():
     """The job's main, in this process."""
-    spec = importlib.util.spec_from_file_location("replay_job", ROOT / "jobs" / "replay.py")
-    job = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(job)
-    return lambda *arguments: job.main([str(argument) for argument in arguments])
+    return lambda *arguments: main_of("replay")([str(argument) for argument in arguments])
 
 
 def rows_of(output: Path, table: str) -> list[dict]:

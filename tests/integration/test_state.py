@@ -1,6 +1,5 @@
 """jobs/state.py: the state of a real checkpoint, as people and programs get it."""
 
-import runpy
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,8 @@ from pyspark.sql import SparkSession
 from headgate.errors import StateError
 from headgate.report.state_screen import state_lines
 from headgate.spark.state import read_state
-from integration.processes import ROOT
 from integration.runs import GROUPS, conf_in, every_100_ms, run_once, write_publishes
+from unit.jobs import main_of
 
 ACME, GLOBEX = "persistent://acme/shop/orders", "persistent://globex/shop/carts"
 
@@ -47,6 +46,5 @@ def test_a_folder_without_a_checkpoint_is_refused(spark: SparkSession, tmp_path:
 def test_the_command_prints_what_the_function_reads(
     spark: SparkSession, checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = runpy.run_path(str(ROOT / "jobs" / "state.py"))["main"]
-    assert 0 == command(["--checkpoint", str(checkpoint)])
+    assert 0 == main_of("state")(["--checkpoint", str(checkpoint)])
     assert list(state_lines(read_state(spark, str(checkpoint)))) == capsys.readouterr().out.splitlines()

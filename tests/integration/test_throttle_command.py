@@ -1,6 +1,5 @@
 """jobs/throttle.py as a user starts it: what it refuses, what it shows while it runs and at its end."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -15,6 +14,7 @@ from pyspark.sql import SparkSession
 from headgate.throttle.tables import SCHEMAS
 from headgate.trace import write_trace
 from integration.runs import GROUPS, SMALL, TOPIC_LIMIT, write_conf
+from unit.jobs import main_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,11 +22,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def throttle() -> Iterator[Callable[..., int]]:
     """The job's main, in this process; it takes the session that is there, and its signal handlers go with the test."""
-    spec = importlib.util.spec_from_file_location("throttle_job", ROOT / "jobs" / "throttle.py")
-    job = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(job)
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    yield lambda *arguments: job.main([str(argument) for argument in arguments])
+    yield lambda *arguments: main_of("throttle")([str(argument) for argument in arguments])
     for number, handler in before.items():
         signal.signal(number, handler)
 
