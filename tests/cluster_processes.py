@@ -115,6 +115,9 @@ class Process:
     def text(self) -> str:
         return self._screen.read_text()
 
+    def __str__(self) -> str:
+        return self.text
+
     def await_text(self, text: str) -> None:
         await_that(lambda: text in self.text or self.process.poll() is not None, text, TIMEOUT_S)
         assert text in self.text

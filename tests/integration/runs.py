@@ -253,9 +253,9 @@ def total(output: Path | str, column: str) -> int:
 
 
 def await_that(
-    condition: Callable[[], object], what: str, patience_s: float = PATIENCE_S, pause_s: float = 0.05
+    condition: Callable[[], object], what: object, patience_s: float = PATIENCE_S, pause_s: float = 0.05
 ) -> None:
-    """Ask again and again until `condition` holds; fail with `what` when patience ends."""
+    """Ask again and again until `condition` holds; fail with `what`, as it is by then, when patience ends."""
     pause, deadline = threading.Event(), time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, f"in {patience_s} s it did not come: {what}"

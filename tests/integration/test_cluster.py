@@ -105,7 +105,7 @@ def test_a_topic_with_a_higher_limit_of_its_own_is_found_by_its_counters_and_hel
         tenant.send("POST", topic, rate)
         with tenant.enforce("--apply") as enforce:
             enforce.await_text("above the limit; it is set once more")
-            await_that(lambda: tenant.send("GET", topic)["publishThrottlingRateInMsg"] < 9000, enforce.text, 30)
+            await_that(lambda: tenant.send("GET", topic)["publishThrottlingRateInMsg"] < 9000, enforce, 30)
             assert enforce.stop() == 0
         assert tenant.send("GET", topic) == rate
 

@@ -55,9 +55,9 @@ def test_groups_are_kept_on_namespaces_and_topics_and_changes_take_effect(tenant
         def limits() -> list[int | None]:
             return [*tenant.limits(), own_limit(tenant, f"{a}/2")]
 
-        await_that(lambda: limits() == pytest.approx([90, 60, 30], abs=2), enforce.text, TIMEOUT_S)
+        await_that(lambda: limits() == pytest.approx([90, 60, 30], abs=2), enforce, TIMEOUT_S)
         groups(tenant, "detach", b)
-        await_that(lambda: tenant.limit(b) == tenant.limit(a) != 90, enforce.text, TIMEOUT_S)
+        await_that(lambda: tenant.limit(b) == tenant.limit(a) != 90, enforce, TIMEOUT_S)
         assert enforce.stop() == 0
         assert limits() == [None, None, None]
 
