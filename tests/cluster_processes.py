@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import pulsar
 from deltalake import DeltaTable
@@ -81,12 +81,19 @@ class Tenant:
         return query(sql, {"t": DeltaTable(self.folder / "out" / table)}).to_pylist()
 
 
+class Followed(Protocol):
+    """A cluster.toml, and the folder whose out/ has its tables."""
+
+    file: Path
+    folder: Path
+
+
 class Process:
     """`headgate collect` or `headgate enforce`, killed where the block leaves it running."""
 
-    def __init__(self, command: str, tenant: Tenant, *arguments: str) -> None:
-        self._screen = tenant.folder / f"{command}-{next(NUMBERS)}.log"
-        given = ["--cluster", str(tenant.file), "--output", str(tenant.folder / "out"), *arguments]
+    def __init__(self, command: str, followed: Followed, *arguments: str) -> None:
+        self._screen = followed.folder / f"{command}-{next(NUMBERS)}.log"
+        given = ["--cluster", str(followed.file), "--output", str(followed.folder / "out"), *arguments]
         self._command = [sys.executable, "-m", "headgate", command, *given]
 
     def __enter__(self) -> Self:

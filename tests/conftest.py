@@ -25,7 +25,7 @@ COMPILED = "headgate/compiled"
 LONG = tuple(f"tests/{name}/" for name in ("integration", "unit/tryout", "unit/throttle", "unit/quota_loop"))
 
 STARTED = {
-    "brokers": re.compile(r"\b(kafka_broker|pulsar_standalone):"),
+    "brokers": re.compile(r"\b(kafka_broker|kafka_cluster|pulsar_standalone):"),
     "Spark": re.compile(r"\b(spark|spark_of_all_tests|on_spark|each_engine|sessions)[:,)]"),
 }
 """What is started once for several files, by the arguments of tests that ask for it."""

@@ -14,19 +14,9 @@ port=${KAFKA_PORT:-19092}
 controller=${KAFKA_CONTROLLER_PORT:-19093}
 timeout=${KAFKA_START_TIMEOUT:-60}
 place=127.0.0.1:$port ready=ready unready=starting
-java=${JAVA_HOME:+$JAVA_HOME/bin/}java
+. "$root/tests/kafka-dist.sh"
 
 is_ready() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
-
-fetch() {
-  . "$root/scripts/find-python.sh"
-  local jars
-  jars=$("$python" "$root/scripts/bootstrap.py" "$root/scripts/jars.py" kafka-broker)
-  # Spark's resolver leaves Scala's library out of whatever it resolves; Spark's own copy fits.
-  classpath="$jars/*:$(ls "$root"/.venv/lib/python3.*/site-packages/pyspark/jars/scala-library-2.13.*.jar)"
-}
-
-storage_tool() { "$java" -Xmx128m -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$classpath" kafka.tools.StorageTool "$@"; }
 
 configure() {
   rm -rf "$run"
@@ -41,26 +31,16 @@ controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs=$run/data
-num.partitions=1
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
+$small_properties
 EOF
-  local id
-  id=$(storage_tool random-uuid 2>>"$run/format.log" | tail -n 1)
-  storage_tool format --standalone -t "$id" -c "$run/server.properties" >>"$run/format.log" 2>&1 ||
-    { echo "could not format the log folder; last lines of $run/format.log:" >&2; tail -n 15 "$run/format.log" >&2; exit 1; }
+  cluster_id=$(storage_tool random-uuid 2>>"$run/format.log" | tail -n 1)
+  format "$run/server.properties" --standalone
 }
 
 launch() {
   fetch
   configure
-  nohup "$java" -Xms128m -Xmx512m -XX:+UseSerialGC -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -cp "$classpath" \
-    kafka.Kafka "$run/server.properties" >"$run/out.log" 2>&1 </dev/null &
+  kafka "$run/server.properties" "$run/out.log"
 }
 
 . "$root/tests/broker.sh"

@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -38,3 +38,16 @@ def free_ports(count: int) -> list[int]:
         for taken in sockets:
             taken.bind(("127.0.0.1", 0))
         return [taken.getsockname()[1] for taken in sockets]
+
+
+SPAN = 30
+
+
+def free_span(count: int) -> int:
+    """A port after which nothing listened on so many a moment ago, below those that the system gives to clients."""
+    for first in range(20_000, 32_000, count):
+        with ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+    raise OSError(f"no {count} free ports in a row")

@@ -9,8 +9,7 @@ from headgate.cluster.enforce import shown
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.limits import Limits
-from headgate.cluster.pulsar_limits import PulsarLimits
-from headgate.cluster.running import cluster_of
+from headgate.cluster.running import cluster_of, limits_of
 from headgate.cluster.schemas import OF_ENFORCER
 from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.ledger import Entry, operators
@@ -24,7 +23,7 @@ PROBLEMS = 1
 def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Tell all of it; PROBLEMS if something is in the way. Raises ConfError, and ClusterError without any broker."""
     conf = load_cluster(arguments.cluster)
-    cluster, limits = cluster_of(conf), PulsarLimits(conf)
+    cluster, limits = cluster_of(conf), limits_of(conf)
     tell(f"cluster {cluster.name()}, {conf.settings.kind}")
     problems = _check_brokers(cluster, tell)
     entries: dict[str, Entry] = {}

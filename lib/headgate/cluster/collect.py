@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headgate.cluster.brokers import BrokerLook, Cluster
 from headgate.cluster.schemas import BROKER_LOOKS, COUNTERS
-from headgate.core.clusters.counters import Counters, Increase, Reading
+from headgate.core.clusters.counters import Increase, Reading
 from headgate.core.clusters.demand import SECOND_US
 from headgate.errors import ClusterError
 from headgate.rows.kinds import USAGE
@@ -33,7 +33,7 @@ class BrokerRound:
 
     at_us: int
     took_ms: int
-    look: BrokerLook | None
+    look: BrokerLook[Any] | None
     error: str | None
 
 
@@ -62,7 +62,7 @@ class Collector:
         self._check(last, now_us())
         self._seq = max((row["seq"] for row in last), default=0)
         looked = {row["broker"]: row["answered_us"] for row in last if row["answered_us"] is not None}
-        self._counters = Counters(map(_increase, tables.select("counters", _NEWEST).to_pylist()), looked)
+        self._counting = cluster.counting(map(_increase, tables.select("counters", _NEWEST).to_pylist()), looked)
         self._brokers: Sequence[str] = ()
         self._found_us: int | None = None
         self._answered_us: dict[str, int] = {}
@@ -95,7 +95,7 @@ class Collector:
             one
             for broker, of_broker in told.items()
             if of_broker.look is not None
-            for one in self._counters.look(of_broker.at_us, broker, of_broker.look.readings)
+            for one in self._counting.look(of_broker.at_us, broker, of_broker.look.readings)
         ]
         this = Round(self._seq, told, increases)
         if increases:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from headgate.cluster.feed import Feed, Looked
+from headgate.cluster.feed import Feed, Looked, of_resource
 from headgate.cluster.ledger import NOT_ENFORCEABLE, Step
 from headgate.cluster.limits import Limits
 from headgate.cluster.pushing import Failed, Pushing
@@ -145,10 +145,9 @@ class Enforcer:
             self._is_off = True
             return ()
         self._is_off &= not looked
-        for topic, direction, look in looked:
-            for one in self.enforced:
-                if one.direction == direction and one.resource.has(topic):
-                    one.quota.add(topic, look)
+        for one in self.enforced:
+            for shared_by, look in of_resource(one.resource, one.direction, looked):
+                one.quota.add(shared_by, look)
         if looked:
             for one in self.enforced:
                 self._find_topics(one)
@@ -195,7 +194,8 @@ class Enforcer:
 
     def _find_topics(self, one: Enforced) -> None:
         """Topics that are of the resource by themselves, whatever their namespace is, have limits of their own."""
-        fresh = {self._limits.own_path(topic, one.direction) for topic in one.resource.topics()} - one.own
+        paths = {self._limits.own_path(topic, one.direction) for topic in one.resource.topics()}
+        fresh = {path for path in paths if path is not None} - one.own
         one.own |= fresh
         if one.quota.in_force != NONE:
             one.missing |= dict.fromkeys(fresh, "it is new")
@@ -238,8 +238,7 @@ class Enforcer:
             if now_us - one.repeated_us.get(topic, now_us) >= _REPEATED_US
         ]
         for topic in stubborn:
-            why = "not enforceable: it goes on above its limit (published over REST, or a broker that ignores it)"
-            self._tell(f"{one.name}: {topic} is {why}")
+            self._tell(f"{one.name}: {topic} is not enforceable: it goes on above its limit ({one.resource.escapes})")
             one.outside.add(topic)
         if stubborn and self._pushing is not None:
             self._pushing.note([Step(one.name, topic, NOT_ENFORCEABLE, reason="above its limit") for topic in stubborn])
@@ -250,7 +249,7 @@ class Enforcer:
         for topic in topics:
             path = self._limits.own_path(without_partition(topic), one.direction)
             try:
-                if is_answered and self._limits.read(path) is not None:
+                if path is not None and is_answered and self._limits.read(path) is not None:
                     one.own.add(path)
             except ClusterError as error:
                 self._tell(f"{one.name}: {error}")
@@ -272,7 +271,7 @@ class Enforcer:
     def release(self, reason: str) -> Failed:
         """Put everything back. What is decided begins anew."""
         for one in self.enforced:
-            one.quota, one.decision = SharedQuota(one.quota.quota), None
+            one.quota, one.decision = SharedQuota(one.quota.quota, one.quota.averaged_us), None
             one.missing.clear()
             one.outside.clear()
             one.repeated_us.clear()
@@ -285,7 +284,7 @@ def _enforced(resources: Sequence[Resource]) -> Iterator[Enforced]:
     for resource in resources:
         for direction in ("in", "out"):
             if (quota := _quota(resource, direction)) != NONE:
-                yield Enforced(resource, direction, SharedQuota(quota))
+                yield Enforced(resource, direction, SharedQuota(quota, resource.averaged_us))
 
 
 def _quota(resource: Resource, direction: str) -> Limit:
@@ -296,7 +295,7 @@ def _quota(resource: Resource, direction: str) -> Limit:
 def _reason(one: Enforced, decision: Decision) -> str:
     if one.quota.in_force == NONE:
         return "the first limit"
-    return f"{shown(one.used)} are used, {len(decision.held)} topics are at {shown(one.quota.in_force)}"
+    return f"{shown(one.used)} are used, {len(decision.held)} {one.resource.shares} are at {shown(one.quota.in_force)}"
 
 
 def shown(limit: Limit) -> str:

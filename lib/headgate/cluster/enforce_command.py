@@ -10,9 +10,8 @@ from headgate.cluster.enforce_series import EnforceSeries
 from headgate.cluster.feed import Feed
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import LeaseLostError, Ledger
-from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.cluster.pushing import Pushing
-from headgate.cluster.running import clock, cluster_of, own_name, stopped_by_signals, time_of_day
+from headgate.cluster.running import clock, cluster_of, limits_of, own_name, stopped_by_signals, time_of_day
 from headgate.cluster.schemas import OF_ENFORCER
 from headgate.cluster.shadow import Shadow
 from headgate.conf import MetricsSettings
@@ -41,7 +40,7 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
 
     series, port = EnforceSeries(), 0 if arguments.release else arguments.metrics_port
     with stopped_by_signals() as stop, listening(MetricsSettings(port=port), series.registry):
-        limits = PulsarLimits(conf)
+        limits = limits_of(conf)
         groups = Groups(arguments.output, now_us()) if conf.settings.groups and not arguments.release else None
         resources = conf.resources if groups is None else groups.resources()
         if not arguments.apply and not arguments.release:

@@ -1,10 +1,11 @@
 """What a collector has found, round by round, as looks at the topics of resources."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from headgate.cluster.schemas import OF_COLLECTOR
+from headgate.conf.cluster import Resource
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.shared_quota import Amounts, TopicLook
 from headgate.tables.delta import Tables
@@ -14,11 +15,29 @@ _BACK_US = 30 * SECOND_US
 
 
 class Looked(NamedTuple):
-    """A look at a topic, which may have had no traffic."""
+    """A look at a topic, which may have had no traffic, on its broker."""
 
     topic: str
     direction: str
     look: TopicLook
+    broker: str
+
+
+def of_resource(resource: Resource, direction: str, looked: Iterable[Looked]) -> Iterator[tuple[str, TopicLook]]:
+    """Looks at what shares a resource's quota, in the order in which they end: its topics, or brokers with these."""
+    found: dict[tuple[int, str], TopicLook] = {}
+    for one in looked:
+        if one.direction == direction and resource.has(one.topic):
+            key = one.look.at_us, resource.shared_by(one.topic, one.broker)
+            other = found.get(key)
+            found[key] = one.look if other is None else _together(other, one.look)
+    for (_, shared_by), look in sorted(found.items()):
+        yield shared_by, look
+
+
+def _together(one: TopicLook, other: TopicLook) -> TopicLook:
+    amounts = Amounts(*(map(sum, zip(one.amounts, other.amounts, strict=True))))
+    return TopicLook(min(one.from_us, other.from_us), one.at_us, amounts)
 
 
 class Feed:
@@ -70,12 +89,12 @@ class Feed:
             if row["from_us"] < row["at_us"]:
                 ended.add(key)
                 amounts = Amounts(row["messages"], row["bytes"])
-                yield Looked(*key, TopicLook(row["from_us"], row["at_us"], amounts))
+                yield Looked(*key, TopicLook(row["from_us"], row["at_us"], amounts), row["broker"])
         answered = {row["broker"]: row["at_us"] for row in brokers if row["error"] is None}
         for key, broker in self._broker_of.items():
             at_us, from_us = answered.get(broker), self._looked_us.get(broker)
             if key not in ended and at_us is not None and from_us is not None and from_us < at_us:
-                yield Looked(*key, TopicLook(from_us, at_us, Amounts(0, 0)))
+                yield Looked(*key, TopicLook(from_us, at_us, Amounts(0, 0)), broker)
         self._looked_us |= answered
         self.newest_us = max([self.newest_us, *answered.values()])
 

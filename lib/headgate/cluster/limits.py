@@ -13,8 +13,8 @@ class Limits(Protocol):
     def paths(self, resource: Resource, direction: str) -> Sequence[str]:
         """Where limits are to be set, so that each topic of the resource has one."""
 
-    def own_path(self, topic: str, direction: str) -> str:
-        """Where a topic's own limit is, which precedes the others."""
+    def own_path(self, topic: str, direction: str) -> str | None:
+        """Where a topic's own limit is, which precedes the others; None: it cannot have one."""
 
     def read(self, path: str) -> str | None:
         """What is set there, always in the same words."""

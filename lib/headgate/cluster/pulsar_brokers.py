@@ -1,7 +1,7 @@
 """A running Pulsar cluster as its brokers tell: who they are, and what they have counted (clusters 1)."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http.client import HTTPResponse
 from typing import Final
 
@@ -9,7 +9,7 @@ from headgate.cluster.brokers import BrokerLook, CacheUse
 from headgate.cluster.http import Http
 from headgate.conf.cluster import ClusterConf
 from headgate.conf.findings import shown
-from headgate.core.clusters.counters import Counted, Reading
+from headgate.core.clusters.counters import Counted, Counters, Increase, Reading
 from headgate.errors import ClusterError
 
 _MESSAGES, _BYTES, _THROTTLED = range(3)
@@ -79,7 +79,7 @@ class PulsarBrokers:
             )
         return sorted(map(str, found))
 
-    def look(self, broker: str) -> BrokerLook:
+    def look(self, broker: str) -> BrokerLook[Reading]:
         """All its topics, in one answer, of which only the lines that count are kept."""
         url = f"{self._scheme}://{broker}/metrics/"
         with self._http.stream(url) as response:
@@ -91,8 +91,12 @@ class PulsarBrokers:
         except (ValueError, OverflowError) as error:
             raise ClusterError(f"{url}: got {error}; allowed: the text format of Prometheus") from error
 
+    def counting(self, told: Iterable[Increase], looked: Mapping[str, int]) -> Counters:
+        """By broker: a topic that moves begins anew."""
+        return Counters(told, looked)
 
-def look_of(text: str) -> BrokerLook:
+
+def look_of(text: str) -> BrokerLook[Reading]:
     """What the lines of a broker's metrics tell. Lines of other metrics are ignored.
 
     Raises ValueError or OverflowError for a line of these that is not in the text format of Prometheus.

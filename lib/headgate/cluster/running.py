@@ -11,15 +11,24 @@ from pathlib import Path
 from threading import Event
 
 from headgate.cluster.brokers import Cluster
+from headgate.cluster.kafka_brokers import KafkaBrokers
+from headgate.cluster.kafka_limits import KafkaLimits
+from headgate.cluster.limits import Limits
 from headgate.cluster.pulsar_brokers import PulsarBrokers
-from headgate.conf.cluster import ClusterConf
+from headgate.cluster.pulsar_limits import PulsarLimits
+from headgate.conf.cluster import KAFKA, ClusterConf
 from headgate.core.clusters.demand import SECOND_US
 from headgate.engines.stops import handled
 
 
 def cluster_of(conf: ClusterConf) -> Cluster:
     """The cluster that cluster.toml names. Nothing is asked yet."""
-    return PulsarBrokers(conf)
+    return KafkaBrokers(conf) if conf.settings.kind == KAFKA else PulsarBrokers(conf)
+
+
+def limits_of(conf: ClusterConf) -> Limits:
+    """Its limits. Nothing is asked yet."""
+    return KafkaLimits(conf) if conf.settings.kind == KAFKA else PulsarLimits(conf)
 
 
 def clock() -> Callable[[], int]:

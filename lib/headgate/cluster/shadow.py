@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from headgate.cluster.enforce import Enforced, shown
-from headgate.cluster.feed import Looked
+from headgate.cluster.feed import Looked, of_resource
 from headgate.cluster.schemas import ENFORCED
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.pushes import Limit, Pushed, next_push
@@ -59,18 +59,17 @@ class Shadow:
     def take(self, enforced: Sequence[Enforced], looked: Sequence[Looked], now_us: int) -> None:
         """Take in a round that was decided on. Raises TableError."""
         rows, lines = [], []
-        by_time = sorted(looked, key=lambda one: one.look.from_us)
         for one in enforced:
             if one.decision is None:
                 continue
             shadowed = self._shadowed.setdefault(one.name, _Shadowed())
             level = one.decision.level
-            for topic, direction, look in by_time:
-                if one.direction == direction and one.resource.has(topic):
-                    shadowed.looked.add(look)
-                    if _is_above(look, level):
-                        shadowed.held.add(look)
-                        shadowed.topics[topic] += look.at_us - look.from_us
+            looks = of_resource(one.resource, one.direction, looked)
+            for shared_by, look in sorted(looks, key=lambda found: found[1].from_us):
+                shadowed.looked.add(look)
+                if _is_above(look, level):
+                    shadowed.held.add(look)
+                    shadowed.topics[shared_by] += look.at_us - look.from_us
             push = next_push(shadowed.pushes, level, level, now_us, is_wanted=True)
             if push is not None:
                 reason = f"{shown(one.used)} are used" if shadowed.pushes else "the first limit"

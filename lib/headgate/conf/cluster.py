@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -16,6 +16,10 @@ from headgate.errors import ConfError
 
 _URL: Final = r"^https?://([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?$"
 _HTTPS: Final = "https://"
+KAFKA: Final = "kafka"
+_SERVER: Final = r"([^\s,:\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
+_SERVERS: Final = rf"^{_SERVER}(,{_SERVER})*$"
+_SASL, _TLS = "SASL_", "SSL"
 
 
 class Rate(NamedTuple):
@@ -53,15 +57,27 @@ _Name = Annotated[str | None, Field(min_length=1, description="a name")]
 
 
 class ClusterSettings(Section):
-    """[cluster]: how to reach the brokers, and how often to look. `load_cluster` requires an admin_url."""
+    """[cluster]: how to reach the brokers, and how often to look. `load_cluster` requires the address of its kind."""
 
-    kind: Annotated[Literal["pulsar"], Field(description="pulsar")] = "pulsar"
+    kind: Annotated[Literal["pulsar", "kafka"], Field(description="pulsar or kafka")] = "pulsar"
     admin_url: Annotated[_Url | None, Field(description="http://HOST:PORT or https://HOST:PORT of any broker")] = None
     period_s: Annotated[int, Field(ge=1, le=3600, description="an integer from 1 to 3600")] = 5
     timeout_s: Annotated[int, Field(ge=1, le=10, description="an integer from 1 to 10")] = 5
     hold_s: Annotated[int, Field(ge=10, le=86_400, description="an integer from 10 to 86400")] = 300
     token_file: Annotated[str | None, Field(min_length=1, description="the path of a file with a bearer token")] = None
     ca_file: Annotated[str | None, Field(min_length=1, description="the path of a PEM file of authorities")] = None
+    bootstrap_servers: Annotated[
+        str | None, Field(pattern=_SERVERS, description="HOST:PORT of some Kafka brokers, with commas between them")
+    ] = None
+    security_protocol: Annotated[
+        Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
+        Field(description="PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL"),
+    ] = "PLAINTEXT"
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Field(description="PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
+    ] = "PLAIN"
+    sasl_username: Annotated[str | None, Field(min_length=1, description="a name")] = None
+    sasl_password_file: Annotated[str | None, Field(min_length=1, description="the path of a file with it")] = None
     groups: Annotated[bool, Field(description="true: resources are the groups of --output; or false")] = False
 
 
@@ -74,6 +90,15 @@ class ResourceSettings(Section):
     publishRateInBytes: _Bytes = None  # noqa: N815
     dispatchRateInMsgs: _Messages = None  # noqa: N815
     dispatchRateInBytes: _Bytes = None  # noqa: N815
+
+
+class ClientSettings(Section):
+    """[[resource]] of a Kafka cluster, in the words of its quotas. Reads are not counted, so they have no quota."""
+
+    user: _Name = None
+    client_id: _Name = None
+    topic_prefix: _Name = None
+    producer_byte_rate: _Bytes = None
 
 
 class ClusterFile(Section):
@@ -95,6 +120,12 @@ class Resource:
     scope: str
     name: str
     quotas: Mapping[Rate, int]
+    shares: ClassVar = "topics"
+    """Among what its quota is shared out."""
+    escapes: ClassVar = "published over REST, or a broker that ignores it"
+    """Why a limit may hold nothing back."""
+    averaged_us: ClassVar = 0
+    """Over how long brokers average what they let in; 0: less than a look at them takes."""
 
     def __str__(self) -> str:
         return f"{self.scope} {self.name}"
@@ -106,6 +137,10 @@ class Resource:
     def has(self, topic: str) -> bool:
         """Whether a topic is part of it."""
         return self.name == (tenant_of(topic) if self.scope == "tenant" else namespace_of(topic))
+
+    def shared_by(self, topic: str, _broker: str) -> str:
+        """What has a limit of its own for the topic on that broker."""
+        return topic
 
     def tenants(self) -> Iterable[str]:
         """Those in which it has namespaces."""
@@ -124,6 +159,35 @@ class Resource:
         if self.scope == other.scope:
             return self.name == other.name
         return self.name.partition("/")[0] == other.name.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Client(Resource):
+    """A user or a client id of Kafka, and the beginning of the names of its topics.
+
+    Each broker holds it to the limit by itself, so the brokers share its quota.
+    """
+
+    topic_prefix: str
+    shares: ClassVar = "brokers"
+    escapes: ClassVar = "others write to its topics, or a quota of user and client id together precedes it"
+    averaged_us: ClassVar = 11_000_000
+    """quota.window.num times quota.window.size.seconds, by default."""
+
+    def has(self, topic: str) -> bool:
+        """Whether a topic is its own."""
+        return topic.startswith(self.topic_prefix)
+
+    def shared_by(self, _topic: str, broker: str) -> str:
+        """The broker."""
+        return broker
+
+    def overlaps(self, other: Resource) -> bool:
+        """Whether they are the same, or some topic could be both's."""
+        if not isinstance(other, Client):
+            return False
+        is_same = (self.scope, self.name) == (other.scope, other.name)
+        return is_same or other.has(self.topic_prefix) or self.has(other.topic_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +224,7 @@ def load_cluster(path: str | Path) -> ClusterConf:
     found = source.read(ClusterFile, source.table)
     if not findings.mistakes:  # else an address that is wrong would be missing as well
         _check_address(source, found.cluster)
-    resources = _resources(source, found.resource)
+    resources = _resources(source, found.resource, found.cluster.kind)
     if found.cluster.groups and found.resource:
         got, remedy = f"true, beside {source.place('resource[0]')}", "set it to false, or remove every [[resource]]"
         source.findings.mistake(source.place("cluster.groups"), got, "groups or [[resource]], not both", remedy)
@@ -170,6 +234,9 @@ def load_cluster(path: str | Path) -> ClusterConf:
 
 
 def _check_address(source: TomlFile, settings: ClusterSettings) -> None:
+    if settings.kind == KAFKA:
+        _check_kafka(source, settings)
+        return
     if settings.admin_url is None:
         remedy = "write admin_url = .. under [cluster]"
         source.findings.mistake(source.place("cluster"), "no admin_url", "one", remedy)
@@ -177,15 +244,34 @@ def _check_address(source: TomlFile, settings: ClusterSettings) -> None:
         source.findings.mistake(source.place("cluster.ca_file"), "a file", f"one with {_HTTPS}", "change admin_url")
 
 
-def _resources(source: TomlFile, tables: Sequence[dict[str, Any]]) -> list[Resource]:
+def _check_kafka(source: TomlFile, settings: ClusterSettings) -> None:
+    """What is of Pulsar alone has no meaning here; a password goes with a name."""
+
+    def mistake(key: str, got: str, allowed: str, remedy: str) -> None:
+        source.findings.mistake(source.place(f"cluster.{key}" if key else "cluster"), got, allowed, remedy)
+
+    if settings.bootstrap_servers is None:
+        mistake("", "no bootstrap_servers", "some", "write bootstrap_servers = .. under [cluster]")
+    for key in ("admin_url", "token_file", "groups"):
+        if getattr(settings, key):
+            mistake(key, "a value", 'none with kind = "kafka"', "remove it")
+    if settings.ca_file is not None and not settings.security_protocol.endswith(_TLS):
+        mistake("ca_file", "a file", "one with SSL or SASL_SSL", "change security_protocol")
+    for key in ("sasl_username", "sasl_password_file"):
+        has, wants = getattr(settings, key) is not None, settings.security_protocol.startswith(_SASL)
+        if has != wants:
+            allowed = f"one with {settings.security_protocol}" if wants else "none without SASL"
+            mistake(key, "a value" if has else "none", allowed, f"change {key} or security_protocol")
+
+
+def _resources(source: TomlFile, tables: Sequence[dict[str, Any]], kind: str) -> list[Resource]:
     """Every resource has a scope, a name and a quota, and none is part of another."""
     found: dict[str, Resource] = {}
     for number, table in enumerate(tables):
         key = f"resource[{number}]"
-        before = len(source.findings.mistakes)
-        settings = source.read(ResourceSettings, table, f"{key}.")
+        resource = _client(source, key, table) if kind == KAFKA else _resource(source, key, table)
         # What several keys must be together is looked at where each of them was read.
-        if len(source.findings.mistakes) > before or (resource := _resource(source, key, settings)) is None:
+        if resource is None:
             continue
         for other in found.values():
             if resource.overlaps(other):
@@ -195,8 +281,12 @@ def _resources(source: TomlFile, tables: Sequence[dict[str, Any]]) -> list[Resou
     return list(found.values())
 
 
-def _resource(source: TomlFile, key: str, settings: ResourceSettings) -> Resource | None:
+def _resource(source: TomlFile, key: str, table: dict[str, Any]) -> Resource | None:
     """The resource of a table; None, with a mistake, if it has not one name."""
+    before = len(source.findings.mistakes)
+    settings = source.read(ResourceSettings, table, f"{key}.")
+    if len(source.findings.mistakes) > before:
+        return None
     quotas = {rate: quota for word, rate in RATES.items() if (quota := getattr(settings, word)) is not None}
     if not quotas:
         source.findings.mistake(source.place(key), "no quota", f"one or more of {', '.join(RATES)}", "write one")
@@ -210,3 +300,23 @@ def _resource(source: TomlFile, key: str, settings: ResourceSettings) -> Resourc
     if not is_name(name):
         source.findings.mistake(source.place(f"{key}.{scope}"), shown(name), allowed, "correct the name")
     return Resource(scope, name, quotas)
+
+
+def _client(source: TomlFile, key: str, table: dict[str, Any]) -> Client | None:
+    """The same for Kafka: one of user and client_id, its topics and its quota."""
+    before = len(source.findings.mistakes)
+    settings = source.read(ClientSettings, table, f"{key}.")
+    if len(source.findings.mistakes) > before:
+        return None
+    names = {scope.replace("_", " "): name for scope in ("user", "client_id") if (name := getattr(settings, scope))}
+    if len(names) != 1:
+        got = ", ".join(names) or "no name"
+        source.findings.mistake(source.place(key), got, "one of user, client_id", "name one of them")
+        return None
+    if settings.topic_prefix is None or settings.producer_byte_rate is None:
+        for missing in ("topic_prefix", "producer_byte_rate"):
+            if getattr(settings, missing) is None:
+                source.findings.mistake(source.place(key), f"no {missing}", "one", f"write {missing} = ..")
+        return None
+    ((scope, name),) = names.items()
+    return Client(scope, name, {Rate("in", "bytes"): settings.producer_byte_rate}, settings.topic_prefix)

@@ -125,7 +125,7 @@ class EnforcedCluster:
             caps = NONE if topic in self.ignoring else self.limits.of_topic(topic, direction)
             let_in = min(messages, caps.messages or messages, (caps.bytes or messages * size) // max(size, 1))
             look = TopicLook(self.now_us - SECOND_US, self.now_us, Amounts(let_in, let_in * size))
-            yield Looked(topic, direction, look)
+            yield Looked(topic, direction, look, "b")
 
     @property
     def enforced(self):

@@ -12,7 +12,7 @@ from headgate.cluster.arguments import add_enforce_arguments
 from headgate.cluster.brokers import BrokerLook
 from headgate.cluster.collect import Collector
 from headgate.cluster.schemas import OF_COLLECTOR
-from headgate.core.clusters.counters import Reading
+from headgate.core.clusters.counters import Counters, Reading
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment
@@ -44,7 +44,7 @@ class Started:
         self.collector = Collector(self, Tables(self.output, OF_COLLECTOR), "c", lambda: self.cluster.now_us)
         for name, double in {
             "stopped_by_signals": self.stopped,
-            "PulsarLimits": lambda _: self.cluster.limits,
+            "limits_of": lambda _: self.cluster.limits,
             "cluster_of": lambda _: self,
             "own_name": lambda: DEAD,
             "clock": lambda: lambda: self.cluster.now_us,
@@ -62,6 +62,9 @@ class Started:
     def look(self, _):
         return BrokerLook({key: Reading(*total) for key, total in self.totals.items()})
 
+    def counting(self, told, looked):
+        return Counters(told, looked)
+
     @contextmanager
     def stopped(self):
         yield self
@@ -76,7 +79,7 @@ class Started:
 
     def second(self):
         self.cluster.now_us += SECOND_US
-        for topic, direction, look in self.cluster.take():
+        for topic, direction, look, _ in self.cluster.take():
             before = self.totals.get((topic, direction), (0, 0))
             self.totals[topic, direction] = tuple(map(sum, zip(before, look.amounts, strict=True)))
         if not self.is_silent:

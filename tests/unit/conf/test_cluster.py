@@ -8,14 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from headgate.conf.cluster import ClusterConf, ClusterSettings, Rate, Resource, load_cluster
+from headgate.conf.cluster import Client, ClusterConf, ClusterSettings, Rate, Resource, load_cluster
 from headgate.errors import ConfError
 
 PULSAR = '[cluster]\nadmin_url = "http://127.0.0.1:8091"\n'
 QUOTA = "publishRateInMsgs = 300\n"
 ADMIN_URL = "http://HOST:PORT or https://HOST:PORT of any broker"
 QUOTAS = "publishRateInMsgs, publishRateInBytes, dispatchRateInMsgs, dispatchRateInBytes"
-KEYS = "admin_url, ca_file, groups, hold_s, kind, period_s, timeout_s, token_file"
+KEYS = (
+    "admin_url, bootstrap_servers, ca_file, groups, hold_s, kind, period_s, sasl_mechanism, sasl_password_file, "
+    "sasl_username, security_protocol, timeout_s, token_file"
+)
 RESOURCE_KEYS = "dispatchRateInBytes, dispatchRateInMsgs, namespace, publishRateInBytes, publishRateInMsgs, tenant"
 MESSAGES = "an integer from 1 to 2147483647; to a broker 0 means no limit"
 BYTES = "an integer from 1 to 9223372036854775807; to a broker 0 means no limit"
@@ -55,6 +58,11 @@ def test_the_defaults_are_the_documented_ones():
         "token_file": None,
         "ca_file": None,
         "groups": False,
+        "bootstrap_servers": None,
+        "security_protocol": "PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": None,
+        "sasl_password_file": None,
     } == ClusterSettings().model_dump()
 
 
@@ -159,8 +167,8 @@ REMOVE = "correct it, or remove the line"
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('kind = "pulser"', f"got 'pulser'; allowed: pulsar; {default('pulsar')}"),
-        ("kind = 1", f"got 1; allowed: pulsar; {default('pulsar')}"),
+        ('kind = "pulser"', f"got 'pulser'; allowed: pulsar or kafka; {default('pulsar')}"),
+        ("kind = 1", f"got 1; allowed: pulsar or kafka; {default('pulsar')}"),
         ("period_s = 0", f"got 0; allowed: an integer from 1 to 3600; {default(5)}"),
         ("period_s = 3601", f"got 3601; allowed: an integer from 1 to 3600; {default(5)}"),
         ("period_s = 5.0", f"got 5.0; allowed: an integer from 1 to 3600; {default(5)}"),
@@ -353,10 +361,10 @@ def test_mistakes_of_all_tables_are_told_at_once(file: Path):
 
 def test_resources_are_checked_beside_a_wrong_setting(file: Path):
     expected = [
-        "cluster.toml line 3: cluster.kind: got 'kafka'; allowed: pulsar; " + default("pulsar"),
+        "cluster.toml line 3: cluster.kind: got 'kafak'; allowed: pulsar or kafka; " + default("pulsar"),
         f"cluster.toml line 4: resource[0]: got no quota; allowed: one or more of {QUOTAS}; write one",
     ]
-    assert expected == mistakes(file, f'{PULSAR}kind = "kafka"\n{resource("tenant", "acme", "")}')
+    assert expected == mistakes(file, f'{PULSAR}kind = "kafak"\n{resource("tenant", "acme", "")}')
 
 
 def test_no_secret_of_a_token_file_is_in_the_settings(file: Path):
@@ -437,3 +445,74 @@ def test_no_text_makes_reading_fail_but_with_its_mistakes(tmp_path_factory: pyte
     file = tmp_path_factory.getbasetemp() / "cluster.toml"
     with suppress(ConfError):
         read(file, "\n".join(lines))
+
+
+KAFKA = '[cluster]\nkind = "kafka"\nbootstrap_servers = "127.0.0.1:9092,b:9092"\n'
+CLIENT = 'topic_prefix = "acme."\nproducer_byte_rate = 300\n'
+
+
+@pytest.mark.parametrize(("scope", "name"), [("user", "user acme"), ("client_id", "client id acme")])
+def test_a_client_of_kafka_has_a_quota_of_bytes_on_the_topics_that_begin_so(file: Path, scope: str, name: str):
+    (client,) = read(file, KAFKA + resource(scope, "acme", CLIENT)).resources
+    assert (name, {Rate("in", "bytes"): 300}) == (str(client), client.quotas)
+    assert [True, False] == [client.has(topic) for topic in ("acme.t-partition-0", "acm-partition-0")]
+    assert "b:9092" == client.shared_by("acme.t-partition-0", "b:9092")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ('admin_url = "http://a:1"\n', ["line 4: cluster.admin_url: got a value"]),
+        ("groups = true\n", ["line 4: cluster.groups: got a value"]),
+        ('ca_file = "ca.pem"\n', ["line 4: cluster.ca_file: got a file"]),
+        ('security_protocol = "TLS"\n', ["line 4: cluster.security_protocol: got 'TLS'"]),
+        (
+            'security_protocol = "SASL_SSL"\n',
+            ["cluster.sasl_username: got none", "cluster.sasl_password_file: got none"],
+        ),
+        ('sasl_username = "a"\n', ["line 4: cluster.sasl_username: got a value"]),
+        (
+            resource("user", "acme", ""),
+            ["line 4: resource[0]: got no topic_prefix", "line 4: resource[0]: got no prod"],
+        ),
+        (resource("tenant", "acme", CLIENT), ["line 5: resource[0].tenant: got an unknown key"]),
+        (resource("user", "acme", f'client_id = "a"\n{CLIENT}'), ["line 4: resource[0]: got user, client id"]),
+        (f"[[resource]]\n{CLIENT}", ["line 4: resource[0]: got no name"]),
+        (
+            resource("user", "acme", 'topic_prefix = "a"\nproducer_byte_rate = 0\n'),
+            ["line 7: resource[0].producer_byte_r"],
+        ),
+        (
+            resource("user", "a", CLIENT) + resource("client_id", "b", CLIENT.replace("acme.", "acme.x")),
+            ["line 8: resource[1]: got client id b, beside user a"],
+        ),
+    ],
+)
+def test_mistakes_in_a_conf_of_kafka(file: Path, lines: str, expected: list[str]):
+    found = mistakes(file, KAFKA + lines)
+    assert len(expected) == len(found)
+    assert all(
+        mistake.removeprefix("cluster.toml ").removeprefix("cluster.toml: ").startswith(start)
+        for start, mistake in zip(expected, found, strict=True)
+    ), found
+
+
+def test_kafka_without_servers_says_so(file: Path):
+    (found,) = mistakes(file, '[cluster]\nkind = "kafka"\n')
+    assert found.endswith(
+        "cluster: got no bootstrap_servers; allowed: some; write bootstrap_servers = .. under [cluster]"
+    )
+
+
+NAMES_OF_CLIENTS = st.builds(
+    lambda scope, name, prefix: Client(scope, name, {}, prefix),
+    st.sampled_from(["user", "client id"]),
+    st.sampled_from("ab"),
+    st.sampled_from(["a", "ab", "b", "abc"]),
+)
+
+
+@given(NAMES_OF_CLIENTS, NAMES_OF_CLIENTS)
+def test_clients_overlap_where_they_are_the_same_or_have_a_topic_in_common(one: Client, other: Client):
+    shares = any(one.has(topic) and other.has(topic) for topic in ("a", "ab", "abc", "b"))
+    assert one.overlaps(other) == (shares or (one.scope, one.name) == (other.scope, other.name)) == other.overlaps(one)

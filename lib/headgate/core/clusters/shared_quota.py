@@ -58,12 +58,15 @@ class Decision(NamedTuple):
 class SharedQuota:
     """All topics of a resource together get at most its quota a second over a minute, split max-min fairly.
 
-    One cap holds for all topics: `in_force`, none before the first push. quota: in one unit or both.
+    One cap holds for all topics: `in_force`, none before the first push. quota: in one unit or both. averaged_us: over
+    how long brokers average what they let in, 0 where a topic has a bucket of a second, which each push fills. Until so
+    much time has passed since a push, nothing is known.
+
     Source: clusters 2, 3.1, 3.2
     """
 
-    def __init__(self, quota: Limit) -> None:
-        self.quota = quota
+    def __init__(self, quota: Limit, averaged_us: int = 0) -> None:
+        self.quota, self.averaged_us = quota, averaged_us
         self._pushes: list[Pushed] = []
         self._looks: dict[str, deque[TopicLook]] = {}
 
@@ -86,7 +89,7 @@ class SharedQuota:
         self._pushes = [*recent, Pushed(at_us, limit)]
 
     def decide(self, now_us: int, outside: AbstractSet[str] = frozenset()) -> Decision | None:
-        """What to do now; None where no topic has a look that began after the last push.
+        """What to do now; None where no topic has a look that began after the last push, or that is too recent.
 
         outside: topics that no limit holds: what they use is used, and the others share what is left.
         """
@@ -97,19 +100,20 @@ class SharedQuota:
             for topic, looks in self._looks.items()
             if (recent := [look for look in looks if look.from_us >= since_us])
         }
-        if self._looks and not windows:
+        if self._looks and (not windows or now_us - since_us < self.averaged_us):
             return None
         held = frozenset(
             topic
             for topic, looks in windows.items()
             if topic not in outside
-            and any(self.quota[unit] and demand(_in_unit(looks, unit, self.in_force[unit])) is None for unit in UNITS)
+            and any(self.quota[unit] and self._demand(looks, unit, self.in_force[unit]) is None for unit in UNITS)
         )
         level = self._level(windows, outside, [])
-        target = self._level(windows, outside, [push for push in self._pushes if now_us - push.at_us < MINUTE_US])
+        bursts = [] if self.averaged_us else [push for push in self._pushes if now_us - push.at_us < MINUTE_US]
+        target = self._level(windows, outside, bursts)
         push = next_push(self._pushes, level, target, now_us, is_wanted=bool(held))
-        used = Amounts(*(sum(demand(_in_unit(looks, unit, None)) or 0 for looks in windows.values()) for unit in UNITS))
-        above = frozenset(topic for topic, looks in windows.items() if _is_above(looks, self.in_force))
+        used = Amounts(*(sum(self._demand(looks, unit, None) or 0 for looks in windows.values()) for unit in UNITS))
+        above = frozenset(topic for topic, looks in windows.items() if self._is_above(looks))
         return Decision(level, push, used, held, above)
 
     def _level(
@@ -119,28 +123,27 @@ class SharedQuota:
         levels: list[int | None] = [None, None]
         for unit, quota in enumerate(self.quota):
             if quota is not None:
-                free = sum(demand(_in_unit(windows[topic], unit, None)) or 0 for topic in windows.keys() & outside)
+                free = sum(self._demand(windows[topic], unit, None) or 0 for topic in windows.keys() & outside)
                 wanted = [
-                    Wanted(demand(_in_unit(looks, unit, self.in_force[unit])))
+                    Wanted(self._demand(looks, unit, self.in_force[unit]))
                     for topic, looks in windows.items()
                     if topic not in outside
                 ]
                 levels[unit] = water_level(wanted, without_bursts(max(quota - free, 0), len(bursts)))
         return Limit(*levels)
 
+    def _demand(self, looks: Sequence[TopicLook], unit: int, cap: int | None) -> int | None:
+        """Over the last WINDOW_US, or twice the time that brokers average over."""
+        after_us = looks[-1].at_us - max(WINDOW_US, 2 * self.averaged_us)
+        window = [Look(look.at_us - look.from_us, look.amounts[unit], cap) for look in looks if look.at_us > after_us]
+        return demand(window, self.averaged_us)
 
-def _in_unit(looks: Sequence[TopicLook], unit: int, cap: int | None) -> list[Look]:
-    """Of the last WINDOW_US."""
-    after_us = looks[-1].at_us - WINDOW_US
-    return [Look(look.at_us - look.from_us, look.amounts[unit], cap) for look in looks if look.at_us > after_us]
-
-
-def _is_above(looks: Sequence[TopicLook], cap: Limit) -> bool:
-    """Whether more came than a limiter with a full bucket lets in."""
-    length_us = sum(look.at_us - look.from_us for look in looks) + SECOND_US
-    for unit, (limit, slack) in enumerate(zip(cap, _SLACK, strict=True)):
-        if limit is not None:
-            most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + slack
-            if sum(look.amounts[unit] for look in looks) > most:
-                return True
-    return False
+    def _is_above(self, looks: Sequence[TopicLook]) -> bool:
+        """Whether more came than a limiter with a full bucket lets in."""
+        length_us = sum(look.at_us - look.from_us for look in looks) + SECOND_US + self.averaged_us
+        for unit, (limit, slack) in enumerate(zip(self.in_force, _SLACK, strict=True)):
+            if limit is not None:
+                most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + slack
+                if sum(look.amounts[unit] for look in looks) > most:
+                    return True
+        return False

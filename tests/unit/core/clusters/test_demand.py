@@ -26,3 +26,18 @@ def look(count, limit=None, *, seconds=5):
 )
 def test_demand_is_unbounded_of_who_is_held_and_else_what_came(window, wants):
     assert demand(window) == wants
+
+
+@pytest.mark.parametrize(
+    ("amounts", "expected"),
+    [
+        ([300, 300, 0, 0, 0], None),  # 600 in 5 s, of 100/s
+        ([300, 174, 0, 0, 0], 95),
+        ([300, 100, 0, 0, 0], 80),
+        ([0, 300, 175, 0, 0, 0, 0, 0], None),  # 475 in some 5 s
+        ([300, 300], 300),  # not long enough to say
+    ],
+)
+def test_where_brokers_average_only_so_many_looks_together_say_who_is_held(amounts, expected):
+    looks = [Look(SECOND_US, amount, 100) for amount in amounts]
+    assert demand(looks, 5 * SECOND_US) == expected

@@ -1,0 +1,85 @@
+"""A running Kafka cluster as its brokers tell: who they are, and what their partitions hold (clusters 1)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+
+from headgate.cluster.brokers import BrokerLook
+from headgate.cluster.kafka_admin import KafkaAdmin
+from headgate.conf.cluster import ClusterConf
+from headgate.core.clusters.counters import Counted, Increase
+from headgate.core.clusters.logs import Log, Logs
+from headgate.errors import ClusterError
+
+_NONE = 0
+"""Error code."""
+
+
+class KafkaBrokers:
+    """A Kafka cluster. A topic here is a partition, TOPIC-partition-N; internal topics are left out.
+
+    Raises ClusterError where a broker does not answer, or refuses.
+    """
+
+    def __init__(self, conf: ClusterConf) -> None:
+        self._admin = KafkaAdmin(conf)
+        self._nodes: Mapping[str, int] = {}
+
+    def name(self) -> str:
+        """The cluster id."""
+        return str(self._admin.ask(lambda client: client.describe_cluster())["cluster_id"])
+
+    def brokers(self) -> Sequence[str]:
+        """HOST:PORT, as clients reach them."""
+        found = self._admin.ask(lambda client: client.describe_cluster())["brokers"]
+        self._nodes = {f"{one['host']}:{one['port']}": one.get("broker_id", one.get("node_id")) for one in found}
+        return sorted(self._nodes)
+
+    def look(self, broker: str) -> BrokerLook[Log | None]:
+        """Ends and sizes of the partitions that it leads, and which others there are."""
+        node = self._nodes.get(broker)
+        if node is None:
+            raise ClusterError(f"{broker} is not of the cluster any more; start it again")
+        topics = self._admin.ask(lambda client: client.describe_topics())
+        ids: dict[TopicPartition, str] = {}
+        readings: dict[Counted, Log | None] = {}
+        for topic in topics:
+            if topic["error_code"] == _NONE and not topic["is_internal"]:
+                for one in topic["partitions"]:
+                    partition = TopicPartition(topic["name"], one["partition_index"])
+                    readings[_counted(partition)] = None
+                    if one["leader_id"] == node:
+                        ids[partition] = str(topic.get("topic_id"))
+        first = self._admin.ask(lambda client: client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.EARLIEST)))
+        end = self._admin.ask(lambda client: client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.LATEST)))
+        sizes = _sizes(self._admin.ask(lambda client: client.describe_log_dirs(brokers=[node])))
+        for partition, topic_id in ids.items():
+            if partition not in sizes:
+                raise ClusterError(
+                    f"{broker}: it does not tell the size of {partition.topic}-{partition.partition}; allowed: a user "
+                    "with Describe on the cluster; give it that right"
+                )
+            log = Log(topic_id, first[partition].offset, end[partition].offset, sizes[partition])
+            readings[_counted(partition)] = log
+        return BrokerLook(readings)
+
+    def counting(self, told: Iterable[Increase], looked: Mapping[str, int]) -> Logs:
+        """By partition: one that moves goes on."""
+        return Logs(told, looked)
+
+
+def _counted(partition: TopicPartition) -> Counted:
+    return f"{partition.topic}-partition-{partition.partition}", "in"
+
+
+def _sizes(of_brokers: Sequence[Mapping[str, Any]]) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic["name"], one["partition_index"]): one["partition_size"]
+        for broker in of_brokers
+        for folder in broker["log_dirs"]
+        for topic in folder["topics"]
+        for one in topic["partitions"]
+        if not one["is_future_key"]
+    }
