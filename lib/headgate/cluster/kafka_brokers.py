@@ -43,15 +43,16 @@ class KafkaBrokers:
         if node is None:
             raise ClusterError(f"{broker} is not of the cluster any more; start it again")
         topics = self._admin.ask(lambda client: client.describe_topics())
-        ids: dict[TopicPartition, str] = {}
+        ids: dict[TopicPartition, str | None] = {}
         readings: dict[Counted, Log | None] = {}
         for topic in topics:
             if topic["error_code"] == _NONE and not topic["is_internal"]:
+                topic_id = str(topic.get("topic_id") or "") or None
                 for one in topic["partitions"]:
                     partition = TopicPartition(topic["name"], one["partition_index"])
                     readings[_counted(partition)] = None
                     if one["leader_id"] == node:
-                        ids[partition] = str(topic.get("topic_id"))
+                        ids[partition] = topic_id
         first = self._admin.ask(lambda client: client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.EARLIEST)))
         end = self._admin.ask(lambda client: client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.LATEST)))
         sizes = _sizes(self._admin.ask(lambda client: client.describe_log_dirs(brokers=[node])))

@@ -25,10 +25,10 @@ class Log(NamedTuple):
 
 
 class _Last(NamedTuple):
-    """log: None where only the table is known. total: its counters."""
+    """broker: None: it was not there last. log: None where only the table is known. total: its counters."""
 
     at_us: int
-    broker: str
+    broker: str | None
     log: Log | None
     total: Reading
 
@@ -38,8 +38,10 @@ class Logs:
 
     A partition is counted once, whichever broker leads it, and what came counts to the one that leads it now. Messages
     are exact: each has a number. Bytes are what the log has grown by; where its oldest messages were deleted meanwhile,
-    or it was not looked at before, they are those of messages of average size. An end that is lower than before is that
-    of an answer that was late, unless the topic was made anew. Source: clusters 1
+    or it was not looked at before, they are those of messages of average size.
+
+    An end that is lower than before is that of an answer that was late, unless the topic was made anew. A partition
+    that is gone goes on if it is back: a broker that has just started may not know all of them. Source: clusters 1
     """
 
     def __init__(self, told: Iterable[Increase] = (), looked: Mapping[str, int] | None = None) -> None:
@@ -70,9 +72,9 @@ class Logs:
                 found += self._grown(at_us, broker, from_us, key, log)
             elif from_us is None:
                 self._last.setdefault(key, None)  # it is there already: its messages are not new
-        gone = [key for key, last in self._last.items() if last and last.broker == broker and key not in logs]
-        for key in gone:
-            del self._last[key]
+        gone = [(key, last) for key, last in self._last.items() if last and last.broker == broker and key not in logs]
+        for key, last in gone:
+            self._last[key] = last._replace(broker=None)
             found.append(Increase(at_us, at_us, broker, *key, NOTHING, NOTHING))
         return found
 
@@ -91,16 +93,15 @@ class Logs:
             is_anew = _is_anew(last, log)
             total = came if is_anew else Reading(log.end, last.total.bytes + came.bytes)
         self._last[key] = _Last(at_us, broker, log, total)
-        left = []
-        if last is not None and last.broker != broker:
-            left = [Increase(at_us, at_us, last.broker, *key, NOTHING, NOTHING)]
-        if not left and not any(came) and (last is not None or not any(total)):
-            return []
-        return [*left, Increase(min(from_us, at_us), at_us, broker, *key, came, total)]
+        now = Increase(min(from_us, at_us), at_us, broker, *key, came, total)
+        if last is None or last.broker == broker:
+            return [now] if any(came) or (last is None and any(total)) else []
+        left = [] if last.broker is None else [Increase(at_us, at_us, last.broker, *key, NOTHING, NOTHING)]
+        return [*left, now]
 
 
 def _is_anew(last: _Last, log: Log) -> bool:
-    if last.log is None:
+    if last.log is None or last.log.topic_id is None or log.topic_id is None:
         return log.end < last.total.messages
     return log.topic_id != last.log.topic_id
 

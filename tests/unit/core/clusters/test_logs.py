@@ -27,6 +27,7 @@ def came(increases):
         (log(10, 1000), log(15, 900), (5, 300)),  # compacted: 5 of 15 of 60 B
         (log(10, 1000), log(4, 500, topic_id="y"), (4, 500)),  # made anew
         (log(10, 1000), log(4, 500, first=2, topic_id="y"), (4, 1000)),
+        (log(10, 1000, topic_id=None), log(4, 500, topic_id=None), (4, 500)),  # made anew; older brokers give no ids
         (log(10, 1000), log(10, 400, first=6), None),
         (log(10, 1000), log(8, 800), None),  # an answer that was late
         (log(10, 1000), log(12, 0, first=12), (2, 0)),
@@ -85,6 +86,14 @@ def test_one_that_is_deleted_leaves():
     logs.look(1, "a", {P0: log(10, 1000)})
     assert logs.look(2, "a", {}) == [Increase(2, 2, "a", *P0, NOTHING, NOTHING)]
     assert logs.look(3, "a", {}) == []
+
+
+def test_one_that_is_back_goes_on():
+    logs = Logs()
+    logs.look(1, "a", {P0: log(10, 1000)})
+    logs.look(2, "a", {})
+    back = Increase(1, 3, "a", *P0, Reading(2, 200), Reading(12, 1200))
+    assert logs.look(3, "a", {P0: log(12, 1200)}) == [back]
 
 
 def test_it_goes_on_from_the_table():
