@@ -24,7 +24,10 @@ class Looked(NamedTuple):
 
 
 def of_resource(resource: Resource, direction: str, looked: Iterable[Looked]) -> Iterator[tuple[str, TopicLook]]:
-    """Looks at what shares a resource's quota, in the order in which they end: its topics, or brokers with these."""
+    """Looks at what shares a resource's quota, in the order in which they end: its topics, or brokers with these.
+
+    Of a broker, a look begins when it was looked at before; what a topic had elsewhere until then is part of it.
+    """
     found: dict[tuple[int, str], TopicLook] = {}
     for one in looked:
         if one.direction == direction and resource.has(one.topic):
@@ -37,7 +40,7 @@ def of_resource(resource: Resource, direction: str, looked: Iterable[Looked]) ->
 
 def _together(one: TopicLook, other: TopicLook) -> TopicLook:
     amounts = Amounts(*(map(sum, zip(one.amounts, other.amounts, strict=True))))
-    return TopicLook(min(one.from_us, other.from_us), one.at_us, amounts)
+    return TopicLook(max(one.from_us, other.from_us), one.at_us, amounts)
 
 
 class Feed:

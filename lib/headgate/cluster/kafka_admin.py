@@ -1,61 +1,74 @@
 """Kafka's admin client, with what goes wrong in words."""
 
 import logging
-import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Final, TypeVar
 from weakref import finalize
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError
+from kafka.errors import BrokerResponseError, KafkaError
 
 from headgate.conf.cluster import ClusterConf
 from headgate.errors import ClusterError
 
 T = TypeVar("T")
+REFUSED: Final = 403
+"""The status of an answer that says no, in the words of HTTP."""
 _MS: Final = 1000
+_BROKEN: Final = (RuntimeError, ValueError, LookupError, AttributeError)
+"""What a client raises whose connection broke off in the middle of an answer, or that cannot read it."""
 
 
 class KafkaAdmin:
-    """Connected at the first question, by one client for all threads, and again by itself. Raises ClusterError."""
+    """Connected at the first question, by one client for all threads; anew after a client broke or was refused.
+
+    Raises ClusterError, whose status is None where there was no answer.
+    """
 
     def __init__(self, conf: ClusterConf) -> None:
         self._conf = conf
         self._client: KafkaAdminClient | None = None
+        self._close: Callable[[], object] = int
         self._lock = Lock()
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it says is in the errors that it raises
 
     def ask(self, question: Callable[[Any], T]) -> T:
         """What comes of it. question: of the admin client."""
+        client = None
         try:
-            return question(self._connected())
-        except (KafkaError, OSError, ssl.SSLError) as error:
+            client = self._connected()
+            return question(client)
+        except (KafkaError, OSError, *_BROKEN) as error:
+            is_refused = isinstance(error, BrokerResponseError) and not error.retriable
+            if client is not None and ("Authentication" in type(error).__name__ or not isinstance(error, KafkaError)):
+                self._drop(client)
             servers = self._conf.settings.bootstrap_servers
-            raise ClusterError(f"{servers}: {type(error).__name__}: {error}{_remedy(error)}") from error
+            words = f"{servers}: {type(error).__name__}: {error}{_remedy(error)}"
+            raise ClusterError(words, REFUSED if is_refused else None) from error
 
-    def send(self, request: Any) -> Any:
-        """The answer to a message that the client has no method for."""
-        return self.ask(lambda client: client._manager.run(client._manager.send, request))
+    def send(self, request: Any, node: int | None) -> Any:
+        """The answer to a message that the client has no method for. node: the broker to ask; None: any."""
+        return self.ask(lambda client: client._manager.run(client._manager.send, request, node))
+
+    def nodes(self) -> Mapping[str, int]:
+        """The brokers that are there: their ids by HOST:PORT, as clients reach them."""
+        return self.ask(lambda client: {f"{one['host']}:{one['port']}": one["node_id"] for one in _brokers_of(client)})
 
     def _connected(self) -> KafkaAdminClient:
         with self._lock:
             if self._client is None:
-                settings = self._conf.settings
-                timeout_ms = settings.timeout_s * _MS
-                self._client = KafkaAdminClient(
-                    bootstrap_servers=str(settings.bootstrap_servers).split(","),
-                    client_id="headgate",
-                    request_timeout_ms=timeout_ms,
-                    bootstrap_timeout_ms=timeout_ms,
-                    security_protocol=settings.security_protocol,
-                    ssl_cafile=settings.ca_file and str(self._conf.path(settings.ca_file)),
-                    sasl_mechanism=settings.sasl_mechanism if settings.sasl_username else None,
-                    sasl_plain_username=settings.sasl_username,
-                    sasl_plain_password=self._password(),
-                )
-                finalize(self, self._client.close)
+                client = _opened(self._conf, self._password())
+                self._client, self._close = client, finalize(self, client.close)
             return self._client
+
+    def _drop(self, client: KafkaAdminClient) -> None:
+        with self._lock:
+            if self._client is client:
+                with suppress(KafkaError, OSError, *_BROKEN):
+                    self._close()
+                self._client = None
 
     def _password(self) -> str | None:
         if self._conf.settings.sasl_password_file is None:
@@ -65,6 +78,36 @@ class KafkaAdmin:
             return path.read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             raise ClusterError(f"{path}: got {error}; allowed: a file with the password; correct it") from error
+
+
+def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
+    settings = conf.settings
+    timeout_ms = settings.timeout_s * _MS
+    client = KafkaAdminClient.__new__(KafkaAdminClient)
+    try:
+        client.__init__(
+            bootstrap_servers=str(settings.bootstrap_servers).split(","),
+            client_id="headgate",
+            request_timeout_ms=timeout_ms,
+            bootstrap_timeout_ms=timeout_ms,
+            security_protocol=settings.security_protocol,
+            ssl_cafile=settings.ca_file and str(conf.path(settings.ca_file)),
+            sasl_mechanism=settings.sasl_mechanism if settings.sasl_username else None,
+            sasl_plain_username=settings.sasl_username,
+            sasl_plain_password=password,
+        )
+    except BaseException:
+        client._closed = False  # its thread runs already, and nothing else would end it
+        with suppress(Exception):
+            client.close()
+        raise
+    return client
+
+
+def _brokers_of(client: Any) -> list[dict[str, Any]]:
+    return [
+        {"node_id": one.get("broker_id", one.get("node_id")), **one} for one in client.describe_cluster()["brokers"]
+    ]
 
 
 def _remedy(error: Exception) -> str:

@@ -33,8 +33,7 @@ class KafkaBrokers:
 
     def brokers(self) -> Sequence[str]:
         """HOST:PORT, as clients reach them."""
-        found = self._admin.ask(lambda client: client.describe_cluster())["brokers"]
-        self._nodes = {f"{one['host']}:{one['port']}": one.get("broker_id", one.get("node_id")) for one in found}
+        self._nodes = self._admin.nodes()
         return sorted(self._nodes)
 
     def look(self, broker: str) -> BrokerLook[Log | None]:
@@ -42,33 +41,40 @@ class KafkaBrokers:
         node = self._nodes.get(broker)
         if node is None:
             raise ClusterError(f"{broker} is not of the cluster any more; start it again")
-        topics = self._admin.ask(lambda client: client.describe_topics())
-        ids: dict[TopicPartition, str | None] = {}
-        readings: dict[Counted, Log | None] = {}
-        for topic in topics:
-            if topic["error_code"] == _NONE and not topic["is_internal"]:
-                topic_id = str(topic.get("topic_id") or "") or None
-                for one in topic["partitions"]:
-                    partition = TopicPartition(topic["name"], one["partition_index"])
-                    readings[_counted(partition)] = None
-                    if one["leader_id"] == node:
-                        ids[partition] = topic_id
-        first = self._admin.ask(lambda client: client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.EARLIEST)))
-        end = self._admin.ask(lambda client: client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.LATEST)))
-        sizes = _sizes(self._admin.ask(lambda client: client.describe_log_dirs(brokers=[node])))
-        for partition, topic_id in ids.items():
-            if partition not in sizes:
-                raise ClusterError(
-                    f"{broker}: it does not tell the size of {partition.topic}-{partition.partition}; allowed: a user "
-                    "with Describe on the cluster; give it that right"
-                )
-            log = Log(topic_id, first[partition].offset, end[partition].offset, sizes[partition])
-            readings[_counted(partition)] = log
+        readings = self._admin.ask(lambda client: _readings(client, node))
+        if readings is None:
+            raise ClusterError(
+                f"{broker}: it does not tell the sizes of its logs; allowed: a user with Describe on the cluster; give "
+                "it that right"
+            )
         return BrokerLook(readings)
 
     def counting(self, told: Iterable[Increase], looked: Mapping[str, int]) -> Logs:
         """By partition: one that moves goes on."""
         return Logs(told, looked)
+
+
+def _readings(client: Any, node: int) -> Mapping[Counted, Log | None] | None:
+    """None where the broker tells no size. A partition that has just left the broker, or is gone, has none."""
+    ids: dict[TopicPartition, str | None] = {}
+    readings: dict[Counted, Log | None] = {}
+    for topic in client.describe_topics():
+        if topic["error_code"] == _NONE and not topic["is_internal"]:
+            topic_id = str(topic.get("topic_id") or "") or None
+            for one in topic["partitions"]:
+                partition = TopicPartition(topic["name"], one["partition_index"])
+                readings[_counted(partition)] = None
+                if one["leader_id"] == node:
+                    ids[partition] = topic_id
+    first = client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.EARLIEST))
+    end = client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.LATEST))
+    sizes = _sizes(client.describe_log_dirs(brokers=[node]))
+    if ids and not sizes:
+        return None
+    for partition in ids.keys() & sizes.keys():
+        log = Log(ids[partition], first[partition].offset, end[partition].offset, sizes[partition])
+        readings[_counted(partition)] = log
+    return readings
 
 
 def _counted(partition: TopicPartition) -> Counted:

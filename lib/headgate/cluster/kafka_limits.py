@@ -1,6 +1,7 @@
 """Quotas of Kafka's users and client ids, through its admin API (clusters 3.1)."""
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -8,7 +9,7 @@ from urllib.parse import quote, unquote
 from kafka.errors import for_code
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
-from headgate.cluster.kafka_admin import KafkaAdmin
+from headgate.cluster.kafka_admin import REFUSED, KafkaAdmin
 from headgate.conf.cluster import ClusterConf, Resource
 from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
@@ -18,6 +19,7 @@ _KINDS: Final = {"user": "users", "client id": "clients"}
 _ENTITIES: Final = {"users": "user", "clients": "client-id"}
 _DEFAULT: Final = "<default>"
 _EXACT, _OF_DEFAULT = 0, 1
+_ASKED_EVERY_S: Final = 0.05
 
 
 class KafkaLimits:
@@ -27,7 +29,7 @@ class KafkaLimits:
     """
 
     def __init__(self, conf: ClusterConf) -> None:
-        self._admin = KafkaAdmin(conf)
+        self._admin, self._timeout_s = KafkaAdmin(conf), conf.settings.timeout_s
 
     def paths(self, resource: Resource, _direction: str) -> Sequence[str]:
         """One: it holds on each broker."""
@@ -39,10 +41,14 @@ class KafkaLimits:
 
     def read(self, path: str) -> str | None:
         """Of that user or client id alone."""
+        return self._read(path, None)
+
+    def _read(self, path: str, node: int | None) -> str | None:
+        """As a broker knows it; None: as any does."""
         entity, name = _entity(path)
         match_type = _OF_DEFAULT if name is None else _EXACT
         component = DescribeClientQuotasRequest.ComponentData(entity_type=entity, match_type=match_type, match=name)
-        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=True))
+        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=True), node)
         _check(path, answer)
         for entry in answer.entries or ():
             for one in entry.values:
@@ -51,7 +57,7 @@ class KafkaLimits:
         return None
 
     def write(self, path: str, value: str | None) -> None:
-        """A number that is there stays until it is replaced or removed, also over restarts."""
+        """It ends once all brokers know it: each holds the user by itself, and any may be asked what is there."""
         entity, name = _entity(path)
         entry = AlterClientQuotasRequest.EntryData(
             entity=[AlterClientQuotasRequest.EntryData.EntityData(entity_type=entity, entity_name=name)],
@@ -61,8 +67,14 @@ class KafkaLimits:
                 )
             ],
         )
-        for one in self._admin.send(AlterClientQuotasRequest(entries=[entry], validate_only=False)).entries:
+        for one in self._admin.send(AlterClientQuotasRequest(entries=[entry], validate_only=False), None).entries:
             _check(path, one)
+        end_s = time.monotonic() + self._timeout_s
+        for node in self._admin.nodes().values():
+            while self._read(path, node) != value:
+                if time.monotonic() > end_s:
+                    raise ClusterError(f"{path}: broker {node} does not know of its change in {self._timeout_s} s")
+                time.sleep(_ASKED_EVERY_S)
 
     def limit(self, path: str, value: str) -> Limit:  # noqa: ARG002  as the protocol has it
         """A second, rounded up."""
@@ -91,7 +103,8 @@ def _check(path: str, answer: Any) -> None:
         error = for_code(answer.error_code)
         raise ClusterError(
             f"{path}: {error.__name__}: {answer.error_message or 'refused'}; give the user DescribeConfigs and "
-            "AlterConfigs on the cluster"
+            "AlterConfigs on the cluster",
+            REFUSED,
         )
 
 

@@ -54,7 +54,7 @@ class Pushing:
             after = self._limits.lowered(path, before, self._wider(path), limit)
             if after == current:
                 self._unanswered.discard(path)
-            is_due = after is not None and (again or after != current)
+            is_due = after != current or (again and after is not None)
             found = None if path in self._unanswered else current
             return replace(step, path=path, action=PUSH, before=before, after=after, found=found) if is_due else None
 

@@ -47,6 +47,13 @@ def _with_valid_port(url: str) -> str:
     return url
 
 
+def _with_valid_ports(servers: str) -> str:
+    """The same of each server."""
+    for server in servers.split(","):
+        _with_valid_port(f"//{server}")
+    return servers
+
+
 _NO_ZERO: Final = "to a broker 0 means no limit"
 _Messages = Annotated[
     int | None, Field(ge=1, le=INT32_MAX, description=f"an integer from 1 to {INT32_MAX}; {_NO_ZERO}")
@@ -67,7 +74,8 @@ class ClusterSettings(Section):
     token_file: Annotated[str | None, Field(min_length=1, description="the path of a file with a bearer token")] = None
     ca_file: Annotated[str | None, Field(min_length=1, description="the path of a PEM file of authorities")] = None
     bootstrap_servers: Annotated[
-        str | None, Field(pattern=_SERVERS, description="HOST:PORT of some Kafka brokers, with commas between them")
+        Annotated[str, Field(pattern=_SERVERS), AfterValidator(_with_valid_ports)] | None,
+        Field(description="HOST:PORT of some Kafka brokers, with commas between them"),
     ] = None
     security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
@@ -112,7 +120,7 @@ class ClusterFile(Section):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What shares quotas: a tenant or a namespace.
+    """What shares quotas: a tenant, a namespace, or what a subclass says.
 
     quotas: a second, from 1, for the whole cluster; at least one.
     """
@@ -237,6 +245,10 @@ def _check_address(source: TomlFile, settings: ClusterSettings) -> None:
     if settings.kind == KAFKA:
         _check_kafka(source, settings)
         return
+    for key in ("bootstrap_servers", "sasl_username", "sasl_password_file"):
+        if getattr(settings, key) is not None:
+            allowed, remedy = f'none with kind = "{settings.kind}"', f'write kind = "{KAFKA}", or remove it'
+            source.findings.mistake(source.place(f"cluster.{key}"), "a value", allowed, remedy)
     if settings.admin_url is None:
         remedy = "write admin_url = .. under [cluster]"
         source.findings.mistake(source.place("cluster"), "no admin_url", "one", remedy)

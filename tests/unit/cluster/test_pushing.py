@@ -149,3 +149,23 @@ def test_what_was_put_back_and_could_not_be_written_down_is_left_alone_later(
     assert Pushing(limits, ledger).release(STEP, PATHS) == {}
     assert limits.set == {a: text(20), b: text(7)}
     assert ledger.open() == {}
+
+
+class Wider(MemoryLimits):
+    """A cluster where what holds without a limit of its own is 100 messages a second."""
+
+    def lowered(self, path: str, value: str | None, wider: str | None, limit: Limit) -> str | None:
+        own = 100 if value is None else self.limit(path, value).messages
+        return value if own is not None and own <= (limit.messages or 0) else super().lowered(path, value, wider, limit)
+
+
+def test_a_limit_is_put_back_once_what_holds_without_it_is_lower(ledgers: Ledgers) -> None:
+    limits = Wider()
+    pushing = Pushing(limits, ledgers.taken("a"))
+    assert pushing.push(STEP, PATHS, Limit(60)) == {}
+    assert [limits.read(path) for path in PATHS] == [text(60)] * 2
+    assert pushing.push(STEP, PATHS, Limit(300)) == {}
+    assert [limits.read(path) for path in PATHS] == [None] * 2
+    assert pushing.open == []
+    assert pushing.push(STEP, PATHS, Limit(300), again=True) == {}
+    assert pushing.open == []

@@ -37,8 +37,8 @@ class Logs:
     """What partitions told last. The sum of all increases is what came since the first look at each broker.
 
     A partition is counted once, whichever broker leads it, and what came counts to the one that leads it now. Messages
-    are exact: each has a number. Bytes are what the log has grown by; where its oldest messages were deleted meanwhile,
-    or it was not looked at before, they are those of messages of average size.
+    are exact: each has a number. Bytes are what the log has grown by; where it has shrunk, as its oldest messages were
+    deleted, or was not looked at before, they are those of messages of average size.
 
     An end that is lower than before is that of an answer that was late, unless the topic was made anew. A partition
     that is gone goes on if it is back: a broker that has just started may not know all of them. Source: clusters 1
@@ -52,7 +52,9 @@ class Logs:
         self._looked_us = dict(looked or {})
         self._last: dict[Counted, _Last | None] = {}
         for one in sorted(told, key=lambda one: one.at_us):
-            if one.total != NOTHING:
+            if one.total == NOTHING:  # it has left, and may have gone elsewhere
+                self._last.setdefault((one.topic, one.direction), None)
+            else:
                 at_us = max(one.at_us, self._looked_us.get(one.broker, 0))
                 self._last[one.topic, one.direction] = _Last(at_us, one.broker, None, one.total)
 
@@ -113,6 +115,6 @@ def _came(last: _Last, log: Log) -> Reading | None:
     messages = log.end - last.total.messages
     if messages < 0:
         return None
-    if last.log is not None and log.first == last.log.first and log.bytes >= last.log.bytes and messages:
+    if last.log is not None and log.bytes >= last.log.bytes:
         return Reading(messages, log.bytes - last.log.bytes)
     return Reading(messages, log.size_of(messages))

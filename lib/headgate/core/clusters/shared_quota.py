@@ -143,7 +143,7 @@ class SharedQuota:
         length_us = sum(look.at_us - look.from_us for look in looks) + SECOND_US + self.averaged_us
         for unit, (limit, slack) in enumerate(zip(self.in_force, _SLACK, strict=True)):
             if limit is not None:
-                most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + slack
+                most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + (0 if self.averaged_us else slack)
                 if sum(look.amounts[unit] for look in looks) > most:
                     return True
         return False

@@ -177,3 +177,34 @@ def test_right_after_a_push_nothing_is_known():
 def test_a_look_without_length_is_refused():
     with pytest.raises(InvalidArgument, match="at_us: got 5, allowed is an integer from 6"):
         SharedQuota(Limit(1)).add("a", TopicLook(5, 5, Amounts(0, 0)))
+
+
+AVERAGED_US = 11 * SECOND_US
+
+
+def averaged(*seconds):
+    """A quota of 200 B/s over two brokers with 100 in force, and what each of them let in second by second."""
+    quota = SharedQuota(Limit(bytes=200), AVERAGED_US)
+    quota.pushed(0, Limit(bytes=100))
+    for number, amounts in enumerate(seconds):
+        for broker, amount in zip("ab", amounts, strict=True):
+            quota.add(broker, TopicLook(number * SECOND_US, (number + 1) * SECOND_US, Amounts(0, amount)))
+    return quota.decide(len(seconds) * SECOND_US)
+
+
+def test_brokers_that_average_say_nothing_until_they_have():
+    assert averaged(*[(500, 500)] * 10) is None
+
+
+def test_a_broker_that_lets_in_all_for_seconds_and_then_nothing_is_held():
+    decision = averaged(*[*[(300, 300)] * 4, *[(0, 0)] * 7] * 2)
+    assert (decision.held, decision.level, decision.push) == ({"a", "b"}, Limit(bytes=100), None)
+
+
+def test_one_that_stays_below_its_average_is_not_held_and_leaves_the_rest_to_the_other():
+    decision = averaged(*[*[(300, 110)] * 4, *[(0, 0)] * 7] * 2)
+    assert (decision.held, decision.level, decision.push) == ({"a"}, Limit(bytes=160), Limit(bytes=160))
+
+
+def test_one_that_is_above_its_average_is_found_however_small_the_limit():
+    assert averaged(*[(150, 230)] * 22).above == {"b"}
