@@ -11,7 +11,7 @@ from headgate.cluster.ledger import Ledger
 from headgate.cluster.limits import Limits
 from headgate.cluster.running import cluster_of, limits_of
 from headgate.cluster.schemas import OF_ENFORCER
-from headgate.conf.cluster import load_cluster
+from headgate.conf.cluster import Client, load_cluster
 from headgate.core.clusters.ledger import Entry, operators
 from headgate.errors import ClusterError
 from headgate.tables.delta import Tables
@@ -25,7 +25,7 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     conf = load_cluster(arguments.cluster)
     cluster, limits = cluster_of(conf), limits_of(conf)
     tell(f"cluster {cluster.name()}, {conf.settings.kind}")
-    problems = _check_brokers(cluster, tell)
+    problems, topics = _check_brokers(cluster, tell)
     entries: dict[str, Entry] = {}
     if arguments.output is not None and (Path(arguments.output) / "enforced").exists():
         entries = Ledger(Tables(arguments.output, OF_ENFORCER), "check", lambda: 0).open()
@@ -33,6 +33,10 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     if conf.settings.groups and arguments.output is not None and (Path(arguments.output) / "rg_groups").exists():
         resources = Groups(arguments.output, 0).resources()
     for resource in resources:
+        if isinstance(resource, Client) and not any(map(resource.has, topics)):
+            begins = f"no topic begins with {resource.topic_prefix}"
+            tell(f"{resource}: {begins}; correct topic_prefix, or give Describe on its topics")
+            problems += 1
         for direction in sorted({rate.direction for rate in resource.quotas}):
             try:
                 paths = limits.paths(resource, direction)
@@ -49,8 +53,9 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     return PROBLEMS if problems else 0
 
 
-def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> int:
-    problems = 0
+def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> tuple[int, set[str]]:
+    """How many do not answer, and the topics of the others."""
+    problems, topics = 0, set[str]()
     for broker in cluster.brokers():
         try:
             look = cluster.look(broker)
@@ -59,8 +64,9 @@ def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> int:
             problems += 1
         else:
             cache = "" if look.cache is None else f", entry cache {look.cache.used_bytes:,} B"
+            topics |= look.topics
             tell(f"broker {broker}: {len(look.topics):,} topics would be collected{cache}")
-    return problems
+    return problems, topics
 
 
 def _check_path(limits: Limits, path: str, entry: Entry | None, tell: Callable[[str], None]) -> bool:

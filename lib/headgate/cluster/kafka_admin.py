@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from weakref import finalize
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import BrokerResponseError, KafkaError, SaslAuthenticationFailedError
 
 from headgate.conf.cluster import ClusterConf
 from headgate.errors import ClusterError
@@ -27,8 +27,9 @@ class KafkaAdmin:
     Raises ClusterError, whose status is None where there was no answer.
     """
 
-    def __init__(self, conf: ClusterConf) -> None:
-        self._conf = conf
+    def __init__(self, conf: ClusterConf, where: str | None = None) -> None:
+        """where: what is asked, in errors; None: the bootstrap servers."""
+        self._conf, self._where = conf, where or conf.settings.bootstrap_servers
         self._client: KafkaAdminClient | None = None
         self._close: Callable[[], object] = int
         self._lock = Lock()
@@ -42,15 +43,17 @@ class KafkaAdmin:
             return question(client)
         except (KafkaError, OSError, *_BROKEN) as error:
             is_refused = isinstance(error, BrokerResponseError) and not error.retriable
-            if client is not None and ("Authentication" in type(error).__name__ or not isinstance(error, KafkaError)):
-                self._drop(client)
-            servers = self._conf.settings.bootstrap_servers
-            words = f"{servers}: {type(error).__name__}: {error}{_remedy(error)}"
+            if client is not None and (
+                not isinstance(error, BrokerResponseError) or isinstance(error, SaslAuthenticationFailedError)
+            ):
+                self._drop(client)  # of a broker that was away it keeps what it knew, also of a login that failed
+            what = str(error).removeprefix(f"{type(error).__name__}: ")
+            words = f"{self._where}: {type(error).__name__}: {what}{self._remedy(error)}"
             raise ClusterError(words, REFUSED if is_refused else None) from error
 
     def send(self, request: Any, node: int | None) -> Any:
         """The answer to a message that the client has no method for. node: the broker to ask; None: any."""
-        return self.ask(lambda client: client._manager.run(client._manager.send, request, node))
+        return self.ask(lambda client: sent(client, request, node))
 
     def nodes(self) -> Mapping[str, int]:
         """The brokers that are there: their ids by HOST:PORT, as clients reach them."""
@@ -70,6 +73,17 @@ class KafkaAdmin:
                     self._close()
                 self._client = None
 
+    def _remedy(self, error: Exception) -> str:
+        name = type(error).__name__
+        if "Authorization" in name:
+            return (
+                "; give its user Describe and DescribeConfigs on the cluster and topics, and AlterConfigs to set quotas"
+            )
+        if "Authentication" in name:
+            return "; correct sasl_username, sasl_password_file or sasl_mechanism"
+        login = " and sasl_username with its password" if self._conf.settings.sasl_username else ""
+        return f"; see that a broker listens there, and to security_protocol{login}"
+
     def _password(self) -> str | None:
         if self._conf.settings.sasl_password_file is None:
             return None
@@ -80,13 +94,18 @@ class KafkaAdmin:
             raise ClusterError(f"{path}: got {error}; allowed: a file with the password; correct it") from error
 
 
+def sent(client: Any, request: Any, node: int | None) -> Any:
+    """The answer to a message. node: the broker to ask; None: any."""
+    return client._manager.run(client._manager.send, request, node)
+
+
 def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
     settings = conf.settings
     timeout_ms = settings.timeout_s * _MS
     client = KafkaAdminClient.__new__(KafkaAdminClient)
     try:
         client.__init__(
-            bootstrap_servers=str(settings.bootstrap_servers).split(","),
+            bootstrap_servers=[server.strip() for server in str(settings.bootstrap_servers).split(",")],
             client_id="headgate",
             request_timeout_ms=timeout_ms,
             bootstrap_timeout_ms=timeout_ms,
@@ -108,12 +127,3 @@ def _brokers_of(client: Any) -> list[dict[str, Any]]:
     return [
         {"node_id": one.get("broker_id", one.get("node_id")), **one} for one in client.describe_cluster()["brokers"]
     ]
-
-
-def _remedy(error: Exception) -> str:
-    name = type(error).__name__
-    if "Authorization" in name:
-        return "; give its user Describe and DescribeConfigs on the cluster and topics, and AlterConfigs to set quotas"
-    if "Authentication" in name:
-        return "; correct sasl_username, sasl_password_file or sasl_mechanism"
-    return "; see that a broker listens there, and to security_protocol"

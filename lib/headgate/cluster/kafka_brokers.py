@@ -5,9 +5,10 @@ from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
+from kafka.protocol.metadata import MetadataRequest
 
 from headgate.cluster.brokers import BrokerLook
-from headgate.cluster.kafka_admin import KafkaAdmin
+from headgate.cluster.kafka_admin import KafkaAdmin, sent
 from headgate.conf.cluster import ClusterConf
 from headgate.core.clusters.counters import Counted, Increase
 from headgate.core.clusters.logs import Log, Logs
@@ -24,8 +25,9 @@ class KafkaBrokers:
     """
 
     def __init__(self, conf: ClusterConf) -> None:
-        self._admin = KafkaAdmin(conf)
+        self._conf, self._admin = conf, KafkaAdmin(conf)
         self._nodes: Mapping[str, int] = {}
+        self._of_broker: dict[str, KafkaAdmin] = {}
 
     def name(self) -> str:
         """The cluster id."""
@@ -41,7 +43,9 @@ class KafkaBrokers:
         node = self._nodes.get(broker)
         if node is None:
             raise ClusterError(f"{broker} is not of the cluster any more; start it again")
-        readings = self._admin.ask(lambda client: _readings(client, node))
+        # Each has a client of its own, as one that does not answer breaks whatever its client is asked.
+        admin = self._of_broker.setdefault(broker, KafkaAdmin(self._conf, broker))
+        readings = admin.ask(lambda client: _readings(client, node))
         if readings is None:
             raise ClusterError(
                 f"{broker}: it does not tell the sizes of its logs; allowed: a user with Describe on the cluster; give "
@@ -58,7 +62,8 @@ def _readings(client: Any, node: int) -> Mapping[Counted, Log | None] | None:
     """None where the broker tells no size. A partition that has just left the broker, or is gone, has none."""
     ids: dict[TopicPartition, str | None] = {}
     readings: dict[Counted, Log | None] = {}
-    for topic in client.describe_topics():
+    metadata = sent(client, MetadataRequest(topics=None, allow_auto_topic_creation=False), node).to_dict()
+    for topic in metadata["topics"]:
         if topic["error_code"] == _NONE and not topic["is_internal"]:
             topic_id = str(topic.get("topic_id") or "") or None
             for one in topic["partitions"]:
@@ -66,15 +71,27 @@ def _readings(client: Any, node: int) -> Mapping[Counted, Log | None] | None:
                 readings[_counted(partition)] = None
                 if one["leader_id"] == node:
                     ids[partition] = topic_id
-    first = client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.EARLIEST))
-    end = client.list_partition_offsets(dict.fromkeys(ids, OffsetSpec.LATEST))
+    first, end = (_offsets(client, node, ids, spec) for spec in (OffsetSpec.EARLIEST, OffsetSpec.LATEST))
     sizes = _sizes(client.describe_log_dirs(brokers=[node]))
     if ids and not sizes:
         return None
-    for partition in ids.keys() & sizes.keys():
-        log = Log(ids[partition], first[partition].offset, end[partition].offset, sizes[partition])
+    for partition in ids.keys() & first.keys() & end.keys() & sizes.keys():
+        log = Log(ids[partition], first[partition], end[partition], sizes[partition])
         readings[_counted(partition)] = log
     return readings
+
+
+def _offsets(
+    client: Any, node: int, partitions: Iterable[TopicPartition], spec: OffsetSpec
+) -> dict[TopicPartition, int]:
+    """Of those that the broker leads."""
+    answer = sent(client, client._list_partition_offsets_request(dict.fromkeys(partitions, spec), 0), node)
+    return {
+        TopicPartition(topic.name, one.partition_index): one.offset
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.error_code == _NONE
+    }
 
 
 def _counted(partition: TopicPartition) -> Counted:

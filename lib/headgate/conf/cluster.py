@@ -18,7 +18,7 @@ _URL: Final = r"^https?://([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?$"
 _HTTPS: Final = "https://"
 KAFKA: Final = "kafka"
 _SERVER: Final = r"([^\s,:\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
-_SERVERS: Final = rf"^{_SERVER}(,{_SERVER})*$"
+_SERVERS: Final = rf"^{_SERVER}(, *{_SERVER})*$"
 _SASL, _TLS = "SASL_", "SSL"
 
 
@@ -50,7 +50,7 @@ def _with_valid_port(url: str) -> str:
 def _with_valid_ports(servers: str) -> str:
     """The same of each server."""
     for server in servers.split(","):
-        _with_valid_port(f"//{server}")
+        _with_valid_port(f"//{server.strip()}")
     return servers
 
 
@@ -266,7 +266,7 @@ def _check_kafka(source: TomlFile, settings: ClusterSettings) -> None:
         mistake("", "no bootstrap_servers", "some", "write bootstrap_servers = .. under [cluster]")
     for key in ("admin_url", "token_file", "groups"):
         if getattr(settings, key):
-            mistake(key, "a value", 'none with kind = "kafka"', "remove it")
+            mistake(key, "a value", 'none with kind = "kafka"', 'remove it, or write kind = "pulsar"')
     if settings.ca_file is not None and not settings.security_protocol.endswith(_TLS):
         mistake("ca_file", "a file", "one with SSL or SASL_SSL", "change security_protocol")
     for key in ("sasl_username", "sasl_password_file"):
@@ -322,7 +322,7 @@ def _client(source: TomlFile, key: str, table: dict[str, Any]) -> Client | None:
         return None
     names = {scope.replace("_", " "): name for scope in ("user", "client_id") if (name := getattr(settings, scope))}
     if len(names) != 1:
-        got = ", ".join(names) or "no name"
+        got = " and ".join(names).replace("client id", "client_id") or "no name"
         source.findings.mistake(source.place(key), got, "one of user, client_id", "name one of them")
         return None
     if settings.topic_prefix is None or settings.producer_byte_rate is None:

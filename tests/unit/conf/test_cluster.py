@@ -447,7 +447,7 @@ def test_no_text_makes_reading_fail_but_with_its_mistakes(tmp_path_factory: pyte
         read(file, "\n".join(lines))
 
 
-KAFKA = '[cluster]\nkind = "kafka"\nbootstrap_servers = "127.0.0.1:9092,b:9092"\n'
+KAFKA = '[cluster]\nkind = "kafka"\nbootstrap_servers = "127.0.0.1:9092, b:9092"\n'
 CLIENT = 'topic_prefix = "acme."\nproducer_byte_rate = 300\n'
 
 
@@ -476,7 +476,7 @@ def test_a_client_of_kafka_has_a_quota_of_bytes_on_the_topics_that_begin_so(file
             ["line 4: resource[0]: got no topic_prefix", "line 4: resource[0]: got no prod"],
         ),
         (resource("tenant", "acme", CLIENT), ["line 5: resource[0].tenant: got an unknown key"]),
-        (resource("user", "acme", f'client_id = "a"\n{CLIENT}'), ["line 4: resource[0]: got user, client id"]),
+        (resource("user", "acme", f'client_id = "a"\n{CLIENT}'), ["line 4: resource[0]: got user and client_id"]),
         (f"[[resource]]\n{CLIENT}", ["line 4: resource[0]: got no name"]),
         (
             resource("user", "acme", 'topic_prefix = "a"\nproducer_byte_rate = 0\n'),
