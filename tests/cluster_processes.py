@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import pulsar
 from deltalake import DeltaTable
@@ -28,7 +28,17 @@ NUMBERS = count(1)
 CONF = '[cluster]\nadmin_url = "{}"\nperiod_s = 1\nhold_s = 10\n[[resource]]\ntenant = "{}"\npublishRateInMsgs = {}\n'
 
 
-class Tenant:
+class Followed:
+    """A cluster.toml, and the folder whose out/ has its tables."""
+
+    file: Path
+    folder: Path
+
+    def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
+        return query(sql, {"t": DeltaTable(self.folder / "out" / table)}).to_pylist()
+
+
+class Tenant(Followed):
     """A tenant of its own with namespaces, and a cluster.toml for it. Its tables are in `folder`/out.
 
     admin_url: what cluster.toml names; that of the broker if it is not given.
@@ -76,16 +86,6 @@ class Tenant:
 
     def collect(self) -> "Process":
         return Process("collect", self)
-
-    def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
-        return query(sql, {"t": DeltaTable(self.folder / "out" / table)}).to_pylist()
-
-
-class Followed(Protocol):
-    """A cluster.toml, and the folder whose out/ has its tables."""
-
-    file: Path
-    folder: Path
 
 
 class Process:

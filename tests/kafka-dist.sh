@@ -1,4 +1,5 @@
-# Kafka's jars, for scripts that start brokers. Source it; it defines fetch, storage_tool and kafka. Needs `root`, and `run` for logs.
+# Kafka's jars, for scripts that start brokers. Source it; it defines fetch, storage_tool, kafka, format and small_properties. Needs `root`, and
+# `run` for logs.
 # shellcheck shell=bash
 java=${JAVA_HOME:+$JAVA_HOME/bin/}java
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from real_broker import SPAN, free_span, started
+from real_broker import free_span, started
 
 START_TIMEOUT_S = 300  # the first start fetches the jars
 SCRIPT = "kafka-cluster.sh"
+SPAN = 30
+"""The ports that two brokers take are within so many."""
 
 
 @dataclass(frozen=True)

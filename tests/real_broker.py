@@ -40,9 +40,6 @@ def free_ports(count: int) -> list[int]:
         return [taken.getsockname()[1] for taken in sockets]
 
 
-SPAN = 30
-
-
 def free_span(count: int) -> int:
     """A port after which nothing listened on so many a moment ago, below those that the system gives to clients."""
     for first in range(20_000, 32_000, count):

@@ -1,4 +1,4 @@
-"""Publishes to Kafka as a user; lines `TOPIC BYTES_PER_S` on standard input say what. Messages are of 1,000 bytes."""
+"""Publishes to Kafka as a user; lines `TOPIC KB_PER_S` on standard input say what. Messages are of 1,000 bytes."""
 
 import contextlib
 import sys
@@ -31,7 +31,7 @@ def publish(topic: str, user: str, servers: str) -> None:
         with contextlib.suppress(BufferError):
             producer.produce(topic, b"x" * SIZE)
         producer.poll(0)
-        due_s = max(due_s + SIZE / max(rates[topic], 1), time.monotonic() - 0.5)
+        due_s = max(due_s + 1 / max(rates[topic], 0.001), time.monotonic() - 0.5)
     producer.purge()
     producer.flush(5)
 

@@ -14,22 +14,19 @@ What topics get is what the brokers count, second by second. With `--draw` draws
 """
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 from _bench import Results, parser
+from _clusters import SETTLING_S, Publishers, Seconds, enforced, pushes_in, script
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
@@ -45,8 +42,7 @@ from headgate.cluster.schemas import OF_COLLECTOR, OF_ENFORCER
 from headgate.conf.cluster import load_cluster
 from headgate.tables.delta import Tables
 
-TESTS = Path(__file__).parents[1]
-LIB = Path(__file__).parents[2] / "lib"
+SCRIPT = "pulsar-cluster.sh"
 PICTURE = Path(__file__).parents[2] / "docs" / "pictures" / "cluster_quota.svg"
 PORT, WEB_PORT = 6660, 8090
 WEB = [WEB_PORT + broker for broker in (1, 2)]
@@ -54,7 +50,6 @@ ADMIN = f"http://127.0.0.1:{WEB[0]}/admin/v2"
 SERVICE = f"pulsar://127.0.0.1:{PORT + 1},127.0.0.1:{PORT + 2}"
 QUOTA, PERIOD_S = 300, 2
 OFFERED = {"a/t1": 20, "a/t2": 60, "a/t3": 200, "b/t4": 40, "b/t5": 120, "b/t6": 300}
-SETTLING_S = 30
 
 
 def admin(method: str, path: str, body: Any = None) -> Any:
@@ -66,19 +61,13 @@ def admin(method: str, path: str, body: Any = None) -> Any:
     return json.loads(text) if text else None
 
 
-def script(*arguments: str) -> None:
-    done = subprocess.run([TESTS / "pulsar-cluster.sh", *arguments], check=False, stdout=subprocess.DEVNULL)
-    if done.returncode:
-        raise SystemExit(f"pulsar-cluster.sh {arguments[0]} ended with {done.returncode}")
-
-
 @contextmanager
 def cluster() -> Iterator[None]:
-    script("start")
+    script(SCRIPT, "start")
     try:
         yield
     finally:
-        script("stop")
+        script(SCRIPT, "stop")
 
 
 def new_tenant(name: str, namespaces: int = 2) -> None:
@@ -87,80 +76,30 @@ def new_tenant(name: str, namespaces: int = 2) -> None:
         admin("PUT", f"namespaces/{name}/{'ab'[number] if namespaces == 2 else f'n{number}'}", {})
 
 
-class Publishers:
-    """A process that publishes. pending: how many messages of a topic wait at most; then the next one is sent late."""
-
-    def __init__(self, tenant: str, pending: int = 100) -> None:
-        self._tenant = tenant
-        self._process = subprocess.Popen(
-            [sys.executable, Path(__file__).with_name("_publishers.py"), SERVICE, str(pending)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def set(self, rates: Mapping[str, float]) -> None:
-        assert self._process.stdin
-        for topic, rate in rates.items():
-            self._process.stdin.write(f"persistent://{self._tenant}/{topic} {rate}\n")
-        self._process.stdin.flush()
-
-    def end(self) -> dict[str, list[tuple[float, float]]]:
-        """When each message was sent, and how long it took, by topic."""
-        out, _ = self._process.communicate(timeout=60)
-        return {topic.split("/", 3)[3]: took for topic, took in json.loads(out).items()}
+def publishers_of(tenant: str, pending: int = 100) -> Publishers:
+    """pending: how many messages of a topic wait at most; then the next one is sent late."""
+    return Publishers("_publishers.py", SERVICE, str(pending), prefix=f"persistent://{tenant}/")
 
 
-class Counts:
-    """What the brokers count of a tenant, second by second, from a thread. second: since the start."""
+def took(publishers: Publishers) -> dict[str, list[tuple[float, float]]]:
+    """End them: when each message was sent, and how long it took, by topic."""
+    return {topic.split("/", 3)[3]: took for topic, took in json.loads(publishers.end()).items()}
 
-    def __init__(self, tenant: str) -> None:
-        self._tenant, self._stop = f"persistent://{tenant}/", threading.Event()
-        self._looks: list[tuple[float, dict[str, int]]] = []
-        self._last: dict[tuple[int, str], int] = {}
-        self._total: dict[str, int] = {}
-        self._began_s = time.time()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
 
-    @property
-    def now_s(self) -> float:
-        return time.time() - self._began_s
+def counts_of(tenant: str) -> Seconds:
+    """What the brokers count of a tenant."""
+    last: dict[tuple[int, str], int] = {}
+    total: Counter[str] = Counter()
 
-    def _run(self) -> None:
-        while not self._stop.wait(1 - self.now_s % 1):
-            at_s = self.now_s
-            for port in WEB:
-                for topic, count in _counted(port, self._tenant).items():
-                    last = self._last.get((port, topic), 0)
-                    self._total[topic] = self._total.get(topic, 0) + (count - last if count >= last else count)
-                    self._last[port, topic] = count
-            self._looks.append((at_s, dict(self._total)))
+    def totals() -> Mapping[str, int]:
+        for port in WEB:
+            for topic, count in _counted(port, f"persistent://{tenant}/").items():
+                before = last.get((port, topic), 0)
+                total[topic] += count - before if count >= before else count
+                last[port, topic] = count
+        return dict(total)
 
-    def end(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def seconds(self) -> list[tuple[float, float]]:
-        """Of all topics: the end of each second, and messages a second in it."""
-        return [
-            (end_s, (sum(now.values()) - sum(before.values())) / (end_s - start_s))
-            for (start_s, before), (end_s, now) in pairwise(self._looks)
-        ]
-
-    def mean(self, first_s: float, last_s: float, topic: str | None = None) -> float:
-        looks = [(at_s, now) for at_s, now in self._looks if first_s <= at_s <= last_s]
-        (start_s, before), (end_s, after) = looks[0], looks[-1]
-        count = sum(after.values()) - sum(before.values()) if topic is None else after[topic] - before.get(topic, 0)
-        return count / (end_s - start_s)
-
-    def worst_second(self, first_s: float, last_s: float) -> float:
-        return max(rate for at_s, rate in self.seconds() if first_s < at_s <= last_s)
-
-    def off_in_a_minute(self, first_s: float, last_s: float, quota: float = QUOTA) -> float:
-        """Of all minutes in this time, how far the mean of the worst is off the quota."""
-        starts = [at_s for at_s, _ in self._looks if first_s <= at_s <= last_s - 60]
-        return max((self.mean(start_s, start_s + 60) / quota - 1 for start_s in starts), key=abs)
+    return Seconds(totals)
 
 
 def _counted(port: int, prefix: str) -> dict[str, int]:
@@ -185,63 +124,38 @@ def conf_in(folder: Path, tenant: str, quota: int = QUOTA) -> Path:
     return file
 
 
-@contextmanager
-def enforced(folder: Path, tenant: str, quota: int = QUOTA) -> Iterator[Path]:
-    """Collect and enforce --apply while the block runs; gives what enforce says."""
-    given = ["--cluster", str(conf_in(folder, tenant, quota)), "--output", str(folder / f"out-{tenant}")]
-    screen = folder / f"enforce-{tenant}.log"
-    environment = os.environ | {"PYTHONPATH": str(LIB)}
-    with screen.open("w") as log, (folder / f"collect-{tenant}.log").open("w") as other:
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "headgate", name, *given, *more], env=environment, stdout=to, stderr=to
-            )
-            for name, more, to in (("collect", [], other), ("enforce", ["--apply"], log))
-        ]
-        try:
-            yield screen
-        finally:
-            for process in reversed(processes):
-                process.send_signal(signal.SIGTERM)
-                process.wait(60)
-
-
-def pushes_in(screen: Path) -> int:
-    return sum(" push " in line for line in screen.read_text().splitlines())
-
-
-def group(results: Results) -> Counts:
+def group(results: Results) -> Seconds:
     """Pulsar's own."""
     new_tenant("grouped")
     admin("PUT", "resourcegroups/quota", {"publishRateInMsgs": QUOTA, "publishRateInBytes": -1})
     for namespace in ("a", "b"):
         admin("POST", f"namespaces/grouped/{namespace}/resourcegroup/quota")
-    publishers = Publishers("grouped")
-    counts = Counts("grouped")
+    publishers = publishers_of("grouped")
+    counts = counts_of("grouped")
     publishers.set(OFFERED)
     time.sleep(SETTLING_S + 65)
     last_s = counts.now_s
     counts.end()
     publishers.end()
     results.measure(
-        "Pulsar's group: mean in the worst minute, off", "%", [100 * counts.off_in_a_minute(SETTLING_S, last_s)]
+        "Pulsar's group: mean in the worst minute, off", "%", [100 * counts.off_in_a_minute(SETTLING_S, last_s, QUOTA)]
     )
     results.measure("Pulsar's group: worst second", "quotas", [counts.worst_second(SETTLING_S, last_s) / QUOTA])
     return counts
 
 
-def enforce(results: Results, folder: Path, minutes: float) -> Counts:
+def enforce(results: Results, folder: Path, minutes: float) -> Seconds:
     """Steady, then steps of demand, then a broker that is gone for a while."""
     new_tenant("acme")
-    publishers, counts = Publishers("acme"), Counts("acme")
+    publishers, counts = publishers_of("acme"), counts_of("acme")
     publishers.set(OFFERED)
     time.sleep(10)
-    with enforced(folder, "acme") as screen:
+    with enforced(conf_in(folder, "acme"), folder / "out-acme") as screen:
         began_s = counts.now_s
         time.sleep(SETTLING_S + 60 * minutes + 5)
         steady_s, end_s = began_s + SETTLING_S, counts.now_s
         pushed = pushes_in(screen)
-        off = 100 * counts.off_in_a_minute(steady_s, end_s)
+        off = 100 * counts.off_in_a_minute(steady_s, end_s, QUOTA)
         results.target("headgate enforce: mean in the worst minute, off", "%", [abs(off)], at_most=3)
         results.target("worst second", "quotas", [counts.worst_second(steady_s, end_s) / QUOTA], at_most=1.5)
         results.target("pushes a minute", "", [pushed * 60 / (end_s - began_s)], at_most=4)
@@ -255,9 +169,9 @@ def enforce(results: Results, folder: Path, minutes: float) -> Counts:
             wanted = min(QUOTA, sum((OFFERED | rates).values()))
             off = 100 * abs(counts.mean(step_s + 15, step_s + 25) / wanted - 1)
             results.target(f"15 to 25 s after a step of demand {what}: off", "%", [off], at_most=10)
-        script("kill-broker", "2")
+        script(SCRIPT, "kill-broker", "2")
         time.sleep(10)
-        script("start-broker", "2")
+        script(SCRIPT, "start-broker", "2")
         back_s = counts.now_s
         time.sleep(100)
         off = 100 * abs(counts.mean(back_s + 60, back_s + 90) / QUOTA - 1)
@@ -279,7 +193,7 @@ def tenants(results: Results, folder: Path) -> None:
     new_tenant("innocent")
     new_tenant("greedy")
     flood = {f"{namespace}/t{n}": 1500 for namespace in "ab" for n in range(3)}
-    innocent, greedy = Publishers("innocent"), Publishers("greedy")
+    innocent, greedy = publishers_of("innocent"), publishers_of("greedy")
     spans: dict[str, tuple[float, float]] = {}
 
     def measured(name: str, seconds: float = 40) -> None:
@@ -292,11 +206,11 @@ def tenants(results: Results, folder: Path) -> None:
     measured("alone")
     greedy.set(flood)
     measured("beside a flood")
-    with enforced(folder, "greedy"):
+    with enforced(conf_in(folder, "greedy"), folder / "out-greedy"):
         measured("beside a flood, enforced")
     greedy.end()
-    took = [one for of_topic in innocent.end().values() for one in of_topic]
-    p99 = {name: p99_ms(took, *span) for name, span in spans.items()}
+    all_took = [one for of_topic in took(innocent).values() for one in of_topic]
+    p99 = {name: p99_ms(all_took, *span) for name, span in spans.items()}
     for name, value in p99.items():
         results.measure(f"p99 of a small tenant's publishes, {name}", "ms", [value])
     results.target("enforced / alone", "x", [p99["beside a flood, enforced"] / p99["alone"]], at_most=1.1)
@@ -305,7 +219,7 @@ def tenants(results: Results, folder: Path) -> None:
 def many(results: Results, folder: Path) -> None:
     """A thousand topics, all looked at, decided about and limited."""
     new_tenant("many", 20)
-    publishers = Publishers("many")
+    publishers = publishers_of("many")
     for number in range(20):
         admin("PUT", f"persistent/many/n{number}/t/partitions", 50)
     publishers.set({f"n{number}/t": 50 for number in range(20)})
@@ -331,7 +245,7 @@ def many(results: Results, folder: Path) -> None:
     publishers.end()
 
 
-def draw(of_group: Counts, of_enforce: Counts) -> None:
+def draw(of_group: Seconds, of_enforce: Seconds) -> None:
     mpl.rcParams["svg.hashsalt"] = "headgate"
     figure = Figure(figsize=(8, 3.2), layout="constrained")
     FigureCanvasSVG(figure)

@@ -6,19 +6,14 @@ Two brokers, six topics of user acme offering 20, 60, 200, 40, 120 and 300 kB/s,
 beside it user globex, without a quota. The brokers' own quota of half of it on each is the other side.
 """
 
-import os
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from itertools import pairwise
+from collections.abc import Mapping
 from pathlib import Path
 
 from _bench import Results, parser
+from _clusters import SETTLING_S, Publishers, Seconds, enforced, pushes_in, script
 from kafka.admin import NewTopic
 
 from headgate.cluster.kafka_admin import KafkaAdmin
@@ -26,10 +21,9 @@ from headgate.cluster.kafka_brokers import KafkaBrokers
 from headgate.cluster.kafka_limits import KafkaLimits
 from headgate.conf.cluster import ClusterConf, load_cluster
 
-TESTS = Path(__file__).parents[1]
-LIB = Path(__file__).parents[2] / "lib"
+SCRIPT = "kafka-cluster.sh"
 SERVERS = "127.0.0.1:19201,127.0.0.1:19202"
-QUOTA, PERIOD_S, SETTLING_S = 300_000, 2, 30
+QUOTA, PERIOD_S = 300_000, 2
 OFFERED = {"t1": 20, "t2": 60, "t3": 200, "t4": 40, "t5": 120, "t6": 300}
 OTHER = {"t1": 100, "t4": 100}
 ONE_BROKER = {"t1": 5, "t2": 5, "t3": 5}
@@ -48,102 +42,28 @@ producer_byte_rate = {QUOTA}
 """
 
 
-def script(*arguments: str) -> None:
-    done = subprocess.run([TESTS / "kafka-cluster.sh", *arguments], check=False, stdout=subprocess.DEVNULL)
-    if done.returncode:
-        raise SystemExit(f"kafka-cluster.sh {arguments[0]} ended with {done.returncode}")
+def publishers_of(user: str) -> Publishers:
+    """Rates in kB/s."""
+    return Publishers("_kafka_publishers.py", user, SERVERS, prefix=f"{user}.")
 
 
-class Publishers:
-    """A process that publishes as a user. Rates in kB/s."""
+def sizes_of(conf: ClusterConf, user: str) -> Seconds:
+    """What the logs of a user hold, in bytes."""
+    brokers, prefix = KafkaBrokers(conf), f"{user}."
+    names = brokers.brokers()
 
-    def __init__(self, user: str) -> None:
-        self._user = user
-        program = Path(__file__).with_name("_kafka_publishers.py")
-        self._process = subprocess.Popen([sys.executable, program, user, SERVERS], stdin=subprocess.PIPE, text=True)
+    def totals() -> Mapping[str, int]:
+        return {
+            topic.removeprefix(prefix): log.bytes
+            for broker in names
+            for (topic, _), log in brokers.look(broker).readings.items()
+            if log is not None and topic.startswith(prefix)
+        }
 
-    def set(self, rates: Mapping[str, float]) -> None:
-        assert self._process.stdin
-        for topic, rate in rates.items():
-            self._process.stdin.write(f"{self._user}.{topic} {rate * 1000}\n")
-        self._process.stdin.flush()
-
-    def end(self) -> None:
-        self._process.communicate(timeout=60)
+    return Seconds(totals)
 
 
-class Sizes:
-    """What the logs of a user hold, second by second, from a thread. Seconds are since the start."""
-
-    def __init__(self, conf: ClusterConf, user: str) -> None:
-        self._brokers, self._prefix, self._stop = KafkaBrokers(conf), f"{user}.", threading.Event()
-        self._names = self._brokers.brokers()
-        self._looks: list[tuple[float, dict[str, int]]] = []
-        self._began_s = time.monotonic()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    @property
-    def now_s(self) -> float:
-        return time.monotonic() - self._began_s
-
-    def _run(self) -> None:
-        while not self._stop.wait(1 - self.now_s % 1):
-            at_s, found = self.now_s, {}
-            for broker in self._names:
-                for (topic, _), log in self._brokers.look(broker).readings.items():
-                    if log is not None and topic.startswith(self._prefix):
-                        found[topic.removeprefix(self._prefix).partition("-")[0]] = log.bytes
-            self._looks.append((at_s, found))
-
-    def end(self) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def mean(self, first_s: float, last_s: float, topic: str | None = None) -> float:
-        looks = [(at_s, now) for at_s, now in self._looks if first_s <= at_s <= last_s]
-        (start_s, before), (end_s, after) = looks[0], looks[-1]
-        return (_of(after, topic) - _of(before, topic)) / (end_s - start_s)
-
-    def worst_second(self, first_s: float, last_s: float) -> float:
-        return max(
-            (_of(now) - _of(before)) / (end_s - start_s)
-            for (start_s, before), (end_s, now) in pairwise(self._looks)
-            if first_s < end_s <= last_s
-        )
-
-    def off(self, first_s: float, last_s: float, length_s: float) -> float:
-        """In percent, how far the mean of the worst interval of that length is off the quota."""
-        starts = [at_s for at_s, _ in self._looks if first_s <= at_s <= last_s - length_s]
-        return 100 * max((self.mean(start_s, start_s + length_s) / QUOTA - 1 for start_s in starts), key=abs)
-
-
-def _of(sizes: Mapping[str, int], topic: str | None = None) -> int:
-    return sum(sizes.values()) if topic is None else sizes[topic]
-
-
-@contextmanager
-def enforced(file: Path, folder: Path) -> Iterator[Path]:
-    """Collect and enforce --apply while the block runs; gives what enforce says."""
-    given = ["--cluster", str(file), "--output", str(folder / "out")]
-    screen = folder / "enforce.log"
-    environment = os.environ | {"PYTHONPATH": str(LIB)}
-    with screen.open("w") as log, (folder / "collect.log").open("w") as other:
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "headgate", name, *given, *more], env=environment, stdout=to, stderr=to
-            )
-            for name, more, to in (("collect", [], other), ("enforce", ["--apply"], log))
-        ]
-        try:
-            yield screen
-        finally:
-            for process in reversed(processes):
-                process.send_signal(signal.SIGTERM)
-                process.wait(60)
-
-
-def brokers_own(results: Results, sizes: Sizes, acme: Publishers, limits: KafkaLimits, minutes: float) -> None:
+def brokers_own(results: Results, sizes: Seconds, acme: Publishers, limits: KafkaLimits, minutes: float) -> None:
     """Each broker holds the user to half of the quota, whatever it wants there."""
     limits.write(PATH, str(QUOTA // 2))
     began_s = sizes.now_s
@@ -158,22 +78,24 @@ def brokers_own(results: Results, sizes: Sizes, acme: Publishers, limits: KafkaL
     limits.write(PATH, None)
 
 
-def told(results: Results, what: str, sizes: Sizes, first_s: float, last_s: float) -> None:
-    results.measure(f"{what}: mean of the worst minute, off", "%", [sizes.off(first_s, last_s, 60)])
+def told(results: Results, what: str, sizes: Seconds, first_s: float, last_s: float) -> None:
+    results.measure(
+        f"{what}: mean of the worst minute, off", "%", [100 * sizes.off_in_a_minute(first_s, last_s, QUOTA)]
+    )
     off = 100 * (sizes.mean(first_s, last_s) / QUOTA - 1)
     results.measure(f"{what}: mean of all the time, off", "%", [off])
     results.measure(f"{what}: worst second", "quotas", [sizes.worst_second(first_s, last_s) / QUOTA])
 
 
 def enforce(
-    results: Results, sizes: Sizes, other: Sizes, acme: Publishers, file: Path, folder: Path, minutes: float
+    results: Results, sizes: Seconds, other: Seconds, acme: Publishers, file: Path, folder: Path, minutes: float
 ) -> None:
     """Steady, then demand on one broker alone, then as before."""
-    with enforced(file, folder) as screen:
+    with enforced(file, folder / "out") as screen:
         began_s = sizes.now_s
         time.sleep(SETTLING_S + 60 * minutes + 10)
         steady_s, end_s = began_s + SETTLING_S, sizes.now_s
-        pushed = sum(" push " in line for line in screen.read_text().splitlines())
+        pushed = pushes_in(screen)
         told(results, "headgate enforce", sizes, steady_s, end_s)
         results.target("pushes a minute", "", [pushed * 60 / (end_s - began_s)], at_most=4)
         got = other.mean(steady_s, end_s) / 1000 / sum(OTHER.values())
@@ -192,7 +114,7 @@ def main() -> None:
     arguments = options.parse_args()
     if arguments.minutes < 1:
         options.error(f"--minutes: got {arguments.minutes}; allowed is 1 or more, for a worst minute")
-    script("start")
+    script(SCRIPT, "start")
     try:
         with (
             tempfile.TemporaryDirectory() as name,
@@ -209,10 +131,10 @@ def main() -> None:
                 for number in range(1, 7)
             ]
             KafkaAdmin(conf).ask(lambda client: client.create_topics(topics))
-            users = {user: Publishers(user) for user in ("acme", "globex")}
+            users = {user: publishers_of(user) for user in ("acme", "globex")}
             users["acme"].set(OFFERED)
             users["globex"].set(OTHER)
-            sizes, other = Sizes(conf, "acme"), Sizes(conf, "globex")
+            sizes, other = sizes_of(conf, "acme"), sizes_of(conf, "globex")
             time.sleep(10)
             limits = KafkaLimits(conf)
             brokers_own(results, sizes, users["acme"], limits, arguments.minutes)
@@ -222,7 +144,7 @@ def main() -> None:
                 one.end()
             results.check("nothing is left on the cluster", passed=limits.read(PATH) is None)
     finally:
-        script("stop")
+        script(SCRIPT, "stop")
 
 
 if __name__ == "__main__":

@@ -5,20 +5,17 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from deltalake import DeltaTable
 from kafka.admin import NewTopic
 
-from cluster_processes import TIMEOUT_S, Process
+from cluster_processes import TIMEOUT_S, Followed, Process
 from headgate.cluster.check import check
 from headgate.cluster.kafka_admin import KafkaAdmin
 from headgate.cluster.kafka_limits import KafkaLimits
 from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.ledger import PUSH, RELEASED
-from headgate.tables.query import query
 from integration.runs import await_that
 from kafka_cluster import KafkaCluster
 
@@ -41,7 +38,7 @@ PLACED = {"acme.one": 1, "acme.two": 2}
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-class User:
+class User(Followed):
     """acme, whose tables are in `folder`/out, on a cluster that `asked_by` looks at."""
 
     def __init__(self, cluster: KafkaCluster, folder: Path, asked_by: str = "admin") -> None:
@@ -49,9 +46,6 @@ class User:
         self.file.write_text(CONF.format(servers=cluster.servers, user=asked_by))
         (folder / "password").write_text(f"{asked_by}-secret\n")
         self.conf = load_cluster(self.file)
-
-    def rows(self, table: str, sql: str) -> list[dict[str, Any]]:
-        return query(sql, {"t": DeltaTable(self.folder / "out" / table)}).to_pylist()
 
 
 @pytest.fixture

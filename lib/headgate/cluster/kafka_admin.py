@@ -42,14 +42,12 @@ class KafkaAdmin:
             client = self._connected()
             return question(client)
         except (KafkaError, OSError, *_BROKEN) as error:
-            is_refused = isinstance(error, BrokerResponseError) and not error.retriable
-            if client is not None and (
-                not isinstance(error, BrokerResponseError) or isinstance(error, SaslAuthenticationFailedError)
-            ):
+            is_answer = isinstance(error, BrokerResponseError) and not isinstance(error, SaslAuthenticationFailedError)
+            if client is not None and not is_answer:
                 self._drop(client)  # of a broker that was away it keeps what it knew, also of a login that failed
             what = str(error).removeprefix(f"{type(error).__name__}: ")
             words = f"{self._where}: {type(error).__name__}: {what}{self._remedy(error)}"
-            raise ClusterError(words, REFUSED if is_refused else None) from error
+            raise ClusterError(words, REFUSED if _is_refusal(error) else None) from error
 
     def send(self, request: Any, node: int | None) -> Any:
         """The answer to a message that the client has no method for. node: the broker to ask; None: any."""
@@ -57,7 +55,8 @@ class KafkaAdmin:
 
     def nodes(self) -> Mapping[str, int]:
         """The brokers that are there: their ids by HOST:PORT, as clients reach them."""
-        return self.ask(lambda client: {f"{one['host']}:{one['port']}": one["node_id"] for one in _brokers_of(client)})
+        found = self.ask(lambda client: client.describe_cluster())["brokers"]
+        return {f"{one['host']}:{one['port']}": one["broker_id"] for one in found}
 
     def _connected(self) -> KafkaAdminClient:
         with self._lock:
@@ -123,7 +122,5 @@ def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
     return client
 
 
-def _brokers_of(client: Any) -> list[dict[str, Any]]:
-    return [
-        {"node_id": one.get("broker_id", one.get("node_id")), **one} for one in client.describe_cluster()["brokers"]
-    ]
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, BrokerResponseError) and not error.retriable

@@ -11,8 +11,6 @@ from pathlib import Path
 from threading import Event
 
 from headgate.cluster.brokers import Cluster
-from headgate.cluster.kafka_brokers import KafkaBrokers
-from headgate.cluster.kafka_limits import KafkaLimits
 from headgate.cluster.limits import Limits
 from headgate.cluster.pulsar_brokers import PulsarBrokers
 from headgate.cluster.pulsar_limits import PulsarLimits
@@ -23,12 +21,20 @@ from headgate.engines.stops import handled
 
 def cluster_of(conf: ClusterConf) -> Cluster:
     """The cluster that cluster.toml names. Nothing is asked yet."""
-    return KafkaBrokers(conf) if conf.settings.kind == KAFKA else PulsarBrokers(conf)
+    if conf.settings.kind == KAFKA:
+        from headgate.cluster.kafka_brokers import KafkaBrokers  # noqa: PLC0415  Pulsar needs no Kafka client
+
+        return KafkaBrokers(conf)
+    return PulsarBrokers(conf)
 
 
 def limits_of(conf: ClusterConf) -> Limits:
     """Its limits. Nothing is asked yet."""
-    return KafkaLimits(conf) if conf.settings.kind == KAFKA else PulsarLimits(conf)
+    if conf.settings.kind == KAFKA:
+        from headgate.cluster.kafka_limits import KafkaLimits  # noqa: PLC0415  the same
+
+        return KafkaLimits(conf)
+    return PulsarLimits(conf)
 
 
 def clock() -> Callable[[], int]:

@@ -278,12 +278,14 @@ def _check_kafka(source: TomlFile, settings: ClusterSettings) -> None:
 
 def _resources(source: TomlFile, tables: Sequence[dict[str, Any]], kind: str) -> list[Resource]:
     """Every resource has a scope, a name and a quota, and none is part of another."""
+    of_kind: type[ResourceSettings | ClientSettings] = ClientSettings if kind == KAFKA else ResourceSettings
     found: dict[str, Resource] = {}
     for number, table in enumerate(tables):
         key = f"resource[{number}]"
-        resource = _client(source, key, table) if kind == KAFKA else _resource(source, key, table)
+        before = len(source.findings.mistakes)
+        settings = source.read(of_kind, table, f"{key}.")
         # What several keys must be together is looked at where each of them was read.
-        if resource is None:
+        if len(source.findings.mistakes) > before or (resource := _resource(source, key, settings)) is None:
             continue
         for other in found.values():
             if resource.overlaps(other):
@@ -293,12 +295,10 @@ def _resources(source: TomlFile, tables: Sequence[dict[str, Any]], kind: str) ->
     return list(found.values())
 
 
-def _resource(source: TomlFile, key: str, table: dict[str, Any]) -> Resource | None:
+def _resource(source: TomlFile, key: str, settings: ResourceSettings | ClientSettings) -> Resource | None:
     """The resource of a table; None, with a mistake, if it has not one name."""
-    before = len(source.findings.mistakes)
-    settings = source.read(ResourceSettings, table, f"{key}.")
-    if len(source.findings.mistakes) > before:
-        return None
+    if isinstance(settings, ClientSettings):
+        return _client(source, key, settings)
     quotas = {rate: quota for word, rate in RATES.items() if (quota := getattr(settings, word)) is not None}
     if not quotas:
         source.findings.mistake(source.place(key), "no quota", f"one or more of {', '.join(RATES)}", "write one")
@@ -314,21 +314,18 @@ def _resource(source: TomlFile, key: str, table: dict[str, Any]) -> Resource | N
     return Resource(scope, name, quotas)
 
 
-def _client(source: TomlFile, key: str, table: dict[str, Any]) -> Client | None:
+def _client(source: TomlFile, key: str, settings: ClientSettings) -> Client | None:
     """The same for Kafka: one of user and client_id, its topics and its quota."""
-    before = len(source.findings.mistakes)
-    settings = source.read(ClientSettings, table, f"{key}.")
-    if len(source.findings.mistakes) > before:
-        return None
-    names = {scope.replace("_", " "): name for scope in ("user", "client_id") if (name := getattr(settings, scope))}
+    names = {scope: name for scope in ("user", "client_id") if (name := getattr(settings, scope))}
     if len(names) != 1:
-        got = " and ".join(names).replace("client id", "client_id") or "no name"
+        got = " and ".join(names) or "no name"
         source.findings.mistake(source.place(key), got, "one of user, client_id", "name one of them")
         return None
+    for missing in ("topic_prefix", "producer_byte_rate"):
+        if getattr(settings, missing) is None:
+            source.findings.mistake(source.place(key), f"no {missing}", "one", f"write {missing} = ..")
     if settings.topic_prefix is None or settings.producer_byte_rate is None:
-        for missing in ("topic_prefix", "producer_byte_rate"):
-            if getattr(settings, missing) is None:
-                source.findings.mistake(source.place(key), f"no {missing}", "one", f"write {missing} = ..")
         return None
     ((scope, name),) = names.items()
-    return Client(scope, name, {Rate("in", "bytes"): settings.producer_byte_rate}, settings.topic_prefix)
+    quotas = {Rate("in", "bytes"): settings.producer_byte_rate}
+    return Client(scope.replace("_", " "), name, quotas, settings.topic_prefix)

@@ -33,10 +33,10 @@ def demand(window: Sequence[Look], averaged_us: int = 0) -> int | None:
     lets in more than the limit for seconds, and then nothing, so only so many looks together say whether it is held;
     0: every look does.
 
-    It is their mean, rounded up: the cap that all topics share leaves
-    room to grow, so none is added (clusters 2 adds 15 % and 2 messages, which the others then lack). A topic that was
-    held in any of them is held: if a client stalls for a second, it seems to want little; the level jumps to the quota,
-    and in the next second everybody floods. Source: clusters 2
+    The result is the mean of the window, rounded up: the cap that all topics share leaves room to grow, so none is
+    added (clusters 2 adds 15 % and 2 messages, which the others then lack). A topic that was held in any look is held:
+    if a client stalls for a second, it seems to want little; the level jumps to the quota, and in the next second
+    everybody floods. Source: clusters 2
     """
     if any(look.is_held for look in _together(window, averaged_us)):
         return None

@@ -19,6 +19,11 @@ class Log(NamedTuple):
     end: int
     bytes: int
 
+    @property
+    def whole(self) -> Reading:
+        """All that ever came, as far as what is still there tells."""
+        return Reading(self.end, self.size_of(self.end) if self.first else self.bytes)
+
     def size_of(self, messages: int) -> int:
         """Of so many, as large as its messages are on average."""
         return messages * self.bytes // (self.end - self.first) if self.end > self.first else 0
@@ -85,15 +90,15 @@ class Logs:
         is_new = key not in self._last and looked_us is not None
         if last is None:
             from_us = looked_us if is_new and looked_us is not None else at_us
-            total = Reading(log.end, log.size_of(log.end) if log.first else log.bytes)
+            total = log.whole
             came = total if is_new else NOTHING
+        elif _is_anew(last, log):
+            from_us, came, total = last.at_us, log.whole, log.whole
+        elif log.end < last.total.messages:
+            return []
         else:
-            found = _came(last, log)
-            if found is None:
-                return []
-            from_us, came = last.at_us, found
-            is_anew = _is_anew(last, log)
-            total = came if is_anew else Reading(log.end, last.total.bytes + came.bytes)
+            from_us, came = last.at_us, _came(last, log)
+            total = Reading(log.end, last.total.bytes + came.bytes)
         self._last[key] = _Last(at_us, broker, log, total)
         now = Increase(min(from_us, at_us), at_us, broker, *key, came, total)
         if last is None or last.broker == broker:
@@ -108,13 +113,9 @@ def _is_anew(last: _Last, log: Log) -> bool:
     return log.topic_id != last.log.topic_id
 
 
-def _came(last: _Last, log: Log) -> Reading | None:
-    """None for an answer that was overtaken."""
-    if _is_anew(last, log):
-        return Reading(log.end, log.size_of(log.end) if log.first else log.bytes)
+def _came(last: _Last, log: Log) -> Reading:
+    """Of the same log, whose end has not fallen."""
     messages = log.end - last.total.messages
-    if messages < 0:
-        return None
     if last.log is not None and log.bytes >= last.log.bytes:
         return Reading(messages, log.bytes - last.log.bytes)
     return Reading(messages, log.size_of(messages))
