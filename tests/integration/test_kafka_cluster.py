@@ -107,6 +107,9 @@ def test_a_user_shares_its_quota_between_brokers_and_everything_is_put_back_afte
         assert 1000 <= user.rows("counters", counted)[0]["size"] / len(arrived) <= 1200
         user.cluster.run("kill-broker", "2")
         collect.await_text("does not answer")
+        limits.write(PATH, "70000")  # which the broker that is away learns before it serves again
+        assert limits.read(PATH) == "70000"
+        limits.write(PATH, None)
         user.cluster.run("start-broker", "2")
         collect.await_text("answers again")
         assert user.rows("counters", counted)[0]["n"] == len(arrived)

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 from weakref import finalize
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import BrokerResponseError, KafkaError, SaslAuthenticationFailedError
+from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
+from kafka.protocol.metadata import MetadataRequest
 
 from headgate.conf.cluster import ClusterConf
 from headgate.errors import ClusterError
@@ -17,8 +18,8 @@ T = TypeVar("T")
 REFUSED: Final = 403
 """The status of an answer that says no, in the words of HTTP."""
 _MS: Final = 1000
-_BROKEN: Final = (RuntimeError, ValueError, LookupError, AttributeError)
-"""What a client raises whose connection broke off in the middle of an answer, or that cannot read it."""
+_FAILURES: Final = (KafkaError, OSError, RuntimeError, ValueError, LookupError, AttributeError)
+"""The last ones are of a client whose connection broke off in the middle of an answer, or that cannot read it."""
 
 
 class KafkaAdmin:
@@ -41,13 +42,17 @@ class KafkaAdmin:
         try:
             client = self._connected()
             return question(client)
-        except (KafkaError, OSError, *_BROKEN) as error:
+        except _FAILURES as error:
             is_answer = isinstance(error, BrokerResponseError) and not isinstance(error, SaslAuthenticationFailedError)
             if client is not None and not is_answer:
                 self._drop(client)  # of a broker that was away it keeps what it knew, also of a login that failed
-            what = str(error).removeprefix(f"{type(error).__name__}: ")
-            words = f"{self._where}: {type(error).__name__}: {what}{self._remedy(error)}"
-            raise ClusterError(words, REFUSED if _is_refusal(error) else None) from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> ClusterError:
+        what = str(error).removeprefix(f"{type(error).__name__}: ")
+        is_refused = isinstance(error, BrokerResponseError) and not error.retriable
+        words = f"{self._where}: {type(error).__name__}: {what}{self._remedy(error)}"
+        return ClusterError(words, REFUSED if is_refused else None)
 
     def send(self, request: Any, node: int | None) -> Any:
         """The answer to a message that the client has no method for. node: the broker to ask; None: any."""
@@ -55,8 +60,15 @@ class KafkaAdmin:
 
     def nodes(self) -> Mapping[str, int]:
         """The brokers that are there: their ids by HOST:PORT, as clients reach them."""
-        found = self.ask(lambda client: client.describe_cluster())["brokers"]
-        return {f"{one['host']}:{one['port']}": one["broker_id"] for one in found}
+        return {f"{one['host']}:{one['port']}": one["node_id"] for one in self._cluster()["brokers"]}
+
+    def cluster_id(self) -> str:
+        """The same from whichever broker."""
+        return str(self._cluster()["cluster_id"])
+
+    def _cluster(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.send(MetadataRequest(topics=[]), None).to_dict()
+        return found
 
     def _connected(self) -> KafkaAdminClient:
         with self._lock:
@@ -68,7 +80,7 @@ class KafkaAdmin:
     def _drop(self, client: KafkaAdminClient) -> None:
         with self._lock:
             if self._client is client:
-                with suppress(KafkaError, OSError, *_BROKEN):
+                with suppress(*_FAILURES):
                     self._close()
                 self._client = None
 
@@ -94,8 +106,16 @@ class KafkaAdmin:
 
 
 def sent(client: Any, request: Any, node: int | None) -> Any:
-    """The answer to a message. node: the broker to ask; None: any."""
-    return client._manager.run(client._manager.send, request, node)
+    """The answer to a message. node: the broker to ask; None: any, or the next one where that has gone."""
+    if node is not None:
+        return client._manager.run(client._manager.send, request, node)
+    gone: KafkaConnectionError | None = None
+    for broker in client._manager.cluster.brokers():
+        try:
+            return sent(client, request, broker.node_id)
+        except KafkaConnectionError as error:
+            gone = error
+    raise gone or KafkaConnectionError("it names no broker")
 
 
 def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
@@ -120,7 +140,3 @@ def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
             client.close()
         raise
     return client
-
-
-def _is_refusal(error: Exception) -> bool:
-    return isinstance(error, BrokerResponseError) and not error.retriable

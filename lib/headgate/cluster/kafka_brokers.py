@@ -31,7 +31,7 @@ class KafkaBrokers:
 
     def name(self) -> str:
         """The cluster id."""
-        return str(self._admin.ask(lambda client: client.describe_cluster())["cluster_id"])
+        return self._admin.cluster_id()
 
     def brokers(self) -> Sequence[str]:
         """HOST:PORT, as clients reach them."""
