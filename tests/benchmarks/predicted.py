@@ -18,7 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from _bench import Results, parser
-from cluster_quota import LIB, Publishers, admin, cluster, new_tenant
+from _clusters import LIB
+from cluster_quota import admin, cluster, new_tenant, publishers_of
+from cluster_quota import took as ended
 from deltalake import DeltaTable
 
 from headgate.tables.query import query
@@ -33,11 +35,11 @@ def publish() -> dict[str, list[tuple[float, float]]]:
     new_tenant("real")
     rate = {"publishThrottlingRateInMsg": RATE, "publishThrottlingRateInByte": -1}
     admin("POST", "namespaces/real/a/publishRate", rate)
-    publishers = Publishers("real", pending=100_000)
+    publishers = publishers_of("real", pending=100_000)
     for rates, seconds in SENT:
         publishers.set(rates)
         time.sleep(seconds)
-    return publishers.end()
+    return ended(publishers)
 
 
 def predict(took: dict[str, list[tuple[float, float]]], folder: Path) -> Path:

@@ -3,6 +3,7 @@
 import random
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from prometheus_text import told
 
 INPUT, OPERATOR = "[input]\nmax_files_per_trigger = 1\n", "[operator]\nslots = 4\nconnection_topics = true\n"
 TEXT = INPUT + OPERATOR
+TRACE = replace(MIXED, files=4)
 FIRST, LEFT = len(SCHEMAS), 4
 """Random kills come at this commit to all tables, which is the last before the first batch, up to so many before the
 last one: those of the closing batch.
@@ -85,8 +87,8 @@ def other_scene(
 
 
 def calm_scene(spark: SparkSession, folder: Path, text: str, **limits: Any) -> Path:
-    """A trace of all kinds of rows in seven files, limits, and the tables of an undisturbed run in `calm`."""
-    write_trace(MIXED, folder / "trace", "json")
+    """A trace of all kinds of rows in four files, limits, and the tables of an undisturbed run in `calm`."""
+    write_trace(TRACE, folder / "trace", "json")
     conf = load_conf(write_conf(folder / "conf", text, broker=MIXED_LIMITS, **limits))
     run_once(spark, conf, folder / "trace", folder / "calm")
     return folder
@@ -114,7 +116,7 @@ def compare_after_finish(scene: Path, output: str) -> None:
     finish(scene, output)
     assert results_of(scene / "calm") == results_of(scene / output)
     assert rows_of(scene / "calm", "dead_letters") == rows_of(scene / output, "dead_letters")
-    assert sum(row["rows"] for row in rows_of(scene / output, "batches")) == MIXED.events
+    assert sum(row["rows"] for row in rows_of(scene / output, "batches")) == TRACE.events
 
 
 def log_of(scene: Path, output: str) -> Path:
@@ -172,7 +174,7 @@ def test_kills_between_the_last_batch_and_the_closing_one_double_and_lose_nothin
     job = ("throttle", *once(scene, output))
     batches = scene / output / "batches" / "_delta_log"
     assert kill_when(
-        lambda: len(list(batches.glob("*.json"))) > MIXED.files,  # the first creates the table
+        lambda: len(list(batches.glob("*.json"))) > TRACE.files,  # the first creates the table
         "all rows in",
         *job,
         log=log_of(scene, output),

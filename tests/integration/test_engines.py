@@ -1,6 +1,7 @@
 """Both engines give the same tables, row for row: Spark's jobs and the local engine, over the same batches."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -74,7 +75,7 @@ def test_the_engine_that_the_switch_names_runs_and_the_report_says_which(
 
 
 def test_the_throttle_job_with_shared_quotas(spark: SparkSession, on_spark: Engine, seed: int, tmp_path: Path) -> None:
-    write_trace(MIXED, tmp_path / "trace", "json")
+    write_trace(replace(MIXED, files=4), tmp_path / "trace", "json")
     in_order_of_names(tmp_path / "trace")
     with (tmp_path / "trace" / "part-00002.json").open("a") as lines:
         lines.write('{"kind": "publish"}\nno JSON\n')

@@ -16,6 +16,7 @@ from headgate.cluster.kafka_admin import KafkaAdmin
 from headgate.cluster.kafka_limits import KafkaLimits
 from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.ledger import PUSH, RELEASED
+from headgate.errors import ClusterError
 from integration.runs import await_that
 from kafka_cluster import KafkaCluster
 
@@ -122,4 +123,14 @@ def test_a_user_without_rights_is_told_which_it_lacks(kafka_cluster: KafkaCluste
     assert check(Namespace(cluster=str(guest.file), output=None), said.append) == 1
     assert said[-1] == "2 problems"
     assert any("user acme: no topic begins with acme." in line and "Describe on its topics" in line for line in said)
-    assert any(line.startswith(f"  {PATH}: ") and "ClusterAuthorizationFailedError" in line for line in said)
+    assert any(line.startswith(f"{PATH}: ") and "ClusterAuthorizationFailedError" in line for line in said)
+
+
+def test_a_quota_of_another_kind_is_in_the_way(user: User) -> None:
+    limits, path = KafkaLimits(user.conf), "clients/<default>/producer_byte_rate"
+    assert limits.averaged_us() == 11_000_000
+    limits.write(path, "5000000")
+    with pytest.raises(ClusterError, match="user acme: the quota of client id <default> is there, and one precedes"):
+        limits.paths(user.conf.resources[0], "in")
+    limits.write(path, None)
+    assert limits.paths(user.conf.resources[0], "in") == [PATH]

@@ -93,7 +93,7 @@ def test_lines(format_: str, write: Callable[[Path], Path], spark: SparkSession,
     assert expected == through_spark(spark, tmp_path, format_)
 
 
-@pytest.mark.parametrize("format_", ["parquet", "delta"])
+@pytest.mark.parametrize("format_", ["parquet", pytest.param("delta", marks=pytest.mark.long)])
 def test_typed_columns(format_: str, spark: SparkSession, tmp_path: Path) -> None:
     for number, table in enumerate(odd_tables()):
         place = tmp_path / str(number)

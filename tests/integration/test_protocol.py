@@ -156,6 +156,7 @@ def in_one_key(rules: ProtocolRules) -> list[dict[str, Any]]:
     return run_key([batch(inputs, marks, finish_ms=over_ms)], rules).decisions
 
 
+@pytest.mark.long
 def test_marks_go_to_all_producers_of_a_topic_whatever_batches_and_restarts(
     spark: SparkSession, scene: Path, tmp_path: Path
 ) -> None:

@@ -44,7 +44,7 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
                 tell(str(error))
                 problems += 1
                 continue
-            tell(f"{resource.in_words(direction)}: limits would be set at {len(paths)} places")
+            tell(f"{resource.in_words(direction)}: places for its limit: {len(paths)}")
             problems += sum(not _check_path(limits, path, entries.get(path), tell) for path in paths)
     if not resources:
         where = "attached group in --output" if conf.settings.groups else "[[resource]] in cluster.toml"

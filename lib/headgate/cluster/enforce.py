@@ -68,8 +68,10 @@ class Enforced:
 class Enforcer:
     """Within a minute every resource gets at most its quota, split max-min fairly over its topics.
 
-    pushing: None decides alone and sets nothing. tell: takes a line. Raises TableError, and ClusterError where the
-    lease is lost; a cluster that refuses or does not answer is told, and asked again.
+    pushing: None decides alone and sets nothing. tell: takes a line. averaged_us: as `limits` has it.
+
+    Raises TableError, and ClusterError where the lease is lost; a cluster that refuses or does not answer is told, and
+    asked again.
     """
 
     def __init__(
@@ -78,12 +80,19 @@ class Enforcer:
         limits: Limits,
         pushing: Pushing | None,
         tell: Callable[[str], None],
+        averaged_us: int = 0,
     ) -> None:
-        self._limits, self._pushing, self._tell = limits, pushing, tell
-        self.enforced = list(_enforced(resources))
+        self._limits, self._pushing, self._tell, self._averaged_us = limits, pushing, tell, averaged_us
+        self.enforced = list(self._enforced(resources))
         self._is_changed = False
         self._not_put_back: Failed = {}
         self._is_off = False
+
+    def _enforced(self, resources: Sequence[Resource]) -> Iterator[Enforced]:
+        for resource in resources:
+            for direction in ("in", "out"):
+                if (quota := _quota(resource, direction)) != NONE:
+                    yield Enforced(resource, direction, SharedQuota(quota, self._averaged_us))
 
     def change(self, resources: Sequence[Resource], now_us: int) -> None:
         """From now on these are the resources. Looks at topics begin anew: any may be another one's.
@@ -91,7 +100,7 @@ class Enforcer:
         Those that stay go on with the limit in force. Limits of others are put back.
         """
         before = {one.name: one for one in self.enforced}
-        self.enforced = list(_enforced(resources))
+        self.enforced = list(self._enforced(resources))
         for one in self.enforced:
             if (was := before.get(one.name)) is not None:
                 one.paths, one.missing, one.pushes = was.paths, was.missing, was.pushes
@@ -278,13 +287,6 @@ class Enforcer:
         if self._pushing is None:
             return {}
         return self._pushing.release(Step("", reason=reason), self._pushing.open)
-
-
-def _enforced(resources: Sequence[Resource]) -> Iterator[Enforced]:
-    for resource in resources:
-        for direction in ("in", "out"):
-            if (quota := _quota(resource, direction)) != NONE:
-                yield Enforced(resource, direction, SharedQuota(quota, resource.averaged_us))
 
 
 def _quota(resource: Resource, direction: str) -> Limit:

@@ -43,9 +43,10 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         limits = limits_of(conf)
         groups = Groups(arguments.output, now_us()) if conf.settings.groups and not arguments.release else None
         resources = conf.resources if groups is None else groups.resources()
+        averaged_us = 0 if arguments.release else limits.averaged_us()
         if not arguments.apply and not arguments.release:
             shadow = _shadow(arguments, now_us, at_once)
-            enforcer = Enforcer(resources, limits, None, at_once)
+            enforcer = Enforcer(resources, limits, None, at_once, averaged_us)
             _Run(conf, arguments, enforcer, groups, shadow, series, now_us, at_once).until(stop)
             shadow.end()
             return 0
@@ -54,7 +55,7 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         ledger = Ledger(Tables(arguments.output, OF_ENFORCER), own_name(), now_us)
         if not ledger.take(stop, at_once):
             return LEFT if arguments.release else 0
-        enforcer = Enforcer(resources, limits, Pushing(limits, ledger), at_once)
+        enforcer = Enforcer(resources, limits, Pushing(limits, ledger), at_once, averaged_us)
         try:
             if not arguments.release:
                 _Run(conf, arguments, enforcer, groups, ledger, series, now_us, at_once).until(stop)

@@ -3,23 +3,38 @@
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import for_code
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
 from headgate.cluster.kafka_admin import REFUSED, KafkaAdmin
 from headgate.conf.cluster import ClusterConf, Resource
+from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
 
 _KEY: Final = "producer_byte_rate"
 _KINDS: Final = {"user": "users", "client id": "clients"}
-_ENTITIES: Final = {"users": "user", "clients": "client-id"}
+_USER, _CLIENT_ID = "user", "client-id"
+_ENTITIES: Final = {"users": _USER, "clients": _CLIENT_ID}
 _DEFAULT: Final = "<default>"
-_EXACT, _OF_DEFAULT = 0, 1
+_EXACT, _OF_DEFAULT, _ANY = 0, 1, 2
 _ASKED_EVERY_S: Final = 0.05
+_WINDOWS, _WINDOW_S = "quota.window.num", "quota.window.size.seconds"
+
+
+class Entity(NamedTuple):
+    """Whose quota it is; None: that part is not named. A name of None is the default of all that have none."""
+
+    user: tuple[str | None] | None = None
+    client_id: tuple[str | None] | None = None
+
+    def __str__(self) -> str:
+        parts = ((_USER, self.user), ("client id", self.client_id))
+        return ", ".join(f"{part} {_DEFAULT if name[0] is None else name[0]}" for part, name in parts if name)
 
 
 class KafkaLimits:
@@ -31,9 +46,39 @@ class KafkaLimits:
     def __init__(self, conf: ClusterConf) -> None:
         self._admin, self._timeout_s = KafkaAdmin(conf), conf.settings.timeout_s
 
+    def averaged_us(self) -> int:
+        """As the brokers are started with."""
+        node = next(iter(self._admin.nodes().values()))
+        broker = ConfigResource(ConfigResourceType.BROKER, str(node), [_WINDOWS, _WINDOW_S])
+        found = self._admin.ask(lambda client: client.describe_configs([broker], config_filter="all"))
+        settings = {key: int(one["value"]) for key, one in found["broker"].get(str(node), {}).items()}
+        if not settings:
+            raise ClusterError(f"broker {node} does not tell {_WINDOWS}; give the user DescribeConfigs on the cluster")
+        return settings[_WINDOWS] * settings[_WINDOW_S] * SECOND_US
+
     def paths(self, resource: Resource, _direction: str) -> Sequence[str]:
-        """One: it holds on each broker."""
-        return [f"{_KINDS[resource.scope]}/{quote(resource.name, safe='')}/{_KEY}"]
+        """One: it holds on each broker. Raises ClusterError where a quota of another kind is in the way."""
+        path = path_of(resource)
+        other = _CLIENT_ID if resource.scope == _USER else _USER
+        in_the_way = [entity for entity in self._quotas(path, other) if is_in_the_way(entity, resource)]
+        if in_the_way:
+            raise ClusterError(
+                f"{resource}: the quota of {in_the_way[0]} is there, and one precedes the other; remove it, or leave "
+                f"{resource} out of cluster.toml; with --release if headgate has set it"
+            )
+        return [path]
+
+    def _quotas(self, path: str, entity: str) -> Sequence[Entity]:
+        """Who has a quota of those with that part."""
+        component = DescribeClientQuotasRequest.ComponentData(entity_type=entity, match_type=_ANY, match=None)
+        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=False), None)
+        _check(path, answer)
+        found = []
+        for entry in answer.entries or ():
+            if any(one.key == _KEY for one in entry.values):
+                names = {one.entity_type: (one.entity_name,) for one in entry.entity}
+                found.append(Entity(names.get(_USER), names.get(_CLIENT_ID)))
+        return found
 
     def own_path(self, _topic: str, _direction: str) -> str | None:
         """Topics have no quotas."""
@@ -101,6 +146,22 @@ class KafkaLimits:
         """Its own quota replaces the default."""
         own = wider if value is None else value
         return value if limit.bytes is None or (own is not None and float(own) <= limit.bytes) else str(limit.bytes)
+
+
+def path_of(resource: Resource) -> str:
+    """Where its quota is."""
+    return f"{_KINDS[resource.scope]}/{quote(resource.name, safe='')}/{_KEY}"
+
+
+def is_in_the_way(entity: Entity, resource: Resource) -> bool:
+    """Whether some connection is of both, and the quota of one puts an end to the other's.
+
+    entity: with a client id if the resource is a user, with a user if it is a client id. Kafka takes the first that is
+    there: of user and client id; the same with a default; of the user; of the default user with a client id; of the
+    default user; of the client id. Source: Kafka's documentation, "Setting quotas"
+    """
+    part = entity.user if resource.scope == _USER else entity.client_id
+    return part is None or part[0] in {None, resource.name}
 
 
 def _entity(path: str) -> tuple[str, str | None]:

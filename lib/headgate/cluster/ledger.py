@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headgate.cluster.running import is_dead
+from headgate.cluster.running import is_running
 from headgate.cluster.schemas import ENFORCED
+from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.ledger import PUSH, RELEASED, Entry, Line, open_entries
 from headgate.errors import ClusterError
 from headgate.tables.delta import Tables
@@ -58,19 +59,21 @@ class Ledger:
     def take(self, stop: Event, tell: Callable[[str], None]) -> bool:
         """Take the lease: at once where nobody has it, else once its holder has been silent for SILENT_S.
 
+        It is refused at once where the holder runs on this machine, and has said so lately.
+
         False if `stop` was set while it waited.
         """
         for _ in range(_ATTEMPTS):
             version, holder = self._holder()
-            if holder is not None and holder["action"] != ENDED and not is_dead(holder["by"]):
+            if holder is not None and holder["action"] != ENDED and (runs := is_running(holder["by"])) is not False:
+                if runs and self._now_us() - holder["at_us"] < SILENT_S * SECOND_US:
+                    raise _alive(holder)
                 tell(f"{holder['by']} had limits set here; waiting {SILENT_S} s whether it still does")
                 if stop.wait(SILENT_S):
                     return False
                 version, again = self._holder()
                 if again != holder:
-                    raise ClusterError(
-                        f"{holder['by']} enforces limits with this --output, and is alive; stop it first, or leave it"
-                    )
+                    raise _alive(holder)
             self._epoch = 1 + (holder["epoch"] if holder else 0)
             if self._tables.append_to("enforced", self._rows([Step("", action=LEASE)]), version):
                 return True
@@ -116,6 +119,10 @@ class Ledger:
             for place, step in enumerate(steps)
         ]
         return pa.Table.from_pylist(rows, ENFORCED)
+
+
+def _alive(holder: Mapping[str, Any]) -> ClusterError:
+    return ClusterError(f"{holder['by']} enforces limits with this --output, and is alive; stop it first, or leave it")
 
 
 __all__ = ["NOT_ENFORCEABLE", "PUSH", "RELEASED", "LeaseLostError", "Ledger", "Step"]

@@ -10,8 +10,14 @@ from headgate.core.clusters.pushes import Limit
 class Limits(Protocol):
     """Limits of a running cluster. Values are text, None for no limit. Every method raises ClusterError."""
 
+    def averaged_us(self) -> int:
+        """Over how long brokers average what they let in; 0: less than a look at them takes."""
+
     def paths(self, resource: Resource, direction: str) -> Sequence[str]:
-        """Where limits are to be set, so that each topic of the resource has one."""
+        """Where limits are to be set, so that each topic of the resource has one.
+
+        Raises ClusterError as well where others that are there would be in the way.
+        """
 
     def own_path(self, topic: str, direction: str) -> str | None:
         """Where a topic's own limit is, which precedes the others; None: it cannot have one."""

@@ -47,11 +47,16 @@ class Pushing:
         Where the operator's own limits enough, that is put back.
         """
         read: dict[str, str | None] = {}
+        wider_of = {path: self._limits.wider_path(path) for path in paths}
+        wider, unread = self._each(self._operators, sorted({path for path in wider_of.values() if path is not None}))
 
         def planned(path: str) -> Step | None:
             current = read[path] = self._limits.read(path)
             before = operators(current, self._open.get(path))
-            after = self._limits.lowered(path, before, self._wider(path), limit)
+            where = wider_of[path]
+            if where in unread:
+                raise ClusterError(unread[where])
+            after = self._limits.lowered(path, before, None if where is None else wider[where], limit)
             if after == current:
                 self._unanswered.discard(path)
             is_due = after != current or (again and after is not None)
@@ -96,10 +101,9 @@ class Pushing:
         """Write down what sets nothing."""
         self._ledger.write(steps)
 
-    def _wider(self, path: str) -> str | None:
-        """The operator's limit that holds as long as there is none in this place; None for none."""
-        wider = self._limits.wider_path(path)
-        return None if wider is None else operators(self._limits.read(wider), self._open.get(wider))
+    def _operators(self, path: str) -> str | None:
+        """The operator's own limit there; None for none."""
+        return operators(self._limits.read(path), self._open.get(path))
 
     def _set(self, path: str, current: str | None, value: str | None) -> None:
         """What is not answered may reach the cluster later, even after it was put back.

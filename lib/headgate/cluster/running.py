@@ -53,18 +53,18 @@ def own_name() -> str:
     return f"{_machine()}:{os.getpid()}"
 
 
-def is_dead(name: str) -> bool:
-    """Whether a process of that name is of this machine, and runs no more."""
+def is_running(name: str) -> bool | None:
+    """Whether a process with the id in that name runs on this machine; None: it is of another machine."""
     machine, _, process = name.rpartition(":")
     if machine != _machine() or not process.isdigit():
-        return False
+        return None
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _machine() -> str:

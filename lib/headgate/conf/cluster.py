@@ -132,8 +132,6 @@ class Resource:
     """Among what its quota is shared out."""
     escapes: ClassVar = "published over REST, or a broker that ignores it"
     """Why a limit may hold nothing back."""
-    averaged_us: ClassVar = 0
-    """Over how long brokers average what they let in; 0: less than a look at them takes."""
 
     def __str__(self) -> str:
         return f"{self.scope} {self.name}"
@@ -179,8 +177,6 @@ class Client(Resource):
     topic_prefix: str
     shares: ClassVar = "brokers"
     escapes: ClassVar = "others write to its topics, or a quota of user and client id together precedes it"
-    averaged_us: ClassVar = 11_000_000
-    """quota.window.num times quota.window.size.seconds, by default."""
 
     def has(self, topic: str) -> bool:
         """Whether a topic is its own."""
@@ -231,6 +227,8 @@ def load_cluster(path: str | Path) -> ClusterConf:
     source = read_toml(text, file, findings)
     found = source.read(ClusterFile, source.table)
     if not findings.mistakes:  # else an address that is wrong would be missing as well
+        if _is_of_other_kind(source, found.cluster):
+            raise ConfError(findings.mistakes)
         _check_address(source, found.cluster)
     resources = _resources(source, found.resource, found.cluster.kind)
     if found.cluster.groups and found.resource:
@@ -239,6 +237,18 @@ def load_cluster(path: str | Path) -> ClusterConf:
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return ClusterConf(found.cluster, resources, Path(path).parent)
+
+
+def _is_of_other_kind(source: TomlFile, settings: ClusterSettings) -> bool:
+    """Whether only `kind` is wrong: all else would be a mistake as well."""
+    own, other, kind = "admin_url", "bootstrap_servers", KAFKA
+    if settings.kind == KAFKA:
+        own, other, kind = other, own, "pulsar"
+    if getattr(settings, own) is not None or getattr(settings, other) is None:
+        return False
+    allowed = f'none with kind = "{settings.kind}"'
+    source.findings.mistake(source.place(f"cluster.{other}"), "a value", allowed, f'write kind = "{kind}"')
+    return True
 
 
 def _check_address(source: TomlFile, settings: ClusterSettings) -> None:
@@ -288,9 +298,12 @@ def _resources(source: TomlFile, tables: Sequence[dict[str, Any]], kind: str) ->
         if len(source.findings.mistakes) > before or (resource := _resource(source, key, settings)) is None:
             continue
         for other in found.values():
+            got, remedy = f"{resource}, beside {other}", "remove one of them"
             if resource.overlaps(other):
-                got, remedy = f"{resource}, beside {other}", "remove one of them"
                 source.findings.mistake(source.place(key), got, "one resource for each topic", remedy)
+            elif isinstance(resource, Client) and resource.scope != other.scope:
+                allowed = "users or client ids, as a user's quota precedes those of its client ids"
+                source.findings.mistake(source.place(key), got, allowed, remedy)
         found[str(resource)] = resource
     return list(found.values())
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.cluster.kafka_limits import KafkaLimits
+from headgate.cluster.kafka_limits import Entity, KafkaLimits, is_in_the_way, path_of
 from headgate.conf.cluster import Client, ClusterConf, ClusterSettings
 from headgate.core.clusters.pushes import Limit
 
@@ -26,8 +26,37 @@ def limits():
     ],
 )
 def test_a_client_has_one_limit_which_holds_on_each_broker(limits, scope, name, path):
-    assert [path] == limits.paths(Client(scope, name, {}, "acme."), "in")
+    assert path == path_of(Client(scope, name, {}, "acme."))
     assert limits.own_path("acme.t-partition-0", "in") is None
+
+
+DEFAULT_NAME, ACME, OTHER = (None,), ("acme",), ("other",)
+
+
+@pytest.mark.parametrize(
+    ("entity", "of_user", "of_client_id"),
+    [
+        (Entity(ACME, OTHER), True, False),
+        (Entity(ACME, DEFAULT_NAME), True, True),
+        (Entity(OTHER, ACME), False, True),
+        (Entity(DEFAULT_NAME, OTHER), True, False),
+        (Entity(OTHER, DEFAULT_NAME), False, True),
+    ],
+)
+def test_a_quota_that_a_connection_of_the_client_may_have_is_in_the_way(entity, of_user, of_client_id):
+    assert [of_user, of_client_id] == [
+        is_in_the_way(entity, Client(scope, "acme", {}, "acme.")) for scope in ("user", "client id")
+    ]
+
+
+@pytest.mark.parametrize("name", [ACME, OTHER, DEFAULT_NAME])
+def test_a_quota_of_client_ids_alone_is_in_every_users_way_and_one_of_users_in_every_client_ids(name):
+    assert is_in_the_way(Entity(client_id=name), Client("user", "acme", {}, "acme."))
+    assert is_in_the_way(Entity(user=name), Client("client id", "acme", {}, "acme."))
+
+
+def test_whose_quota_it_is_is_said_in_words():
+    assert "user acme, client id <default>" == str(Entity(ACME, DEFAULT_NAME))
 
 
 @pytest.mark.parametrize(

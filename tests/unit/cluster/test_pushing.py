@@ -9,6 +9,7 @@ import pytest
 
 from headgate.cluster.ledger import RELEASED, SILENT_S, Ledger, Step
 from headgate.cluster.pushing import Pushing
+from headgate.cluster.running import own_name
 from headgate.cluster.schemas import OF_ENFORCER
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.pushes import Limit
@@ -73,6 +74,15 @@ def test_a_process_that_pushes_all_the_time_is_alive(ledgers: Ledgers) -> None:
     first, second = ledgers.taken("there:1"), ledgers.of("elsewhere:2")
     with pytest.raises(ClusterError, match="there:1 enforces limits with this --output, and is alive"):
         second.take(Meanwhile(lambda: first.write([replace(STEP, path="p", after="1")])), str)
+
+
+def test_a_process_of_this_machine_that_is_alive_is_not_waited_for(ledgers: Ledgers) -> None:
+    ledgers.taken(own_name())
+    ledgers.now_us += SILENT_S * SECOND_US - 2
+    with pytest.raises(ClusterError, match="and is alive"):
+        ledgers.of("elsewhere:2").take(Meanwhile(lambda: pytest.fail("it waited")), str)
+    ledgers.now_us += 2  # another process has its id by now
+    assert ledgers.of("elsewhere:2").take(Meanwhile(), str)
 
 
 def test_a_process_whose_lease_was_taken_puts_nothing_back(ledgers: Ledgers) -> None:
@@ -149,6 +159,34 @@ def test_what_was_put_back_and_could_not_be_written_down_is_left_alone_later(
     assert Pushing(limits, ledger).release(STEP, PATHS) == {}
     assert limits.set == {a: text(20), b: text(7)}
     assert ledger.open() == {}
+
+
+class OfTopics(MemoryLimits):
+    """A cluster where a topic without a limit of its own has its namespace's. reads: of which paths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+
+    def read(self, path: str) -> str | None:
+        self.reads.append(path)
+        return super().read(path)
+
+    def wider_path(self, path: str) -> str | None:
+        namespace = path.rpartition("/t")[0]
+        return f"{namespace}/in" if namespace else None
+
+
+def test_the_limit_of_a_namespace_is_read_once_for_all_its_topics(ledgers: Ledgers) -> None:
+    limits, topics = OfTopics(), ["acme/a/t1/in", "acme/a/t2/in", "acme/b/t3/in"]
+    assert Pushing(limits, ledgers.taken("a")).push(STEP, topics, Limit(9)) == {}
+    assert [limits.reads.count(f"acme/{namespace}/in") for namespace in "ab"] == [1, 1]
+
+
+def test_a_topic_gets_no_limit_where_its_namespaces_is_not_told(ledgers: Ledgers) -> None:
+    limits, (topic, path) = OfTopics(), ("acme/a/t1/in", "acme/a/in")
+    limits.refused.add(path)
+    assert Pushing(limits, ledgers.taken("a")).push(STEP, [topic], Limit(9)) == {topic: f"{path}: no answer in time"}
 
 
 class Wider(MemoryLimits):

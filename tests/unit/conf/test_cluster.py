@@ -497,6 +497,34 @@ def test_mistakes_in_a_conf_of_kafka(file: Path, lines: str, expected: list[str]
     ), found
 
 
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            f'bootstrap_servers = "a:1"\nsasl_username = "a"\n{resource("user", "acme", CLIENT)}',
+            'line 2: cluster.bootstrap_servers: got a value; allowed: none with kind = "pulsar"; write kind = "kafka"',
+        ),
+        (
+            f'kind = "kafka"\nadmin_url = "http://a:1"\n{resource("tenant", "acme")}',
+            'line 3: cluster.admin_url: got a value; allowed: none with kind = "kafka"; write kind = "pulsar"',
+        ),
+    ],
+)
+def test_where_the_kind_is_wrong_nothing_else_is(file: Path, lines: str, expected: str):
+    assert [f"cluster.toml {expected}"] == mistakes(file, f"[cluster]\n{lines}")
+
+
+def test_users_and_client_ids_are_not_limited_together(file: Path):
+    (found,) = mistakes(
+        file,
+        KAFKA + resource("user", "a", CLIENT) + resource("client_id", "b", CLIENT.replace("acme.", "other.")),
+    )
+    assert found.endswith(
+        "got client id b, beside user a; allowed: users or client ids, as a user's quota precedes those of its client "
+        "ids; remove one of them"
+    )
+
+
 def test_kafka_without_servers_says_so(file: Path):
     (found,) = mistakes(file, '[cluster]\nkind = "kafka"\n')
     assert found.endswith(
