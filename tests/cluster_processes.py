@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -54,7 +54,7 @@ class Tenant(Followed):
         admin_url: str | None = None,
     ) -> None:
         self.name, self.folder, self.service_url = f"tenant-{next(NUMBERS)}", folder, broker.service_url
-        self._admin = f"{broker.admin_url}/admin/v2"
+        self._url = broker.admin_url
         self.send("PUT", f"tenants/{self.name}", {"allowedClusters": ["standalone"]})
         self.namespaces = [f"{self.name}/{one}" for one in namespaces]
         for namespace in self.namespaces:
@@ -62,10 +62,10 @@ class Tenant(Followed):
         self.file = folder / f"{self.name}.toml"
         self.file.write_text(CONF.format(admin_url or broker.admin_url, self.name, quota))
 
-    def send(self, method: str, path: str, body: Any = None) -> Any:
+    def send(self, method: str, path: str, body: Any = None, api: str = "admin/v2/") -> Any:
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self._admin}/{path}", content, headers, method=method)
+        request = urllib.request.Request(f"{self._url}/{api}{path}", content, headers, method=method)
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:
             text = response.read()
         return json.loads(text) if text else None
@@ -128,6 +128,24 @@ class Process:
     def await_text(self, text: str) -> None:
         await_that(lambda: text in self.text or self.process.poll() is not None, text, TIMEOUT_S)
         assert text in self.text
+
+
+@contextmanager
+def again_and_again(act: Callable[[], object], every_s: float = 0.1) -> Iterator[None]:
+    """So often while the block runs."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(every_s):
+            act()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 @contextmanager

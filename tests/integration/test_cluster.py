@@ -2,15 +2,18 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from cluster_processes import CONF, TIMEOUT_S, Process, Tenant, offered
+from cluster_processes import CONF, TIMEOUT_S, Process, Tenant, again_and_again, offered
 from headgate.cluster.http import Http
 from headgate.cluster.ledger import SILENT_S
+from headgate.cluster.pulsar_brokers import PulsarBrokers
 from headgate.cluster.pulsar_limits import PulsarLimits
 from headgate.conf.cluster import load_cluster
+from headgate.core.clusters.counters import Reading
 from headgate.core.clusters.pushes import Limit
 from integration.runs import await_that
 from pulsar_standalone import Pulsar
@@ -108,6 +111,42 @@ def test_a_topic_with_a_higher_limit_of_its_own_is_found_by_its_counters_and_hel
             await_that(lambda: tenant.send("GET", topic)["publishThrottlingRateInMsg"] < 9000, enforce, 30)
             assert enforce.stop() == 0
         assert tenant.send("GET", topic) == rate
+
+
+@pytest.mark.long
+def test_a_topic_whose_limit_somebody_else_raises_again_and_again_is_not_enforceable(tenant: Tenant) -> None:
+    """It is named within half a minute, and the others get what it leaves of the quota."""
+    topic = f"persistent://{tenant.name}/a/1"
+    rate = {"publishThrottlingRateInMsg": 9000, "publishThrottlingRateInByte": -1}
+    with tenant.collect() as collect, offered(tenant, a_1=80), offered(tenant, b_2=200):
+        collect.await_text("1 of 1 brokers")
+        path = f"persistent/{tenant.name}/a/1/publishRate"
+        tenant.send("POST", path, rate)
+        with again_and_again(lambda: tenant.send("POST", path, rate)), tenant.enforce("--apply") as enforce:
+            enforce.await_text(f"{topic} is above the limit; it is set once more")
+            began_s = time.monotonic()
+            enforce.await_text(f"{topic} is not enforceable: it goes on above its limit")
+            assert time.monotonic() - began_s < 30
+            await_that(lambda: 10 <= (tenant.limit(tenant.namespaces[1]) or 0) <= 25, enforce, TIMEOUT_S)
+        assert tenant.enforce("--release").run() == 0
+    assert tenant.limits() == [None, None]
+    assert tenant.send("GET", path) == rate
+    named = tenant.rows("enforced", "SELECT path FROM t WHERE action = 'not_enforceable'")
+    assert named == [{"path": topic}]
+
+
+@pytest.mark.long
+def test_pulsar_does_not_count_what_is_published_over_rest(tenant: Tenant) -> None:
+    """Nor limit it (#24229): docs/clusters.md says so as long as this holds."""
+    tenant.send("PUT", f"persistent/{tenant.name}/a/1")
+    schema = json.dumps({"name": "", "schema": "", "type": "STRING", "properties": {}})
+    body = {"valueSchema": schema, "producerName": "rest", "messages": [{"payload": "x"}] * 20}
+    for _ in range(5):
+        answer = tenant.send("POST", f"topics/persistent/{tenant.name}/a/1", body, api="")
+        assert len(answer["messagePublishResults"]) == 20
+    brokers = PulsarBrokers(load_cluster(tenant.file))
+    readings = brokers.look(brokers.brokers()[0]).readings
+    assert readings[f"persistent://{tenant.name}/a/1", "in"] == Reading(0, 0, 0)
 
 
 def test_what_cannot_be_connected_is_said(tenant: Tenant, pulsar_standalone: Pulsar) -> None:

@@ -130,7 +130,7 @@ class Resource:
     quotas: Mapping[Rate, int]
     shares: ClassVar = "topics"
     """Among what its quota is shared out."""
-    escapes: ClassVar = "published over REST, or a broker that ignores it"
+    escapes: ClassVar = "a broker that ignores it, or somebody else who sets a higher one"
     """Why a limit may hold nothing back."""
 
     def __str__(self) -> str:
