@@ -16,31 +16,6 @@ def admitted(wanted, level):
     return sum(level * weight if demand is None else min(demand, level * weight) for demand, weight in wanted)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "quota", "level"),
-    [
-        ([], 300, 300),
-        ([20, 60, 200, 40, 120, 300], 300, 60),
-        ([20, 60, 200, 40, 120, 300], 740, 740),
-        ([20, 60, 200, 40, 120, 300], 739, 299),
-        ([None, 10], 100, 90),
-        ([None, None, None], 100, 33),
-        ([None, None, None], 2, 0),
-        ([5], 0, 0),
-        ([0, 0], 0, 0),
-    ],
-)
-def test_the_level_is_the_largest_cap_that_keeps_to_the_quota(wanted, quota, level):
-    assert water_level([Wanted(demand) for demand in wanted], quota) == level
-
-
-def test_a_weight_multiplies_the_cap():
-    wanted = [Wanted(None, 3), Wanted(None, 1), Wanted(50, 2)]
-
-    assert water_level(wanted, 250) == 50
-    assert [min(one.demand or 1000, 50 * one.weight) for one in wanted] == [150, 50, 50]
-
-
 @given(topics, st.integers(0, 5000))
 def test_one_more_would_be_too_much_unless_all_fits(wanted, quota):
     level = water_level(wanted, quota)
