@@ -17,9 +17,11 @@ SETTLING_S = 30
 """After a start, until a quota is to be kept."""
 
 
-def script(name: str, *arguments: str) -> None:
-    """Run one of the scripts that start real brokers."""
-    done = subprocess.run([TESTS / name, *arguments], check=False, stdout=subprocess.DEVNULL)
+def script(name: str, *arguments: str, **environment: str) -> None:
+    """Run one of the scripts that start real brokers. environment: what they look at there."""
+    done = subprocess.run(
+        [TESTS / name, *arguments], check=False, stdout=subprocess.DEVNULL, env=os.environ | environment
+    )
     if done.returncode:
         raise SystemExit(f"{name} {arguments[0]} ended with {done.returncode}")
 

@@ -46,7 +46,8 @@ class Publisher:
     def _run(self) -> None:
         due_s = time.monotonic()
         while not self._stopped:
-            if not self._rate:
+            rate = self._rate
+            if not rate:
                 self._changed.wait()
                 self._changed.clear()
                 due_s = time.monotonic()
@@ -55,7 +56,7 @@ class Publisher:
             self._producer.send_async(
                 b"x" * SIZE_BYTES, lambda *_, sent_s=sent_s: self.took.append((sent_s, time.time() - sent_s))
             )
-            due_s = max(due_s + 1 / self._rate, time.monotonic() - 0.5)
+            due_s = max(due_s + 1 / rate, time.monotonic() - 0.5)
             time.sleep(max(due_s - time.monotonic(), 0))
 
 

@@ -14,9 +14,15 @@ from cluster_processes import TIMEOUT_S, Followed, Process
 from headgate.cluster.check import check
 from headgate.cluster.kafka_admin import KafkaAdmin
 from headgate.cluster.kafka_limits import KafkaLimits
+from headgate.cluster.ledger import Ledger, Step
+from headgate.cluster.pushing import Pushing
+from headgate.cluster.running import clock, own_name
+from headgate.cluster.schemas import OF_ENFORCER
 from headgate.conf.cluster import load_cluster
 from headgate.core.clusters.ledger import PUSH, RELEASED
+from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
+from headgate.tables.delta import Tables
 from integration.runs import await_that
 from kafka_cluster import KafkaCluster
 
@@ -123,7 +129,18 @@ def test_a_user_without_rights_is_told_which_it_lacks(kafka_cluster: KafkaCluste
     assert check(Namespace(cluster=str(guest.file), output=None), said.append) == 1
     assert said[-1] == "2 problems"
     assert any("user acme: no topic begins with acme." in line and "Describe on its topics" in line for line in said)
-    assert any(line.startswith(f"{PATH}: ") and "ClusterAuthorizationFailedError" in line for line in said)
+    assert any("ClusterAuthorizationFailedError" in line and "AlterConfigs to set quotas" in line for line in said)
+
+
+def test_limits_of_many_users_are_set_and_put_back_at_once(user: User) -> None:
+    limits, paths = KafkaLimits(user.conf), [f"users/many-{number}/producer_byte_rate" for number in range(20)]
+    ledger = Ledger(Tables(user.folder / "out", OF_ENFORCER), own_name(), clock())
+    assert ledger.take(threading.Event(), str)
+    pushing = Pushing(limits, ledger)
+    assert pushing.push(Step("many"), paths, Limit(bytes=1000)) == {}
+    assert {limits.read(path) for path in paths} == {"1000"}
+    assert pushing.release(Step("many"), paths) == {}
+    assert {limits.read(path) for path in paths} == {None}
 
 
 def test_a_quota_of_another_kind_is_in_the_way(user: User) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from headgate.cluster.feed import Feed, Looked, of_resource
 from headgate.cluster.ledger import NOT_ENFORCEABLE, Step
-from headgate.cluster.limits import Limits
+from headgate.cluster.limits import InTheWayError, Limits
 from headgate.cluster.pushing import Failed, Pushing
 from headgate.conf.cluster import Resource
 from headgate.core.clusters.demand import SECOND_US
@@ -171,7 +171,7 @@ class Enforcer:
             return
         one.decision = decision
         self._find(one, now_us)
-        if self._pushing is None:
+        if self._pushing is None or not one.places:
             return
         if decision.push is not None:
             self._push(one, decision.push, _reason(one, decision), now_us)
@@ -194,12 +194,20 @@ class Enforcer:
             if one.not_found != str(error):
                 self._tell(f"{one.name}: {error}")
             one.not_found, one.found_us = str(error), now_us - _FOUND_ANEW_US + _RETRIED_US
+            if isinstance(error, InTheWayError):
+                self._give_way(one)
             return
         if one.quota.in_force != NONE:
             one.missing |= {path: "it is new" for path in paths if path not in one.paths}
         one.missing = {path: why for path, why in one.missing.items() if path in paths or path in one.own}
         self._is_changed |= not set(one.paths) <= set(paths)
         one.paths, one.found_us, one.not_found = paths, now_us, None
+
+    def _give_way(self, one: Enforced) -> None:
+        """Its limits are put back with those that are of no resource; once nothing is in the way it begins anew."""
+        one.paths, one.missing = (), {}
+        one.quota = SharedQuota(one.quota.quota, one.quota.averaged_us)
+        self._is_changed = True
 
     def _find_topics(self, one: Enforced) -> None:
         """Topics that are of the resource by themselves, whatever their namespace is, have limits of their own."""

@@ -8,7 +8,15 @@ from typing import Any, Final, TypeVar
 from weakref import finalize
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import BrokerResponseError, KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
+from kafka.errors import (
+    BrokerResponseError,
+    KafkaConnectionError,
+    KafkaError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    SaslAuthenticationFailedError,
+    UnknownError,
+)
 from kafka.protocol.metadata import MetadataRequest
 
 from headgate.conf.cluster import ClusterConf
@@ -18,6 +26,8 @@ T = TypeVar("T")
 REFUSED: Final = 403
 """The status of an answer that says no, in the words of HTTP."""
 _MS: Final = 1000
+_AT_ONCE: Final = 64
+"""Requests to a broker; the client refuses others, and does not let them wait."""
 _FAILURES: Final = (KafkaError, OSError, RuntimeError, ValueError, LookupError, AttributeError)
 """The last ones are of a client whose connection broke off in the middle of an answer, or that cannot read it."""
 
@@ -44,13 +54,13 @@ class KafkaAdmin:
             return question(client)
         except _FAILURES as error:
             is_answer = isinstance(error, BrokerResponseError) and not isinstance(error, SaslAuthenticationFailedError)
-            if client is not None and not is_answer:
+            if client is not None and not is_answer and not isinstance(error, NodeNotReadyError):
                 self._drop(client)  # of a broker that was away it keeps what it knew, also of a login that failed
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> ClusterError:
         what = str(error).removeprefix(f"{type(error).__name__}: ")
-        is_refused = isinstance(error, BrokerResponseError) and not error.retriable
+        is_refused = isinstance(error, BrokerResponseError) and not error.retriable and type(error) is not UnknownError
         words = f"{self._where}: {type(error).__name__}: {what}{self._remedy(error)}"
         return ClusterError(words, REFUSED if is_refused else None)
 
@@ -92,6 +102,8 @@ class KafkaAdmin:
             )
         if "Authentication" in name:
             return "; correct sasl_username, sasl_password_file or sasl_mechanism"
+        if name == "IncompatibleBrokerVersion":
+            return "; headgate needs Kafka 2.6 or later"
         login = " and sasl_username with its password" if self._conf.settings.sasl_username else ""
         return f"; see that a broker listens there, and to security_protocol{login}"
 
@@ -109,25 +121,35 @@ def sent(client: Any, request: Any, node: int | None) -> Any:
     """The answer to a message. node: the broker to ask; None: any, or the next one where that has gone."""
     if node is not None:
         return client._manager.run(client._manager.send, request, node)
-    gone: KafkaConnectionError | None = None
+    gone: KafkaError | None = None
     for broker in client._manager.cluster.brokers():
         try:
             return sent(client, request, broker.node_id)
-        except KafkaConnectionError as error:
+        except (KafkaConnectionError, NodeNotReadyError, RequestTimedOutError) as error:
             gone = error
     raise gone or KafkaConnectionError("it names no broker")
 
 
 def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
+    """By the first server that answers. The client itself asks only one of several, any, if that is off."""
+    servers = [server.strip() for server in str(conf.settings.bootstrap_servers).split(",")]
+    for server in servers[:-1]:
+        with suppress(KafkaError):
+            return _opened_by(server, conf, password, conf.settings.timeout_s * _MS // len(servers))
+    return _opened_by(servers[-1], conf, password, conf.settings.timeout_s * _MS)
+
+
+def _opened_by(server: str, conf: ClusterConf, password: str | None, bootstrap_ms: int) -> KafkaAdminClient:
     settings = conf.settings
     timeout_ms = settings.timeout_s * _MS
     client = KafkaAdminClient.__new__(KafkaAdminClient)
     try:
         client.__init__(
-            bootstrap_servers=[server.strip() for server in str(settings.bootstrap_servers).split(",")],
+            bootstrap_servers=[server],
             client_id="headgate",
             request_timeout_ms=timeout_ms,
-            bootstrap_timeout_ms=timeout_ms,
+            bootstrap_timeout_ms=bootstrap_ms,
+            max_in_flight_requests_per_connection=_AT_ONCE,
             security_protocol=settings.security_protocol,
             ssl_cafile=settings.ca_file and str(conf.path(settings.ca_file)),
             sasl_mechanism=settings.sasl_mechanism if settings.sasl_username else None,
@@ -139,4 +161,5 @@ def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
         with suppress(Exception):
             client.close()
         raise
+    client._manager.config["socket_connection_setup_timeout_ms"] = timeout_ms  # it takes no such setting
     return client

@@ -7,10 +7,11 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import for_code
+from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError, for_code
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
-from headgate.cluster.kafka_admin import REFUSED, KafkaAdmin
+from headgate.cluster.kafka_admin import KafkaAdmin, sent
+from headgate.cluster.limits import InTheWayError
 from headgate.conf.cluster import ClusterConf, Resource
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.pushes import Limit
@@ -23,6 +24,7 @@ _ENTITIES: Final = {"users": _USER, "clients": _CLIENT_ID}
 _DEFAULT: Final = "<default>"
 _EXACT, _OF_DEFAULT, _ANY = 0, 1, 2
 _ASKED_EVERY_S: Final = 0.05
+_AWAY: Final = (KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError)
 _WINDOWS, _WINDOW_S = "quota.window.num", "quota.window.size.seconds"
 
 
@@ -57,22 +59,21 @@ class KafkaLimits:
         return settings[_WINDOWS] * settings[_WINDOW_S] * SECOND_US
 
     def paths(self, resource: Resource, _direction: str) -> Sequence[str]:
-        """One: it holds on each broker. Raises ClusterError where a quota of another kind is in the way."""
+        """One: it holds on each broker. Raises InTheWayError where a quota of another kind is."""
         path = path_of(resource)
         other = _CLIENT_ID if resource.scope == _USER else _USER
-        in_the_way = [entity for entity in self._quotas(path, other) if is_in_the_way(entity, resource)]
+        in_the_way = [entity for entity in self._quotas(other) if is_in_the_way(entity, resource)]
         if in_the_way:
-            raise ClusterError(
+            raise InTheWayError(
                 f"{resource}: the quota of {in_the_way[0]} is there, and one precedes the other; remove it, or leave "
                 f"{resource} out of cluster.toml; with --release if headgate has set it"
             )
         return [path]
 
-    def _quotas(self, path: str, entity: str) -> Sequence[Entity]:
+    def _quotas(self, entity: str) -> Sequence[Entity]:
         """Who has a quota of those with that part."""
         component = DescribeClientQuotasRequest.ComponentData(entity_type=entity, match_type=_ANY, match=None)
-        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=False), None)
-        _check(path, answer)
+        answer = self._send(DescribeClientQuotasRequest(components=[component], strict=False), None)
         found = []
         for entry in answer.entries or ():
             if any(one.key == _KEY for one in entry.values):
@@ -93,8 +94,7 @@ class KafkaLimits:
         entity, name = _entity(path)
         match_type = _OF_DEFAULT if name is None else _EXACT
         component = DescribeClientQuotasRequest.ComponentData(entity_type=entity, match_type=match_type, match=name)
-        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=True), node)
-        _check(path, answer)
+        answer = self._send(DescribeClientQuotasRequest(components=[component], strict=True), node)
         for entry in answer.entries or ():
             for one in entry.values:
                 if one.key == _KEY:
@@ -115,8 +115,7 @@ class KafkaLimits:
                 )
             ],
         )
-        for one in self._admin.send(AlterClientQuotasRequest(entries=[entry], validate_only=False), None).entries:
-            _check(path, one)
+        self._send(AlterClientQuotasRequest(entries=[entry], validate_only=False), None)
         end_s = time.monotonic() + self._timeout_s
         for node in self._admin.nodes().values():
             while not self._knows(node, path, value):
@@ -125,13 +124,16 @@ class KafkaLimits:
                 time.sleep(_ASKED_EVERY_S)
 
     def _knows(self, node: int, path: str, value: str | None) -> bool:
-        """Whether a broker does, or is away."""
+        """Whether a broker does, or is away; not if it is late."""
         try:
             return self._read(path, node) == value
         except ClusterError as error:
-            if error.status is None:
-                return True
-            raise
+            if error.status is not None:
+                raise
+            return isinstance(error.__cause__, _AWAY)
+
+    def _send(self, request: Any, node: int | None) -> Any:
+        return self._admin.ask(lambda client: _checked(sent(client, request, node)))
 
     def limit(self, path: str, value: str) -> Limit:  # noqa: ARG002  as the protocol has it
         """A second, rounded up."""
@@ -170,15 +172,12 @@ def _entity(path: str) -> tuple[str, str | None]:
     return _ENTITIES[kind], None if name == _DEFAULT else unquote(name)
 
 
-def _check(path: str, answer: Any) -> None:
-    """Raise ClusterError where it says that it failed."""
-    if answer.error_code:
-        error = for_code(answer.error_code)
-        raise ClusterError(
-            f"{path}: {error.__name__}: {answer.error_message or 'refused'}; give the user DescribeConfigs and "
-            "AlterConfigs on the cluster",
-            REFUSED,
-        )
+def _checked(answer: Any) -> Any:
+    """The answer. Raises the KafkaError that it, or one of its entries, says."""
+    for one in (answer, *(answer.entries or ())):
+        if code := getattr(one, "error_code", 0):
+            raise for_code(code)(one.error_message or "")
+    return answer
 
 
 def _text(value: float) -> str:

@@ -5,6 +5,11 @@ from typing import Protocol
 
 from headgate.conf.cluster import Resource
 from headgate.core.clusters.pushes import Limit
+from headgate.errors import ClusterError
+
+
+class InTheWayError(ClusterError):
+    """A limit of the operator's that one of ours would put an end to."""
 
 
 class Limits(Protocol):
@@ -16,7 +21,7 @@ class Limits(Protocol):
     def paths(self, resource: Resource, direction: str) -> Sequence[str]:
         """Where limits are to be set, so that each topic of the resource has one.
 
-        Raises ClusterError as well where others that are there would be in the way.
+        Raises InTheWayError as well.
         """
 
     def own_path(self, topic: str, direction: str) -> str | None:

@@ -59,6 +59,11 @@ _Messages = Annotated[
     int | None, Field(ge=1, le=INT32_MAX, description=f"an integer from 1 to {INT32_MAX}; {_NO_ZERO}")
 ]
 _Bytes = Annotated[int | None, Field(ge=1, le=INT64_MAX, description=f"an integer from 1 to {INT64_MAX}; {_NO_ZERO}")]
+_FLOAT_MAX: Final = 2**53
+"""Kafka has its quotas as floating-point numbers, of which those above are not all there."""
+_ByteRate = Annotated[
+    int | None, Field(ge=1, le=_FLOAT_MAX, description=f"an integer from 1 to {_FLOAT_MAX}; {_NO_ZERO}")
+]
 _Url = Annotated[str, Field(pattern=_URL), AfterValidator(_with_valid_port)]
 _Name = Annotated[str | None, Field(min_length=1, description="a name")]
 
@@ -89,6 +94,9 @@ class ClusterSettings(Section):
     groups: Annotated[bool, Field(description="true: resources are the groups of --output; or false")] = False
 
 
+_DEFAULTS: Final = ClusterSettings()
+
+
 class ResourceSettings(Section):
     """[[resource]]: what shares a quota, and the quota, in the words of resource-groups.json."""
 
@@ -106,7 +114,7 @@ class ClientSettings(Section):
     user: _Name = None
     client_id: _Name = None
     topic_prefix: _Name = None
-    producer_byte_rate: _Bytes = None
+    producer_byte_rate: _ByteRate = None
 
 
 class ClusterFile(Section):
@@ -255,8 +263,8 @@ def _check_address(source: TomlFile, settings: ClusterSettings) -> None:
     if settings.kind == KAFKA:
         _check_kafka(source, settings)
         return
-    for key in ("bootstrap_servers", "sasl_username", "sasl_password_file"):
-        if getattr(settings, key) is not None:
+    for key in ("bootstrap_servers", "security_protocol", "sasl_mechanism", "sasl_username", "sasl_password_file"):
+        if getattr(settings, key) != getattr(_DEFAULTS, key):
             allowed, remedy = f'none with kind = "{settings.kind}"', f'write kind = "{KAFKA}", or remove it'
             source.findings.mistake(source.place(f"cluster.{key}"), "a value", allowed, remedy)
     if settings.admin_url is None:
@@ -279,6 +287,8 @@ def _check_kafka(source: TomlFile, settings: ClusterSettings) -> None:
             mistake(key, "a value", 'none with kind = "kafka"', 'remove it, or write kind = "pulsar"')
     if settings.ca_file is not None and not settings.security_protocol.endswith(_TLS):
         mistake("ca_file", "a file", "one with SSL or SASL_SSL", "change security_protocol")
+    if settings.sasl_mechanism != _DEFAULTS.sasl_mechanism and not settings.security_protocol.startswith(_SASL):
+        mistake("sasl_mechanism", "a value", "none without SASL", "change sasl_mechanism or security_protocol")
     for key in ("sasl_username", "sasl_password_file"):
         has, wants = getattr(settings, key) is not None, settings.security_protocol.startswith(_SASL)
         if has != wants:

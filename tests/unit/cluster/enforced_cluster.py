@@ -9,6 +9,7 @@ from threading import Event
 from headgate.cluster.enforce import Enforcer
 from headgate.cluster.feed import Looked
 from headgate.cluster.ledger import Ledger
+from headgate.cluster.limits import InTheWayError
 from headgate.cluster.pushing import Pushing
 from headgate.cluster.running import own_name
 from headgate.cluster.schemas import OF_ENFORCER
@@ -25,16 +26,21 @@ DEAD = f"{own_name().rpartition(':')[0]}:{2**22 + 1}"
 
 
 class MemoryLimits:
-    """Limits by path, as the text of a pair. refused: paths that neither say nor take a limit."""
+    """Limits by path, as the text of a pair. refused: paths that neither say nor take a limit.
+
+    in_the_way: of which resource another limit is.
+    """
 
     def __init__(self, *namespaces):
-        self.namespaces, self.set, self.refused = list(namespaces), {}, set()
+        self.namespaces, self.set, self.refused, self.in_the_way = list(namespaces), {}, set(), None
         self.writes = []
 
     def averaged_us(self):
         return 0
 
     def paths(self, resource, direction):
+        if self.in_the_way == resource.name:
+            raise InTheWayError(f"{resource}: another limit is there")
         return [f"{one}/{direction}" for one in self.namespaces if resource.has_namespace(one)]
 
     def own_path(self, topic, direction):

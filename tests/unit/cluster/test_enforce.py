@@ -50,6 +50,18 @@ def test_a_namespace_that_is_created_later_gets_the_limit_in_force(cluster):
     assert cluster.lines("acme/c") == []
 
 
+def test_what_is_in_the_way_later_gets_the_limits_put_back_until_it_is_gone(cluster):
+    cluster.start().run(5)
+    cluster.limits.in_the_way = "acme"
+    cluster.run(40)
+    assert cluster.limits.set == {}
+    assert cluster.lines("acme: another limit is there") == ["tenant acme publish: tenant acme: another limit is there"]
+    assert cluster.lines("enforceable") == cluster.lines("once more") == []
+    cluster.limits.in_the_way = None
+    cluster.run(10)
+    assert cluster.limits.set == {A: text(90), B: text(90)}
+
+
 def test_a_namespace_that_is_deleted_is_forgotten(cluster):
     cluster.limits.refused = {B}
     cluster.start().run(5)

@@ -471,6 +471,11 @@ def test_a_client_of_kafka_has_a_quota_of_bytes_on_the_topics_that_begin_so(file
             ["cluster.sasl_username: got none", "cluster.sasl_password_file: got none"],
         ),
         ('sasl_username = "a"\n', ["line 4: cluster.sasl_username: got a value"]),
+        ('sasl_mechanism = "SCRAM-SHA-256"\n', ["line 4: cluster.sasl_mechanism: got a value"]),
+        (
+            resource("user", "acme", f'topic_prefix = "a"\nproducer_byte_rate = {2**53 + 1}\n'),
+            ["line 7: resource[0].producer_byte_r"],
+        ),
         (
             resource("user", "acme", ""),
             ["line 4: resource[0]: got no topic_prefix", "line 4: resource[0]: got no prod"],
@@ -512,6 +517,15 @@ def test_mistakes_in_a_conf_of_kafka(file: Path, lines: str, expected: list[str]
 )
 def test_where_the_kind_is_wrong_nothing_else_is(file: Path, lines: str, expected: str):
     assert [f"cluster.toml {expected}"] == mistakes(file, f"[cluster]\n{lines}")
+
+
+@pytest.mark.parametrize(
+    "line", ['security_protocol = "SSL"', 'sasl_mechanism = "SCRAM-SHA-256"', 'sasl_username = "a"']
+)
+def test_what_is_of_kafka_is_a_mistake_for_pulsar(file: Path, line: str):
+    (found,) = mistakes(file, f"{PULSAR}{line}\n")
+    key = line.split(maxsplit=1)[0]
+    assert found.startswith(f'cluster.toml line 3: cluster.{key}: got a value; allowed: none with kind = "pulsar"; ')
 
 
 def test_users_and_client_ids_are_not_limited_together(file: Path):

@@ -21,12 +21,13 @@ class Log(NamedTuple):
 
     @property
     def whole(self) -> Reading:
-        """All that ever came, as far as what is still there tells."""
-        return Reading(self.end, self.size_of(self.end) if self.first else self.bytes)
+        """All messages that ever came, and the bytes that are still there."""
+        return Reading(self.end, self.bytes)
 
     def size_of(self, messages: int) -> int:
-        """Of so many, as large as its messages are on average."""
-        return messages * self.bytes // (self.end - self.first) if self.end > self.first else 0
+        """Of the last ones, as large as its messages are on average; of no more than are still there."""
+        there = self.end - self.first
+        return messages * self.bytes // there if messages < there else self.bytes
 
 
 class _Last(NamedTuple):
@@ -43,7 +44,8 @@ class Logs:
 
     A partition is counted once, whichever broker leads it, and what came counts to the one that leads it now. Messages
     are exact: each has a number. Bytes are what the log has grown by; where it has shrunk, as its oldest messages were
-    deleted, or was not looked at before, they are those of messages of average size.
+    deleted, or was not looked at on this broker before, they are those of messages of average size, and no more than
+    the log has.
 
     An end that is lower than before is that of an answer that was late, unless the topic was made anew. A partition
     that is gone goes on if it is back: a broker that has just started may not know all of them. Source: clusters 1
@@ -97,7 +99,7 @@ class Logs:
         elif log.end < last.total.messages:
             return []
         else:
-            from_us, came = last.at_us, _came(last, log)
+            from_us, came = last.at_us, _came(last, broker, log)
             total = Reading(log.end, last.total.bytes + came.bytes)
         self._last[key] = _Last(at_us, broker, log, total)
         now = Increase(min(from_us, at_us), at_us, broker, *key, came, total)
@@ -113,9 +115,9 @@ def _is_anew(last: _Last, log: Log) -> bool:
     return log.topic_id != last.log.topic_id
 
 
-def _came(last: _Last, log: Log) -> Reading:
-    """Of the same log, whose end has not fallen."""
+def _came(last: _Last, broker: str, log: Log) -> Reading:
+    """Of the same log, whose end has not fallen. Each broker's copy has a size of its own."""
     messages = log.end - last.total.messages
-    if last.log is not None and log.bytes >= last.log.bytes:
+    if last.log is not None and last.broker == broker and log.bytes >= last.log.bytes:
         return Reading(messages, log.bytes - last.log.bytes)
     return Reading(messages, log.size_of(messages))

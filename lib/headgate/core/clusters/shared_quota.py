@@ -13,7 +13,7 @@ from headgate.core.numbers import at_least
 WINDOW_US = 10 * SECOND_US
 """A demand is of the looks that ended so long before the last one, or later."""
 KEPT_US = 30 * SECOND_US
-"""Looks that ended longer before the last one are forgotten."""
+"""Looks that ended longer before the last one are forgotten, unless brokers average over longer."""
 GONE_US = 60 * SECOND_US
 """A topic without a look for so long is gone."""
 ABOVE_PERCENT = 115
@@ -67,6 +67,7 @@ class SharedQuota:
 
     def __init__(self, quota: Limit, averaged_us: int = 0) -> None:
         self.quota, self.averaged_us = quota, averaged_us
+        self._kept_us = max(KEPT_US, 2 * averaged_us + WINDOW_US)
         self._pushes: list[Pushed] = []
         self._looks: dict[str, deque[TopicLook]] = {}
 
@@ -80,7 +81,7 @@ class SharedQuota:
         at_least(look.from_us + 1, look.at_us, "at_us")
         looks = self._looks.setdefault(topic, deque())
         looks.append(look)
-        while looks[0].at_us <= look.at_us - KEPT_US:
+        while looks[0].at_us <= look.at_us - self._kept_us:
             looks.popleft()
 
     def pushed(self, at_us: int, limit: Limit) -> None:
@@ -93,7 +94,8 @@ class SharedQuota:
 
         outside: topics that no limit holds: what they use is used, and the others share what is left.
         """
-        self._looks = {topic: looks for topic, looks in self._looks.items() if looks[-1].at_us > now_us - GONE_US}
+        gone_us = now_us - max(GONE_US, self._kept_us)
+        self._looks = {topic: looks for topic, looks in self._looks.items() if looks[-1].at_us > gone_us}
         since_us = self._pushes[-1].at_us if self._pushes else 0
         windows = {
             topic: recent

@@ -27,7 +27,8 @@ def came(increases):
         (log(10, 1000), log(15, 1600, first=14), (5, 600)),  # messages deleted, and their segment is still there
         (log(10, 1000), log(15, 900), (5, 300)),  # compacted: 5 of 15 of 60 B
         (log(10, 1000), log(4, 500, topic_id="y"), (4, 500)),  # made anew
-        (log(10, 1000), log(4, 500, first=2, topic_id="y"), (4, 1000)),
+        (log(10, 1000), log(4, 500, first=2, topic_id="y"), (4, 500)),
+        (log(10, 1000), log(10_000, 900, first=9999), (9990, 900)),  # messages deleted, but not the segment of the last
         (log(10, 1000, topic_id=None), log(4, 500, topic_id=None), (4, 500)),  # made anew; older brokers give no ids
         (log(10, 1000), log(10, 400, first=6), None),
         (log(10, 1000), log(10, 1500), (0, 500)),  # the size is asked for after the end
@@ -73,6 +74,20 @@ def test_a_partition_that_moves_is_counted_once_and_leaves_its_broker():
         Increase(1, 3, "b", *P0, Reading(5, 500), total),
     ]
     assert logs.look(4, "a", {P0: None}) == []
+
+
+def test_the_log_of_another_broker_may_be_larger():
+    logs = Logs()
+    logs.look(1, "a", {P0: log(10, 1000, first=8)})  # its oldest segment is deleted already
+    logs.look(1, "b", {P0: None})
+    moved = logs.look(2, "b", {P0: log(11, 9900)})
+    assert came(moved) == {("b", P0[0]): (1, 900)}
+
+
+def test_after_a_restart_bytes_are_no_more_than_the_log_has():
+    told = Logs().look(1, "a", {P0: log(10, 1000)})
+    found = Logs(told, {"a": 1}).look(2, "a", {P0: log(9_000_000_000, 1 << 30, first=8_999_999_999)})
+    assert came(found) == {("a", P0[0]): (8_999_999_990, 1 << 30)}
 
 
 def test_one_that_stands_still_is_told_where_it_moves_and_nowhere_else():

@@ -182,9 +182,9 @@ def test_a_look_without_length_is_refused():
 AVERAGED_US = 11 * SECOND_US
 
 
-def averaged(*seconds):
+def averaged(*seconds, averaged_us=AVERAGED_US):
     """A quota of 200 B/s over two brokers with 100 in force, and what each of them let in second by second."""
-    quota = SharedQuota(Limit(bytes=200), AVERAGED_US)
+    quota = SharedQuota(Limit(bytes=200), averaged_us)
     quota.pushed(0, Limit(bytes=100))
     for number, amounts in enumerate(seconds):
         for broker, amount in zip("ab", amounts, strict=True):
@@ -199,6 +199,11 @@ def test_brokers_that_average_say_nothing_until_they_have():
 def test_a_broker_that_lets_in_all_for_seconds_and_then_nothing_is_held():
     decision = averaged(*[*[(300, 300)] * 4, *[(0, 0)] * 7] * 2)
     assert (decision.held, decision.level, decision.push) == ({"a", "b"}, Limit(bytes=100), None)
+
+
+def test_brokers_may_average_over_minutes():
+    a_minute = [*[(300, 300)] * 20, *[(0, 0)] * 40]
+    assert averaged(*a_minute * 3, averaged_us=60 * SECOND_US).held == {"a", "b"}
 
 
 def test_one_that_stays_below_its_average_is_not_held_and_leaves_the_rest_to_the_other():
