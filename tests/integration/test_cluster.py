@@ -154,6 +154,7 @@ def test_what_cannot_be_connected_is_said(tenant: Tenant, pulsar_standalone: Pul
     check._command = [sys.executable, "-m", "headgate", "cluster", "check", "--cluster", str(tenant.file)]
     assert check.run() == 0
     assert f"namespaces/{tenant.name}/a/publishRate: no limit" in check.text
+    assert ": version 4.0.8, " in check.text
     tenant.file.write_text(CONF.format(pulsar_standalone.admin_url, "nobody", 1))
     assert check.run() == 1
     assert "tenant nobody: is not there; allowed: " in check.text

@@ -128,6 +128,7 @@ def test_a_user_without_rights_is_told_which_it_lacks(kafka_cluster: KafkaCluste
     guest, said = User(kafka_cluster, tmp_path, "guest"), []
     assert check(Namespace(cluster=str(guest.file), output=None), said.append) == 1
     assert said[-1] == "2 problems"
+    assert any(": version 4." in line and "topics would be collected" in line for line in said)
     assert any("user acme: no topic begins with acme." in line and "Describe on its topics" in line for line in said)
     assert any("ClusterAuthorizationFailedError" in line and "AlterConfigs to set quotas" in line for line in said)
 

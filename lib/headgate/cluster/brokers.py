@@ -22,11 +22,12 @@ class CacheUse:
 class BrokerLook(Generic[R]):
     """What a broker told of all topics, as the cluster's `counting` takes it; None: another broker has the topic.
 
-    cache: None where it has none.
+    cache: None where it has none. version: of its program; None: it does not say.
     """
 
     readings: Mapping[Counted, R]
     cache: CacheUse | None = None
+    version: str | None = None
 
     @property
     def topics(self) -> set[str]:

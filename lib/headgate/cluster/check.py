@@ -63,9 +63,10 @@ def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> tuple[int, 
             tell(f"broker {broker}: {error}")
             problems += 1
         else:
+            version = "" if look.version is None else f"version {look.version}, "
             cache = "" if look.cache is None else f", entry cache {look.cache.used_bytes:,} B"
             topics |= look.topics
-            tell(f"broker {broker}: {len(look.topics):,} topics would be collected{cache}")
+            tell(f"broker {broker}: {version}{len(look.topics):,} topics would be collected{cache}")
     return problems, topics
 
 

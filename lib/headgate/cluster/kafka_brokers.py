@@ -45,13 +45,13 @@ class KafkaBrokers:
             raise ClusterError(f"{broker} is not of the cluster any more; start it again")
         # Each has a client of its own, as one that does not answer breaks whatever its client is asked.
         admin = self._of_broker.setdefault(broker, KafkaAdmin(self._conf, broker))
-        readings = admin.ask(lambda client: _readings(client, node))
+        readings, version = admin.ask(lambda client: (_readings(client, node), _version(client, node)))
         if readings is None:
             raise ClusterError(
                 f"{broker}: it does not tell the sizes of its logs; allowed: a user with Describe on the cluster; give "
                 "it that right"
             )
-        return BrokerLook(readings)
+        return BrokerLook(readings, version=version)
 
     def counting(self, told: Iterable[Increase], looked: Mapping[str, int]) -> Logs:
         """By partition: one that moves goes on."""
@@ -79,6 +79,11 @@ def _readings(client: Any, node: int) -> Mapping[Counted, Log | None] | None:
         log = Log(ids[partition], first[partition], end[partition], sizes[partition])
         readings[_counted(partition)] = log
     return readings
+
+
+def _version(client: Any, node: int) -> str:
+    """The newest that has all kinds of requests that the broker takes."""
+    return ".".join(map(str, client.get_broker_version_data(node).broker_version))
 
 
 def _offsets(

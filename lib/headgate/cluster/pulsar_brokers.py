@@ -27,7 +27,8 @@ _HITS, _MISSES, _USED = _CACHE = (
     "pulsar_ml_cache_misses_rate",
     "pulsar_ml_cache_used_size",
 )
-_NAMES: Final = "|".join((*_COUNTERS, *_CACHE))
+_VERSION: Final = "pulsar_version_info"
+_NAMES: Final = "|".join((*_COUNTERS, *_CACHE, _VERSION))
 _IS_WANTED: Final = re.compile(rf"[ \t]*(?:{_NAMES})(?![\w:])".encode()).match
 _CONTENT_TYPE: Final = "text/plain"
 _BLOCK_BYTES: Final = 1 << 20
@@ -103,12 +104,15 @@ def look_of(text: str) -> BrokerLook[Reading]:
     """
     counted: dict[Counted, list[int | None]] = {}
     cache: dict[str, float] = {}
+    version: str | None = None
     for line in text.split("\n"):
         if not _IS_WANTED(line.encode()):
             continue
         name, labels, number = _sample(line)
         if name in _CACHE:
             cache[name] = float(number)
+        elif name == _VERSION:
+            version = labels.get("version")
         elif (topic := labels.get("topic")) and _OF_CONSUMER not in labels:
             direction, place = _COUNTERS[name]
             amounts = counted.setdefault((topic, direction), [0, 0, None])
@@ -116,8 +120,8 @@ def look_of(text: str) -> BrokerLook[Reading]:
     readings = {
         key: Reading(messages or 0, of_bytes or 0, times) for key, (messages, of_bytes, times) in counted.items()
     }
-    has_cache = len(cache) == len(_CACHE)
-    return BrokerLook(readings, CacheUse(cache[_HITS], cache[_MISSES], int(cache[_USED])) if has_cache else None)
+    use = CacheUse(cache[_HITS], cache[_MISSES], int(cache[_USED])) if len(cache) == len(_CACHE) else None
+    return BrokerLook(readings, use, version)
 
 
 def _sample(line: str) -> tuple[str, Mapping[str, str], str]:

@@ -69,7 +69,7 @@ def counted(topic: str = T3, number: object = 5, labels: str = "", name: str = "
 
 
 def test_a_brokers_lines_are_the_readings_of_its_topics_and_its_cache():
-    assert BrokerLook(READINGS, CacheUse(0.5, 0.0, 1024)) == look_of(BROKER)
+    assert BrokerLook(READINGS, CacheUse(0.5, 0.0, 1024), "4.0.8") == look_of(BROKER)
 
 
 def test_what_the_lines_tell_does_not_depend_on_their_order():
