@@ -25,7 +25,7 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     conf = load_cluster(arguments.cluster)
     cluster, limits = cluster_of(conf), limits_of(conf)
     tell(f"cluster {cluster.name()}, {conf.settings.kind}")
-    problems, topics = _check_brokers(cluster, tell)
+    problems, topics = _check_brokers(cluster, conf.settings.bootstrap_servers, tell)
     entries: dict[str, Entry] = {}
     if arguments.output is not None and (Path(arguments.output) / "enforced").exists():
         entries = Ledger(Tables(arguments.output, OF_ENFORCER), "check", lambda: 0).open()
@@ -34,8 +34,9 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         resources = Groups(arguments.output, 0).resources()
     for resource in resources:
         if isinstance(resource, Client) and not any(map(resource.has, topics)):
-            begins = f"no topic begins with {resource.topic_prefix}"
-            tell(f"{resource}: {begins}; correct topic_prefix, or give Describe on its topics")
+            remedy = "correct topic_prefix, or " if topics else ""
+            seen = f"no topic is seen that begins with {resource.topic_prefix}"
+            tell(f"{resource}: {seen}; {remedy}give Describe on topics")
             problems += 1
         for direction in sorted({rate.direction for rate in resource.quotas}):
             try:
@@ -53,10 +54,13 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     return PROBLEMS if problems else 0
 
 
-def _check_brokers(cluster: Cluster, tell: Callable[[str], None]) -> tuple[int, set[str]]:
-    """How many do not answer, and the topics of the others."""
-    problems, topics = 0, set[str]()
-    for broker in cluster.brokers():
+def _check_brokers(cluster: Cluster, servers: str | None, tell: Callable[[str], None]) -> tuple[int, set[str]]:
+    """How many do not answer, and the topics of the others. servers: what cluster.toml names beside."""
+    problems, topics, brokers = 0, set[str](), cluster.brokers()
+    named = [server.strip() for server in (servers or "").split(",") if server.strip()]
+    for server in sorted(set(named).difference(brokers)):
+        tell(f"{server}: no broker has this name now; it is down, or the cluster calls it otherwise")
+    for broker in brokers:
         try:
             look = cluster.look(broker)
         except ClusterError as error:

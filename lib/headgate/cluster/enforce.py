@@ -27,9 +27,9 @@ class Enforced:
     """A resource in one direction, and what was last decided about it.
 
     paths: where its limits are. not_found: why these could not be looked up the last time. own: where topics have
-    limits of their own, which precede those. missing: where the limit in force is not set, and why. repeated_us: when
-    limits were set once more for topics that do not keep to them. outside: those for which that did not help. pushes:
-    how often its limit was set.
+    limits of their own, which precede those. missing: where the limit in force is not set, and why. operators: where
+    the operator's own limit is lower, and stays. repeated_us: when limits were set once more for topics that do not
+    keep to them. outside: those for which that did not help. pushes: how often its limit was set.
     """
 
     resource: Resource
@@ -41,6 +41,7 @@ class Enforced:
     not_found: str | None = None
     own: set[str] = field(default_factory=set)
     missing: Failed = field(default_factory=dict)
+    operators: set[str] = field(default_factory=set)
     tried_us: int = 0
     repeated_us: dict[str, int] = field(default_factory=dict)
     outside: set[str] = field(default_factory=set)
@@ -191,12 +192,16 @@ class Enforcer:
         except ClusterError as error:
             if one.found_us is None:
                 raise
+            is_in_the_way = isinstance(error, InTheWayError)
             if one.not_found != str(error):
-                self._tell(f"{one.name}: {error}")
+                then = "; until then headgate limits it no more" if is_in_the_way and self._pushing else ""
+                self._tell(f"{one.name}: {error}{then}")
             one.not_found, one.found_us = str(error), now_us - _FOUND_ANEW_US + _RETRIED_US
-            if isinstance(error, InTheWayError):
+            if is_in_the_way:
                 self._give_way(one)
             return
+        if one.not_found is not None:
+            self._tell(f"{one.name}: this is over: {one.not_found}")
         if one.quota.in_force != NONE:
             one.missing |= {path: "it is new" for path in paths if path not in one.paths}
         one.missing = {path: why for path, why in one.missing.items() if path in paths or path in one.own}
@@ -232,6 +237,7 @@ class Enforcer:
             if one.missing.get(path) != why:
                 self._tell(f"{one.name}: not set at {path}: {why}")
         one.missing = {path: why for path, why in one.missing.items() if path not in paths} | failed
+        one.operators = set(one.places) - one.missing.keys() - set(self._pushing.open)
         one.tried_us = now_us
 
     def _check(self, one: Enforced, decision: Decision, now_us: int) -> None:
@@ -290,6 +296,7 @@ class Enforcer:
         for one in self.enforced:
             one.quota, one.decision = SharedQuota(one.quota.quota, one.quota.averaged_us), None
             one.missing.clear()
+            one.operators.clear()
             one.outside.clear()
             one.repeated_us.clear()
         if self._pushing is None:

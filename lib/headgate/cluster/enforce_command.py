@@ -192,9 +192,10 @@ def lines(one: Enforced) -> Iterator[str]:
         return
     words = [f"{one.name}: uses {shown(one.used)} of {shown(one.quota.quota)}", f"level {shown(now.level)}"]
     if one.quota.in_force != NONE:
-        words.append(
-            f"in force {shown(one.quota.in_force)} on {len(one.places) - len(one.missing)} of {len(one.places)}"
-        )
+        count = len(one.places) - len(one.missing) - len(one.operators)
+        words.append(f"in force {shown(one.quota.in_force)} on {count} of {len(one.places)}")
+        if one.operators:
+            words.append(f"a lower limit of the operator's on {len(one.operators)}")
         held = sorted(now.held)
         words.append(f"held: {named(held, _NAMED)}" if held else "nobody is held")
     yield "; ".join(words)

@@ -59,9 +59,9 @@ class KafkaAdmin:
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> ClusterError:
-        what = str(error).removeprefix(f"{type(error).__name__}: ")
+        what = "".join(f": {one}" for one in error.args[:1] if one)
         is_refused = isinstance(error, BrokerResponseError) and not error.retriable and type(error) is not UnknownError
-        words = f"{self._where}: {type(error).__name__}: {what}{self._remedy(error)}"
+        words = f"{self._where}: {type(error).__name__}{what}{self._remedy(error)}"
         return ClusterError(words, REFUSED if is_refused else None)
 
     def send(self, request: Any, node: int | None) -> Any:
@@ -104,7 +104,9 @@ class KafkaAdmin:
             return "; correct sasl_username, sasl_password_file or sasl_mechanism"
         if name == "IncompatibleBrokerVersion":
             return "; headgate needs Kafka 2.6 or later"
-        login = " and sasl_username with its password" if self._conf.settings.sasl_username else ""
+        if "TimedOut" in name:
+            return "; see whether the broker, and the controller, are well"
+        login = ", sasl_mechanism, sasl_username and its password" if self._conf.settings.sasl_username else ""
         return f"; see that a broker listens there, and to security_protocol{login}"
 
     def _password(self) -> str | None:

@@ -65,8 +65,8 @@ class KafkaLimits:
         in_the_way = [entity for entity in self._quotas(other) if is_in_the_way(entity, resource)]
         if in_the_way:
             raise InTheWayError(
-                f"{resource}: the quota of {in_the_way[0]} is there, and one precedes the other; remove it, or leave "
-                f"{resource} out of cluster.toml; with --release if headgate has set it"
+                f"a quota of {in_the_way[0]} is there, and Kafka goes by one of the two alone; remove it, or leave "
+                f"{resource} out of cluster.toml"
             )
         return [path]
 

@@ -16,7 +16,7 @@ from headgate.errors import ConfError
 
 _URL: Final = r"^https?://([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?$"
 _HTTPS: Final = "https://"
-KAFKA: Final = "kafka"
+_KINDS: Final = (PULSAR := "pulsar", KAFKA := "kafka")
 _SERVER: Final = r"([^\s,:\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 _SERVERS: Final = rf"^{_SERVER}(, *{_SERVER})*$"
 _SASL, _TLS = "SASL_", "SSL"
@@ -233,12 +233,13 @@ def load_cluster(path: str | Path) -> ClusterConf:
     except ValueError as error:
         raise ConfError([f"{file}: got {error}; allowed: TOML in UTF-8; correct the file"]) from error
     source = read_toml(text, file, findings)
+    has_kind = _kind_of(source.table) in _KINDS  # else no key of a resource could be checked
     found = source.read(ClusterFile, source.table)
     if not findings.mistakes:  # else an address that is wrong would be missing as well
         if _is_of_other_kind(source, found.cluster):
             raise ConfError(findings.mistakes)
         _check_address(source, found.cluster)
-    resources = _resources(source, found.resource, found.cluster.kind)
+    resources = _resources(source, found.resource, found.cluster.kind) if has_kind else []
     if found.cluster.groups and found.resource:
         got, remedy = f"true, beside {source.place('resource[0]')}", "set it to false, or remove every [[resource]]"
         source.findings.mistake(source.place("cluster.groups"), got, "groups or [[resource]], not both", remedy)
@@ -247,11 +248,17 @@ def load_cluster(path: str | Path) -> ClusterConf:
     return ClusterConf(found.cluster, resources, Path(path).parent)
 
 
+def _kind_of(table: Mapping[str, Any]) -> object:
+    """What the file says, whatever it is."""
+    cluster = table.get("cluster")
+    return cluster.get("kind", PULSAR) if isinstance(cluster, dict) else PULSAR
+
+
 def _is_of_other_kind(source: TomlFile, settings: ClusterSettings) -> bool:
     """Whether only `kind` is wrong: all else would be a mistake as well."""
     own, other, kind = "admin_url", "bootstrap_servers", KAFKA
     if settings.kind == KAFKA:
-        own, other, kind = other, own, "pulsar"
+        own, other, kind = other, own, PULSAR
     if getattr(settings, own) is not None or getattr(settings, other) is None:
         return False
     allowed = f'none with kind = "{settings.kind}"'

@@ -55,11 +55,21 @@ def test_what_is_in_the_way_later_gets_the_limits_put_back_until_it_is_gone(clus
     cluster.limits.in_the_way = "acme"
     cluster.run(40)
     assert cluster.limits.set == {}
-    assert cluster.lines("acme: another limit is there") == ["tenant acme publish: tenant acme: another limit is there"]
+    there = "tenant acme: another limit is there"
+    assert cluster.lines(there) == [f"tenant acme publish: {there}; until then headgate limits it no more"]
     assert cluster.lines("enforceable") == cluster.lines("once more") == []
     cluster.limits.in_the_way = None
     cluster.run(10)
     assert cluster.limits.set == {A: text(90), B: text(90)}
+    assert cluster.lines("this is over") == [f"tenant acme publish: this is over: {there}"]
+
+
+def test_a_lower_limit_of_the_operators_stays_and_is_told(cluster):
+    cluster.limits.set[A] = text(30)
+    cluster.start().run(1)
+    assert cluster.limits.set == {A: text(30), B: text(90)}
+    (line,) = lines(cluster.enforced)
+    assert "in force 90 msg/s on 1 of 2; a lower limit of the operator's on 1; " in line
 
 
 def test_a_namespace_that_is_deleted_is_forgotten(cluster):

@@ -361,10 +361,16 @@ def test_mistakes_of_all_tables_are_told_at_once(file: Path):
 
 def test_resources_are_checked_beside_a_wrong_setting(file: Path):
     expected = [
-        "cluster.toml line 3: cluster.kind: got 'kafak'; allowed: pulsar or kafka; " + default("pulsar"),
+        "cluster.toml line 3: cluster.period_s: got 0; allowed: an integer from 1 to 3600; " + default(5),
         f"cluster.toml line 4: resource[0]: got no quota; allowed: one or more of {QUOTAS}; write one",
     ]
-    assert expected == mistakes(file, f'{PULSAR}kind = "kafak"\n{resource("tenant", "acme", "")}')
+    assert expected == mistakes(file, f"{PULSAR}period_s = 0\n{resource('tenant', 'acme', '')}")
+
+
+@pytest.mark.parametrize("kind", ['"kafak"', "[]", "{}"])
+def test_where_the_kind_is_unknown_no_key_of_a_resource_is_wrong(file: Path, kind: str):
+    (found,) = mistakes(file, f"[cluster]\nkind = {kind}\n{resource('user', 'acme', CLIENT)}")
+    assert found.startswith("cluster.toml line 2: cluster.kind: got ")
 
 
 def test_no_secret_of_a_token_file_is_in_the_settings(file: Path):
