@@ -69,7 +69,7 @@ def test_half_an_hour(pulsar_standalone: Pulsar, tmp_path: Path, capsys: pytest.
         assert collect.stop() == 0
     assert tenant.limits() == [None, None]
     means = [mean_per_s(tenant, *span) for span in pairwise(bounds_us)]
-    sql = f"SELECT DISTINCT at_us // 1000000 FROM t WHERE action = '{PUSH}' AND at_us > {bounds_us[0]}"
+    sql = f"SELECT DISTINCT at_us / 1000000 FROM t WHERE action = '{PUSH}' AND at_us > {bounds_us[0]}"
     pushes = len(tenant.rows("enforced", sql)) * 60 / (PARTS * PART_S)
     told = [f"means of {PART_S} s: {[round(one, 1) for one in means]} of {QUOTA}/s; {pushes:.2f} pushes a minute"]
     for name, of in zip(("collect", "enforce"), zip(*costs, strict=True), strict=True):
