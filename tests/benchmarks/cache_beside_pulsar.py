@@ -41,7 +41,6 @@ class Event(NamedTuple):
     topic: str
     ledger: int
     entry: int
-    size: int | None = None
 
 
 class Traffic:
@@ -57,7 +56,7 @@ class Traffic:
         producer = self._clients[0].create_producer(name_of(topic), batching_enabled=False)
 
         def added(_: Any, at: Any) -> None:
-            self._note(EventKind.ADD, topic, at.ledger_id(), at.entry_id(), SIZE_BYTES)
+            self._note(EventKind.ADD, topic, at, time.time())
 
         due_s = time.monotonic()
         while not self._stop.is_set():
@@ -76,16 +75,15 @@ class Traffic:
                 message = consumer.receive(1000)
             except pulsar.Timeout:
                 continue
-            at = message.message_id()
             published_s = message.publish_timestamp() / 1000
             read_s = max(before_s, published_s) if lag_s else time.time()
-            self._note(EventKind.READ, topic, at.ledger_id(), at.entry_id(), SIZE_BYTES, read_s)
+            self._note(EventKind.READ, topic, message.message_id(), read_s)
             time.sleep(max(published_s + lag_s - time.time(), 0))
             before_s, taken_s = taken_s, time.time()
             consumer.acknowledge(message)
 
-    def _note(self, kind: EventKind, topic: str, ledger: int, entry: int, size: int, at_s: float | None = None) -> None:
-        self.events.append(Event(at_s or time.time(), kind, topic, ledger, entry, size))
+    def _note(self, kind: EventKind, topic: str, at: Any, at_s: float) -> None:
+        self.events.append(Event(at_s, kind, topic, at.ledger_id(), at.entry_id()))
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -137,7 +135,9 @@ def of_model(events: list[Event], conf: Mapping[str, object], first_s: float, la
     rows = [Row(begin_us - 1, seq, EventKind.OPEN, topic, READER, *at) for seq, (topic, at) in enumerate(first.items())]
     for seq, one in enumerate(ordered, len(rows)):
         cursor = None if one.kind is EventKind.ADD else READER
-        rows.append(Row(round(one.at_s * 1e6), seq, one.kind, one.topic, cursor, one.ledger, one.entry, 1, [one.size]))
+        rows.append(
+            Row(round(one.at_s * 1e6), seq, one.kind, one.topic, cursor, one.ledger, one.entry, 1, [SIZE_BYTES])
+        )
     totals: list[dict[str, int]] = []
     used: list[int] = []
     for row in rows:

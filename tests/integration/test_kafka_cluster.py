@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.admin import NewTopic
 
-from cluster_processes import TIMEOUT_S, Followed, Process
+from cluster_processes import TIMEOUT_S, Followed, Process, again_and_again
 from headgate.cluster.check import check
 from headgate.cluster.kafka_admin import KafkaAdmin
 from headgate.cluster.kafka_limits import KafkaLimits
@@ -69,23 +69,19 @@ def published(servers: str, bytes_per_s: int) -> Iterator[list[int]]:
         "sasl.password": "acme-secret",
         "linger.ms": 5,
     }
-    stop, arrived = threading.Event(), []
+    arrived: list[int] = []
     producer = Producer(settings)
 
     def publish() -> None:
-        while not stop.wait(0.05):
-            for topic in PLACED:
-                for _ in range(bytes_per_s // 20_000):
-                    producer.produce(topic, b"x" * 1000, callback=lambda error, _: error or arrived.append(1))
-            producer.poll(0)
+        for topic in PLACED:
+            for _ in range(bytes_per_s // 20_000):
+                producer.produce(topic, b"x" * 1000, callback=lambda error, _: error or arrived.append(1))
+        producer.poll(0)
 
-    thread = threading.Thread(target=publish)
-    thread.start()
     try:
-        yield arrived
+        with again_and_again(publish, 0.05):
+            yield arrived
     finally:
-        stop.set()
-        thread.join()
         producer.flush(TIMEOUT_S)
 
 

@@ -1,7 +1,7 @@
 """`headgate cluster check`: what would be collected and set on a cluster, and what is in the way. Changes nothing."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headgate.cluster.brokers import Cluster
@@ -25,7 +25,7 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     conf = load_cluster(arguments.cluster)
     cluster, limits = cluster_of(conf), limits_of(conf)
     tell(f"cluster {cluster.name()}, {conf.settings.kind}")
-    problems, topics = _check_brokers(cluster, conf.settings.bootstrap_servers, tell)
+    problems, topics = _check_brokers(cluster, conf.settings.servers, tell)
     entries: dict[str, Entry] = {}
     if arguments.output is not None and (Path(arguments.output) / "enforced").exists():
         entries = Ledger(Tables(arguments.output, OF_ENFORCER), "check", lambda: 0).open()
@@ -54,11 +54,10 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     return PROBLEMS if problems else 0
 
 
-def _check_brokers(cluster: Cluster, servers: str | None, tell: Callable[[str], None]) -> tuple[int, set[str]]:
+def _check_brokers(cluster: Cluster, servers: Sequence[str], tell: Callable[[str], None]) -> tuple[int, set[str]]:
     """How many do not answer, and the topics of the others. servers: what cluster.toml names beside."""
     problems, topics, brokers = 0, set[str](), cluster.brokers()
-    named = [server.strip() for server in (servers or "").split(",") if server.strip()]
-    for server in sorted(set(named).difference(brokers)):
+    for server in sorted(set(servers).difference(brokers)):
         tell(f"{server}: no broker has this name now; it is down, or the cluster calls it otherwise")
     for broker in brokers:
         try:

@@ -47,6 +47,12 @@ class Enforced:
     outside: set[str] = field(default_factory=set)
     pushes: int = 0
 
+    def begin_anew(self) -> None:
+        """As if nothing had been looked at or set. Where its limits are stays."""
+        self.quota, self.decision = SharedQuota(self.quota.quota, self.quota.averaged_us), None
+        for each in (self.missing, self.operators, self.repeated_us, self.outside):
+            each.clear()
+
     @property
     def name(self) -> str:
         """In words."""
@@ -198,7 +204,8 @@ class Enforcer:
                 self._tell(f"{one.name}: {error}{then}")
             one.not_found, one.found_us = str(error), now_us - _FOUND_ANEW_US + _RETRIED_US
             if is_in_the_way:
-                self._give_way(one)
+                one.begin_anew()
+                one.paths, self._is_changed = (), True  # so its limits are of no resource, and put back
             return
         if one.not_found is not None:
             self._tell(f"{one.name}: this is over: {one.not_found}")
@@ -207,12 +214,6 @@ class Enforcer:
         one.missing = {path: why for path, why in one.missing.items() if path in paths or path in one.own}
         self._is_changed |= not set(one.paths) <= set(paths)
         one.paths, one.found_us, one.not_found = paths, now_us, None
-
-    def _give_way(self, one: Enforced) -> None:
-        """Its limits are put back with those that are of no resource; once nothing is in the way it begins anew."""
-        one.paths, one.missing = (), {}
-        one.quota = SharedQuota(one.quota.quota, one.quota.averaged_us)
-        self._is_changed = True
 
     def _find_topics(self, one: Enforced) -> None:
         """Topics that are of the resource by themselves, whatever their namespace is, have limits of their own."""
@@ -294,11 +295,7 @@ class Enforcer:
     def release(self, reason: str) -> Failed:
         """Put everything back. What is decided begins anew."""
         for one in self.enforced:
-            one.quota, one.decision = SharedQuota(one.quota.quota, one.quota.averaged_us), None
-            one.missing.clear()
-            one.operators.clear()
-            one.outside.clear()
-            one.repeated_us.clear()
+            one.begin_anew()
         if self._pushing is None:
             return {}
         return self._pushing.release(Step("", reason=reason), self._pushing.open)

@@ -16,6 +16,7 @@ from kafka.errors import (
     RequestTimedOutError,
     SaslAuthenticationFailedError,
     UnknownError,
+    for_code,
 )
 from kafka.protocol.metadata import MetadataRequest
 
@@ -23,7 +24,7 @@ from headgate.conf.cluster import ClusterConf
 from headgate.errors import ClusterError
 
 T = TypeVar("T")
-REFUSED: Final = 403
+_REFUSED: Final = 403
 """The status of an answer that says no, in the words of HTTP."""
 _MS: Final = 1000
 _AT_ONCE: Final = 64
@@ -62,11 +63,14 @@ class KafkaAdmin:
         what = "".join(f": {one}" for one in error.args[:1] if one)
         is_refused = isinstance(error, BrokerResponseError) and not error.retriable and type(error) is not UnknownError
         words = f"{self._where}: {type(error).__name__}{what}{self._remedy(error)}"
-        return ClusterError(words, REFUSED if is_refused else None)
+        return ClusterError(words, _REFUSED if is_refused else None)
 
     def send(self, request: Any, node: int | None) -> Any:
-        """The answer to a message that the client has no method for. node: the broker to ask; None: any."""
-        return self.ask(lambda client: sent(client, request, node))
+        """The answer to a message that the client has no method for. node: the broker to ask; None: any.
+
+        Raises ClusterError as well for one that says an error, or an entry of which does.
+        """
+        return self.ask(lambda client: _checked(sent(client, request, node)))
 
     def nodes(self) -> Mapping[str, int]:
         """The brokers that are there: their ids by HOST:PORT, as clients reach them."""
@@ -132,13 +136,20 @@ def sent(client: Any, request: Any, node: int | None) -> Any:
     raise gone or KafkaConnectionError("it names no broker")
 
 
+def _checked(answer: Any) -> Any:
+    for one in (answer, *(getattr(answer, "entries", None) or ())):
+        if code := getattr(one, "error_code", 0):
+            raise for_code(code)(getattr(one, "error_message", None) or "")
+    return answer
+
+
 def _opened(conf: ClusterConf, password: str | None) -> KafkaAdminClient:
     """By the first server that answers. The client itself asks only one of several, any, if that is off."""
-    servers = [server.strip() for server in str(conf.settings.bootstrap_servers).split(",")]
-    for server in servers[:-1]:
+    *others, last = servers = conf.settings.servers
+    for server in others:
         with suppress(KafkaError):
             return _opened_by(server, conf, password, conf.settings.timeout_s * _MS // len(servers))
-    return _opened_by(servers[-1], conf, password, conf.settings.timeout_s * _MS)
+    return _opened_by(last, conf, password, conf.settings.timeout_s * _MS)
 
 
 def _opened_by(server: str, conf: ClusterConf, password: str | None, bootstrap_ms: int) -> KafkaAdminClient:

@@ -3,14 +3,14 @@
 import math
 import time
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError, for_code
+from kafka.errors import KafkaConnectionError, NodeNotReadyError, UnknownBrokerIdError
 from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
-from headgate.cluster.kafka_admin import KafkaAdmin, sent
+from headgate.cluster.kafka_admin import KafkaAdmin
 from headgate.cluster.limits import InTheWayError
 from headgate.conf.cluster import ClusterConf, Resource
 from headgate.core.clusters.demand import SECOND_US
@@ -73,7 +73,7 @@ class KafkaLimits:
     def _quotas(self, entity: str) -> Sequence[Entity]:
         """Who has a quota of those with that part."""
         component = DescribeClientQuotasRequest.ComponentData(entity_type=entity, match_type=_ANY, match=None)
-        answer = self._send(DescribeClientQuotasRequest(components=[component], strict=False), None)
+        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=False), None)
         found = []
         for entry in answer.entries or ():
             if any(one.key == _KEY for one in entry.values):
@@ -94,7 +94,7 @@ class KafkaLimits:
         entity, name = _entity(path)
         match_type = _OF_DEFAULT if name is None else _EXACT
         component = DescribeClientQuotasRequest.ComponentData(entity_type=entity, match_type=match_type, match=name)
-        answer = self._send(DescribeClientQuotasRequest(components=[component], strict=True), node)
+        answer = self._admin.send(DescribeClientQuotasRequest(components=[component], strict=True), node)
         for entry in answer.entries or ():
             for one in entry.values:
                 if one.key == _KEY:
@@ -115,7 +115,7 @@ class KafkaLimits:
                 )
             ],
         )
-        self._send(AlterClientQuotasRequest(entries=[entry], validate_only=False), None)
+        self._admin.send(AlterClientQuotasRequest(entries=[entry], validate_only=False), None)
         end_s = time.monotonic() + self._timeout_s
         for node in self._admin.nodes().values():
             while not self._knows(node, path, value):
@@ -131,9 +131,6 @@ class KafkaLimits:
             if error.status is not None:
                 raise
             return isinstance(error.__cause__, _AWAY)
-
-    def _send(self, request: Any, node: int | None) -> Any:
-        return self._admin.ask(lambda client: _checked(sent(client, request, node)))
 
     def limit(self, path: str, value: str) -> Limit:  # noqa: ARG002  as the protocol has it
         """A second, rounded up."""
@@ -170,14 +167,6 @@ def _entity(path: str) -> tuple[str, str | None]:
     """Kafka's words for it."""
     kind, name, _ = path.split("/")
     return _ENTITIES[kind], None if name == _DEFAULT else unquote(name)
-
-
-def _checked(answer: Any) -> Any:
-    """The answer. Raises the KafkaError that it, or one of its entries, says."""
-    for one in (answer, *(answer.entries or ())):
-        if code := getattr(one, "error_code", 0):
-            raise for_code(code)(one.error_message or "")
-    return answer
 
 
 def _text(value: float) -> str:

@@ -62,8 +62,8 @@ def is_running(name: str) -> bool | None:
         os.kill(int(process), 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # another user's
+        pass
     return True
 
 

@@ -16,7 +16,8 @@ from headgate.errors import ConfError
 
 _URL: Final = r"^https?://([^\s/?#@:\[\]]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?$"
 _HTTPS: Final = "https://"
-_KINDS: Final = (PULSAR := "pulsar", KAFKA := "kafka")
+PULSAR: Final = "pulsar"
+KAFKA: Final = "kafka"
 _SERVER: Final = r"([^\s,:\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 _SERVERS: Final = rf"^{_SERVER}(, *{_SERVER})*$"
 _SASL, _TLS = "SASL_", "SSL"
@@ -92,6 +93,11 @@ class ClusterSettings(Section):
     sasl_username: Annotated[str | None, Field(min_length=1, description="a name")] = None
     sasl_password_file: Annotated[str | None, Field(min_length=1, description="the path of a file with it")] = None
     groups: Annotated[bool, Field(description="true: resources are the groups of --output; or false")] = False
+
+    @property
+    def servers(self) -> Sequence[str]:
+        """HOST:PORT of Kafka brokers; none with Pulsar."""
+        return [] if self.bootstrap_servers is None else [one.strip() for one in self.bootstrap_servers.split(",")]
 
 
 _DEFAULTS: Final = ClusterSettings()
@@ -184,7 +190,7 @@ class Client(Resource):
 
     topic_prefix: str
     shares: ClassVar = "brokers"
-    escapes: ClassVar = "others write to its topics, or a quota of user and client id together precedes it"
+    escapes: ClassVar = "others write to its topics, or somebody else sets a higher one"
 
     def has(self, topic: str) -> bool:
         """Whether a topic is its own."""
@@ -233,7 +239,7 @@ def load_cluster(path: str | Path) -> ClusterConf:
     except ValueError as error:
         raise ConfError([f"{file}: got {error}; allowed: TOML in UTF-8; correct the file"]) from error
     source = read_toml(text, file, findings)
-    has_kind = _kind_of(source.table) in _KINDS  # else no key of a resource could be checked
+    has_kind = _kind_of(source.table) in (PULSAR, KAFKA)  # else no key of a resource could be checked
     found = source.read(ClusterFile, source.table)
     if not findings.mistakes:  # else an address that is wrong would be missing as well
         if _is_of_other_kind(source, found.cluster):
