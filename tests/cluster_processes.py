@@ -87,14 +87,17 @@ class Tenant(Followed):
     def collect(self) -> "Process":
         return Process("collect", self)
 
+    def check(self) -> "Process":
+        return Process("cluster check", self)
+
 
 class Process:
-    """`headgate collect` or `headgate enforce`, killed where the block leaves it running."""
+    """A command of headgate on a cluster, such as "collect", killed where the block leaves it running."""
 
     def __init__(self, command: str, followed: Followed, *arguments: str) -> None:
         self._screen = followed.folder / f"{command}-{next(NUMBERS)}.log"
         given = ["--cluster", str(followed.file), "--output", str(followed.folder / "out"), *arguments]
-        self._command = [sys.executable, "-m", "headgate", command, *given]
+        self._command = [sys.executable, "-m", "headgate", *command.split(), *given]
 
     def __enter__(self) -> Self:
         with self._screen.open("wb") as screen:

@@ -1,13 +1,12 @@
 """A real Pulsar broker: its counters in, a tenant's quota out, and everything put back, whoever is killed when."""
 
 import json
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from cluster_processes import CONF, TIMEOUT_S, Process, Tenant, again_and_again, offered
+from cluster_processes import CONF, TIMEOUT_S, Tenant, again_and_again, offered
 from headgate.cluster.http import Http
 from headgate.cluster.ledger import SILENT_S
 from headgate.cluster.pulsar_brokers import PulsarBrokers
@@ -150,8 +149,7 @@ def test_pulsar_does_not_count_what_is_published_over_rest(tenant: Tenant) -> No
 
 
 def test_what_cannot_be_connected_is_said(tenant: Tenant, pulsar_standalone: Pulsar) -> None:
-    check = Process("cluster", tenant)
-    check._command = [sys.executable, "-m", "headgate", "cluster", "check", "--cluster", str(tenant.file)]
+    check = tenant.check()
     assert check.run() == 0
     assert f"namespaces/{tenant.name}/a/publishRate: no limit" in check.text
     assert ": version 4.0.8, " in check.text

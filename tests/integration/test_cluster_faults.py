@@ -203,7 +203,7 @@ def test_without_the_admin_api_nothing_starts(tenant: Faulty, command: str) -> N
     assert "Traceback" not in process.text
 
 
-@pytest.mark.parametrize("command", ["collect", "enforce", "release"])
+@pytest.mark.parametrize("command", ["collect", "enforce", "release", "check"])
 def test_the_output_of_another_cluster_is_refused(
     pulsar_standalone: Pulsar, tmp_path: Path, proxy: AdminProxy, command: str
 ) -> None:
@@ -220,8 +220,8 @@ def test_the_output_of_another_cluster_is_refused(
 
 
 def started(tenant: Tenant, command: str) -> Process:
-    if command == "collect":
-        return tenant.collect()
+    if command in {"collect", "check"}:
+        return tenant.collect() if command == "collect" else tenant.check()
     return tenant.enforce("--apply" if command == "enforce" else "--release")
 
 

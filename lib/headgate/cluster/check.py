@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headgate.cluster.brokers import Cluster
 from headgate.cluster.enforce import shown
+from headgate.cluster.feed import Feed
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.limits import Limits
@@ -21,17 +22,24 @@ PROBLEMS = 1
 
 
 def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
-    """Tell all of it; PROBLEMS if something is in the way. Raises ConfError, and ClusterError without any broker."""
+    """Tell all of it; PROBLEMS if something is in the way.
+
+    Raises ConfError, and ClusterError without any broker, or if --output is of another cluster.
+    """
     conf = load_cluster(arguments.cluster)
     cluster, limits = cluster_of(conf), limits_of(conf)
-    tell(f"cluster {cluster.name()}, {conf.settings.kind}")
+    name, output = cluster.name(), arguments.output
+    tell(f"cluster {name}, {conf.settings.kind}")
+    tables = {one.name for one in Path(output).glob("*")} if output is not None else ()
+    if "broker_looks" in tables:
+        Feed(output, 0).has_counters_of(name)
     problems, topics = _check_brokers(cluster, conf.settings.servers, tell)
     entries: dict[str, Entry] = {}
-    if arguments.output is not None and (Path(arguments.output) / "enforced").exists():
-        entries = Ledger(Tables(arguments.output, OF_ENFORCER), "check", lambda: 0).open()
+    if "enforced" in tables:
+        entries = Ledger(Tables(output, OF_ENFORCER), "check", lambda: 0).open()
     resources = conf.resources
-    if conf.settings.groups and arguments.output is not None and (Path(arguments.output) / "rg_groups").exists():
-        resources = Groups(arguments.output, 0).resources()
+    if conf.settings.groups and "rg_groups" in tables:
+        resources = Groups(output, 0).resources()
     for resource in resources:
         if isinstance(resource, Client) and not any(map(resource.has, topics)):
             remedy = "correct topic_prefix, or " if topics else ""

@@ -18,7 +18,7 @@ from headgate.conf import MetricsSettings
 from headgate.conf.cluster import ClusterConf, load_cluster
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.shared_quota import NONE
-from headgate.errors import ClusterError, HeadgateError
+from headgate.errors import HeadgateError
 from headgate.metrics.endpoint import listening
 from headgate.tables.delta import Tables
 
@@ -51,7 +51,7 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
             shadow.end()
             return 0
         if arguments.release:
-            _check(conf, Feed(arguments.output, now_us()))
+            Feed(arguments.output, now_us()).has_counters_of(cluster_of(conf).name())
         ledger = Ledger(Tables(arguments.output, OF_ENFORCER), own_name(), now_us)
         if not ledger.take(stop, at_once):
             return LEFT if arguments.release else 0
@@ -112,7 +112,7 @@ class _Run:
         """Decide whenever a round is new."""
         started_us = self.now_us()
         feed = Feed(self.arguments.output, started_us)
-        if not _check(self.conf, feed):
+        if not feed.has_counters_of(cluster_of(self.conf).name()):
             self.tell("no counters yet: start headgate collect with the same --cluster and --output")
         self.enforcer.go_on(started_us)
         self.series.take(self.enforcer.enforced)
@@ -162,17 +162,6 @@ class _Run:
         if left:
             self.open_due_us = now_us + _RETRIED_US
         self.series.take(self.enforcer.enforced)
-
-
-def _check(conf: ClusterConf, feed: Feed) -> bool:
-    """Whether there are counters. Raises ClusterError where they are of another cluster, or it does not answer."""
-    counted, named = feed.cluster(), cluster_of(conf).name()
-    if counted not in {None, named}:
-        raise ClusterError(
-            f"--output has counters of the cluster {counted}, and cluster.toml names {named}; give the --output of "
-            "that cluster"
-        )
-    return counted is not None
 
 
 def _released(enforcer: Enforcer, reason: str, tell: Callable[[str], None]) -> int:

@@ -8,6 +8,7 @@ from headgate.cluster.schemas import OF_COLLECTOR
 from headgate.conf.cluster import Resource
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.shared_quota import Amounts, TopicLook
+from headgate.errors import ClusterError
 from headgate.tables.delta import Tables
 
 _BACK_US = 30 * SECOND_US
@@ -62,10 +63,16 @@ class Feed:
         sql = f"SELECT max(seq) AS seq FROM t WHERE at_us < {now_us - _BACK_US}"  # noqa: S608  a number
         return int(self._tables.select("broker_looks", sql).to_pylist()[0]["seq"] or 0)
 
-    def cluster(self) -> str | None:
-        """The cluster whose counters are here; None before the first round."""
+    def has_counters_of(self, cluster: str) -> bool:
+        """Whether there are any. Raises ClusterError where they are of another cluster."""
         rows = self._tables.select("broker_looks", "SELECT DISTINCT cluster FROM t").to_pylist()
-        return rows[0]["cluster"] if rows else None
+        others = sorted({row["cluster"] for row in rows} - {cluster})
+        if others:
+            raise ClusterError(
+                f"--output has counters of the cluster {', '.join(others)}, and cluster.toml names {cluster}; give "
+                "the --output of that cluster"
+            )
+        return bool(rows)
 
     def take(self) -> Iterator[Looked]:
         """All looks of the rounds that are new. Where nothing was written since, no rows are read."""
