@@ -12,7 +12,7 @@ import pytest
 
 from admin_proxy import AdminProxy, Answer
 from cluster_processes import CONF, TIMEOUT_S, Process, Tenant, offered
-from headgate.cluster.ledger import SILENT_S, Ledger
+from headgate.cluster.ledger import PUSH, SILENT_S, Ledger, Step
 from headgate.cluster.running import clock, own_name
 from headgate.cluster.schemas import OF_COLLECTOR, OF_ENFORCER
 from headgate.tables.delta import Tables
@@ -213,10 +213,15 @@ def test_the_output_of_another_cluster_is_refused(
     Tables(tmp_path / "out", OF_COLLECTOR).extend(
         "broker_looks", pa.Table.from_pylist([look], OF_COLLECTOR["broker_looks"])
     )
+    ledger = tenant.ledger("elsewhere:1")
+    assert ledger.take(Event(), str)
+    ledger.write([Step("tenant acme", "namespaces/acme/a/publishRate", PUSH, None, "{}")])
+    ledger.end()
     process = started(tenant, command)
     assert process.run() == 2
     assert "--output has counters of the cluster elsewhere, and " in process.text
     assert tenant.rates() == tenant.operators
+    assert list(ledger.open()) == ["namespaces/acme/a/publishRate"]
 
 
 def started(tenant: Tenant, command: str) -> Process:

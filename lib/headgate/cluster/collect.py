@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -59,24 +60,25 @@ class Collector:
         self.cluster_name = cluster.name()
         self._cluster, self._tables, self._name, self._now_us = cluster, tables, name, now_us
         last = tables.select("broker_looks", _LAST_LOOKS).to_pylist()
-        self._check(last, now_us())
+        counted = [_increase(row) for row in tables.select("counters", _NEWEST).to_pylist()]
+        times_us = [*(row["at_us"] for row in last), *(one.at_us for one in counted)]
+        self._check({row["cluster"] for row in last}, max(times_us, default=0) - now_us())
         self._seq = max((row["seq"] for row in last), default=0)
         looked = {row["broker"]: row["answered_us"] for row in last if row["answered_us"] is not None}
-        self._counting = cluster.counting(map(_increase, tables.select("counters", _NEWEST).to_pylist()), looked)
+        self._counting = cluster.counting(counted, looked)
         self._brokers: Sequence[str] = ()
         self._found_us: int | None = None
         self._answered_us: dict[str, int] = {}
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
 
-    def _check(self, last: Sequence[Mapping[str, Any]], now_us: int) -> None:
+    def _check(self, clusters: AbstractSet[str], ahead_us: int) -> None:
         """Raise ClusterError where the tables are of another cluster, or of a time to come."""
-        others = {row["cluster"] for row in last} - {self.cluster_name}
+        others = clusters - {self.cluster_name}
         if others:
             raise ClusterError(
                 f"--output has counters of the cluster {', '.join(sorted(others))}, and this one is "
                 f"{self.cluster_name}; give each cluster an --output of its own"
             )
-        ahead_us = max((row["at_us"] for row in last), default=0) - now_us
         if ahead_us >= 0:
             raise ClusterError(
                 f"the last look in --output is {ahead_us / SECOND_US:,.0f} s ahead of this machine's clock; correct "

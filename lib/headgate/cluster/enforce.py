@@ -16,8 +16,10 @@ from headgate.errors import ClusterError
 
 _FOUND_ANEW_US = 30 * SECOND_US
 _RETRIED_US = 5 * SECOND_US
-_CLOCKS_OFF_US = 60 * SECOND_US
-"""Looks of another time say nothing of limits that are in force now; a late round is not that old."""
+_LATE_US, _EARLY_US = 60 * SECOND_US, SECOND_US
+"""Looks of another time say nothing of limits that are in force now. A round may be late, but none is of a time to
+come: it would say of a limit what was let in before that limit was set.
+"""
 _REPEATED_US = 15 * SECOND_US
 """After limits were set once more for a topic that does not keep to them: if it does not then, it does not at all."""
 
@@ -27,9 +29,9 @@ class Enforced:
     """A resource in one direction, and what was last decided about it.
 
     paths: where its limits are. not_found: why these could not be looked up the last time. own: where topics have
-    limits of their own, which precede those. missing: where the limit in force is not set, and why. operators: where
+    limits of their own, which precede those. not_set: where the limit in force is not set, and why. operators: where
     the operator's own limit is lower, and stays. repeated_us: when limits were set once more for topics that do not
-    keep to them. outside: those for which that did not help. pushes: how often its limit was set.
+    keep to them. not_enforceable: those for which that did not help. pushes: how often its limit was set.
     """
 
     resource: Resource
@@ -40,17 +42,17 @@ class Enforced:
     found_us: int | None = None
     not_found: str | None = None
     own: set[str] = field(default_factory=set)
-    missing: Failed = field(default_factory=dict)
+    not_set: Failed = field(default_factory=dict)
     operators: set[str] = field(default_factory=set)
     tried_us: int = 0
     repeated_us: dict[str, int] = field(default_factory=dict)
-    outside: set[str] = field(default_factory=set)
+    not_enforceable: set[str] = field(default_factory=set)
     pushes: int = 0
 
     def begin_anew(self) -> None:
         """As if nothing had been looked at or set. Where its limits are stays."""
         self.quota, self.decision = SharedQuota(self.quota.quota, self.quota.averaged_us), None
-        for each in (self.missing, self.operators, self.repeated_us, self.outside):
+        for each in (self.not_set, self.operators, self.repeated_us, self.not_enforceable):
             each.clear()
 
     @property
@@ -75,7 +77,8 @@ class Enforced:
 class Enforcer:
     """Within a minute every resource gets at most its quota, split max-min fairly over its topics.
 
-    pushing: None decides alone and sets nothing. tell: takes a line. averaged_us: as `limits` has it.
+    pushing: None decides alone and sets nothing. tell: takes a line. averaged_us: as `limits` has it. heard_us: when
+    brokers answered last, of what could be used.
 
     Raises TableError, and ClusterError where the lease is lost; a cluster that refuses or does not answer is told, and
     asked again.
@@ -94,6 +97,7 @@ class Enforcer:
         self._is_changed = False
         self._not_put_back: Failed = {}
         self._is_off = False
+        self.heard_us = 0
 
     def _enforced(self, resources: Sequence[Resource]) -> Iterator[Enforced]:
         for resource in resources:
@@ -110,7 +114,7 @@ class Enforcer:
         self.enforced = list(self._enforced(resources))
         for one in self.enforced:
             if (was := before.get(one.name)) is not None:
-                one.paths, one.missing, one.pushes = was.paths, was.missing, was.pushes
+                one.paths, one.not_set, one.pushes = was.paths, was.not_set, was.pushes
                 if was.quota.in_force != NONE:
                     one.quota.pushed(now_us, was.quota.in_force)
             one.found_us = now_us - _FOUND_ANEW_US
@@ -130,7 +134,7 @@ class Enforcer:
                         *(None if quota is None else max(filter(None, caps), default=None) for quota, *caps in limits)
                     ),
                 )
-                one.missing = dict.fromkeys(one.paths, "not looked at yet")
+                one.not_set = dict.fromkeys(one.paths, "not looked at yet")
         self._is_changed = True
 
     def _put_back_others(self) -> None:
@@ -152,7 +156,7 @@ class Enforcer:
         """Take in what is new, and do what is due; what was new."""
         looked = list(feed.take())
         newest_us = max((one.look.at_us for one in looked), default=now_us)
-        if abs(off_us := newest_us - now_us) > _CLOCKS_OFF_US:
+        if not -_LATE_US <= (off_us := newest_us - now_us) <= _EARLY_US:
             if not self._is_off:
                 self._tell(
                     f"the collector's clock is {off_us / SECOND_US:+,.0f} s off this one: nothing is decided; "
@@ -161,6 +165,8 @@ class Enforcer:
             self._is_off = True
             return ()
         self._is_off &= not looked
+        if not self._is_off:
+            self.heard_us = min(feed.newest_us, now_us)
         for one in self.enforced:
             for shared_by, look in of_resource(one.resource, one.direction, looked):
                 one.quota.add(shared_by, look)
@@ -173,7 +179,7 @@ class Enforcer:
         return looked
 
     def _decide(self, one: Enforced, now_us: int) -> None:
-        decision = one.quota.decide(now_us, one.outside)
+        decision = one.quota.decide(now_us, one.not_enforceable)
         if decision is None:
             return
         one.decision = decision
@@ -182,10 +188,10 @@ class Enforcer:
             return
         if decision.push is not None:
             self._push(one, decision.push, _reason(one, decision), now_us)
-        elif one.missing and now_us - one.tried_us >= _RETRIED_US:
-            before = len(one.missing)
-            self._set(one, list(one.missing), one.quota.in_force, "tried again", now_us)
-            if len(one.missing) < before:  # what came there before says nothing of the limit
+        elif one.not_set and now_us - one.tried_us >= _RETRIED_US:
+            before = len(one.not_set)
+            self._set(one, list(one.not_set), one.quota.in_force, "tried again", now_us)
+            if len(one.not_set) < before:  # what came there before says nothing of the limit
                 one.quota.pushed(now_us, one.quota.in_force)
         self._check(one, decision, now_us)
 
@@ -210,8 +216,8 @@ class Enforcer:
         if one.not_found is not None:
             self._tell(f"{one.name}: this is over: {one.not_found}")
         if one.quota.in_force != NONE:
-            one.missing |= {path: "it is new" for path in paths if path not in one.paths}
-        one.missing = {path: why for path, why in one.missing.items() if path in paths or path in one.own}
+            one.not_set |= {path: "it is new" for path in paths if path not in one.paths}
+        one.not_set = {path: why for path, why in one.not_set.items() if path in paths or path in one.own}
         self._is_changed |= not set(one.paths) <= set(paths)
         one.paths, one.found_us, one.not_found = paths, now_us, None
 
@@ -221,7 +227,7 @@ class Enforcer:
         fresh = {path for path in paths if path is not None} - one.own
         one.own |= fresh
         if one.quota.in_force != NONE:
-            one.missing |= dict.fromkeys(fresh, "it is new")
+            one.not_set |= dict.fromkeys(fresh, "it is new")
 
     def _push(self, one: Enforced, limit: Limit, reason: str, now_us: int) -> None:
         self._tell(f"{one.name}: push {shown(limit)}; {reason}")
@@ -235,35 +241,35 @@ class Enforcer:
             return
         failed = self._pushing.push(Step(one.name, reason=reason), paths, limit, again=again)
         for path, why in failed.items():
-            if one.missing.get(path) != why:
+            if one.not_set.get(path) != why:
                 self._tell(f"{one.name}: not set at {path}: {why}")
-        one.missing = {path: why for path, why in one.missing.items() if path not in paths} | failed
-        one.operators = set(one.places) - one.missing.keys() - set(self._pushing.open)
+        one.not_set = {path: why for path, why in one.not_set.items() if path not in paths} | failed
+        one.operators = set(one.places) - one.not_set.keys() - set(self._pushing.open)
         one.tried_us = now_us
 
     def _check(self, one: Enforced, decision: Decision, now_us: int) -> None:
         """Topics above their limit: it is set once more, also where they have one of their own; then they are named."""
-        for topic in one.outside - decision.above:
+        for topic in one.not_enforceable - decision.above:
             self._tell(f"{one.name}: {topic} keeps to its limit again")
-        one.outside &= decision.above
+        one.not_enforceable &= decision.above
         one.repeated_us = {
             topic: at_us
             for topic, at_us in one.repeated_us.items()
             if topic in decision.above or now_us - at_us < 2 * _REPEATED_US
         }
-        fresh = sorted(decision.above - one.repeated_us.keys() - one.outside)
+        fresh = sorted(decision.above - one.repeated_us.keys() - one.not_enforceable)
         if fresh:
             are = "is" if len(fresh) == 1 else "are"
             self._tell(f"{one.name}: {named(fresh, 3)} {are} above the limit; it is set once more")
             self._repeat(one, fresh, now_us)
         stubborn = [
             topic
-            for topic in sorted(decision.above - one.outside)
+            for topic in sorted(decision.above - one.not_enforceable)
             if now_us - one.repeated_us.get(topic, now_us) >= _REPEATED_US
         ]
         for topic in stubborn:
             self._tell(f"{one.name}: {topic} is not enforceable: it goes on above its limit ({one.resource.escapes})")
-            one.outside.add(topic)
+            one.not_enforceable.add(topic)
         if stubborn and self._pushing is not None:
             self._pushing.note([Step(one.name, topic, NOT_ENFORCEABLE, reason="above its limit") for topic in stubborn])
 

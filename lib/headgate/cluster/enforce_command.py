@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Event
 
 from headgate.cluster.enforce import Enforced, Enforcer, named, shown
@@ -18,7 +19,7 @@ from headgate.conf import MetricsSettings
 from headgate.conf.cluster import ClusterConf, load_cluster
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.clusters.shared_quota import NONE
-from headgate.errors import HeadgateError
+from headgate.errors import ClusterError
 from headgate.metrics.endpoint import listening
 from headgate.tables.delta import Tables
 
@@ -40,6 +41,7 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
 
     series, port = EnforceSeries(), 0 if arguments.release else arguments.metrics_port
     with stopped_by_signals() as stop, listening(MetricsSettings(port=port), series.registry):
+        _check(arguments, conf, now_us(), at_once)
         limits = limits_of(conf)
         groups = Groups(arguments.output, now_us()) if conf.settings.groups and not arguments.release else None
         resources = conf.resources if groups is None else groups.resources()
@@ -50,8 +52,6 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
             _Run(conf, arguments, enforcer, groups, shadow, series, now_us, at_once).until(stop)
             shadow.end()
             return 0
-        if arguments.release:
-            Feed(arguments.output, now_us()).has_counters_of(cluster_of(conf).name())
         ledger = Ledger(Tables(arguments.output, OF_ENFORCER), own_name(), now_us)
         if not ledger.take(stop, at_once):
             return LEFT if arguments.release else 0
@@ -61,11 +61,22 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
                 _Run(conf, arguments, enforcer, groups, ledger, series, now_us, at_once).until(stop)
         except LeaseLostError:
             raise
-        except HeadgateError as error:
+        except Exception as error:
             at_once(f"this process ends: {error}")
             _end(enforcer, ledger, arguments, at_once)
             raise
         return _end(enforcer, ledger, arguments, at_once)
+
+
+def _check(arguments: argparse.Namespace, conf: ClusterConf, now_us: int, tell: Callable[[str], None]) -> None:
+    """Before anything is set or put back: a ledger is of one cluster. Raises ClusterError."""
+    if arguments.release and not (Path(arguments.output) / "enforced").exists():
+        raise ClusterError(
+            f"--output {arguments.output} has no table enforced: no limits were set from there; correct it"
+        )
+    has_counters = Feed(arguments.output, now_us).has_counters_of(cluster_of(conf).name())
+    if not (has_counters or arguments.release):
+        tell("no counters yet: start headgate collect with the same --cluster and --output")
 
 
 def _end(enforcer: Enforcer, ledger: Ledger, arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
@@ -112,8 +123,6 @@ class _Run:
         """Decide whenever a round is new."""
         started_us = self.now_us()
         feed = Feed(self.arguments.output, started_us)
-        if not feed.has_counters_of(cluster_of(self.conf).name()):
-            self.tell("no counters yet: start headgate collect with the same --cluster and --output")
         self.enforcer.go_on(started_us)
         self.series.take(self.enforcer.enforced)
         while not stop.wait(_LOOKED_EVERY_S):
@@ -128,7 +137,7 @@ class _Run:
                 self.series.take(self.enforcer.enforced, now_us)
                 self._show(now_us)
             elif self.open_due_us is not None and now_us > max(
-                self.open_due_us, max(feed.newest_us, started_us) + self.conf.settings.hold_s * SECOND_US
+                self.open_due_us, max(self.enforcer.heard_us, started_us) + self.conf.settings.hold_s * SECOND_US
             ):
                 self._open(now_us)
             if isinstance(self.beside, Ledger):
@@ -181,12 +190,12 @@ def lines(one: Enforced) -> Iterator[str]:
         return
     words = [f"{one.name}: uses {shown(one.used)} of {shown(one.quota.quota)}", f"level {shown(now.level)}"]
     if one.quota.in_force != NONE:
-        count = len(one.places) - len(one.missing) - len(one.operators)
+        count = len(one.places) - len(one.not_set) - len(one.operators)
         words.append(f"in force {shown(one.quota.in_force)} on {count} of {len(one.places)}")
         if one.operators:
             words.append(f"a lower limit of the operator's on {len(one.operators)}")
         held = sorted(now.held)
         words.append(f"held: {named(held, _NAMED)}" if held else "nobody is held")
     yield "; ".join(words)
-    if one.outside:
-        yield f"{one.name}: not enforceable: {named(sorted(one.outside), _NAMED)}"
+    if one.not_enforceable:
+        yield f"{one.name}: not enforceable: {named(sorted(one.not_enforceable), _NAMED)}"

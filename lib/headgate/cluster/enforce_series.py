@@ -71,15 +71,15 @@ def _counts(enforced: Iterable[Enforced]) -> Iterator[Metric]:
         return GaugeMetricFamily(f"headgate_enforce_{name}", help_, labels=_LABELS)
 
     held = count("topics_held", "Topics that are at their limit.")
-    outside = count("topics_not_enforceable", "Topics that go on above their limit.")
+    not_enforceable = count("topics_not_enforceable", "Topics that go on above their limit.")
     places = count("places", "Where limits are to be set.")
-    missing = count("places_not_set", "Where the limit in force could not be set.")
+    not_set = count("places_not_set", "Where the limit in force could not be set.")
     pushes = CounterMetricFamily("headgate_enforce_pushes", "Limits that were set on a resource.", labels=_LABELS)
     for one in enforced:
         labels = [str(one.resource), one.direction]
         held.add_metric(labels, len(one.decision.held) if one.decision is not None else 0)
-        outside.add_metric(labels, len(one.outside))
+        not_enforceable.add_metric(labels, len(one.not_enforceable))
         places.add_metric(labels, len(one.places))
-        missing.add_metric(labels, len(one.missing))
+        not_set.add_metric(labels, len(one.not_set))
         pushes.add_metric(labels, one.pushes)
-    yield from (held, outside, places, missing, pushes)
+    yield from (held, not_enforceable, places, not_set, pushes)

@@ -3,11 +3,12 @@
 import json
 import re
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.client import BadStatusLine, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, RemoteDisconnected
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
@@ -16,6 +17,8 @@ from headgate.errors import ClusterError
 
 _MOST_SHOWN = 200
 _MOST_READ = 1 << 16
+_PIECE_BYTES: Final = 1 << 20
+_NOT_FOUND: Final = 404
 _EARLY_END: Final = "the answer ends early"
 _TOKEN: Final = re.compile(r"[!-~]+")
 _TOKENS: Final = "a readable file with one token, of ASCII characters without blanks"
@@ -27,7 +30,9 @@ _UNREACHABLE = (*_UNREADABLE, ValueError, OverflowError)
 class Http:
     """Each request has its own connection. The token is read anew for each: files of tokens are renewed.
 
-    Every method raises ClusterError, which names the address, and whose `status` is the answer's, None without one.
+    Every method raises ClusterError, which names the address, and whose `status` is the answer's, None without one. A
+    404 that is not a broker's, with its reason, is none: what is in front of brokers does not know what they have. An
+    answer takes at most `timeout_s` to its end.
     """
 
     def __init__(self, conf: ClusterConf) -> None:
@@ -51,20 +56,24 @@ class Http:
         self._json(method, url, body)
 
     @contextmanager
-    def stream(self, url: str) -> Iterator[HTTPResponse]:
+    def stream(self, url: str) -> Iterator["Answer"]:
         """The answer as it comes, which the block reads to its end."""
+        until_s = time.monotonic() + self._timeout_s
         with self._open("GET", url, None) as response:
             try:
-                yield response
+                yield Answer(response.headers.get_content_type(), _pieces(response, until_s))
             except _UNREADABLE as error:
                 raise ClusterError(f"{url}: {_why(error)}") from error
             if response.length:  # http.client says so only where the whole is read at once
                 raise ClusterError(f"{url}: {_EARLY_END}")
 
     def _json(self, method: str, url: str, body: object = None) -> Any:
+        until_s = time.monotonic() + self._timeout_s
         try:
             with self._open(method, url, body) as response:
-                text = response.read()
+                text = b"".join(_pieces(response, until_s))
+                if response.length:
+                    raise ClusterError(f"{url}: {_EARLY_END}")
         except _UNREADABLE as error:
             raise ClusterError(f"{url}: {_why(error)}") from error
         try:
@@ -87,11 +96,27 @@ class Http:
             response = self._opener.open(request, timeout=self._timeout_s)
         except HTTPError as error:
             with error:
-                raise ClusterError(_refused(method, url, error), error.code) from error
+                told, is_brokers = _refused(method, url, error)
+                raise ClusterError(told, error.code if is_brokers or error.code != _NOT_FOUND else None) from error
         except _UNREACHABLE as error:
             raise ClusterError(f"{url}: {_why(error)}") from error
         with response:
             yield response
+
+
+class Answer(NamedTuple):
+    """What comes. pieces: of its body."""
+
+    content_type: str
+    pieces: Iterator[bytes]
+
+
+def _pieces(response: HTTPResponse, until_s: float) -> Iterator[bytes]:
+    """As they come. Raises TimeoutError once it is `until_s`: a broker may send a byte now and then."""
+    while piece := response.read1(_PIECE_BYTES):
+        yield piece
+        if time.monotonic() > until_s:
+            raise TimeoutError
 
 
 class _Redirects(HTTPRedirectHandler):
@@ -124,26 +149,31 @@ def _token_in(file: Path) -> str:
     return token
 
 
-def _refused(method: str, url: str, error: HTTPError) -> str:
-    told = f"{method} {url}: {error.code} {_reason(error)}"
+def _refused(method: str, url: str, error: HTTPError) -> tuple[str, bool]:
+    """In words, with what to do, and whether a broker said it."""
+    reason, is_brokers = _reason(error)
+    told = f"{method} {url}: {error.code} {reason}"
     if error.code == 401:
-        return f"{told}; give a token that the broker takes: token_file in cluster.toml"
-    if error.code == 403:
-        return f"{told}; give a token of the tenant's admin or of a superuser: token_file in cluster.toml"
-    return told
+        told += "; give a token that the broker takes: token_file in cluster.toml"
+    elif error.code == 403:
+        told += "; give a token of the tenant's admin or of a superuser: token_file in cluster.toml"
+    elif error.code == _NOT_FOUND and not is_brokers:
+        told += "; no Pulsar broker says so: correct admin_url, or mend what is in front of the brokers"
+    return told, is_brokers
 
 
-def _reason(error: HTTPError) -> str:
+def _reason(error: HTTPError) -> tuple[str, bool]:
     """What a broker says under `reason`, or the text of its answer, in one line; what the status says if it is HTML."""
-    text = ""
+    text, is_brokers = "", False
     with suppress(*_UNREADABLE):
         text = error.read(_MOST_READ).decode(errors="replace")
     with suppress(ValueError):
         found = json.loads(text)
-        text = str(found["reason"] or "") if isinstance(found, dict) and "reason" in found else text
+        is_brokers = isinstance(found, dict) and "reason" in found
+        text = str(found["reason"] or "") if is_brokers else text
     if "<html" in text.lower() or not text.strip():
         text = error.reason
-    return " ".join(text.split())[:_MOST_SHOWN]
+    return " ".join(text.split())[:_MOST_SHOWN], is_brokers
 
 
 def _why(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from http.client import HTTPResponse
 from typing import Final
 
 from headgate.cluster.brokers import BrokerLook, CacheUse
@@ -31,7 +30,6 @@ _VERSION: Final = "pulsar_version_info"
 _NAMES: Final = "|".join((*_COUNTERS, *_CACHE, _VERSION))
 _IS_WANTED: Final = re.compile(rf"[ \t]*(?:{_NAMES})(?![\w:])".encode()).match
 _CONTENT_TYPE: Final = "text/plain"
-_BLOCK_BYTES: Final = 1 << 20
 _OF_CONSUMER: Final = "consumer_id"
 """With exposeConsumerLevelMetricsInPrometheus each consumer is counted beside its subscription."""
 
@@ -83,10 +81,10 @@ class PulsarBrokers:
     def look(self, broker: str) -> BrokerLook[Reading]:
         """All its topics, in one answer, of which only the lines that count are kept."""
         url = f"{self._scheme}://{broker}/metrics/"
-        with self._http.stream(url) as response:
-            if (got := response.headers.get_content_type()) != _CONTENT_TYPE:
+        with self._http.stream(url) as answer:
+            if (got := answer.content_type) != _CONTENT_TYPE:
                 raise ClusterError(f"{url}: got {got}; allowed: {_CONTENT_TYPE}, as metrics are; correct admin_url")
-            wanted = b"\n".join(line for line in _lines(response) if _IS_WANTED(line))
+            wanted = b"\n".join(line for line in _lines(answer.pieces) if _IS_WANTED(line))
         try:
             return look_of(wanted.decode())
         except (ValueError, OverflowError) as error:
@@ -105,6 +103,7 @@ def look_of(text: str) -> BrokerLook[Reading]:
     counted: dict[Counted, list[int | None]] = {}
     cache: dict[str, float] = {}
     version: str | None = None
+    is_without_topics = False
     for line in text.split("\n"):
         if not _IS_WANTED(line.encode()):
             continue
@@ -113,10 +112,14 @@ def look_of(text: str) -> BrokerLook[Reading]:
             cache[name] = float(number)
         elif name == _VERSION:
             version = labels.get("version")
-        elif (topic := labels.get("topic")) and _OF_CONSUMER not in labels:
+        elif not (topic := labels.get("topic")):
+            is_without_topics = True
+        elif _OF_CONSUMER not in labels:
             direction, place = _COUNTERS[name]
             amounts = counted.setdefault((topic, direction), [0, 0, None])
             amounts[place] = (amounts[place] or 0) + (int(number) if number.isdigit() else int(float(number)))
+    if is_without_topics and not counted:
+        raise ValueError("counters without topics: set exposeTopicLevelMetricsInPrometheus=true in broker.conf")
     readings = {
         key: Reading(messages or 0, of_bytes or 0, times) for key, (messages, of_bytes, times) in counted.items()
     }
@@ -142,10 +145,10 @@ def _unescaped(escaped: re.Match[str]) -> str:
     return "\n" if escaped[1] == "n" else escaped[1]
 
 
-def _lines(response: HTTPResponse) -> Iterator[bytes]:
-    """Of whole blocks: http.client is slow at single lines of an answer that comes in chunks."""
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Of pieces: http.client is slow at single lines of an answer that comes in chunks."""
     rest = b""
-    while block := response.read(_BLOCK_BYTES):
-        *lines, rest = (rest + block).split(b"\n")
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
         yield from lines
     yield rest

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from headgate.cluster.http import Http
 from headgate.conf.cluster import ClusterConf, Resource
+from headgate.conf.findings import shown
 from headgate.core.clusters.pushes import Limit
 from headgate.errors import ClusterError
 
@@ -73,7 +74,14 @@ class PulsarLimits:
             if error.status == _GONE:
                 return None
             raise
-        return None if found is None else _text(path, found)
+        if found is None:
+            return None
+        rate = path.rpartition("/")[2]
+        if not isinstance(found, dict) or not all(
+            isinstance(found.get(key, -1), int) for key in (*_KEYS[rate], _PERIOD)
+        ):
+            raise ClusterError(f"{path}: got {shown(found)}; allowed: rates, as a Pulsar broker has them")
+        return _text(path, found)
 
     def write(self, path: str, value: str | None) -> None:
         """Nothing is to be removed where the namespace or topic is gone."""
@@ -120,8 +128,14 @@ class PulsarLimits:
     @cached_property
     def _of_brokers(self) -> Mapping[str, dict[str, Any]]:
         """What holds for a topic without any policy, by the conf of the broker that is asked first."""
-        conf = self._http.get(f"{self._admin}/brokers/configuration/runtime")
-        return {rate: {key: int(conf.get(name, 0)) or -1 for key, name in keys.items()} for rate, keys in _KEYS.items()}
+        url = f"{self._admin}/brokers/configuration/runtime"
+        conf = self._http.get(url)
+        try:
+            return {
+                rate: {key: int(conf.get(name, 0)) or -1 for key, name in keys.items()} for rate, keys in _KEYS.items()
+            }
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ClusterError(f"{url}: got {error}; allowed: the settings of a broker; correct admin_url") from error
 
 
 def _text(path: str, rates: Mapping[str, Any]) -> str:

@@ -58,6 +58,8 @@ def is_running(name: str) -> bool | None:
     machine, _, process = name.rpartition(":")
     if machine != _machine() or not process.isdigit():
         return None
+    if int(process) == os.getpid():  # an earlier one had the same: containers begin with the same ids
+        return False
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:

@@ -21,6 +21,7 @@ KAFKA: Final = "kafka"
 _SERVER: Final = r"([^\s,:\[\]]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}"
 _SERVERS: Final = rf"^{_SERVER}(, *{_SERVER})*$"
 _SASL, _TLS = "SASL_", "SSL"
+_LOOKS_IN_HOLD: Final = 2
 
 
 class Rate(NamedTuple):
@@ -245,6 +246,7 @@ def load_cluster(path: str | Path) -> ClusterConf:
         if _is_of_other_kind(source, found.cluster):
             raise ConfError(findings.mistakes)
         _check_address(source, found.cluster)
+        _check_times(source, found.cluster)
     resources = _resources(source, found.resource, found.cluster.kind) if has_kind else []
     if found.cluster.groups and found.resource:
         got, remedy = f"true, beside {source.place('resource[0]')}", "set it to false, or remove every [[resource]]"
@@ -252,6 +254,13 @@ def load_cluster(path: str | Path) -> ClusterConf:
     if findings.mistakes:
         raise ConfError(findings.mistakes)
     return ClusterConf(found.cluster, resources, Path(path).parent)
+
+
+def _check_times(source: TomlFile, settings: ClusterSettings) -> None:
+    """Between two looks nothing is heard of a collector that is well."""
+    if _LOOKS_IN_HOLD * settings.period_s > settings.hold_s:
+        allowed = f"at most {settings.hold_s // _LOOKS_IN_HOLD}, half of hold_s"
+        source.findings.mistake(source.place("cluster.period_s"), str(settings.period_s), allowed, "or raise hold_s")
 
 
 def _kind_of(table: Mapping[str, Any]) -> object:

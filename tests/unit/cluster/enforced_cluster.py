@@ -126,6 +126,11 @@ class EnforcedCluster:
             assert bool(self.enforcer.round(self, self.now_us)) == bool(self.offered)
         return self
 
+    @property
+    def newest_us(self):
+        """When brokers answered last."""
+        return self.now_us
+
     def take(self):
         """The looks of the last second, as a Feed has them."""
         for key, (messages, size) in self.offered.items():

@@ -75,10 +75,10 @@ def test_a_lower_limit_of_the_operators_stays_and_is_told(cluster):
 def test_a_namespace_that_is_deleted_is_forgotten(cluster):
     cluster.limits.refused = {B}
     cluster.start().run(5)
-    assert list(cluster.enforced.missing) == [B]
+    assert list(cluster.enforced.not_set) == [B]
     cluster.limits.namespaces.remove("acme/b")
     cluster.run(30)
-    assert (cluster.enforced.paths, cluster.enforced.missing) == ([A], {})
+    assert (cluster.enforced.paths, cluster.enforced.not_set) == ([A], {})
 
 
 def test_a_place_that_failed_is_told_once_and_tried_again_each_5_seconds(cluster):
@@ -89,7 +89,7 @@ def test_a_place_that_failed_is_told_once_and_tried_again_each_5_seconds(cluster
     cluster.limits.refused = set()
     cluster.run(5)
     assert cluster.limits.set[A] == cluster.limits.set[B]
-    assert cluster.enforced.missing == {}
+    assert cluster.enforced.not_set == {}
     assert cluster.rows("push")[-1]["reason"] == "tried again"
 
 
@@ -113,13 +113,13 @@ def test_a_topic_above_its_limit_is_named_after_15_s_and_the_others_share_what_i
     assert [(row["resource"], row["path"], row["reason"]) for row in cluster.rows("not_enforceable")] == [
         ("tenant acme publish", ignoring, "above its limit")
     ]
-    assert cluster.enforced.outside == {ignoring}
+    assert cluster.enforced.not_enforceable == {ignoring}
     assert cluster.enforced.decision.level == Limit(0)
     assert list(lines(cluster.enforced))[1] == f"tenant acme publish: not enforceable: {ignoring}"
 
     cluster.ignoring = set()
     cluster.run(30)
-    assert cluster.enforced.outside == frozenset()
+    assert cluster.enforced.not_enforceable == frozenset()
     assert cluster.lines("keeps to its limit again") == [f"tenant acme publish: {ignoring} keeps to its limit again"]
 
 

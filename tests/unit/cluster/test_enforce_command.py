@@ -5,13 +5,14 @@ import socket
 import urllib.request
 from contextlib import contextmanager
 
+import pyarrow as pa
 import pytest
 
 from headgate.cluster import enforce_command
 from headgate.cluster.arguments import add_enforce_arguments
 from headgate.cluster.brokers import BrokerLook
 from headgate.cluster.collect import Collector
-from headgate.cluster.schemas import OF_COLLECTOR
+from headgate.cluster.schemas import COUNTERS, OF_COLLECTOR
 from headgate.core.clusters.counters import Counters, Reading
 from headgate.core.clusters.demand import SECOND_US
 from headgate.core.quota.attachments import AttachedTo
@@ -252,8 +253,56 @@ def test_resources_are_groups_whose_changes_take_effect_while_it_runs(started):
     assert limits.set == {}
 
 
-def test_counters_of_another_cluster_are_refused(started):
+def test_counters_of_another_cluster_are_refused_before_anything_is_put_back(started):
+    started.cluster.limits.set["acme/b/in"] = text(5000)
+    assert started.run("--apply", "--keep") == 0
+    started.called, here, started.cluster.limits.set = "other", started.cluster.limits.set, {}
+    for given in ("--apply", "--release"):
+        with pytest.raises(ClusterError, match=r"has counters of the cluster test, and cluster\.toml names other"):
+            started.run(given)
+    started.called, started.cluster.limits.set = "test", here
+    assert started.run("--release", seconds=0) == 0
+    assert here == {"acme/b/in": text(5000)}
+
+
+def test_a_release_from_where_nothing_was_set_is_refused(started, tmp_path):
+    started.output = tmp_path / "mistyped"
+    with pytest.raises(ClusterError, match="mistyped has no table enforced"):
+        started.run("--release", seconds=0)
+    assert not started.output.exists()
+
+
+def test_whatever_goes_wrong_nothing_is_left(started, monkeypatch):
+    def break_off():
+        monkeypatch.setattr(started.cluster.limits, "own_path", lambda *_: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        started.run("--apply", s3=break_off)
+    assert started.said[-2:] == ["this process ends: division by zero", "put back at 2 of 2 places"]
+    assert started.cluster.limits.set == {}
+
+
+def test_a_collector_whose_clock_is_ahead_is_one_that_is_silent(started):
+    """Each of its looks would seem to be of what was let in under the last limit."""
+    seen, ahead_us = [], 0
+    started.collector._now_us = lambda: started.cluster.now_us + ahead_us
+
+    def jump():
+        nonlocal ahead_us
+        ahead_us = 3 * SECOND_US
+
+    assert started.run("--apply", seconds=20, s5=jump, s19=lambda: seen.append(dict(started.cluster.limits.set))) == 0
+    assert seen == [{}]
+    assert len([line for line in started.said if "the collector's clock is +3 s off this one" in line]) == 1
+    assert "no counters for 10 s: limits are put back until there are; see to headgate collect" in started.said
+
+
+def test_a_collector_does_not_go_on_before_its_last_counters(started):
+    """Those of a round that a kill cut off before its rows of `broker_looks` count as well."""
     started.second()
-    started.called = "other"
-    with pytest.raises(ClusterError, match=r"has counters of the cluster test, and cluster\.toml names other"):
-        started.run("--apply")
+    tables = Tables(started.output, OF_COLLECTOR)
+    (row,) = tables.read("counters", COUNTERS.names).slice(0, 1).to_pylist()
+    later = row | {"at_us": started.cluster.now_us + 2 * SECOND_US}
+    tables.extend("counters", pa.Table.from_pylist([later], COUNTERS))
+    with pytest.raises(ClusterError, match="the last look in --output is 2 s ahead of this machine's clock"):
+        Collector(started, tables, "c", lambda: started.cluster.now_us)

@@ -24,13 +24,16 @@ TOKENS = "a readable file with one token, of ASCII characters without blanks"
 
 
 class Answer(NamedTuple):
-    """reason: None for that of the status. is_stalled: the connection stays open after the body."""
+    """reason: None for that of the status. is_stalled: the connection stays open after the body. byte_every_s: the body
+    comes so slowly.
+    """
 
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = {}
     reason: str | None = None
     is_stalled: bool = False
+    byte_every_s: float = 0.0
 
 
 class Asked(NamedTuple):
@@ -51,6 +54,11 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in ({"Content-Length": str(len(answer.body))} | dict(answer.headers)).items():
             self.send_header(name, value)
         self.end_headers()
+        if answer.byte_every_s:
+            for at in range(len(answer.body)):
+                self.wfile.write(answer.body[at : at + 1])
+                if self.server.is_stopped.wait(answer.byte_every_s):
+                    return
         self.wfile.write(answer.body)
         if answer.is_stalled:
             self.wfile.flush()
@@ -164,9 +172,6 @@ def with_reason(reason: object) -> bytes:
     ("answer", "expected"),
     [
         (Answer(404, with_reason("Tenant not found")), "404 Tenant not found"),
-        (Answer(404, JETTYS_404), "404 Not Found"),
-        (Answer(404, b""), "404 Not Found"),
-        (Answer(404, b"{}"), "404 {}"),
         (Answer(404, with_reason(None), reason="Tenant not found"), "404 Tenant not found"),
         (Answer(409, with_reason(3)), "409 3"),
         (Answer(412, b'["x"]'), '412 ["x"]'),
@@ -193,6 +198,14 @@ def test_a_refusal_tells_the_brokers_own_reason_in_one_line(answer: Answer, expe
         http().get(f"{broker.url}/x")
     expected = expected or "500 --- An unexpected error occurred in the server --- Message: x"
     assert (f"GET {broker.url}/x: {expected}", answer.status) == (str(raised.value), raised.value.status)
+
+
+@pytest.mark.parametrize("body", [JETTYS_404, b"", b"{}", b"default backend - 404"])
+def test_what_is_in_front_of_brokers_does_not_know_what_they_have(body: bytes):
+    with serving({"/x": Answer(404, body)}) as broker, pytest.raises(ClusterError) as raised:
+        http().get(f"{broker.url}/x")
+    assert raised.value.status is None
+    assert "no Pulsar broker says so: correct admin_url" in str(raised.value)
 
 
 def test_a_refused_change_names_its_method():
@@ -224,10 +237,16 @@ def test_a_broker_that_does_not_answer_is_waited_for_as_long_as_conf_says():
 def test_an_answer_that_stops_is_waited_for_as_long_as_conf_says():
     with serving({"/x": Answer(200, b"[", {"Content-Length": "5"}, is_stalled=True)}) as broker:
         assert f"{broker.url}/x: no answer in time" == refusal(f"{broker.url}/x", http(timeout_s=1))
-        with pytest.raises(ClusterError) as raised, http(timeout_s=1).stream(f"{broker.url}/x") as response:
-            response.read(5)
+        with pytest.raises(ClusterError) as raised, http(timeout_s=1).stream(f"{broker.url}/x") as answer:
+            list(answer.pieces)
         broker.is_stopped.set()
     assert f"{broker.url}/x: no answer in time" == str(raised.value)
+
+
+def test_an_answer_that_comes_byte_by_byte_is_waited_for_as_long_as_conf_says():
+    with serving({"/x": Answer(body=b" " * 100, byte_every_s=0.1)}) as broker:
+        assert f"{broker.url}/x: no answer in time" == refusal(f"{broker.url}/x", http(timeout_s=1))
+        assert len(broker.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -270,8 +289,8 @@ def test_a_server_of_another_protocol_is_told_without_its_bytes(answer: bytes, e
 
 
 def streamed(answer: Answer) -> bytes:
-    with serving({"/x": answer}) as broker, http().stream(f"{broker.url}/x") as response:
-        return b"".join(iter(lambda: response.read(4), b""))
+    with serving({"/x": answer}) as broker, http().stream(f"{broker.url}/x") as found:
+        return b"".join(found.pieces)
 
 
 CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -419,8 +438,8 @@ def serving_tls(
 def test_a_broker_is_reached_over_tls_with_its_authority(certificates: Path):
     with serving_tls(certificates, "broker.pem") as broker:
         assert [1] == http(certificates, ca_file="broker.pem").get(f"{broker.url}/x")
-        with http(certificates, ca_file="broker.pem").stream(f"{broker.url}/x") as response:
-            assert b"[1]" == response.read()
+        with http(certificates, ca_file="broker.pem").stream(f"{broker.url}/x") as answer:
+            assert [b"[1]"] == list(answer.pieces)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,12 @@ def test_lines_of_other_metrics_and_of_whole_namespaces_are_ignored(line: str):
     assert BrokerLook({(T3, "in"): Reading(5, 0)}) == look_of(f"{line}\n{counted()}")
 
 
+def test_a_broker_that_tells_of_no_topic_is_told_how_to():
+    """Else limits would be set for nobody, and nothing would be said."""
+    with pytest.raises(ValueError, match="set exposeTopicLevelMetricsInPrometheus=true"):
+        look_of('pulsar_in_messages_total{cluster="real",namespace="acme/a"} 7')
+
+
 def test_a_consumer_is_not_counted_beside_its_subscription():
     subscription = ',subscription="s"'
     consumer = f'{subscription},consumer_name="c",consumer_id="0"'

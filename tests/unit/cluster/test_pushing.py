@@ -1,5 +1,6 @@
 """Limits that are set and put back on a cluster in memory, with the ledger in a real table (clusters 3.3)."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -77,12 +78,18 @@ def test_a_process_that_pushes_all_the_time_is_alive(ledgers: Ledgers) -> None:
 
 
 def test_a_process_of_this_machine_that_is_alive_is_not_waited_for(ledgers: Ledgers) -> None:
-    ledgers.taken(own_name())
+    ledgers.taken(f"{own_name().rpartition(':')[0]}:{os.getppid()}")
     ledgers.now_us += SILENT_S * SECOND_US - 2
     with pytest.raises(ClusterError, match="and is alive"):
         ledgers.of("elsewhere:2").take(Meanwhile(lambda: pytest.fail("it waited")), str)
     ledgers.now_us += 2  # another process has its id by now
     assert ledgers.of("elsewhere:2").take(Meanwhile(), str)
+
+
+def test_one_whose_name_is_ones_own_runs_no_more(ledgers: Ledgers) -> None:
+    """A container that is started again has the process ids of the one before."""
+    ledgers.taken(own_name())
+    assert ledgers.of(own_name()).take(Meanwhile(lambda: pytest.fail("it waited")), str)
 
 
 def test_a_process_whose_lease_was_taken_puts_nothing_back(ledgers: Ledgers) -> None:

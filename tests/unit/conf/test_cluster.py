@@ -192,6 +192,13 @@ def test_a_wrong_setting_names_line_key_value_range_and_what_to_do(file: Path, l
     )
 
 
+def test_limits_are_not_put_back_between_two_looks(file: Path):
+    text = f"{PULSAR}period_s = 151\n{resource('tenant', 'a')}"
+    expected = "cluster.toml line 3: cluster.period_s: got 151; allowed: at most 150, half of hold_s; or raise hold_s"
+    assert [expected] == mistakes(file, text)
+    assert read(file, text.replace("151", "150")).settings.period_s == 150
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

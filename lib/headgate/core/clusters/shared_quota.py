@@ -28,8 +28,10 @@ class Amounts(NamedTuple):
     bytes: int
 
 
-_SLACK = Amounts(50, 5 << 20)
-"""A bucket goes into debt for the last publish: a batch, or a message of Pulsar's largest size."""
+_SLACK_MESSAGES, _LEAST_SLACK_BYTES, _MOST_SLACK_BYTES = 50, 128 << 10, 5 << 20
+"""A bucket goes into debt for the last publish: so many messages, but a batch as clients make them, and no more than a
+message of Pulsar's largest size.
+"""
 
 
 class TopicLook(NamedTuple):
@@ -45,7 +47,7 @@ class Decision(NamedTuple):
 
     level: the cap that splits it; the quota where all demands fit. push: the limit to push now, None: none.
     used_per_s: of all topics, over the looks that demands are of. held: the topics that are at their limit. above:
-    those that do not keep to it.
+    those that do not keep to it, or did not as far as is known.
     """
 
     level: Limit
@@ -89,10 +91,10 @@ class SharedQuota:
         recent = [push for push in self._pushes if push.at_us > at_us - MINUTE_US]
         self._pushes = [*recent, Pushed(at_us, limit)]
 
-    def decide(self, now_us: int, outside: AbstractSet[str] = frozenset()) -> Decision | None:
+    def decide(self, now_us: int, not_enforceable: AbstractSet[str] = frozenset()) -> Decision | None:
         """What to do now; None where no topic has a look that began after the last push, or that is too recent.
 
-        outside: topics that no limit holds: what they use is used, and the others share what is left.
+        not_enforceable: topics that no limit holds: what they use is used, and the others share what is left.
         """
         gone_us = now_us - max(GONE_US, self._kept_us)
         self._looks = {topic: looks for topic, looks in self._looks.items() if looks[-1].at_us > gone_us}
@@ -104,32 +106,38 @@ class SharedQuota:
         }
         if self._looks and (not windows or now_us - since_us < self.averaged_us):
             return None
+        fresh = windows.keys()
+        # What a broker that missed a look lets in is not known; it is not nothing.
+        windows = {topic: windows.get(topic) or list(looks) for topic, looks in self._looks.items()}
         held = frozenset(
             topic
             for topic, looks in windows.items()
-            if topic not in outside
+            if topic not in not_enforceable
             and any(self.quota[unit] and self._demand(looks, unit, self.in_force[unit]) is None for unit in UNITS)
         )
-        level = self._level(windows, outside, [])
+        level = self._level(windows, not_enforceable, [])
         bursts = [] if self.averaged_us else [push for push in self._pushes if now_us - push.at_us < MINUTE_US]
-        target = self._level(windows, outside, bursts)
+        target = self._level(windows, not_enforceable, bursts)
         push = next_push(self._pushes, level, target, now_us, is_wanted=bool(held))
         used = Amounts(*(sum(self._demand(looks, unit, None) or 0 for looks in windows.values()) for unit in UNITS))
-        above = frozenset(topic for topic, looks in windows.items() if self._is_above(looks))
+        above = (
+            frozenset(topic for topic in fresh if self._is_above(windows[topic]))
+            | (not_enforceable - fresh) & windows.keys()
+        )
         return Decision(level, push, used, held, above)
 
     def _level(
-        self, windows: Mapping[str, Sequence[TopicLook]], outside: AbstractSet[str], bursts: Sequence[Pushed]
+        self, windows: Mapping[str, Sequence[TopicLook]], not_enforceable: AbstractSet[str], bursts: Sequence[Pushed]
     ) -> Limit:
         """The cap that splits what is left of the quota beside topics that no cap holds, and beside bursts."""
         levels: list[int | None] = [None, None]
         for unit, quota in enumerate(self.quota):
             if quota is not None:
-                free = sum(self._demand(windows[topic], unit, None) or 0 for topic in windows.keys() & outside)
+                free = sum(self._demand(windows[topic], unit, None) or 0 for topic in windows.keys() & not_enforceable)
                 wanted = [
                     Wanted(self._demand(looks, unit, self.in_force[unit]))
                     for topic, looks in windows.items()
-                    if topic not in outside
+                    if topic not in not_enforceable
                 ]
                 levels[unit] = water_level(wanted, without_bursts(max(quota - free, 0), len(bursts)))
         return Limit(*levels)
@@ -141,9 +149,11 @@ class SharedQuota:
         return demand(window, self.averaged_us)
 
     def _is_above(self, looks: Sequence[TopicLook]) -> bool:
-        """Whether more came than a limiter with a full bucket lets in."""
+        """Whether more came than a limiter with a full bucket lets in. looks: since its limit was set."""
+        largest_bytes = max(look.amounts.bytes // max(look.amounts.messages, 1) for look in looks)
+        slack_bytes = min(max(_SLACK_MESSAGES * largest_bytes, _LEAST_SLACK_BYTES), _MOST_SLACK_BYTES)
         length_us = sum(look.at_us - look.from_us for look in looks) + SECOND_US + self.averaged_us
-        for unit, (limit, slack) in enumerate(zip(self.in_force, _SLACK, strict=True)):
+        for unit, (limit, slack) in enumerate(zip(self.in_force, (_SLACK_MESSAGES, slack_bytes), strict=True)):
             if limit is not None:
                 most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + (0 if self.averaged_us else slack)
                 if sum(look.amounts[unit] for look in looks) > most:

@@ -17,16 +17,17 @@ STEP_US = 100_000
 class Cluster:
     """Brokers as a quota sees them: each topic gets what it offers, within a bucket of the cap's second.
 
-    offered: a second, by topic; unlimited: topics that no limit holds. Everything is looked at every period_s.
+    offered: a second, by topic; unlimited: topics that no limit holds. Everything that is not `away` is looked at
+    every period_s.
     """
 
     def __init__(self, quota, offered, *, period_s=2, unlimited=()):
         self.quota, self.offered, self.period_us = SharedQuota(quota), dict(offered), period_s * SECOND_US
-        self.unlimited, self.outside = set(unlimited), frozenset()
+        self.unlimited, self.not_enforceable = set(unlimited), frozenset()
         self.now_us, self.pushed_us = 0, []
         self.tokens, self.came, self.looked = {}, defaultdict(float), defaultdict(int)
         self.by_second = defaultdict(lambda: defaultdict(float))
-        self.decision = None
+        self.decision, self.away, self.looked_us = None, set(), defaultdict(int)
 
     def run(self, seconds):
         for _ in range(seconds * SECOND_US // STEP_US):
@@ -48,12 +49,12 @@ class Cluster:
             self._look()
 
     def _look(self):
-        for topic in self.offered:
+        for topic in self.offered.keys() - self.away:
             count = int(self.came[topic])
             amounts = Amounts(count - self.looked[topic], 0)
-            self.quota.add(topic, TopicLook(self.now_us - self.period_us, self.now_us, amounts))
-            self.looked[topic] = count
-        decision = self.quota.decide(self.now_us, self.outside)
+            self.quota.add(topic, TopicLook(self.looked_us[topic], self.now_us, amounts))
+            self.looked[topic], self.looked_us[topic] = count, self.now_us
+        decision = self.quota.decide(self.now_us, self.not_enforceable)
         if decision is not None:
             self.decision = decision
             if decision.push is not None:
@@ -130,9 +131,45 @@ def test_who_does_not_keep_to_its_limit_is_found_and_its_use_counts():
     assert cluster.decision.above == {"t6"}
 
     cluster.offered["t6"] = 150
-    cluster.outside = frozenset({"t6"})
+    cluster.not_enforceable = frozenset({"t6"})
     cluster.run(90)
     assert cluster.mean(70, 120) == pytest.approx(300, rel=0.04)
+
+
+def test_what_a_broker_without_a_look_lets_in_is_not_nothing():
+    """Right after a push only looks of the other broker are new."""
+    cluster = Cluster(Limit(300), {"a": 300, "b": 20, "away": 300, "away too": 20}, period_s=5).run(60)
+    cap = cluster.quota.in_force.messages
+    cluster.offered["b"] = 60
+    cluster.run(10)
+    assert cluster.quota.in_force.messages < cap
+    cluster.away = {"away", "away too"}
+    cluster.run(35)
+    cluster.away = set()
+    cluster.run(60)
+    assert max(cluster.mean(first, first + 60) for first in range(60, 75)) <= 300 * 1.03
+
+
+def test_who_did_not_keep_to_its_limit_is_not_known_to_keep_to_it():
+    cluster = Cluster(Limit(100), {"a": 300, "b": 300}, unlimited={"b"}).run(30)
+    assert cluster.decision.above == {"b"}
+    cluster.not_enforceable = frozenset({"b"})
+    cluster.away = {"b"}
+    cluster.quota.pushed(cluster.now_us, Limit(20))
+    cluster.run(10)
+    assert cluster.decision.above == {"b"}
+
+
+@pytest.mark.parametrize(("rate", "size", "is_above"), [(1900, 100, True), (190, 100, False), (1, 400_000, False)])
+def test_bytes_above_a_small_limit_are_found_and_single_large_messages_are_none(rate, size, is_above):
+    """With a cap of 20 kB/s. A bucket that goes into debt lets in a message of any size."""
+    quota = SharedQuota(Limit(None, 20_000))
+    quota.pushed(0, Limit(None, 20_000))
+    for second in range(0, 30, 5):
+        messages = rate * 5 if rate > 1 else int(second == 10)
+        look = TopicLook(second * SECOND_US, (second + 5) * SECOND_US, Amounts(messages, messages * size))
+        quota.add("a", look)
+    assert (quota.decide(30 * SECOND_US).above == {"a"}) == is_above
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.long)])
