@@ -235,8 +235,9 @@ def add_collect(subcommands: "Subcommands") -> None:
 def run_collect(arguments: argparse.Namespace) -> int:
     """Collect until SIGTERM or Ctrl-C."""
     from headgate.cluster.collect_command import collect  # noqa: PLC0415  other subcommands need no network
+    from headgate.cluster.running import say  # noqa: PLC0415
 
-    return collect(arguments, lambda text: print(text, flush=True))
+    return collect(arguments, say)
 
 
 def add_enforce(subcommands: "Subcommands") -> None:
@@ -249,8 +250,9 @@ def add_enforce(subcommands: "Subcommands") -> None:
 def run_enforce(arguments: argparse.Namespace) -> int:
     """Enforce until SIGTERM or Ctrl-C."""
     from headgate.cluster.enforce_command import enforce  # noqa: PLC0415  other subcommands need no network
+    from headgate.cluster.running import say  # noqa: PLC0415
 
-    return enforce(arguments, lambda text: print(text, flush=True))
+    return enforce(arguments, say)
 
 
 def add_cluster(subcommands: "Subcommands") -> None:

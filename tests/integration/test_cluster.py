@@ -153,6 +153,10 @@ def test_what_cannot_be_connected_is_said(tenant: Tenant, pulsar_standalone: Pul
     assert check.run() == 0
     assert f"namespaces/{tenant.name}/a/publishRate: no limit" in check.text
     assert ": version 4.0.8, " in check.text
+    assert "out has no table enforced: no limits were set from there" in check.text
+    tenant.set_limit(tenant.namespaces[0], 50)
+    assert check.run() == 0
+    assert "a/publishRate: 50 msg/s, the operator's, or headgate's: --output tells" in check.text
     tenant.file.write_text(CONF.format(pulsar_standalone.admin_url, "nobody", 1))
     assert check.run() == 1
     assert "tenant nobody: is not there; allowed: " in check.text

@@ -30,11 +30,13 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     cluster, limits = cluster_of(conf), limits_of(conf)
     name, output = cluster.name(), arguments.output
     tell(f"cluster {name}, {conf.settings.kind}")
-    tables = {one.name for one in Path(output).glob("*")} if output is not None else ()
+    tables = {one.name for one in Path(output).glob("*")} if output is not None else set[str]()
     if "broker_looks" in tables:
         Feed(output, 0).has_counters_of(name)
     problems, topics = _check_brokers(cluster, conf.settings.servers, tell)
     entries: dict[str, Entry] = {}
+    if output is not None and "enforced" not in tables:
+        tell(f"--output {output} has no table enforced: no limits were set from there")
     if "enforced" in tables:
         entries = Ledger(Tables(output, OF_ENFORCER), "check", lambda: 0).open()
     resources = conf.resources
@@ -54,7 +56,9 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
                 problems += 1
                 continue
             tell(f"{resource.in_words(direction)}: places for its limit: {len(paths)}")
-            problems += sum(not _check_path(limits, path, entries.get(path), tell) for path in paths)
+            has_ledger = "enforced" in tables
+            for path in paths:
+                problems += not _check_path(limits, path, entries.get(path), tell, has_ledger=has_ledger)
     if not resources:
         where = "attached group in --output" if conf.settings.groups else "[[resource]] in cluster.toml"
         tell(f"no {where}: counters can be collected, and nothing is enforced")
@@ -81,7 +85,10 @@ def _check_brokers(cluster: Cluster, servers: Sequence[str], tell: Callable[[str
     return problems, topics
 
 
-def _check_path(limits: Limits, path: str, entry: Entry | None, tell: Callable[[str], None]) -> bool:
+def _check_path(
+    limits: Limits, path: str, entry: Entry | None, tell: Callable[[str], None], *, has_ledger: bool
+) -> bool:
+    """Tell whose limit is there; False if that cannot be said. has_ledger: else it may be one of headgate's."""
     try:
         current = limits.read(path)
         own = operators(current, entry)
@@ -90,10 +97,12 @@ def _check_path(limits: Limits, path: str, entry: Entry | None, tell: Callable[[
         return False
     if current is None:
         words = "no limit"
-    elif current == own:
-        words = f"{shown(limits.limit(path, current))}, the operator's: the upper bound, put back at the end"
-    else:
+    elif current != own:
         before = "no limit" if own is None else shown(limits.limit(path, own))
         words = f"{shown(limits.limit(path, current))}, set by headgate; before it: {before}"
+    elif has_ledger:
+        words = f"{shown(limits.limit(path, current))}, the operator's: the upper bound, put back at the end"
+    else:
+        words = f"{shown(limits.limit(path, current))}, the operator's, or headgate's: --output tells"
     tell(f"  {path}: {words}")
     return True

@@ -16,10 +16,13 @@ from headgate.errors import ClusterError
 
 _FOUND_ANEW_US = 30 * SECOND_US
 _RETRIED_US = 5 * SECOND_US
+_SHOWN = 3
 _LATE_US, _EARLY_US = 60 * SECOND_US, SECOND_US
 """Looks of another time say nothing of limits that are in force now. A round may be late, but none is of a time to
 come: it would say of a limit what was let in before that limit was set.
 """
+_READ_BACK_US = 30 * SECOND_US
+"""So often what is set is looked at: the operator may have changed it, or a namespace of that name may be another."""
 _REPEATED_US = 15 * SECOND_US
 """After limits were set once more for a topic that does not keep to them: if it does not then, it does not at all."""
 
@@ -147,6 +150,8 @@ class Enforcer:
         places = {path for one in self.enforced for path in one.places}
         others = [path for path in self._pushing.open if path not in places]
         failed = self._pushing.release(Step("", reason="of no resource any more"), others)
+        if done := [path for path in others if path not in failed]:
+            self._tell(f"put back, as no resource has them any more: {named(done, _SHOWN)}")
         for path, why in failed.items():
             if self._not_put_back.get(path) != why:
                 self._tell(f"not put back at {path}: {why}")
@@ -193,6 +198,8 @@ class Enforcer:
             self._set(one, list(one.not_set), one.quota.in_force, "tried again", now_us)
             if len(one.not_set) < before:  # what came there before says nothing of the limit
                 one.quota.pushed(now_us, one.quota.in_force)
+        elif one.quota.in_force != NONE and now_us - one.tried_us >= _READ_BACK_US:
+            self._set(one, one.places, one.quota.in_force, "not what was set", now_us)
         self._check(one, decision, now_us)
 
     def _find(self, one: Enforced, now_us: int) -> None:

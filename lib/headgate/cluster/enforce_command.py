@@ -18,6 +18,7 @@ from headgate.cluster.shadow import Shadow
 from headgate.conf import MetricsSettings
 from headgate.conf.cluster import ClusterConf, load_cluster
 from headgate.core.clusters.demand import SECOND_US
+from headgate.core.clusters.pushes import Limit
 from headgate.core.clusters.shared_quota import NONE
 from headgate.errors import ClusterError
 from headgate.metrics.endpoint import listening
@@ -70,6 +71,9 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
 
 def _check(arguments: argparse.Namespace, conf: ClusterConf, now_us: int, tell: Callable[[str], None]) -> None:
     """Before anything is set or put back: a ledger is of one cluster. Raises ClusterError."""
+    if (arguments.keep or arguments.fail_closed) and not arguments.apply:
+        option = "--keep" if arguments.keep else "--fail-closed"
+        raise ClusterError(f"{option}: got it without --apply, which alone sets limits; allowed: both, or none")
     if arguments.release and not (Path(arguments.output) / "enforced").exists():
         raise ClusterError(
             f"--output {arguments.output} has no table enforced: no limits were set from there; correct it"
@@ -81,22 +85,28 @@ def _check(arguments: argparse.Namespace, conf: ClusterConf, now_us: int, tell: 
 
 def _end(enforcer: Enforcer, ledger: Ledger, arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     """Put everything back, unless it is to be kept, and give the lease back."""
-    status = 0 if arguments.keep and not arguments.release else _released(enforcer, "released", tell)
+    if arguments.keep:
+        tell(f"limits stay at {enforcer.open} places; headgate enforce --release puts them back")
+        status = 0
+    else:
+        status = _released(enforcer, "released", tell)
     ledger.end()
     return status
 
 
 def _shadow(arguments: argparse.Namespace, now_us: Callable[[], int], tell: Callable[[str], None]) -> Shadow:
     """Of a dry run, with a record if that is asked for."""
-    if not arguments.shadow:
+    has_ledger, tables = (Path(arguments.output) / "enforced").exists(), None
+    if arguments.shadow:
+        tell(f"shadow: nothing is set; what would be is recorded in {arguments.output}/enforced")
+    else:
         tell("dry run: nothing is set; --apply does it")
-        return Shadow(None, own_name(), now_us(), tell)
-    tell(f"shadow: nothing is set; what would be is recorded in {arguments.output}/enforced")
-    tables = Tables(arguments.output, OF_ENFORCER)
-    in_force = len(Ledger(tables, own_name(), now_us).open())
-    if in_force:
-        tell(f"headgate has set limits in {in_force} places: what they hold back is not seen here")
-    return Shadow(tables, own_name(), now_us(), tell)
+    if arguments.shadow or has_ledger:
+        tables = Tables(arguments.output, OF_ENFORCER)
+        in_force = len(Ledger(tables, own_name(), now_us).open())
+        if in_force:
+            tell(f"headgate has set limits in {in_force} places: what they hold back is not seen here")
+    return Shadow(tables if arguments.shadow else None, own_name(), now_us(), tell)
 
 
 @dataclass
@@ -197,5 +207,8 @@ def lines(one: Enforced) -> Iterator[str]:
         held = sorted(now.held)
         words.append(f"held: {named(held, _NAMED)}" if held else "nobody is held")
     yield "; ".join(words)
+    if 0 in now.level and not one.not_enforceable:
+        least = shown(Limit(*(cap if cap is None else 1 for cap in one.quota.quota)))
+        yield f"{one.name}: the quota is too small for its {one.resource.shares}: each gets {least} all the same"
     if one.not_enforceable:
         yield f"{one.name}: not enforceable: {named(sorted(one.not_enforceable), _NAMED)}"

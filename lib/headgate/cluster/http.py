@@ -191,4 +191,7 @@ def _why(error: BaseException) -> str:
         return _EARLY_END
     if isinstance(reason, TimeoutError):
         return "no answer in time"
+    if isinstance(reason, ConnectionRefusedError | RemoteDisconnected):
+        what = "Connection refused" if isinstance(reason, ConnectionRefusedError) else "no answer"
+        return f"{what}; see that a broker's web service is there, which usually has port 8080"
     return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__

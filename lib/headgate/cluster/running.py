@@ -3,9 +3,10 @@
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -78,9 +79,18 @@ def _machine() -> str:
         return socket.gethostname()
 
 
+def say(line: str) -> None:
+    """On the screen, as long as there is one: a reader that has gone, or a full disk, ends no enforcing."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), f"{line}\n".encode(sys.stdout.encoding, "replace"))
+
+
 @contextmanager
 def stopped_by_signals() -> Iterator[Event]:
-    """An event that SIGTERM, Ctrl-C and a terminal that closes set while the block runs."""
+    """An event that SIGTERM, Ctrl-C and a terminal that closes set while the block runs; the latter not with nohup."""
     stop = Event()
-    with handled(lambda *_: stop.set(), signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    with handled(lambda *_: stop.set(), *numbers):
         yield stop

@@ -53,7 +53,8 @@ class Shadow:
     """
 
     def __init__(self, tables: Tables | None, name: str, now_us: int, tell: Callable[[str], None]) -> None:
-        self._tables, self._name, self._told_us, self._tell = tables, name, now_us, tell
+        self._tables, self._name, self._tell = tables, name, tell
+        self._start_us = self._told_us = now_us
         self._shadowed: dict[str, _Shadowed] = {}
 
     def take(self, enforced: Sequence[Enforced], looked: Sequence[Looked], now_us: int) -> None:
@@ -66,6 +67,8 @@ class Shadow:
             level = one.decision.level
             looks = of_resource(one.resource, one.direction, looked)
             for shared_by, look in sorted(looks, key=lambda found: found[1].from_us):
+                if look.at_us <= self._start_us:  # it is for the level alone
+                    continue
                 shadowed.looked.add(look)
                 if _is_above(look, level):
                     shadowed.held.add(look)
@@ -117,7 +120,7 @@ class Shadow:
         if len(worst) > _MOST_NAMED:
             yield f"{len(worst) - _MOST_NAMED} more would have been held for a shorter time"
         rest = len(self._shadowed) - len(held)
-        if not held:
+        if not held and rest:
             yield f"none of {rest} would have been held"
         elif rest:
             yield f"{rest} more would not have been held"

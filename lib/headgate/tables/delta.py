@@ -75,7 +75,7 @@ class Tables:
 
         Raises TableError.
         """
-        with self._written(name, ", and restart on the same checkpoint, which goes on where it stopped"):
+        with self._written(name, ", and start again, which goes on where it stopped"):
             self._append(name, rows, transaction)
 
     def append_control(self, rows: list[dict[str, Any]], transaction: tuple[str, int] | None = None) -> None:

@@ -72,6 +72,14 @@ def test_a_lower_limit_of_the_operators_stays_and_is_told(cluster):
     assert "in force 90 msg/s on 1 of 2; a lower limit of the operator's on 1; " in line
 
 
+def test_a_limit_that_was_removed_while_nobody_is_above_it_is_set_again(cluster):
+    cluster.offered = {SMALL: (10, 10)}
+    cluster.start().run(20)
+    del cluster.limits.set[B]
+    cluster.run(30)
+    assert cluster.limits.set == {A: text(100), B: text(100)}
+
+
 def test_a_namespace_that_is_deleted_is_forgotten(cluster):
     cluster.limits.refused = {B}
     cluster.start().run(5)

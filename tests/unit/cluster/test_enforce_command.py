@@ -213,7 +213,7 @@ def test_a_dry_run_says_what_it_would_push_when_that_changes_and_sets_nothing(st
 def test_a_dry_run_without_counters_says_so_and_speaks_of_no_limits(started):
     started.is_silent = True
     assert started.run(seconds=13) == 0
-    assert started.said[-2] == "no counters for 10 s: see to headgate collect"
+    assert started.said[-1] == "no counters for 10 s: see to headgate collect"
 
 
 def test_a_shadow_records_what_would_be_pushed_and_sums_up_at_the_end(started):
@@ -263,6 +263,32 @@ def test_counters_of_another_cluster_are_refused_before_anything_is_put_back(sta
     started.called, started.cluster.limits.set = "test", here
     assert started.run("--release", seconds=0) == 0
     assert here == {"acme/b/in": text(5000)}
+
+
+@pytest.mark.parametrize("given", [("--keep",), ("--release", "--keep"), ("--shadow", "--fail-closed")])
+def test_what_only_goes_with_apply_is_refused_without(started, given):
+    with pytest.raises(ClusterError, match=f"{given[-1]}: got it without --apply"):
+        started.run(*given)
+
+
+def test_a_dry_run_counts_from_its_start(started):
+    for _ in range(20):
+        started.second()
+    assert started.run(seconds=5) == 0
+    assert started.said[-1] == "tenant acme publish: would have been held 5 s of 5 s: persistent://acme/b/2 (5 s)"
+
+
+def test_a_dry_run_beside_limits_that_are_set_says_so(started):
+    assert started.run("--apply", "--keep") == 0
+    assert started.said[-1] == "limits stay at 2 places; headgate enforce --release puts them back"
+    assert started.run(seconds=5) == 0
+    assert "headgate has set limits in 2 places: what they hold back is not seen here" in started.said
+
+
+def test_a_quota_that_is_too_small_for_its_topics_is_named(started):
+    started.conf = CONF.replace("100", "1")
+    assert started.run("--apply") == 0
+    assert "tenant acme publish: the quota is too small for its topics: each gets 1 msg/s all the same" in started.said
 
 
 def test_a_release_from_where_nothing_was_set_is_refused(started, tmp_path):

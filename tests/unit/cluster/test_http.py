@@ -23,6 +23,9 @@ JETTYS_404 = b"<html>\n<head><title>Error 404 Not Found</title></head>\n<body>HT
 TOKENS = "a readable file with one token, of ASCII characters without blanks"
 
 
+PORT = "see that a broker's web service is there, which usually has port 8080"
+
+
 class Answer(NamedTuple):
     """reason: None for that of the status. is_stalled: the connection stays open after the body. byte_every_s: the body
     comes so slowly.
@@ -225,7 +228,7 @@ def test_a_refusal_whose_body_does_not_come_tells_the_status():
 def test_a_port_where_nobody_listens_is_named():
     with listening() as server:
         url = url_of(server)
-    assert f"{url}/x: Connection refused" == refusal(f"{url}/x")
+    assert f"{url}/x: Connection refused; {PORT}" == refusal(f"{url}/x")
 
 
 def test_a_broker_that_does_not_answer_is_waited_for_as_long_as_conf_says():
@@ -270,7 +273,7 @@ def test_a_broker_whose_address_cannot_be_is_named(host: str, why: str):
     [
         (b"\x15\x03\x03\x00\x02\x02\x46", "no HTTP there; write https:// in admin_url, or another port"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "no HTTP there; write https:// in admin_url, or another port"),
-        (b"", "Remote end closed connection without response"),
+        (b"", f"no answer; {PORT}"),
     ],
 )
 def test_a_server_of_another_protocol_is_told_without_its_bytes(answer: bytes, expected: str):

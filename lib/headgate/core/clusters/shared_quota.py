@@ -1,7 +1,7 @@
 """The quota of a resource in one direction: from looks at counters to the limit of each topic (clusters 2, 3)."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -72,6 +72,7 @@ class SharedQuota:
         self._kept_us = max(KEPT_US, 2 * averaged_us + WINDOW_US)
         self._pushes: list[Pushed] = []
         self._looks: dict[str, deque[TopicLook]] = {}
+        self._excess: dict[str, tuple[int, ...]] = {}
 
     @property
     def in_force(self) -> Limit:
@@ -85,11 +86,14 @@ class SharedQuota:
         looks.append(look)
         while looks[0].at_us <= look.at_us - self._kept_us:
             looks.popleft()
+        if self._pushes and look.from_us >= self._pushes[-1].at_us:
+            self._excess[topic] = tuple(self._excess_of(topic, look))
 
     def pushed(self, at_us: int, limit: Limit) -> None:
         """`limit` is in force from now on. A look that began before says nothing of it."""
         recent = [push for push in self._pushes if push.at_us > at_us - MINUTE_US]
         self._pushes = [*recent, Pushed(at_us, limit)]
+        self._excess.clear()
 
     def decide(self, now_us: int, not_enforceable: AbstractSet[str] = frozenset()) -> Decision | None:
         """What to do now; None where no topic has a look that began after the last push, or that is too recent.
@@ -98,6 +102,7 @@ class SharedQuota:
         """
         gone_us = now_us - max(GONE_US, self._kept_us)
         self._looks = {topic: looks for topic, looks in self._looks.items() if looks[-1].at_us > gone_us}
+        self._excess = {topic: excess for topic, excess in self._excess.items() if topic in self._looks}
         since_us = self._pushes[-1].at_us if self._pushes else 0
         windows = {
             topic: recent
@@ -121,8 +126,7 @@ class SharedQuota:
         push = next_push(self._pushes, level, target, now_us, is_wanted=bool(held))
         used = Amounts(*(sum(self._demand(looks, unit, None) or 0 for looks in windows.values()) for unit in UNITS))
         above = (
-            frozenset(topic for topic in fresh if self._is_above(windows[topic]))
-            | (not_enforceable - fresh) & windows.keys()
+            frozenset(filter(self._is_above, fresh & self._excess.keys())) | (not_enforceable - fresh) & windows.keys()
         )
         return Decision(level, push, used, held, above)
 
@@ -148,14 +152,28 @@ class SharedQuota:
         window = [Look(look.at_us - look.from_us, look.amounts[unit], cap) for look in looks if look.at_us > after_us]
         return demand(window, self.averaged_us)
 
-    def _is_above(self, looks: Sequence[TopicLook]) -> bool:
-        """Whether more came than a limiter with a full bucket lets in. looks: since its limit was set."""
+    def _excess_of(self, topic: str, look: TopicLook) -> Iterator[int]:
+        """By unit, what came since the limit was set above ABOVE_PERCENT of it, in hundredths and us of a second.
+
+        A time with less makes up for it, but saves nothing up; and no more is kept than a second of the limit brings
+        down again.
+        """
+        for unit, (limit, most) in enumerate(zip(self.in_force, self._most_excess(topic), strict=True)):
+            before = self._excess[topic][unit] if topic in self._excess else 0
+            rate = limit or 0
+            came = before + 100 * SECOND_US * look.amounts[unit] - ABOVE_PERCENT * rate * (look.at_us - look.from_us)
+            yield min(max(came, 0), most + 100 * SECOND_US * rate)
+
+    def _most_excess(self, topic: str) -> Iterator[int]:
+        """What a full bucket, or what brokers average over, and the last publish let in beside the limit, by unit."""
+        looks = self._looks[topic]
         largest_bytes = max(look.amounts.bytes // max(look.amounts.messages, 1) for look in looks)
         slack_bytes = min(max(_SLACK_MESSAGES * largest_bytes, _LEAST_SLACK_BYTES), _MOST_SLACK_BYTES)
-        length_us = sum(look.at_us - look.from_us for look in looks) + SECOND_US + self.averaged_us
-        for unit, (limit, slack) in enumerate(zip(self.in_force, (_SLACK_MESSAGES, slack_bytes), strict=True)):
-            if limit is not None:
-                most = ABOVE_PERCENT * limit * length_us // (100 * SECOND_US) + (0 if self.averaged_us else slack)
-                if sum(look.amounts[unit] for look in looks) > most:
-                    return True
-        return False
+        for limit, slack in zip(self.in_force, (_SLACK_MESSAGES, slack_bytes), strict=True):
+            full = ABOVE_PERCENT * (limit or 0) * (SECOND_US + self.averaged_us)
+            yield full + (0 if self.averaged_us else 100 * SECOND_US * slack)
+
+    def _is_above(self, topic: str) -> bool:
+        """Whether more came than a limiter lets in."""
+        units = zip(self.in_force, self._excess[topic], self._most_excess(topic), strict=True)
+        return any(excess > most for limit, excess, most in units if limit is not None)

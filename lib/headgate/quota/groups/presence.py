@@ -12,6 +12,9 @@ from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import topic_tables
 from headgate.tables.query import query
 
+_COUNTERS = "counters"
+"""Of `headgate collect`, in an output that may have no job."""
+
 
 class _Everything(Container[str]):
     def __contains__(self, name: object) -> bool:
@@ -23,7 +26,7 @@ EVERYWHERE = Presence(_Everything(), _Everything())
 
 
 class _Seen(Container[str]):
-    """Prefixes of topics in topic_usage. A name is looked up only when it is asked for."""
+    """Prefixes of topics in topic_usage and counters. A name is looked up only when it is asked for."""
 
     def __init__(self, output: str | PurePath, declared: Container[str], parts: int) -> None:
         self._output = output
@@ -39,7 +42,8 @@ class _Seen(Container[str]):
     def _was_seen(self, name: str) -> bool:
         where = " OR ".join(f"starts_with(topic, '{scheme}://{name}/')" for scheme in SCHEMES)
         sql = f"SELECT topic FROM t WHERE {where} LIMIT 1"  # noqa: S608  a name of plain characters
-        return any(_has_rows(table, sql) for table in topic_tables(self._output))
+        tables = [*topic_tables(self._output), *topic_tables(self._output, _COUNTERS)]
+        return any(_has_rows(table, sql) for table in tables)
 
 
 def _has_rows(location: str, sql: str) -> bool:

@@ -172,6 +172,30 @@ def test_bytes_above_a_small_limit_are_found_and_single_large_messages_are_none(
     assert (quota.decide(30 * SECOND_US).above == {"a"}) == is_above
 
 
+@pytest.mark.parametrize(("bytes_per_s", "found_s"), [(2_740, 165), (2_300, 350), (1_910, None)])
+def test_a_topic_a_little_above_a_small_limit_is_found_in_time_and_one_within_15_percent_never(bytes_per_s, found_s):
+    """A batch of 128 KiB at once is no excess; that much beside the limit, little by little, is."""
+    quota = SharedQuota(Limit(None, 1_666))
+    quota.pushed(0, Limit(None, 1_666))
+    found = []
+    for at_s in range(5, 3_600, 5):
+        at_us = at_s * SECOND_US
+        quota.add("a", TopicLook(at_us - 5 * SECOND_US, at_us, Amounts(bytes_per_s // 20, 5 * bytes_per_s)))
+        found += [at_s] if quota.decide(at_us).above else []
+    assert (found[0] if found else None) == found_s
+
+
+def test_a_topic_that_keeps_to_its_limit_again_is_soon_known_to():
+    quota = SharedQuota(Limit(100))
+    quota.pushed(0, Limit(100))
+    above = []
+    for at_s in range(5, 60, 5):
+        at_us = at_s * SECOND_US
+        quota.add("a", TopicLook(at_us - 5 * SECOND_US, at_us, Amounts(5 * (500 if at_s <= 30 else 100), 0)))
+        above += [at_s] if quota.decide(at_us).above else []
+    assert above == [5, 10, 15, 20, 25, 30, 35]
+
+
 @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_a_fifth_of_many_topics_that_moves_in_one_look_moves_no_limit(count):
     """Of a topic that moves, what came before at its old broker is lost: its look has nothing, or part of it."""

@@ -68,10 +68,13 @@ def test_the_pages_commands_print_what_the_page_says(output, capsys):
         assert expected == printed.out + printed.err, line
 
 
-def test_traffic_that_a_job_of_one_broker_saw_is_known(groups, output):
-    write_deltalake(
-        f"{output_of(output, 'b:8080')}/topic_usage", pa.table({"topic": ["persistent://globex/trade/ticks"]})
-    )
+@pytest.mark.parametrize(
+    "table",
+    [lambda output: f"{output_of(output, 'b:8080')}/topic_usage", lambda output: f"{output}/counters"],
+    ids=["a job of one broker", "a collector"],
+)
+def test_traffic_that_another_process_saw_is_known(groups, output, table):
+    write_deltalake(table(output), pa.table({"topic": ["persistent://globex/trade/ticks"]}))
     groups("set", "gold", "-mp", "10")
 
     assert groups("attach", "gold", "globex/trade")[0] == 0
