@@ -11,7 +11,7 @@ from headgate.conformance.registry import KINDS
 ROOT = Path(__file__).parents[2]
 SPECS = {file.stem: file for file in sorted((ROOT / "docs" / "spec").glob("*.md"))}
 NUMBER = r"\d+(?:\.\d+)*"
-CITED = re.compile(rf"\b({'|'.join(SPECS)})\s+({NUMBER}(?:(?:,| and| to| or)\s+{NUMBER})*)")
+CITED = re.compile(rf"\b({'|'.join(SPECS)})(?:\.md)?\s+({NUMBER}(?:(?:,| and| to| or)\s+{NUMBER})*)")
 HEADING = re.compile(rf"#+ ({NUMBER})[. ]")
 ITEM = re.compile(r"(?:\* )?(?:\*\*|\| )?((?:\d+\.)*\d+)[. ]")
 

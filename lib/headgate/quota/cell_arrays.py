@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headgate.core.kernels.quota_allocation import NONE, REASONS, Cells, Cluster, Reports, Steps, step_many
+from headgate.core.quota.evaluation.assessment import is_silent
 from headgate.core.quota.evaluation.cell_view import demand_of
 from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason, StepParameters
 from headgate.core.quota.evaluation.view import active_row
@@ -53,7 +54,7 @@ def active_rows(in_view: MembersInView, key: UsageKey, silent_rounds: int) -> Ac
     """M as of the epoch of the members in view, and who is awaited. Source: resource-groups 7.3, 9.2."""
     epoch, linger_rounds = in_view.epoch, in_view.usage_map.parameters.linger_rounds
     ages = {id_: epoch - broker.newest_covered(key, epoch) for id_, broker in in_view.members if id_ in in_view.behind}
-    silent = {id_ for id_, age in ages.items() if age >= silent_rounds}
+    silent = {id_ for id_, age in ages.items() if is_silent(age, silent_rounds)}
     rows = []
     for id_, broker in in_view.members:
         entry = active_row(broker, key, epoch, linger_rounds)

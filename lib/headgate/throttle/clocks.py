@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 
 from headgate.conf import LiveSettings
-from headgate.keyed.live import certain_us
+from headgate.keyed.live import certain_us, lag_us
 from headgate.throttle.limits.control import FROM_THE_START, tick_row
 
 
@@ -57,8 +57,8 @@ class Clocks:
         if shares and self.own is not None:
             brokers.setdefault(self.own, (0, False))
         goals_us = {broker: high_us for broker, (high_us, _) in brokers.items()}
-        ahead_us = now_us + live.live_lag_ms * 1000
-        newest_us = max((high_us for high_us in goals_us.values() if high_us <= ahead_us), default=0)
+        most_us = now_us + lag_us(live)
+        newest_us = max((high_us for high_us in goals_us.values() if high_us <= most_us), default=0)
         reached_us = certain_us(live, newest_us, now_us, is_idle=is_idle)
         if reached_us is not None:
             follow = goals_us.keys() if is_idle else goals_us.keys() - self.delivering

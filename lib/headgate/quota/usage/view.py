@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.evaluation.assessment import is_silent
 from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.core.quota.groups import HEARTBEAT_GROUP, UNLIMITED, Dimension, TrafficClass
 from headgate.core.quota.usage.usage import Usage
@@ -177,7 +178,7 @@ def brokers_of(
             heard,
             age,
             max((report.config_version for report in alive), default=None),
-            age is not None and age >= silent_rounds,
+            age is not None and is_silent(age, silent_rounds),
         )
     return brokers
 

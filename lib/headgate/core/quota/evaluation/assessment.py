@@ -149,6 +149,14 @@ def _counted(view: CellView, membership: Membership, quota: int) -> Iterable[Cel
             yield replace(member, row=CellRow(view.as_of, share, share, share, idle=False))
 
 
+def is_silent(age: int, silent_rounds: int) -> bool:
+    """Whether a broker counts as silent: so many epochs after the last one that it has reported on.
+
+    Source: resource-groups 9.2
+    """
+    return age >= silent_rounds
+
+
 def _membership(parameters: StepParameters, view: CellView) -> Membership:
     members = view.members
     awaits = parameters.profile is Profile.MAX_MIN
@@ -159,7 +167,9 @@ def _membership(parameters: StepParameters, view: CellView) -> Membership:
         total_weight=sum(weights.values()),
         missing=frozenset(member.broker_id for member in members if member.missing),
         silent=frozenset(
-            member.broker_id for member, age in zip(members, ages, strict=True) if age >= parameters.silent_rounds
+            member.broker_id
+            for member, age in zip(members, ages, strict=True)
+            if is_silent(age, parameters.silent_rounds)
         ),
         report_age=max([0, *ages]),
         awaited=frozenset(member.broker_id for member in members if awaits and member.is_awaited),
