@@ -82,7 +82,8 @@ def kept_layout(control: pa.Table) -> Layout | None:
     if others := sorted(kept.keys() ^ {field.name for field in fields(Layout)}):
         raise StateError(
             f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}, and they "
-            f"differ in {', '.join(others)}: start with a new --output and --checkpoint, or go back to the headgate that wrote it"
+            f"differ in {', '.join(others)}: start with a new --output and --checkpoint, or go back to the headgate "
+            "that wrote it"
         )
     return Layout(**kept)
 
