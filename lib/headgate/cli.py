@@ -19,6 +19,7 @@ from headgate.quota.groups.parser import add_groups_actions
 from headgate.quota.usage.parser import add_usage_arguments
 from headgate.replay.arguments import DESCRIPTION as REPLAY
 from headgate.replay.arguments import add_replay_arguments
+from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
 from headgate.tryout.arguments import add_try_arguments
@@ -270,7 +271,21 @@ def run_cluster_check(arguments: argparse.Namespace) -> int:
     return check(arguments, lambda text: print(text, flush=True))
 
 
+def add_serve(subcommands: "Subcommands") -> None:
+    """`headgate serve OUTPUT`: the admin API of resource groups, over HTTP."""
+    parser = subcommands.add_parser("serve", help="serve the admin API of resource groups, for stock clients")
+    add_serve_arguments(parser)
+    parser.set_defaults(run=run_serve)
+
+
+def run_serve(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    from headgate.service.command import serve  # noqa: PLC0415  other subcommands need no network
+
+    return serve(arguments, lambda text: print(text, flush=True))
+
+
 SUBCOMMANDS = (
     *(add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_gate),
-    *(add_collect, add_enforce, add_cluster),
+    *(add_collect, add_enforce, add_cluster, add_serve),
 )

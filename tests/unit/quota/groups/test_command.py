@@ -88,7 +88,10 @@ def test_traffic_that_another_process_saw_is_known(groups, output, table):
         (("delete", "no"), "group no: ResourceGroup does not exist"),
         (("unset", "no", "-mp"), "group no: ResourceGroup does not exist"),
         (("attach", "no", "acme"), "group no: ResourceGroup does not exist; there are: gold"),
-        (("delete", "gold"), "group gold: ResourceGroup is attached to a tenant, namespace or topic; detach it first"),
+        (
+            ("delete", "gold"),
+            "group gold: ResourceGroup is in use; detach it from every tenant, namespace and topic first",
+        ),
         (("set", ""), "got the group name ''; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : ."),
         (("set", "a/b"), "got the group name 'a/b'; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : ."),
         (

@@ -99,7 +99,7 @@ def test_a_group_that_is_gone_from_the_file_but_attached_by_hand_stays_with_a_wa
     by_hand(store, attach(AttachedTo.TENANT, "initech", "silver"))
 
     imported = started(store, groups={"gold": FILE.groups["gold"]}, namespaces={})
-    reason = "ResourceGroup is attached to a tenant, namespace or topic; detach it first"
+    reason = "ResourceGroup is in use; detach it from every tenant, namespace and topic first"
     assert (f"resource-groups.json no longer names the group silver, which stays: {reason}",) == imported.warnings
     assert "silver" == store.read().attachments.tenants["initech"]
 

@@ -91,11 +91,18 @@ class _Call:
         return self.tables.attachments.by_scope(self.route.scope).get(self.route.resource)
 
 
-def decide(request: Request, tables: ConfigTables, presence: Presence, parameters: AdminParameters) -> Decision:
-    """What a call is answered and changes, as of one read of the tables. Source: resource-groups 4."""
+def unauthorized(request: Request, parameters: AdminParameters) -> Response | None:
+    """The answer to a request without a token of an administrator, None to others. Source: resource-groups 4."""
     # Looked up by hash: how long it takes says nothing of how much of a wrong token is right.
     if request.token is None or request.token not in parameters.tokens:
-        return _refused(403, "Unauthorized: an admin token is needed")
+        return refusal(403, "Unauthorized: an admin token is needed")
+    return None
+
+
+def decide(request: Request, tables: ConfigTables, presence: Presence, parameters: AdminParameters) -> Decision:
+    """What a call is answered and changes, as of one read of the tables. Source: resource-groups 4."""
+    if (refused := unauthorized(request, parameters)) is not None:
+        return Decision(refused)
     route = route_of(request.target)
     if route is None:
         return _refused(404, "Unknown path")
@@ -161,7 +168,7 @@ def _delete_group(call: _Call) -> Decision:
     if group is None:
         return _refused(404, _NO_GROUP)
     if name in call.tables.attachments.names():
-        return _refused(412, "ResourceGroup is attached to a tenant, namespace or topic; detach it first")
+        return _refused(412, "ResourceGroup is in use; detach it from every tenant, namespace and topic first")
     return _changed(call, replace(group, deleted=True), group)
 
 

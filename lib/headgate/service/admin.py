@@ -1,0 +1,61 @@
+"""The admin API of resource groups over the tables of a job's output (resource-groups 4)."""
+
+import os
+from collections.abc import Callable
+from pathlib import PurePath
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from headgate.core.quota.admin.api import AdminParameters, unauthorized
+from headgate.core.quota.admin.request import Request, Response, refusal
+from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import TableError
+from headgate.quota.groups.command import apply
+from headgate.quota.groups.presence import presence_of
+from headgate.quota.tables.opened import opened_config
+
+if TYPE_CHECKING:
+    from headgate.quota.tables.config_store import ConfigStore
+
+_NO_TOKENS = "the admin API is off without tokens: start headgate serve with --token-file"
+
+
+class Admin:
+    """What a request changes is in the tables once it is answered, and nothing is where it is refused.
+
+    One request at a time: those of one service are no conflicts of each other. The tables may come later; until then,
+    and while they cannot be read or written, the answer is 503. For any thread.
+
+    tokens: of administrators; without any, every request is refused. tell: takes a line.
+    """
+
+    def __init__(
+        self, output: str | PurePath, settings: QuotaSettings, tokens: frozenset[str], tell: Callable[[str], None]
+    ) -> None:
+        self._output, self._settings, self._tell = output, settings, tell
+        self._parameters = AdminParameters(tokens, settings.update_minus_one, settings.usage_shards) if tokens else None
+        self._store: ConfigStore | None = None
+        self._lock = Lock()
+
+    def answer(self, request: Request) -> Response:
+        """The answer to a request; it waits for its turn."""
+        if self._parameters is None:
+            return refusal(403, _NO_TOKENS)
+        if (refused := unauthorized(request, self._parameters)) is not None:
+            return refused
+        with self._lock:
+            try:
+                if self._store is None:
+                    self._store = opened_config(self._output, self._settings)
+                presence = presence_of(self._output, self._store.read().attachments)
+                response = apply(self._store, request, presence, self._parameters).response
+            except TableError as error:
+                return refusal(503, str(error))
+        for warning in response.warnings:
+            self._tell(warning)
+        return response
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written below the output, as far as can be seen."""
+        return os.path.exists(self._output) and not os.access(self._output, os.W_OK)  # noqa: PTH110

@@ -1,0 +1,106 @@
+"""The HTTP side of `headgate serve`: what comes in as requests of the admin API, and its answers."""
+
+import json
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse
+from starlette.responses import Response as HttpResponse
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headgate.core.quota.admin.request import ABSENT, BASE, Request, Response, bearer_token, refusal
+from headgate.service.admin import Admin
+from headgate.service.described import description
+
+MOST_BYTES: Final = 1 << 16
+"""Of a request's body; those of the admin API have some hundred."""
+
+
+def application(admin: Admin, tokens: frozenset[str]) -> Starlette:
+    """All that is served. tokens: with some, every request needs one of them."""
+    routes = [Mount(BASE.rstrip("/"), app=_AdminApi(admin)), Route("/openapi.json", _described)]
+    app = Starlette(routes=routes, exception_handlers={404: _unknown_path, 405: _not_allowed})
+    if tokens:
+        app.add_middleware(_TokenNeeded, tokens=tokens)
+    return app
+
+
+class _AdminApi:
+    """The core routes: of the same path it knows other verbs, and it looks at the token first."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        http = HttpRequest(scope, receive)
+        body = await _body(http)
+        if body is None:
+            answer = refusal(413, f"got a body of more than {MOST_BYTES} bytes")
+        else:
+            answer = await run_in_threadpool(self._admin.answer, _request(http, body))
+        await _response(answer)(scope, receive, send)
+
+
+async def _body(http: HttpRequest) -> bytes | None:
+    """None for one that is too long; the rest of it is not waited for."""
+    body = bytearray()
+    async for chunk in http.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            return None
+    return bytes(body)
+
+
+def _request(http: HttpRequest, body: bytes) -> Request:
+    query = http.scope["query_string"].decode("ascii", "replace")
+    target = http.scope["raw_path"].decode("utf-8", "replace") + (f"?{query}" if query else "")
+    token = bearer_token(http.headers.get("Authorization"))
+    return Request(http.method, target, token, body.decode("utf-8", "replace"), _parsed(body))
+
+
+def _parsed(body: bytes) -> Any:
+    """ABSENT for no JSON."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    try:
+        return json.loads(body, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return ABSENT
+
+
+def _response(answer: Response) -> HttpResponse:
+    headers = {"Allow": ", ".join(answer.allow)} if answer.allow else {}
+    if answer.status == 413:
+        headers["Connection"] = "close"
+    text = json.dumps(answer.json) if answer.json is not ABSENT else answer.text
+    return HttpResponse(text, answer.status, headers, media_type=None if text is None else "application/json")
+
+
+class _TokenNeeded:
+    """Whoever has none learns nothing, not even which paths there are."""
+
+    def __init__(self, app: ASGIApp, tokens: frozenset[str]) -> None:
+        self._app, self._tokens = app, tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or bearer_token(HttpRequest(scope).headers.get("Authorization")) in self._tokens:
+            await self._app(scope, receive, send)
+            return
+        await _response(refusal(403, "Unauthorized: an admin token is needed"))(scope, receive, send)
+
+
+async def _described(_: HttpRequest) -> HttpResponse:
+    return JSONResponse(description())
+
+
+async def _unknown_path(*_: object) -> HttpResponse:
+    return _response(refusal(404, "Unknown path"))
+
+
+async def _not_allowed(*_: object) -> HttpResponse:
+    return _response(refusal(405, "Method not allowed"))

@@ -1,0 +1,117 @@
+"""`headgate serve`: from its arguments to its end by a signal."""
+
+import argparse
+import ipaddress
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from headgate.conf import load_conf
+from headgate.core.quota.settings import QuotaSettings
+from headgate.engines.stops import handled
+from headgate.errors import EndpointError
+from headgate.service.admin import Admin
+from headgate.service.app import application
+
+_MOST_CONNECTIONS = 1000
+"""More at once are refused with 503, before file descriptors run out."""
+_LAST_ANSWERS_S = 5
+
+
+def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
+    """Serve until SIGTERM or Ctrl-C; requests that are being answered are finished. Raises HeadgateError."""
+    quota = QuotaSettings() if arguments.conf_dir is None else load_conf(arguments.conf_dir).quota
+    tokens = frozenset({*quota.admin_tokens, *_tokens(arguments.token_file)})
+    _check(arguments, tokens)
+    admin = Admin(arguments.output, quota, tokens, tell)
+    server = uvicorn.Server(_config(application(admin, tokens), arguments))
+
+    def stop(*_: object) -> None:
+        """Before uvicorn minds signals itself, and once more when it raises them again at its end."""
+        server.should_exit = True
+
+    with handled(stop, signal.SIGTERM, signal.SIGINT), _listening(arguments.host, arguments.port) as listener:
+        scheme, address = "http" if arguments.tls_cert is None else "https", listener.getsockname()
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        tell(f"{scheme}://{host}:{address[1]}: resource groups of {arguments.output}")
+        if not tokens:
+            tell("no tokens: the admin API is off; --token-file switches it on")
+        if admin.is_read_only:
+            tell(f"{arguments.output} cannot be written: changes are refused")
+        server.run(sockets=[listener])
+    tell("stopped")
+    return 0
+
+
+def _config(app: ASGIApp, arguments: argparse.Namespace) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_LAST_ANSWERS_S,
+        ssl_certfile=arguments.tls_cert,
+        ssl_keyfile=arguments.tls_key,
+    )
+
+
+def _tokens(path: str | None) -> list[str]:
+    """One a line; blank lines count for nothing."""
+    if path is None:
+        return []
+    try:
+        tokens = [line.strip() for line in Path(path).read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, ValueError) as error:
+        raise EndpointError(
+            f"--token-file {path}: got {error}; allowed: a file with a token a line; correct it"
+        ) from error
+    if not tokens:
+        raise EndpointError(f"--token-file {path}: got no token; allowed: one or more, each on a line; write one")
+    return tokens
+
+
+def _check(arguments: argparse.Namespace, tokens: frozenset[str]) -> None:
+    """Whoever can reach it must be known, and must not be listened in to. Raises EndpointError."""
+    if (arguments.tls_cert is None) != (arguments.tls_key is None):
+        raise EndpointError("got one of --tls-cert and --tls-key; allowed: both or none; give the other one")
+    if arguments.tls_cert is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(arguments.tls_cert, arguments.tls_key)
+        except OSError as error:
+            raise EndpointError(
+                f"--tls-cert {arguments.tls_cert}, --tls-key {arguments.tls_key}: got {error.strerror or error}; "
+                "allowed: a certificate and its key in PEM, without a passphrase; correct them"
+            ) from error
+    if not _is_loopback(arguments.host) and not (tokens and arguments.tls_cert is not None):
+        raise EndpointError(
+            f"--host {arguments.host}: got an address that others reach; allowed: 127.0.0.1, or one with --token-file, "
+            "--tls-cert and --tls-key; give these, or leave --host out"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Raises EndpointError where nothing can listen."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family)
+    except (OSError, UnicodeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise EndpointError(
+            f"nothing can listen on {host} port {port}: {why}; allowed: an address of this machine with a free port; "
+            "give another one with --port or --host, or end what uses it"
+        ) from error
