@@ -280,9 +280,10 @@ def add_serve(subcommands: "Subcommands") -> None:
 
 def run_serve(arguments: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C."""
+    from headgate.cluster.running import say  # noqa: PLC0415
     from headgate.service.command import serve  # noqa: PLC0415  other subcommands need no network
 
-    return serve(arguments, lambda text: print(text, flush=True))
+    return serve(arguments, say)
 
 
 SUBCOMMANDS = (

@@ -48,6 +48,7 @@ class Enforced:
     not_set: Failed = field(default_factory=dict)
     operators: set[str] = field(default_factory=set)
     tried_us: int = 0
+    read_back_us: int = 0
     repeated_us: dict[str, int] = field(default_factory=dict)
     not_enforceable: set[str] = field(default_factory=set)
     pushes: int = 0
@@ -193,14 +194,22 @@ class Enforcer:
             return
         if decision.push is not None:
             self._push(one, decision.push, _reason(one, decision), now_us)
-        elif one.not_set and now_us - one.tried_us >= _RETRIED_US:
-            before = len(one.not_set)
-            self._set(one, list(one.not_set), one.quota.in_force, "tried again", now_us)
-            if len(one.not_set) < before:  # what came there before says nothing of the limit
-                one.quota.pushed(now_us, one.quota.in_force)
-        elif one.quota.in_force != NONE and now_us - one.tried_us >= _READ_BACK_US:
-            self._set(one, one.places, one.quota.in_force, "not what was set", now_us)
+        else:
+            self._set_what_is_not(one, now_us)
         self._check(one, decision, now_us)
+
+    def _set_what_is_not(self, one: Enforced, now_us: int) -> None:
+        """Try again what failed, and look now and then at all places."""
+        is_due = one.quota.in_force != NONE and now_us - one.read_back_us >= _READ_BACK_US
+        if self._pushing is None or not (is_due or (one.not_set and now_us - one.tried_us >= _RETRIED_US)):
+            return
+        before = self._pushing.writes
+        places, reason = (one.places, "it was not there") if is_due else (list(one.not_set), "tried again")
+        self._set(one, places, one.quota.in_force, reason, now_us)
+        if is_due:
+            one.read_back_us = now_us
+        if self._pushing.writes > before:  # what came there before says nothing of the limit
+            one.quota.pushed(now_us, one.quota.in_force)
 
     def _find(self, one: Enforced, now_us: int) -> None:
         """Where limits are to be; a new place gets the limit in force with the next round."""
@@ -239,6 +248,7 @@ class Enforcer:
     def _push(self, one: Enforced, limit: Limit, reason: str, now_us: int) -> None:
         self._tell(f"{one.name}: push {shown(limit)}; {reason}")
         self._set(one, one.places, limit, reason, now_us)
+        one.read_back_us = now_us
         self._pushed(one, limit, now_us)
 
     def _set(

@@ -59,7 +59,7 @@ class Http:
     def stream(self, url: str) -> Iterator["Answer"]:
         """The answer as it comes, which the block reads to its end."""
         until_s = time.monotonic() + self._timeout_s
-        with self._open("GET", url, None) as response:
+        with self._open("GET", url, None, until_s) as response:
             try:
                 yield Answer(response.headers.get_content_type(), _pieces(response, until_s))
             except _UNREADABLE as error:
@@ -70,7 +70,7 @@ class Http:
     def _json(self, method: str, url: str, body: object = None) -> Any:
         until_s = time.monotonic() + self._timeout_s
         try:
-            with self._open(method, url, body) as response:
+            with self._open(method, url, body, until_s) as response:
                 text = b"".join(_pieces(response, until_s))
                 if response.length:
                     raise ClusterError(f"{url}: {_EARLY_END}")
@@ -84,7 +84,7 @@ class Http:
             ) from error
 
     @contextmanager
-    def _open(self, method: str, url: str, body: object) -> Iterator[HTTPResponse]:
+    def _open(self, method: str, url: str, body: object, until_s: float) -> Iterator[HTTPResponse]:
         headers = {"Accept": "*/*"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {_token_in(self._token)}"
@@ -96,11 +96,13 @@ class Http:
             response = self._opener.open(request, timeout=self._timeout_s)
         except HTTPError as error:
             with error:
-                told, is_brokers = _refused(method, url, error)
+                told, is_brokers = _refused(method, url, error, until_s)
                 raise ClusterError(told, error.code if is_brokers or error.code != _NOT_FOUND else None) from error
         except _UNREACHABLE as error:
             raise ClusterError(f"{url}: {_why(error)}") from error
         with response:
+            if time.monotonic() > until_s:
+                raise ClusterError(f"{url}: {_why(TimeoutError())}")
             yield response
 
 
@@ -111,7 +113,7 @@ class Answer(NamedTuple):
     pieces: Iterator[bytes]
 
 
-def _pieces(response: HTTPResponse, until_s: float) -> Iterator[bytes]:
+def _pieces(response: Any, until_s: float) -> Iterator[bytes]:
     """As they come. Raises TimeoutError once it is `until_s`: a broker may send a byte now and then."""
     while piece := response.read1(_PIECE_BYTES):
         yield piece
@@ -149,9 +151,9 @@ def _token_in(file: Path) -> str:
     return token
 
 
-def _refused(method: str, url: str, error: HTTPError) -> tuple[str, bool]:
+def _refused(method: str, url: str, error: HTTPError, until_s: float) -> tuple[str, bool]:
     """In words, with what to do, and whether a broker said it."""
-    reason, is_brokers = _reason(error)
+    reason, is_brokers = _reason(error, until_s)
     told = f"{method} {url}: {error.code} {reason}"
     if error.code == 401:
         told += "; give a token that the broker takes: token_file in cluster.toml"
@@ -162,11 +164,16 @@ def _refused(method: str, url: str, error: HTTPError) -> tuple[str, bool]:
     return told, is_brokers
 
 
-def _reason(error: HTTPError) -> tuple[str, bool]:
+def _reason(error: HTTPError, until_s: float) -> tuple[str, bool]:
     """What a broker says under `reason`, or the text of its answer, in one line; what the status says if it is HTML."""
-    text, is_brokers = "", False
+    is_brokers = False
+    content = b""
     with suppress(*_UNREADABLE):
-        text = error.read(_MOST_READ).decode(errors="replace")
+        for piece in _pieces(error, until_s):
+            content += piece
+            if len(content) > _MOST_READ:
+                break
+    text = content.decode(errors="replace")
     with suppress(ValueError):
         found = json.loads(text)
         is_brokers = isinstance(found, dict) and "reason" in found

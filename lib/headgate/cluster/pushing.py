@@ -23,12 +23,15 @@ class Pushing:
 
     What the operator set is never exceeded, and is put back as it was, or as it was changed to meanwhile. Raises
     TableError, and ClusterError where somebody else has the lease; why a single limit cannot be set is returned.
+
+    writes: how many limits were set.
     """
 
     def __init__(self, limits: Limits, ledger: Ledger) -> None:
         self._limits, self._ledger = limits, ledger
         self._open = ledger.open()
         self._unanswered: set[str] = set()
+        self.writes = 0
         self._threads = ThreadPoolExecutor(_MOST_AT_ONCE)
 
     @property
@@ -72,7 +75,8 @@ class Pushing:
             for one in steps:
                 self._open[one.path] = pushed(self._open.get(one.path), one.before, str(one.after), one.found)
             values = {one.path: one.after for one in steps}
-            _, refused = self._each(lambda path: self._set(path, read[path], values[path]), list(values))
+            done, refused = self._each(lambda path: self._set(path, read[path], values[path]), list(values))
+            self.writes += len(done)
             failed |= refused
         return failed
 

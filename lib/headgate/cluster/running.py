@@ -1,6 +1,7 @@
 """What commands that follow a running cluster share."""
 
 import os
+import select
 import signal
 import socket
 import sys
@@ -80,9 +81,11 @@ def _machine() -> str:
 
 
 def say(line: str) -> None:
-    """On the screen, as long as there is one: a reader that has gone, or a full disk, ends no enforcing."""
-    with suppress(OSError):
-        os.write(sys.stdout.fileno(), f"{line}\n".encode(sys.stdout.encoding, "replace"))
+    """On the screen, if there is one that takes it now: who does not read, or a full disk, holds no enforcing up."""
+    with suppress(OSError, ValueError, AttributeError):  # of one that is closed, or was never there
+        screen = sys.stdout.fileno()
+        if select.select([], [screen], [], 0)[1]:
+            os.write(screen, f"{line}\n".encode(sys.stdout.encoding, "replace"))
 
 
 @contextmanager

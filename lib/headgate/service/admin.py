@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable
 from pathlib import PurePath
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from headgate.core.quota.admin.api import AdminParameters, unauthorized
 from headgate.core.quota.admin.request import Request, Response, refusal
@@ -13,9 +12,6 @@ from headgate.errors import TableError
 from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import presence_of
 from headgate.quota.tables.opened import opened_config
-
-if TYPE_CHECKING:
-    from headgate.quota.tables.config_store import ConfigStore
 
 _NO_TOKENS = "the admin API is off without tokens: start headgate serve with --token-file"
 
@@ -34,7 +30,6 @@ class Admin:
     ) -> None:
         self._output, self._settings, self._tell = output, settings, tell
         self._parameters = AdminParameters(tokens, settings.update_minus_one, settings.usage_shards) if tokens else None
-        self._store: ConfigStore | None = None
         self._lock = Lock()
 
     def answer(self, request: Request) -> Response:
@@ -45,10 +40,9 @@ class Admin:
             return refused
         with self._lock:
             try:
-                if self._store is None:
-                    self._store = opened_config(self._output, self._settings)
-                presence = presence_of(self._output, self._store.read().attachments)
-                response = apply(self._store, request, presence, self._parameters).response
+                store = opened_config(self._output, self._settings)  # the output may be another one by now
+                presence = presence_of(self._output, store.read().attachments)
+                response = apply(store, request, presence, self._parameters).response
             except TableError as error:
                 return refusal(503, str(error))
         for warning in response.warnings:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
@@ -36,7 +37,10 @@ class _AdminApi:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         http = HttpRequest(scope, receive)
-        body = await _body(http)
+        try:
+            body = await _body(http)
+        except ClientDisconnect:
+            return
         if body is None:
             answer = refusal(413, f"got a body of more than {MOST_BYTES} bytes")
         else:

@@ -15,6 +15,7 @@ from headgate.conf import load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
+from headgate.places import tried
 from headgate.service.admin import Admin
 from headgate.service.app import application
 
@@ -28,6 +29,10 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     quota = QuotaSettings() if arguments.conf_dir is None else load_conf(arguments.conf_dir).quota
     tokens = frozenset({*quota.admin_tokens, *_tokens(arguments.token_file)})
     _check(arguments, tokens)
+    if tried(arguments.output):
+        raise EndpointError(
+            f"{arguments.output} is of headgate try, and no job reads what is changed there; give the --output of a job"
+        )
     admin = Admin(arguments.output, quota, tokens, tell)
     server = uvicorn.Server(_config(application(admin, tokens), arguments))
 
@@ -73,8 +78,11 @@ def _tokens(path: str | None) -> list[str]:
         raise EndpointError(
             f"--token-file {path}: got {error}; allowed: a file with a token a line; correct it"
         ) from error
-    if not tokens:
-        raise EndpointError(f"--token-file {path}: got no token; allowed: one or more, each on a line; write one")
+    if not tokens or not all(map(str.isascii, tokens)):
+        got = "other than ASCII" if tokens else "no token"
+        raise EndpointError(
+            f"--token-file {path}: got {got}; allowed: one or more of ASCII, each on a line; correct it"
+        )
     return tokens
 
 
@@ -84,7 +92,8 @@ def _check(arguments: argparse.Namespace, tokens: frozenset[str]) -> None:
         raise EndpointError("got one of --tls-cert and --tls-key; allowed: both or none; give the other one")
     if arguments.tls_cert is not None:
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(arguments.tls_cert, arguments.tls_key)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(arguments.tls_cert, arguments.tls_key, password=lambda: b"")
         except OSError as error:
             raise EndpointError(
                 f"--tls-cert {arguments.tls_cert}, --tls-key {arguments.tls_key}: got {error.strerror or error}; "

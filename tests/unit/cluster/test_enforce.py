@@ -80,6 +80,26 @@ def test_a_limit_that_was_removed_while_nobody_is_above_it_is_set_again(cluster)
     assert cluster.limits.set == {A: text(100), B: text(100)}
 
 
+def test_a_limit_that_was_removed_is_set_again_also_beside_a_place_that_fails(cluster):
+    cluster.offered = {SMALL: (10, 10)}
+    cluster.start().run(20)
+    cluster.limits.refused = {A}
+    del cluster.limits.set[B]
+    cluster.run(31)
+    assert cluster.limits.set[B] == text(100)
+
+
+def test_what_could_not_be_read_for_a_moment_and_is_there_is_no_push(cluster):
+    cluster.offered = {SMALL: (10, 10)}
+    cluster.start().run(20)
+    pushes, writes = list(cluster.enforced.quota._pushes), len(cluster.limits.writes)
+    cluster.limits.refused = {A}
+    cluster.run(31)
+    cluster.limits.refused = set()
+    cluster.run(10)
+    assert (pushes, writes) == (cluster.enforced.quota._pushes, len(cluster.limits.writes))
+
+
 def test_a_namespace_that_is_deleted_is_forgotten(cluster):
     cluster.limits.refused = {B}
     cluster.start().run(5)

@@ -5,6 +5,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -250,6 +251,13 @@ def test_an_answer_that_comes_byte_by_byte_is_waited_for_as_long_as_conf_says():
     with serving({"/x": Answer(body=b" " * 100, byte_every_s=0.1)}) as broker:
         assert f"{broker.url}/x: no answer in time" == refusal(f"{broker.url}/x", http(timeout_s=1))
         assert len(broker.asked) == 1
+
+
+def test_a_refusal_that_comes_byte_by_byte_is_waited_for_as_long_as_conf_says():
+    with serving({"/x": Answer(500, b" " * 100, byte_every_s=0.1)}) as broker:
+        began_s = time.monotonic()
+        assert f"GET {broker.url}/x: 500 Internal Server Error" == refusal(f"{broker.url}/x", http(timeout_s=1))
+        assert time.monotonic() - began_s < 5
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,18 @@ def test_a_reader_that_has_gone_ends_nothing():
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_a_reader_that_does_not_read_holds_nothing_up():
+    reader, writer = os.pipe()
+    done = run("from headgate.cluster.running import say\nfor _ in range(99): say('x' * 1_000)", stdout=writer)
+    os.close(reader)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_without_a_screen_nothing_is_said():
+    assert run(f"import sys; sys.stdout = None; {SAYS}").stderr == b""
+
+
 @pytest.mark.parametrize(("before", "stops"), [("SIG_DFL", b"True"), ("SIG_IGN", b"False")])
 def test_a_terminal_that_closes_stops_it_but_for_nohup(before, stops):
     assert run(HUNG_UP, before).stdout.strip() == stops

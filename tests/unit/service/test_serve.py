@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import ssl
@@ -222,6 +223,17 @@ def test_it_starts_before_the_job_and_goes_on_once_there_are_tables(tmp_path):
         assert one.ask("GET", GROUPS)[2] == '["gold"]'
 
 
+def test_an_output_that_was_made_anew_is_read_anew(tmp_path):
+    tables(tmp_path / "out")
+    with service(tmp_path / "out", "--token-file", token_file(tmp_path)) as one:
+        assert one.ask("PUT", f"{GROUPS}/old", "{}")[0] == 204
+        shutil.rmtree(tmp_path / "out")
+        assert one.ask("GET", GROUPS)[0] == 503
+        tables(tmp_path / "out")
+        assert one.ask("GET", GROUPS)[2] == "[]"
+        assert one.ask("PUT", f"{GROUPS}/new", "{}")[0] == 204
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_status_0(tmp_path, number):
     with service(tmp_path) as one:
@@ -279,4 +291,6 @@ def test_what_it_does_not_start_with(tmp_path, certificate, served, capsys):
     assert "allowed: a certificate and its key in PEM" in refused(*swapped)
     assert f"--token-file {missing}: got" in refused("--token-file", missing)
     assert "got no token" in refused("--token-file", tmp_path / "blank")
+    (tmp_path / "odd").write_text("schlüssel\n")
+    assert "got other than ASCII" in refused("--token-file", tmp_path / "odd")
     assert f"nothing can listen on {host} port {port}: Address already in use" in refused("--port", port)

@@ -28,10 +28,8 @@ class Amounts(NamedTuple):
     bytes: int
 
 
-_SLACK_MESSAGES, _LEAST_SLACK_BYTES, _MOST_SLACK_BYTES = 50, 128 << 10, 5 << 20
-"""A bucket goes into debt for the last publish: so many messages, but a batch as clients make them, and no more than a
-message of Pulsar's largest size.
-"""
+_LEAST_SLACK, _MOST_SLACK = Amounts(50, 128 << 10), Amounts(1000, 5 << 20)
+"""A bucket goes into debt for the last publish: a batch as clients make them, up to a message of the largest size."""
 
 
 class TopicLook(NamedTuple):
@@ -73,6 +71,7 @@ class SharedQuota:
         self._pushes: list[Pushed] = []
         self._looks: dict[str, deque[TopicLook]] = {}
         self._excess: dict[str, tuple[int, ...]] = {}
+        self._largest: dict[str, Amounts] = {}
 
     @property
     def in_force(self) -> Limit:
@@ -87,6 +86,8 @@ class SharedQuota:
         while looks[0].at_us <= look.at_us - self._kept_us:
             looks.popleft()
         if self._pushes and look.from_us >= self._pushes[-1].at_us:
+            before = self._largest.get(topic, _LEAST_SLACK)
+            self._largest[topic] = Amounts(*map(max, before, look.amounts))
             self._excess[topic] = tuple(self._excess_of(topic, look))
 
     def pushed(self, at_us: int, limit: Limit) -> None:
@@ -94,6 +95,7 @@ class SharedQuota:
         recent = [push for push in self._pushes if push.at_us > at_us - MINUTE_US]
         self._pushes = [*recent, Pushed(at_us, limit)]
         self._excess.clear()
+        self._largest.clear()
 
     def decide(self, now_us: int, not_enforceable: AbstractSet[str] = frozenset()) -> Decision | None:
         """What to do now; None where no topic has a look that began after the last push, or that is too recent.
@@ -125,9 +127,12 @@ class SharedQuota:
         target = self._level(windows, not_enforceable, bursts)
         push = next_push(self._pushes, level, target, now_us, is_wanted=bool(held))
         used = Amounts(*(sum(self._demand(looks, unit, None) or 0 for looks in windows.values()) for unit in UNITS))
-        above = (
-            frozenset(filter(self._is_above, fresh & self._excess.keys())) | (not_enforceable - fresh) & windows.keys()
+        still = frozenset(
+            topic
+            for topic in not_enforceable & windows.keys()
+            if topic not in fresh or self._is_more_than_limit(windows[topic])
         )
+        above = still.union(filter(self._is_above, fresh & self._excess.keys()))
         return Decision(level, push, used, held, above)
 
     def _level(
@@ -165,13 +170,22 @@ class SharedQuota:
             yield min(max(came, 0), most + 100 * SECOND_US * rate)
 
     def _most_excess(self, topic: str) -> Iterator[int]:
-        """What a full bucket, or what brokers average over, and the last publish let in beside the limit, by unit."""
-        looks = self._looks[topic]
-        largest_bytes = max(look.amounts.bytes // max(look.amounts.messages, 1) for look in looks)
-        slack_bytes = min(max(_SLACK_MESSAGES * largest_bytes, _LEAST_SLACK_BYTES), _MOST_SLACK_BYTES)
-        for limit, slack in zip(self.in_force, (_SLACK_MESSAGES, slack_bytes), strict=True):
+        """What a full bucket, or what brokers average over, and the last publish let in beside the limit, by unit.
+
+        A publish is no larger than the largest look since the limit was set.
+        """
+        for limit, largest, most in zip(self.in_force, self._largest[topic], _MOST_SLACK, strict=True):
             full = ABOVE_PERCENT * (limit or 0) * (SECOND_US + self.averaged_us)
-            yield full + (0 if self.averaged_us else 100 * SECOND_US * slack)
+            yield full + (0 if self.averaged_us else 100 * SECOND_US * min(largest, most))
+
+    def _is_more_than_limit(self, looks: Sequence[TopicLook]) -> bool:
+        """Whether more than ABOVE_PERCENT of the limit came in these, since it was set."""
+        length_us = sum(look.at_us - look.from_us for look in looks)
+        return any(
+            limit is not None
+            and 100 * SECOND_US * sum(look.amounts[unit] for look in looks) > ABOVE_PERCENT * limit * length_us
+            for unit, limit in enumerate(self.in_force)
+        )
 
     def _is_above(self, topic: str) -> bool:
         """Whether more came than a limiter lets in."""

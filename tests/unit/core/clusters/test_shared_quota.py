@@ -160,19 +160,46 @@ def test_who_did_not_keep_to_its_limit_is_not_known_to_keep_to_it():
     assert cluster.decision.above == {"b"}
 
 
-@pytest.mark.parametrize(("rate", "size", "is_above"), [(1900, 100, True), (190, 100, False), (1, 400_000, False)])
-def test_bytes_above_a_small_limit_are_found_and_single_large_messages_are_none(rate, size, is_above):
-    """With a cap of 20 kB/s. A bucket that goes into debt lets in a message of any size."""
-    quota = SharedQuota(Limit(None, 20_000))
-    quota.pushed(0, Limit(None, 20_000))
-    for second in range(0, 30, 5):
-        messages = rate * 5 if rate > 1 else int(second == 10)
-        look = TopicLook(second * SECOND_US, (second + 5) * SECOND_US, Amounts(messages, messages * size))
-        quota.add("a", look)
-    assert (quota.decide(30 * SECOND_US).above == {"a"}) == is_above
+def let_in_by_a_bucket(publishes, cap, seconds):
+    """Bytes in each tenth of a second by a bucket that a publish of any size may put into debt.
+
+    publishes: the size of a publish each so many tenths of a second; what does not come in waits.
+    """
+    tokens, queue = cap, []
+    for tenth in range(10 * seconds):
+        tokens = min(tokens + cap / 10, cap)
+        queue += [size for size, every in publishes if tenth % every == 0]
+        came = 0
+        while queue and tokens > 0:
+            size = queue.pop(0)
+            tokens -= size
+            came += size
+        yield came
 
 
-@pytest.mark.parametrize(("bytes_per_s", "found_s"), [(2_740, 165), (2_300, 350), (1_910, None)])
+@pytest.mark.parametrize(
+    ("publishes", "cap"),
+    [
+        ([(1_000_000, 10)], 50_000),
+        ([(512_000, 10)], 50_000),
+        ([(1_000_000, 10)], 30_000),
+        ([(1_000, 1), (4_000_000, 150)], 100_000),
+        ([(100, 1)], 20_000),
+    ],
+)
+def test_who_is_held_by_a_bucket_that_goes_into_debt_keeps_to_the_limit(publishes, cap):
+    quota, came = SharedQuota(Limit(None, cap)), 0
+    quota.pushed(0, Limit(None, cap))
+    for tenth, now in enumerate(let_in_by_a_bucket(publishes, cap, 600), 1):
+        came += now
+        if tenth % 50 == 0:
+            at_us = tenth * STEP_US
+            quota.add("a", TopicLook(at_us - 5 * SECOND_US, at_us, Amounts(came // 1_000, came)))
+            assert quota.decide(at_us).above == frozenset(), tenth
+            came = 0
+
+
+@pytest.mark.parametrize(("bytes_per_s", "found_s"), [(190_000, 10), (2_740, 165), (2_300, 350), (1_910, None)])
 def test_a_topic_a_little_above_a_small_limit_is_found_in_time_and_one_within_15_percent_never(bytes_per_s, found_s):
     """A batch of 128 KiB at once is no excess; that much beside the limit, little by little, is."""
     quota = SharedQuota(Limit(None, 1_666))
@@ -183,6 +210,15 @@ def test_a_topic_a_little_above_a_small_limit_is_found_in_time_and_one_within_15
         quota.add("a", TopicLook(at_us - 5 * SECOND_US, at_us, Amounts(bytes_per_s // 20, 5 * bytes_per_s)))
         found += [at_s] if quota.decide(at_us).above else []
     assert (found[0] if found else None) == found_s
+
+
+def test_who_does_not_keep_to_any_limit_is_named_once():
+    cluster = Cluster(Limit(300), {"a": 300, "b": 300, "c": 150}, unlimited={"c"}).run(30)
+    cluster.not_enforceable = frozenset({"c"})
+    for second in range(300):
+        cluster.offered["a"] = 300 if second % 60 < 30 else 20
+        cluster.run(2)
+        assert cluster.decision.above == {"c"}, second
 
 
 def test_a_topic_that_keeps_to_its_limit_again_is_soon_known_to():
