@@ -40,6 +40,16 @@ class TopicLook(NamedTuple):
     amounts: Amounts
 
 
+class _Since(NamedTuple):
+    """Of a topic since its limit was set: its largest look, and what was too much (`SharedQuota._excess`)."""
+
+    largest: Amounts
+    excess: Sequence[int]
+
+
+_NOTHING = _Since(_LEAST_SLACK, (0, 0))
+
+
 class Decision(NamedTuple):
     """What a quota comes to.
 
@@ -70,8 +80,7 @@ class SharedQuota:
         self._kept_us = max(KEPT_US, 2 * averaged_us + WINDOW_US)
         self._pushes: list[Pushed] = []
         self._looks: dict[str, deque[TopicLook]] = {}
-        self._excess: dict[str, tuple[int, ...]] = {}
-        self._largest: dict[str, Amounts] = {}
+        self._since_push: dict[str, _Since] = {}
 
     @property
     def in_force(self) -> Limit:
@@ -86,16 +95,15 @@ class SharedQuota:
         while looks[0].at_us <= look.at_us - self._kept_us:
             looks.popleft()
         if self._pushes and look.from_us >= self._pushes[-1].at_us:
-            before = self._largest.get(topic, _LEAST_SLACK)
-            self._largest[topic] = Amounts(*map(max, before, look.amounts))
-            self._excess[topic] = tuple(self._excess_of(topic, look))
+            before = self._since_push.get(topic, _NOTHING)
+            largest = Amounts(*map(max, before.largest, look.amounts))
+            self._since_push[topic] = _Since(largest, tuple(self._excess(before.excess, largest, look)))
 
     def pushed(self, at_us: int, limit: Limit) -> None:
         """`limit` is in force from now on. A look that began before says nothing of it."""
         recent = [push for push in self._pushes if push.at_us > at_us - MINUTE_US]
         self._pushes = [*recent, Pushed(at_us, limit)]
-        self._excess.clear()
-        self._largest.clear()
+        self._since_push.clear()
 
     def decide(self, now_us: int, not_enforceable: AbstractSet[str] = frozenset()) -> Decision | None:
         """What to do now; None where no topic has a look that began after the last push, or that is too recent.
@@ -104,7 +112,7 @@ class SharedQuota:
         """
         gone_us = now_us - max(GONE_US, self._kept_us)
         self._looks = {topic: looks for topic, looks in self._looks.items() if looks[-1].at_us > gone_us}
-        self._excess = {topic: excess for topic, excess in self._excess.items() if topic in self._looks}
+        self._since_push = {topic: since for topic, since in self._since_push.items() if topic in self._looks}
         since_us = self._pushes[-1].at_us if self._pushes else 0
         windows = {
             topic: recent
@@ -132,7 +140,7 @@ class SharedQuota:
             for topic in not_enforceable & windows.keys()
             if topic not in fresh or self._is_more_than_limit(windows[topic])
         )
-        above = still.union(filter(self._is_above, fresh & self._excess.keys()))
+        above = still.union(filter(self._is_above, fresh & self._since_push.keys()))
         return Decision(level, push, used, held, above)
 
     def _level(
@@ -157,26 +165,27 @@ class SharedQuota:
         window = [Look(look.at_us - look.from_us, look.amounts[unit], cap) for look in looks if look.at_us > after_us]
         return demand(window, self.averaged_us)
 
-    def _excess_of(self, topic: str, look: TopicLook) -> Iterator[int]:
+    def _excess(self, before: Sequence[int], largest: Amounts, look: TopicLook) -> Iterator[int]:
         """By unit, what came since the limit was set above ABOVE_PERCENT of it, in hundredths and us of a second.
 
         A time with less makes up for it, but saves nothing up; and no more is kept than a second of the limit brings
         down again.
         """
-        for unit, (limit, most) in enumerate(zip(self.in_force, self._most_excess(topic), strict=True)):
-            before = self._excess[topic][unit] if topic in self._excess else 0
+        length_us = look.at_us - look.from_us
+        units = zip(self.in_force, before, look.amounts, self._most_excess(largest), strict=True)
+        for limit, excess, amount, most in units:
             rate = limit or 0
-            came = before + 100 * SECOND_US * look.amounts[unit] - ABOVE_PERCENT * rate * (look.at_us - look.from_us)
+            came = excess + 100 * SECOND_US * amount - ABOVE_PERCENT * rate * length_us
             yield min(max(came, 0), most + 100 * SECOND_US * rate)
 
-    def _most_excess(self, topic: str) -> Iterator[int]:
+    def _most_excess(self, largest: Amounts) -> Iterator[int]:
         """What a full bucket, or what brokers average over, and the last publish let in beside the limit, by unit.
 
         A publish is no larger than the largest look since the limit was set.
         """
-        for limit, largest, most in zip(self.in_force, self._largest[topic], _MOST_SLACK, strict=True):
+        for limit, amount, most in zip(self.in_force, largest, _MOST_SLACK, strict=True):
             full = ABOVE_PERCENT * (limit or 0) * (SECOND_US + self.averaged_us)
-            yield full + (0 if self.averaged_us else 100 * SECOND_US * min(largest, most))
+            yield full + (0 if self.averaged_us else 100 * SECOND_US * min(amount, most))
 
     def _is_more_than_limit(self, looks: Sequence[TopicLook]) -> bool:
         """Whether more than ABOVE_PERCENT of the limit came in these, since it was set."""
@@ -189,5 +198,6 @@ class SharedQuota:
 
     def _is_above(self, topic: str) -> bool:
         """Whether more came than a limiter lets in."""
-        units = zip(self.in_force, self._excess[topic], self._most_excess(topic), strict=True)
+        since = self._since_push[topic]
+        units = zip(self.in_force, since.excess, self._most_excess(since.largest), strict=True)
         return any(excess > most for limit, excess, most in units if limit is not None)
