@@ -17,8 +17,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 import headgate.core
+from certificates import certificates
 from examples import WHOLE
 from headgate.engines.kernel_units import CACHE, DISPATCH, PROTOCOL, PUBLISH, QUOTAS, load_units
+
+__all__ = ["certificates"]
 
 CORE = Path(headgate.core.__file__).parent
 COMPILED = "headgate/compiled"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headgate.cluster.brokers import Cluster
 from headgate.cluster.enforce import shown
-from headgate.cluster.feed import Feed
+from headgate.cluster.feed import has_counters_of
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import Ledger
 from headgate.cluster.limits import Limits
@@ -32,12 +32,13 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     tell(f"cluster {name}, {conf.settings.kind}")
     tables = {one.name for one in Path(output).glob("*")} if output is not None else set[str]()
     if "broker_looks" in tables:
-        Feed(output, 0).has_counters_of(name)
+        has_counters_of(output, name)
     problems, topics = _check_brokers(cluster, conf.settings.servers, tell)
     entries: dict[str, Entry] = {}
-    if output is not None and "enforced" not in tables:
+    has_ledger = "enforced" in tables
+    if output is not None and not has_ledger:
         tell(f"--output {output} has no table enforced: no limits were set from there")
-    if "enforced" in tables:
+    if has_ledger:
         entries = Ledger(Tables(output, OF_ENFORCER), "check", lambda: 0).open()
     resources = conf.resources
     if conf.settings.groups and "rg_groups" in tables:
@@ -56,7 +57,6 @@ def check(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
                 problems += 1
                 continue
             tell(f"{resource.in_words(direction)}: places for its limit: {len(paths)}")
-            has_ledger = "enforced" in tables
             for path in paths:
                 problems += not _check_path(limits, path, entries.get(path), tell, has_ledger=has_ledger)
     if not resources:

@@ -8,7 +8,7 @@ from threading import Event
 
 from headgate.cluster.enforce import Enforced, Enforcer, named, shown
 from headgate.cluster.enforce_series import EnforceSeries
-from headgate.cluster.feed import Feed
+from headgate.cluster.feed import Feed, has_counters_of
 from headgate.cluster.groups import Groups
 from headgate.cluster.ledger import LeaseLostError, Ledger
 from headgate.cluster.pushing import Pushing
@@ -42,7 +42,7 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
 
     series, port = EnforceSeries(), 0 if arguments.release else arguments.metrics_port
     with stopped_by_signals() as stop, listening(MetricsSettings(port=port), series.registry):
-        _check(arguments, conf, now_us(), at_once)
+        _check(arguments, conf, at_once)
         limits = limits_of(conf)
         groups = Groups(arguments.output, now_us()) if conf.settings.groups and not arguments.release else None
         resources = conf.resources if groups is None else groups.resources()
@@ -69,7 +69,7 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         return _end(enforcer, ledger, arguments, at_once)
 
 
-def _check(arguments: argparse.Namespace, conf: ClusterConf, now_us: int, tell: Callable[[str], None]) -> None:
+def _check(arguments: argparse.Namespace, conf: ClusterConf, tell: Callable[[str], None]) -> None:
     """Before anything is set or put back: a ledger is of one cluster. Raises ClusterError."""
     if (arguments.keep or arguments.fail_closed) and not arguments.apply:
         option = "--keep" if arguments.keep else "--fail-closed"
@@ -78,8 +78,7 @@ def _check(arguments: argparse.Namespace, conf: ClusterConf, now_us: int, tell: 
         raise ClusterError(
             f"--output {arguments.output} has no table enforced: no limits were set from there; correct it"
         )
-    has_counters = Feed(arguments.output, now_us).has_counters_of(cluster_of(conf).name())
-    if not (has_counters or arguments.release):
+    if not (has_counters_of(arguments.output, cluster_of(conf).name()) or arguments.release):
         tell("no counters yet: start headgate collect with the same --cluster and --output")
 
 

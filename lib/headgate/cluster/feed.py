@@ -44,6 +44,18 @@ def _together(one: TopicLook, other: TopicLook) -> TopicLook:
     return TopicLook(max(one.from_us, other.from_us), one.at_us, amounts)
 
 
+def has_counters_of(output: str, cluster: str) -> bool:
+    """Whether there are any in an output. Raises ClusterError where they are of another cluster, and TableError."""
+    rows = Tables(output, OF_COLLECTOR).select("broker_looks", "SELECT DISTINCT cluster FROM t").to_pylist()
+    others = sorted({row["cluster"] for row in rows} - {cluster})
+    if others:
+        raise ClusterError(
+            f"--output has counters of the cluster {', '.join(others)}, and cluster.toml names {cluster}; give the "
+            "--output of that cluster"
+        )
+    return bool(rows)
+
+
 class Feed:
     """Follows the tables of a collector. A round is taken once, when it is whole.
 
@@ -62,17 +74,6 @@ class Feed:
     def _first(self, now_us: int) -> int:
         sql = f"SELECT max(seq) AS seq FROM t WHERE at_us < {now_us - _BACK_US}"  # noqa: S608  a number
         return int(self._tables.select("broker_looks", sql).to_pylist()[0]["seq"] or 0)
-
-    def has_counters_of(self, cluster: str) -> bool:
-        """Whether there are any. Raises ClusterError where they are of another cluster."""
-        rows = self._tables.select("broker_looks", "SELECT DISTINCT cluster FROM t").to_pylist()
-        others = sorted({row["cluster"] for row in rows} - {cluster})
-        if others:
-            raise ClusterError(
-                f"--output has counters of the cluster {', '.join(others)}, and cluster.toml names {cluster}; give "
-                "the --output of that cluster"
-            )
-        return bool(rows)
 
     def take(self) -> Iterator[Looked]:
         """All looks of the rounds that are new. Where nothing was written since, no rows are read."""

@@ -5,7 +5,7 @@ import re
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.client import BadStatusLine, HTTPException, HTTPMessage, HTTPResponse, IncompleteRead, RemoteDisconnected
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
@@ -55,11 +55,14 @@ class Http:
         """Change something."""
         self._json(method, url, body)
 
-    @contextmanager
-    def stream(self, url: str) -> Iterator["Answer"]:
+    def stream(self, url: str) -> AbstractContextManager["Answer"]:
         """The answer as it comes, which the block reads to its end."""
+        return self._answer("GET", url, None)
+
+    @contextmanager
+    def _answer(self, method: str, url: str, body: object) -> Iterator["Answer"]:
         until_s = time.monotonic() + self._timeout_s
-        with self._open("GET", url, None, until_s) as response:
+        with self._open(method, url, body, until_s) as response:
             try:
                 yield Answer(response.headers.get_content_type(), _pieces(response, until_s))
             except _UNREADABLE as error:
@@ -68,14 +71,8 @@ class Http:
                 raise ClusterError(f"{url}: {_EARLY_END}")
 
     def _json(self, method: str, url: str, body: object = None) -> Any:
-        until_s = time.monotonic() + self._timeout_s
-        try:
-            with self._open(method, url, body, until_s) as response:
-                text = b"".join(_pieces(response, until_s))
-                if response.length:
-                    raise ClusterError(f"{url}: {_EARLY_END}")
-        except _UNREADABLE as error:
-            raise ClusterError(f"{url}: {_why(error)}") from error
+        with self._answer(method, url, body) as answer:
+            text = b"".join(answer.pieces)
         try:
             return json.loads(text) if text.strip() else None
         except ValueError as error:

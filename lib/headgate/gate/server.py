@@ -11,7 +11,8 @@ from headgate.errors import EndpointError
 from headgate.gate.connection import LINGER_MS, ClientConnection, Host
 from headgate.gate.feed import Feed, GateClock
 from headgate.gate.session import Rules, refusal
-from headgate.gate.settings import GateSettings, addresses
+from headgate.gate.settings import GateSettings
+from headgate.hosts import addresses
 from headgate.wire.pulsar_commands import ServerError
 
 BACKLOG = 512

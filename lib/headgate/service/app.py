@@ -12,6 +12,7 @@ from starlette.responses import Response as HttpResponse
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.core.quota.admin.api import unauthorized
 from headgate.core.quota.admin.request import ABSENT, BASE, Request, Response, bearer_token, refusal
 from headgate.service.admin import Admin
 from headgate.service.described import description
@@ -30,7 +31,7 @@ def application(admin: Admin, tokens: frozenset[str]) -> Starlette:
 
 
 class _AdminApi:
-    """The core routes: of the same path it knows other verbs, and it looks at the token first."""
+    """The core routes: it knows which verbs a path has."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -61,8 +62,11 @@ async def _body(http: HttpRequest) -> bytes | None:
 def _request(http: HttpRequest, body: bytes) -> Request:
     query = http.scope["query_string"].decode("ascii", "replace")
     target = http.scope["raw_path"].decode("utf-8", "replace") + (f"?{query}" if query else "")
-    token = bearer_token(http.headers.get("Authorization"))
-    return Request(http.method, target, token, body.decode("utf-8", "replace"), _parsed(body))
+    return Request(http.method, target, _token(http), body.decode("utf-8", "replace"), _parsed(body))
+
+
+def _token(http: HttpRequest) -> str | None:
+    return bearer_token(http.headers.get("Authorization"))
 
 
 def _parsed(body: bytes) -> Any:
@@ -92,10 +96,8 @@ class _TokenNeeded:
         self._app, self._tokens = app, tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or bearer_token(HttpRequest(scope).headers.get("Authorization")) in self._tokens:
-            await self._app(scope, receive, send)
-            return
-        await _response(refusal(403, "Unauthorized: an admin token is needed"))(scope, receive, send)
+        refused = unauthorized(_token(HttpRequest(scope)), self._tokens)
+        await (self._app if refused is None else _response(refused))(scope, receive, send)
 
 
 async def _described(_: HttpRequest) -> HttpResponse:

@@ -1,7 +1,6 @@
 """`headgate serve`: from its arguments to its end by a signal."""
 
 import argparse
-import ipaddress
 import signal
 import socket
 import ssl
@@ -15,6 +14,7 @@ from headgate.conf import load_conf
 from headgate.core.quota.settings import QuotaSettings
 from headgate.engines.stops import handled
 from headgate.errors import EndpointError
+from headgate.hosts import addresses, is_loopback
 from headgate.places import tried
 from headgate.service.admin import Admin
 from headgate.service.app import application
@@ -99,28 +99,20 @@ def _check(arguments: argparse.Namespace, tokens: frozenset[str]) -> None:
                 f"--tls-cert {arguments.tls_cert}, --tls-key {arguments.tls_key}: got {error.strerror or error}; "
                 "allowed: a certificate and its key in PEM, without a passphrase; correct them"
             ) from error
-    if not _is_loopback(arguments.host) and not (tokens and arguments.tls_cert is not None):
+    if not is_loopback(arguments.host) and not (tokens and arguments.tls_cert is not None):
         raise EndpointError(
             f"--host {arguments.host}: got an address that others reach; allowed: 127.0.0.1, or one with --token-file, "
             "--tls-cert and --tls-key; give these, or leave --host out"
         )
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _listening(host: str, port: int) -> socket.socket:
     """Raises EndpointError where nothing can listen."""
+    family, address = addresses(host, port)[0]
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family)
-    except (OSError, UnicodeError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    except OSError as error:
         raise EndpointError(
-            f"nothing can listen on {host} port {port}: {why}; allowed: an address of this machine with a free port; "
-            "give another one with --port or --host, or end what uses it"
+            f"nothing can listen on {host} port {port}: {error.strerror or error}; allowed: an address of this machine "
+            "with a free port; give another one with --port or --host, or end what uses it"
         ) from error

@@ -1,10 +1,8 @@
 """Requests to real local servers, with and without TLS: what comes back, what is sent, and what errors say."""
 
 import json
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -410,32 +408,6 @@ def test_no_refusal_shows_the_token(tmp_path: Path, status: int):
         message = refusal(f"{broker.url}/x", http(tmp_path, token_file="token"))
     assert [f"Bearer {TOKEN}"] == [asked.authorization for asked in broker.asked]
     assert "hunter2" not in message
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with key.pem, and broker.pem, expired.pem, elsewhere.pem and other.pem, each its own authority."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl on the PATH")
-    folder = tmp_path_factory.mktemp("certificates")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    (folder / "here").write_text("subjectAltName = IP:127.0.0.1\n")
-    (folder / "elsewhere").write_text("subjectAltName = DNS:elsewhere\n")
-    for key in ("key.pem", "other-key.pem"):
-        openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key)
-    for name, key, place, days in (
-        ("broker.pem", "key.pem", "here", "1"),
-        ("expired.pem", "key.pem", "here", "-1"),
-        ("elsewhere.pem", "key.pem", "elsewhere", "1"),
-        ("other.pem", "other-key.pem", "here", "1"),
-    ):
-        openssl("req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", "request.pem")
-        signing = ("-signkey", key, "-days", days, "-extfile", place, "-out", name)
-        openssl("x509", "-req", "-in", "request.pem", *signing)
-    return folder
 
 
 def serving_tls(

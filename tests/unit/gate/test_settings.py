@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from headgate.errors import ConfError, EndpointError
-from headgate.gate.settings import GateSettings, is_loopback
+from headgate.gate.settings import GateSettings
+from headgate.hosts import is_loopback
 
 
 def test_the_defaults_are_on_loopback_without_tls_and_token() -> None:

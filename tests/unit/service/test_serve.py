@@ -255,21 +255,10 @@ def test_what_the_conf_says_of_tokens_and_updates_holds(tmp_path):
     assert read(tmp_path / "out").groups["gold"].rates[0] == 5
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("certificate")
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    files = ["-keyout", folder / "key.pem", "-out", folder / "cert.pem"]
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *names, *files], check=True, capture_output=True
-    )
-    return folder
-
-
-def test_with_tls_it_is_open_to_others(tmp_path, certificate):
-    tls = ["--tls-cert", certificate / "cert.pem", "--tls-key", certificate / "key.pem"]
+def test_with_tls_it_is_open_to_others(tmp_path, certificates):
+    tls = ["--tls-cert", certificates / "broker.pem", "--tls-key", certificates / "key.pem"]
     with service(tmp_path, "--token-file", token_file(tmp_path), "--host", "0.0.0.0", *tls) as one:
-        context = ssl.create_default_context(cafile=certificate / "cert.pem")
+        context = ssl.create_default_context(cafile=certificates / "broker.pem")
         port = int(one.url.rpartition(":")[2])
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=TIMEOUT_S)
         connection.request("GET", "/openapi.json", headers={"Authorization": f"Bearer {TOKEN}"})
@@ -277,7 +266,7 @@ def test_with_tls_it_is_open_to_others(tmp_path, certificate):
         connection.close()
 
 
-def test_what_it_does_not_start_with(tmp_path, certificate, served, capsys):
+def test_what_it_does_not_start_with(tmp_path, certificates, served, capsys):
     def refused(*arguments):
         assert main(["serve", str(tmp_path), *map(str, arguments)]) == 2
         return capsys.readouterr().err
@@ -286,8 +275,8 @@ def test_what_it_does_not_start_with(tmp_path, certificate, served, capsys):
     (tmp_path / "blank").write_text("\n")
     host, _, port = served.address.partition(":")
     assert "allowed: 127.0.0.1, or one with --token-file" in refused("--host", "0.0.0.0", "--token-file", tokens)
-    assert "got one of --tls-cert and --tls-key" in refused("--tls-cert", certificate / "cert.pem")
-    swapped = ["--tls-key", certificate / "cert.pem", "--tls-cert", certificate / "key.pem"]
+    assert "got one of --tls-cert and --tls-key" in refused("--tls-cert", certificates / "broker.pem")
+    swapped = ["--tls-key", certificates / "broker.pem", "--tls-cert", certificates / "key.pem"]
     assert "allowed: a certificate and its key in PEM" in refused(*swapped)
     assert f"--token-file {missing}: got" in refused("--token-file", missing)
     assert "got no token" in refused("--token-file", tmp_path / "blank")

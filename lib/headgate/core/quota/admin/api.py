@@ -91,17 +91,17 @@ class _Call:
         return self.tables.attachments.by_scope(self.route.scope).get(self.route.resource)
 
 
-def unauthorized(request: Request, parameters: AdminParameters) -> Response | None:
+def unauthorized(token: str | None, tokens: Container[str]) -> Response | None:
     """The answer to a request without a token of an administrator, None to others. Source: resource-groups 4."""
     # Looked up by hash: how long it takes says nothing of how much of a wrong token is right.
-    if request.token is None or request.token not in parameters.tokens:
+    if token is None or token not in tokens:
         return refusal(403, "Unauthorized: an admin token is needed")
     return None
 
 
 def decide(request: Request, tables: ConfigTables, presence: Presence, parameters: AdminParameters) -> Decision:
     """What a call is answered and changes, as of one read of the tables. Source: resource-groups 4."""
-    if (refused := unauthorized(request, parameters)) is not None:
+    if (refused := unauthorized(request.token, parameters.tokens)) is not None:
         return Decision(refused)
     route = route_of(request.target)
     if route is None:

@@ -1,0 +1,25 @@
+"""Hosts that services listen on: their addresses, and whether other machines can reach them."""
+
+import ipaddress
+import socket
+from typing import Any
+
+from headgate.errors import EndpointError
+
+
+def is_loopback(host: str) -> bool:
+    """Whether no other machine can reach what listens there. Raises EndpointError for a host that is not known."""
+    return all(ipaddress.ip_address(address[0]).is_loopback for _, address in addresses(host, 0))
+
+
+def addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[Any, ...]]]:
+    """Families and addresses of a host. Raises EndpointError for one that is not known."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise EndpointError(
+            f"--host: {host} is no address of this machine: {why}; allowed: an address, such as 127.0.0.1, or a name "
+            "that has one; correct it"
+        ) from error
+    return [(family, address) for family, _, _, _, address in found]
