@@ -23,6 +23,7 @@ from headgate.service.arguments import add_serve_arguments
 from headgate.sizing.arguments import DESCRIPTION as SWEEP
 from headgate.sizing.arguments import add_assumed_lags, add_sweep_arguments
 from headgate.tryout.arguments import add_try_arguments
+from headgate.why.arguments import add_why_arguments
 
 if TYPE_CHECKING:
     Subcommands = argparse._SubParsersAction[Any]
@@ -211,6 +212,22 @@ def run_usage(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def add_why(subcommands: "Subcommands") -> None:
+    """`headgate why TOPIC OUTPUT ...`: why a topic is held, whose fault that is, and what would help."""
+    parser = subcommands.add_parser("why", help="why a topic is or was held, and what would have helped")
+    add_why_arguments(parser)
+    parser.set_defaults(run=run_why, of_tables=True)
+
+
+def run_why(arguments: argparse.Namespace) -> int:
+    """Print the answer."""
+    from headgate.report.why.command import run  # noqa: PLC0415  other subcommands do not need the tables
+
+    for line in run(arguments):
+        print(line)
+    return 0
+
+
 def add_gate(subcommands: "Subcommands") -> None:
     """`headgate gate machine|table ...`: a service that speaks the throttle protocol with clients."""
     parser = subcommands.add_parser("gate", help="speak the throttle protocol with clients, over TCP")
@@ -287,6 +304,6 @@ def run_serve(arguments: argparse.Namespace) -> int:
 
 
 SUBCOMMANDS = (
-    *(add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_gate),
-    *(add_collect, add_enforce, add_cluster, add_serve),
+    *(add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_why),
+    *(add_gate, add_collect, add_enforce, add_cluster, add_serve),
 )

@@ -13,7 +13,8 @@ from headgate.rows.listing import format_of
 
 GUESSES = {
     "try": "compare diff dry-run explain recommend run simulate test what-if whatif",
-    "usage": "consumers limits ps show status tenants throttled top topics who why",
+    "usage": "consumers limits ps show status tenants throttled top topics who",
+    "why": "blame cause culprit reason throttling victim",
     "groups": "group quota quotas resource-groups resourcegroups",
     "sql": "ask query select",
     "tables": "describe ls",

@@ -1,4 +1,4 @@
-"""Why something is held: one closed list, the same words on screens, over HTTP, in metrics and in the client's errors."""
+"""Why something is held: one closed list for screens, HTTP, metrics and errors of the client."""
 
 from enum import StrEnum
 from typing import Final

@@ -105,6 +105,12 @@ def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:
     return pa.table(builder.execute(sql).read_all())
 
 
+def plain(rows: pa.Table) -> pa.Table:
+    """The rows with text as strings: for views of strings, which queries give, Arrow lacks most functions."""
+    fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
 def newest(columns: str, keys: Sequence[str], order: str, where: str) -> str:
     """SQL for the first row of each of `keys` in this order, of a table called t. All are expressions of SQL."""
     place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"

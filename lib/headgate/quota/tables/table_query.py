@@ -2,18 +2,25 @@
 
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.errors import TableError
 from headgate.quota.tables.delta import Table
-from headgate.tables.query import query
+from headgate.tables.query import plain, query
 
 
 def rows_of(table: Table, sql: str) -> list[dict[str, Any]]:
     """The rows that a query over `table`, which it calls t, gives. Raises TableError where the table cannot be read."""
+    rows: list[dict[str, Any]] = arrow_of(table, sql).to_pylist()
+    return rows
+
+
+def arrow_of(table: Table, sql: str) -> pa.Table:
+    """The same in Arrow, with text as strings."""
     try:
-        rows: list[dict[str, Any]] = query(sql, {"t": table.delta}).to_pylist()
+        return plain(query(sql, {"t": table.delta}))
     except Exception as error:  # query raises no other
         said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise TableError(
             f"the table {table.location} cannot be read: {said}; see to it that its files are there and can be read"
         ) from error
-    return rows

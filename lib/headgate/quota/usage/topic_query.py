@@ -14,7 +14,7 @@ from headgate.core.topic_names import topic_of
 from headgate.errors import TableError
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.schemas import TableSpec
-from headgate.quota.tables.table_query import rows_of
+from headgate.quota.tables.table_query import arrow_of, rows_of
 from headgate.quota.tables.topic_tables import topic_tables
 from headgate.quota.usage.contention import Contention
 from headgate.quota.usage.excess import (
@@ -166,29 +166,23 @@ class TopicUsage:
             )
         return sums
 
-    def contention(self, last_s: int, seconds: int, config: ConfigTables) -> Contention:
+    def contention(
+        self,
+        last_s: int,
+        seconds: int,
+        config: ConfigTables,
+        limiter: Limiter | None = None,
+        most_back_s: int = MOST_LOOKBACK_S,
+    ) -> Contention:
         """Which tenants exceed a fair share of which limiter in these seconds. A backlog or debt that began more than
-        MOST_LOOKBACK_S before is taken to begin then.
+        `most_back_s` before is taken to begin then. limiter: that alone is asked about, so that others are not read.
         """
+        charged = "true" if limiter is None else charged_to(limiter, config)
         back_s = LOOKBACK_S
-        while back_s < MOST_LOOKBACK_S and self._has_held(last_s - seconds - back_s + USUAL_S, USUAL_S):
+        while back_s < most_back_s and self._has_held(last_s - seconds - back_s + USUAL_S, USUAL_S, charged):
             back_s *= 2
-        where = _within(last_s, seconds + back_s)
-        summed = ", ".join(f"sum({column}) AS {name}" for name, column in _CONTENDED.items())
-        key = "topic" if config.attachments.topics else _OF_NAMESPACE
-        held = f"CASE WHEN {IS_HELD} THEN topic ELSE '' END AS held_topic"
-        by = f"arrow_cast(event_time, 'Int64') / {SECOND_US} AS second_s, broker, {key} AS charged, {held}"
-        sql = f"SELECT {by}, {summed} FROM t WHERE {where} GROUP BY event_time, broker, charged, held_topic"  # noqa: S608  our own names
-        groups: dict[str, str | None] = {}
-        rows = []
-        for row in self._rows(sql):
-            topic, held_topic = row.pop("charged"), row.pop("held_topic")
-            if topic not in groups:
-                parsed = topic_of(topic)
-                groups[topic] = None if parsed is None else config.resolve(parsed).group
-            rows.append(row | {"name": tenant_name(topic), "group": groups[topic], "topic": held_topic})
         since = last_s, seconds + back_s
-        marks = self._marked(*since)
+        marks = self._marked(*since, _of_limiter(limiter, with_topics=True))
         rates = rates_of(marks)
 
         def quota_of(group: str, unit: str) -> int | None:
@@ -199,14 +193,24 @@ class TopicUsage:
             quota = quota_of(limiter[1], unit) if limiter[0] == "group" else None
             return quota or rates.get((limiter, unit), 0)
 
-        traffic = Traffic(pa.Table.from_pylist(rows, TRAFFIC), self._ran_out(*since), own_rates_of(marks))
+        rows = self._traffic(f"{_within(*since)} AND {charged}", config)
+        traffic = Traffic(rows, self._ran_out(*since, _of_limiter(limiter)), own_rates_of(marks))
         shares, blocked = shares_of(marks, quota_of), blocked_of(config.groups, quota_of)
         return Contention(traffic, rate_of, last_s - seconds + 1, shares, blocked)
 
-    def _has_held(self, last_s: int, seconds: int) -> bool:
+    def _traffic(self, where: str, config: ConfigTables) -> pa.Table:
+        """TRAFFIC of these rows."""
+        summed = ", ".join(f"sum({column}) AS {name}" for name, column in _CONTENDED.items())
+        key = "topic" if config.attachments.topics else _OF_NAMESPACE
+        held = f"CASE WHEN {IS_HELD} THEN topic ELSE '' END AS topic"
+        by = f"arrow_cast(event_time, 'Int64') / {SECOND_US} AS second_s, broker, {key} AS charged, {held}"
+        sql = f"SELECT {by}, {summed} FROM t WHERE {where} GROUP BY 1, 2, 3, 4"  # noqa: S608  our own names
+        return pa.concat_tables([_named(arrow_of(table, sql), config) for table in self._tables])
+
+    def _has_held(self, last_s: int, seconds: int, charged: str) -> bool:
         """Whether anything was held in these seconds."""
-        sql = f"SELECT topic FROM t WHERE {_within(last_s, seconds)} AND {IS_HELD} LIMIT 1"  # noqa: S608  our own names
-        return any(True for _ in self._rows(sql))
+        where = f"{_within(last_s, seconds)} AND {IS_HELD} AND {charged}"
+        return any(True for _ in self._rows(f"SELECT topic FROM t WHERE {where} LIMIT 1"))  # noqa: S608  our own names
 
     def _held_since(self, last_s: int, seconds: int) -> dict[tuple[str, str], Limiter]:
         """By topic and broker, the limiter that marked it last, at most LOOKBACK_S before these seconds."""
@@ -215,11 +219,11 @@ class TopicUsage:
         sql = f"SELECT {columns} FROM t WHERE {where} GROUP BY topic, broker, scope, limiter ORDER BY time_us"  # noqa: S608  our own names
         return {(row["topic"], row["broker"]): limiter_of(row) for table in self._marks for row in rows_of(table, sql)}
 
-    def _marked(self, last_s: int, seconds: int) -> Rows:
-        """As limiter_rates has them."""
+    def _marked(self, last_s: int, seconds: int, of_limiter: str) -> Rows:
+        """As limiter_rates has them. of_limiter: a condition in SQL."""
         columns = ", ".join(f"max({rate}) AS {rate}, min({rate}) AS {LOWEST}{rate}" for rate in RATES)
         of_own = f"CASE WHEN scope = '{OWN[0]}' THEN topic END AS marked_topic"
-        where = f"action = 'mark' AND {_within(last_s, seconds)}"
+        where = f"action = 'mark' AND {_within(last_s, seconds)} AND {of_limiter}"
         by = "scope, limiter, broker, marked_topic"
         sql = f"SELECT scope, limiter, broker, {of_own}, {columns} FROM t WHERE {where} GROUP BY {by}"  # noqa: S608  our own names
         rows = (row for table in self._marks for row in rows_of(table, sql))
@@ -239,13 +243,16 @@ class TopicUsage:
                     marks[name_of(row["topic"]), limiter_of(row)][unit] += row["marks"]
         return {of: ran_out(counts) for of, counts in marks.items()}
 
-    def _ran_out(self, last_s: int, seconds: int) -> RanOut:
+    def _ran_out(self, last_s: int, seconds: int, of_limiter: str) -> RanOut:
         second = f"arrow_cast(event_time, 'Int64') / {SECOND_US}"
-        return ran_out_by(self._marks_by(f"broker, {second}", last_s, seconds, f"broker, {second} AS second_s"))
+        columns = f"broker, {second} AS second_s"
+        return ran_out_by(self._marks_by(f"broker, {second}", last_s, seconds, columns, of_limiter))
 
-    def _marks_by(self, by: str, last_s: int, seconds: int, columns: str = "") -> Iterator[dict[str, Any]]:
+    def _marks_by(
+        self, by: str, last_s: int, seconds: int, columns: str = "", of_limiter: str = "true"
+    ) -> Iterator[dict[str, Any]]:
         """How often each limiter marked anything in these seconds, by what ran out of it."""
-        where = f"action = 'mark' AND {_within(last_s, seconds)}"
+        where = f"action = 'mark' AND {_within(last_s, seconds)} AND {of_limiter}"
         counted = f"{columns or by}, scope, limiter, {RAN_OUT} AS unit, {RAN_OUT_TOO} AS too, count(*) AS marks"
         sql = f"SELECT {counted} FROM t WHERE {where} GROUP BY {by}, scope, limiter, unit, too"  # noqa: S608  our own names
         for table in self._marks:
@@ -255,6 +262,49 @@ class TopicUsage:
         """What the query gives on each table of topic_usage."""
         for table in self._tables:
             yield from rows_of(table, sql)
+
+
+def charged_to(limiter: Limiter, config: ConfigTables) -> str:
+    """SQL: rows of topic_usage that may be charged to a limiter that others share: all that are, and perhaps more."""
+    scope, name = limiter
+    if scope == "broker":
+        return f"broker = {text(name)}"
+    if name in config.attachments.topics.values():
+        return "true"
+    attached = {"tenant": config.attachments.tenants, "namespace": config.attachments.namespaces}
+    of_name = {column: [what for what, group in of.items() if group == name] for column, of in attached.items()}
+    found = [f"{column} IN ({', '.join(map(text, names))})" for column, names in of_name.items() if names]
+    return f"({' OR '.join([*found, 'tenant IS NULL'])})"  # rows of earlier versions have no tenant
+
+
+def text(value: str) -> str:
+    """A string of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _of_limiter(limiter: Limiter | None, *, with_topics: bool = False) -> str:
+    """SQL: rows of marks of that limiter; with_topics: and of limits of topics."""
+    if limiter is None:
+        return "true"
+    found = f"(scope = {text(limiter[0])} AND limiter = {text(limiter[1])})"
+    return f"({found} OR scope = {text(OWN[0])})" if with_topics else found
+
+
+def _named(rows: pa.Table, config: ConfigTables) -> pa.Table:
+    """TRAFFIC of rows with `charged`, a topic that stands for all that are charged as it is: each is parsed once."""
+    charged = rows["charged"].combine_chunks().dictionary_encode()
+    tenants, groups = [], []
+    for topic in charged.dictionary.to_pylist():
+        parsed = topic_of(topic)
+        tenants.append(tenant_name(topic))
+        groups.append(None if parsed is None else config.resolve(parsed).group)
+    columns = {
+        "name": pa.array(tenants, pa.string()).take(charged.indices),
+        "group": pa.array(groups, pa.string()).take(charged.indices),
+    }
+    return pa.table([columns[name] if name in columns else rows[name] for name in TRAFFIC.names], TRAFFIC.names).cast(
+        TRAFFIC
+    )
 
 
 def _within(last_s: int, seconds: int) -> str:

@@ -9,6 +9,7 @@ from headgate.quota.usage.series import Series, total_of
 from headgate.quota.usage.topic_view import Consumer
 from headgate.quota.usage.view import Broker, Cell, Part
 from headgate.report.bars import bar, sparkline
+from headgate.report.columns import aligned
 from headgate.report.screen import counted, plain
 from headgate.report.usage import words
 
@@ -54,7 +55,7 @@ def group_lines(found: Found, cells: Sequence[Cell], courses: Courses, epochs: i
             _part_row(part, cell, sparkline(course, SPARK_WIDTH, part.limit or 0))
             for part, course in zip(cell.parts, series, strict=True)
         ]
-    yield from _aligned(rows, _TEXT + _NUMBER * 4 + _TEXT * 2 + _NUMBER + _TEXT * 2)
+    yield from aligned(rows, _TEXT + _NUMBER * 4 + _TEXT * 2 + _NUMBER + _TEXT * 2)
     yield from _more(len(cells), top)
 
 
@@ -78,7 +79,7 @@ def broker_lines(found: Found, cells: Sequence[Cell], top: int) -> Iterator[str]
     yield ""
     brokers = sorted(found.brokers.values(), key=lambda one: (-len(_throttled_at(one, cells)), one.name))
     rows = [_BROKER_HEADING, *(_broker_row(broker, found, cells) for broker in brokers[:top])]
-    yield from _aligned(rows, _TEXT * 2 + _NUMBER * 6 + _TEXT)
+    yield from aligned(rows, _TEXT * 2 + _NUMBER * 6 + _TEXT)
     yield from _more(len(brokers), top)
 
 
@@ -102,7 +103,7 @@ def consumer_lines(heading_line: str, by: str, consumers: Sequence[Consumer], se
         )
     ]
     rows += [_consumer_row(one, seconds, most, lines_of) for one in consumers[:top]]
-    yield from _aligned(rows, _TEXT * 2 + _NUMBER + _TEXT + _NUMBER * 5 + _TEXT * 2)
+    yield from aligned(rows, _TEXT * 2 + _NUMBER + _TEXT + _NUMBER * 5 + _TEXT * 2)
     yield from _more(len(consumers), top)
 
 
@@ -236,11 +237,3 @@ def _used(part: float | None) -> str:
 def _more(count: int, top: int) -> Iterator[str]:
     if count > top:
         yield f"{count - top:,} more: --top {count}, --group NAME, or --json"
-
-
-def _aligned(rows: Sequence[Sequence[str]], sides: str) -> Iterator[str]:
-    """Lines whole however wide: names are there to be copied. sides: < or > for each column."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
-        yield "  ".join(cells).rstrip()

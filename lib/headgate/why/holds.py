@@ -1,0 +1,191 @@
+"""When limiters held a topic, from the rows of `marks`: a hold lasts from a producer's mark to its unmark."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from headgate.core.numbers import SECOND_NS
+from headgate.core.reasons import publish_reason
+from headgate.quota.usage.topic_query import RAN_OUT
+from headgate.why.answer import Balance, HeldBy, Producer, Span
+from headgate.why.tables import OutputTables, of_topic, within
+
+SAME_SPAN_S = 10
+"""A shorter pause does not end a span."""
+SHOWN_SPANS, SHOWN_PRODUCERS, SHOWN_BALANCES = 10, 20, 200
+_LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
+"""So far before the window the mark of a hold is looked for; the latter if nothing else explains one."""
+_LIMITER = ("broker", "scope", "limiter")
+_WHOSE = (*_LIMITER, "topic", "connection", "producer")
+_COLUMNS = (
+    f"at_ns, {', '.join(_WHOSE)}, action, messages_balance, messages_per_s, bytes_balance, bytes_per_s, "
+    f"{RAN_OUT} AS unit"
+)
+
+_NO_ROWS = pa.schema(
+    [("at_ns", pa.int64()), *((name, pa.string()) for name in (*_WHOSE, "action", "unit"))]
+).empty_table()
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Holds:
+    """What held a topic in a window: rows of its marks, with those before that are still open in it."""
+
+    rows: pa.Table
+    first_ns: int
+    end_ns: int
+
+    @property
+    def held_s(self) -> float:
+        """While any limiter held any producer."""
+        return _seconds(self._intervals(self.rows))
+
+    def is_held_in(self, second_s: int) -> bool:
+        """Whether any did at any time in that second."""
+        starts, ends = self._intervals(self.rows)
+        return bool(np.any((starts < (second_s + 1) * SECOND_NS) & (ends > second_s * SECOND_NS)))
+
+    def held_by(self) -> Iterator[HeldBy]:
+        """Each limiter on each broker: the one first that held longest."""
+        found = []
+        for (broker, scope, limiter), rows in _by(self.rows, _LIMITER):
+            intervals = self._intervals(rows)
+            if not len(intervals[0]):
+                continue
+            marks = self._marks(rows)
+            spans = _spans(intervals, self.first_ns)
+            shown = sorted(sorted(spans, key=lambda one: one.first - one.last)[:SHOWN_SPANS], key=lambda one: one.first)
+            held_s = _seconds(intervals)
+            reason = publish_reason(scope, _main_unit(rows), is_blocked=_is_blocked(rows))
+            found.append(
+                HeldBy(
+                    *(reason, scope, limiter, broker, held_s, len(marks)),
+                    spans=tuple(shown),
+                    more_spans=len(spans) - len(shown),
+                )
+            )
+        yield from sorted(found, key=lambda one: (-one.held_s, -one.marks, one.scope, one.limiter, one.broker))
+
+    def producers(self) -> list[Producer]:
+        """Those of the topic, the one first that was held longest."""
+        found = [
+            Producer(producer, connection, len(self._marks(rows)), _seconds(self._intervals(rows)))
+            for (producer, connection), rows in _by(self.rows, ("producer", "connection"))
+        ]
+        return sorted((one for one in found if one.marks or one.held_s), key=lambda one: (-one.held_s, -one.marks, one))
+
+    def balances(self) -> list[Balance]:
+        """At marks in the window, in the order of time: of many every so many-th, and always the last."""
+        marks = self._marks(self.rows).sort_by("at_ns")
+        step = -(-len(marks) // SHOWN_BALANCES) or 1
+        places = sorted({*range(0, len(marks), step), *range(len(marks))[-1:]})
+        return [
+            Balance(
+                instant(row["at_ns"]),
+                *(row[name] for name in _LIMITER),
+                *(row[name] for name in ("messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s")),
+            )
+            for row in marks.take(pa.array(places, pa.int64())).to_pylist()
+        ]
+
+    def _marks(self, rows: pa.Table) -> pa.Table:
+        in_window = pc.and_(pc.greater_equal(rows["at_ns"], self.first_ns), pc.equal(rows["action"], "mark"))
+        return rows.filter(in_window)
+
+    def _intervals(self, rows: pa.Table) -> tuple[Ints, Ints]:
+        """Where at least one producer is held, in the window: starts and ends, in order, apart from each other."""
+        if not len(rows):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        at_ns = rows["at_ns"].to_numpy()
+        steps = np.where(pc.equal(rows["action"], "mark").to_numpy(), 1, -1)
+        times, place = np.unique(at_ns, return_inverse=True)
+        before = _open_before(_codes(rows, _WHOSE), place, steps)
+        depth = np.append(before, before + np.cumsum(np.bincount(place, steps)).astype(np.int64))
+        starts, ends = np.append(self.first_ns, times), np.append(times, self.end_ns)
+        starts, ends = np.maximum(starts, self.first_ns)[depth > 0], np.minimum(ends, self.end_ns)[depth > 0]
+        starts, ends = starts[starts < ends], ends[starts < ends]
+        is_apart = np.append(True, starts[1:] > ends[:-1])[: len(starts)]
+        return starts[is_apart], np.append(ends[:-1][is_apart[1:]], ends[-1:])
+
+
+def _open_before(codes: Ints, place: Ints, steps: Ints) -> int:
+    """How many producers were held before their first row: those with more unmarks than marks up to some row."""
+    order = np.lexsort((place, codes))
+    codes, place, steps = codes[order], place[order], steps[order]
+    is_first = np.append(True, (np.diff(codes) != 0) | (np.diff(place) != 0))
+    net = np.add.reduceat(steps, np.flatnonzero(is_first))
+    codes = codes[is_first]
+    begins = np.flatnonzero(np.append(True, np.diff(codes) != 0))
+    sums = np.cumsum(net)
+    base = np.repeat(sums[begins] - net[begins], np.diff(np.append(begins, len(codes))))
+    return int(np.sum(np.maximum(-np.minimum.reduceat(sums - base, begins), 0)))
+
+
+def holds_of(tables: OutputTables, topic: str, first_ns: int, end_ns: int, *, is_held: bool) -> Holds:
+    """The holds of a topic and its partitions. is_held: topic_usage says that it was held, so that a mark is there."""
+    for back_s in (_LOOKBACK_S, _MOST_LOOKBACK_S):
+        limits = "topic IS NOT NULL AND action IN ('mark', 'unmark') AND scope IN ('topic', 'broker', 'group')"
+        where = f"{of_topic(topic)} AND {within(first_ns - back_s * SECOND_NS, end_ns)} AND {limits}"
+        rows = tables.rows("marks", f"SELECT {_COLUMNS} FROM t WHERE {where}")  # noqa: S608  our own names, quoted text
+        if len(rows) and (found := Holds(rows.sort_by("at_ns"), first_ns, end_ns)).held_s:
+            return found
+        if not is_held:
+            break
+    return Holds(_NO_ROWS, first_ns, end_ns)
+
+
+def instant(at_ns: int) -> datetime:
+    """Rounded down to microseconds."""
+    return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).replace(microsecond=at_ns % SECOND_NS // 1000)
+
+
+def _seconds(intervals: tuple[Ints, Ints]) -> float:
+    starts, ends = intervals
+    return int(np.sum(ends - starts)) / SECOND_NS
+
+
+def _spans(intervals: tuple[Ints, Ints], first_ns: int) -> list[Span]:
+    starts, ends = intervals
+    is_new = np.append(True, starts[1:] - ends[:-1] > SAME_SPAN_S * SECOND_NS)
+    return [
+        Span(instant(int(start)), instant(int(end)), since_before=bool(start == first_ns))
+        for start, end in zip(starts[is_new], np.append(ends[:-1][is_new[1:]], ends[-1:]), strict=True)
+    ]
+
+
+def _main_unit(rows: pa.Table) -> str:
+    """Which ran out most often; of as many, messages."""
+    units = rows.filter(pc.equal(rows["action"], "mark"))["unit"]
+    counts = {row["values"]: row["counts"] for row in pc.value_counts(units.combine_chunks()).to_pylist()}
+    return "bytes" if counts.get("bytes", 0) > counts.get("messages", 0) else "messages"
+
+
+def _is_blocked(rows: pa.Table) -> bool:
+    """Whether its rate was 0 at its last mark."""
+    marks = rows.filter(pc.equal(rows["action"], "mark"))
+    return bool(len(marks)) and 0 in {marks[name][-1].as_py() for name in ("messages_per_s", "bytes_per_s")}
+
+
+def _codes(rows: pa.Table, names: Sequence[str]) -> Ints:
+    """A number for each combination of values, the same for the same one."""
+    codes = np.zeros(len(rows), np.int64)
+    for name in names:
+        encoded = rows[name].combine_chunks().dictionary_encode()
+        column = pc.fill_null(encoded.indices, -1).to_numpy().astype(np.int64) + 1
+        _, codes = np.unique(codes * (len(encoded.dictionary) + 1) + column, return_inverse=True)
+    return codes
+
+
+def _by(rows: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pa.Table]]:
+    """The rows of each combination of values, in their order."""
+    codes = _codes(rows, names)
+    for code in np.unique(codes):
+        of_code = rows.take(np.flatnonzero(codes == code))
+        yield tuple(of_code[name][0].as_py() for name in names), of_code

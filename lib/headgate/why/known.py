@@ -1,0 +1,79 @@
+"""Whether a topic was ever seen, and of which time is asked: what cannot be answered is said here."""
+
+import difflib
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+from headgate.core.topic_names import Topic, topic_of
+from headgate.errors import TableError
+from headgate.why.answer import Window
+from headgate.why.tables import OutputTables, of_topic
+
+LIVE_S: Final = 300
+"""Traffic whose newest row is of the last so many seconds is live; then the last so many are asked about."""
+AROUND_S: Final = 60
+"""So many seconds up to an instant are looked at."""
+_NEAREST = 5
+_ALIKE = 0.5
+
+
+def check_known(tables: OutputTables, name: str) -> Topic:
+    """The topic of that name. Raises TableError where it is no name of a topic, or no row of the tables has it."""
+    topic = topic_of(name)
+    if topic is None:
+        raise TableError(
+            f"got {name!r}; allowed: a topic's name, such as persistent://tenant/namespace/topic; correct it"
+        )
+    _ = tables.times
+    for table in ("topic_usage", "marks"):
+        if tables.has(table) and len(tables.rows(table, f"SELECT topic FROM t WHERE {of_topic(topic.name)} LIMIT 1")):  # noqa: S608  quoted
+            return topic
+    names = sorted({row["topic"] for row in tables.dicts("topic_usage", "SELECT DISTINCT topic FROM t")})
+    near = difflib.get_close_matches(topic.name, names, _NEAREST, _ALIKE)
+    hint = f"; nearest: {', '.join(near)}" if near else ""
+    raise TableError(
+        f"{tables.output} has no publish of {topic.name}, in {len(names):,} topics{hint}; correct the name"
+    )
+
+
+def window_of(
+    tables: OutputTables, at_s: int | None, first_s: int | None, last_s: int | None
+) -> tuple[Window, list[str]]:
+    """The time asked about, within that of the rows, and what to know of it. Raises TableError where no row is of it."""
+    oldest_s, newest_s = tables.times
+    notes: list[str] = []
+    at = None
+    if at_s is not None:
+        first_s, last_s, at = at_s - AROUND_S + 1, at_s, _instant(at_s)
+    if first_s is None and last_s is None:
+        is_live = time.time() - newest_s < LIVE_S
+        first_s, last_s = (newest_s - LIVE_S + 1 if is_live else oldest_s), newest_s
+    if first_s is not None and last_s is not None and last_s < first_s:
+        raise TableError(
+            f"got a time from {_text(first_s)} to {_text(last_s)}; allowed: an end that is not before the start; "
+            "exchange them"
+        )
+    first_s = oldest_s if first_s is None else first_s
+    last_s = max(newest_s, first_s) if last_s is None else last_s
+    has = f"{tables.output}/topic_usage has rows of {_text(oldest_s)} to {_text(newest_s)}"
+    if last_s < oldest_s:
+        raise TableError(
+            f"nothing is known of {_text(last_s)}: {has}; what was before was not recorded, or is gone by retention; "
+            "ask about a time between these"
+        )
+    if first_s > newest_s:
+        raise TableError(f"nothing is known yet of {_text(first_s)}: {has}; ask about a time between these")
+    if first_s < oldest_s and at_s is None:
+        notes.append(f"{has}: what was before was not recorded, or is gone by retention")
+    return Window(
+        _instant(max(first_s, oldest_s)), _instant(min(last_s, newest_s) if at is None else last_s), at
+    ), notes
+
+
+def _instant(at_s: int) -> datetime:
+    return datetime.fromtimestamp(at_s, UTC)
+
+
+def _text(at_s: int) -> str:
+    return f"{_instant(at_s):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,85 @@
+"""The tables of an output's jobs, read with SQL: those of all brokers, and those of each broker's own job."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from headgate.errors import TableError
+from headgate.quota.tables.topic_tables import topic_tables
+from headgate.quota.usage.topic_query import text
+from headgate.tables.query import plain, query
+
+
+class OutputTables:
+    """Each table as it was at the first query of it. Methods raise TableError where a table cannot be read."""
+
+    def __init__(self, output: str) -> None:
+        self.output = output
+        self._opened: dict[str, list[DeltaTable]] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether any job has a table of that name."""
+        return bool(self._tables(name))
+
+    def rows(self, name: str, sql: str) -> pa.Table:
+        """What `sql` gives on the table, which it calls t, of each job; without a table an empty one of its columns."""
+        found = [self._queried(name, table, sql) for table in self._tables(name)]
+        return pa.concat_tables(found, promote_options="permissive") if found else pa.table({})
+
+    def dicts(self, name: str, sql: str) -> Iterator[dict[str, Any]]:
+        """The same, row by row."""
+        yield from self.rows(name, sql).to_pylist()
+
+    @cached_property
+    def times(self) -> tuple[int, int]:
+        """The first and the last second of topic_usage, since 1970. Raises TableError without rows."""
+        sql = "SELECT min(event_time) AS first, max(event_time) AS last FROM t"
+        found = [row for row in self.dicts("topic_usage", sql) if row["last"] is not None]
+        if not found:
+            raise TableError(
+                f"the table {self.output}/topic_usage has no rows: no job has seen a publish yet; give the --output of "
+                "a throttle job or of headgate try, or wait until there is traffic"
+            )
+        first, last = (pick(row[name] for row in found) for pick, name in ((min, "first"), (max, "last")))
+        return int(first.timestamp()), int(last.timestamp())
+
+    def _tables(self, name: str) -> list[DeltaTable]:
+        if name not in self._opened:
+            try:
+                self._opened[name] = [DeltaTable(place) for place in topic_tables(self.output, name)]
+            except Exception as error:
+                raise _unreadable(f"{self.output}/{name}", error) from error
+        return self._opened[name]
+
+    def _queried(self, name: str, table: DeltaTable, sql: str) -> pa.Table:
+        try:
+            return plain(query(sql, {"t": table}))
+        except Exception as error:  # query raises no other
+            raise _unreadable(f"{self.output}/{name}", error) from error
+
+
+def _unreadable(place: str, error: Exception) -> TableError:
+    said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return TableError(f"the table {place} cannot be read: {said}; see to it that it is there and can be read")
+
+
+def listed(values: Sequence[str]) -> str:
+    """Strings of SQL, for IN; without any one that nothing equals."""
+    return ", ".join(map(text, values)) or "NULL"
+
+
+def within(first_ns: int, end_ns: int) -> str:
+    """SQL: event_time from the first instant on and before the end."""
+    return f"event_time >= {_instant(first_ns)} AND event_time < {_instant(end_ns)}"
+
+
+def of_topic(topic: str) -> str:
+    """SQL: rows of the topic and of its partitions."""
+    return f"(topic = {text(topic)} OR starts_with(topic, {text(topic + '-partition-')}))"
+
+
+def _instant(at_ns: int) -> str:
+    return f"arrow_cast({at_ns // 1000}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
