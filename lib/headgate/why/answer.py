@@ -24,7 +24,8 @@ class Window:
 class Traffic:
     """Sums of the topic over the window. In admitted traffic all is let in, and nothing is delayed or fails.
 
-    throttled_s: with a producer waiting, added up over partitions and brokers. mean_delay_s: of the delayed publishes; None without any.
+    throttled_s: with a producer waiting, added up over partitions and brokers. mean_delay_s: of the delayed publishes;
+    None without any.
     """
 
     publishes: int = 0

@@ -5,8 +5,8 @@ import argparse
 from headgate.quota.usage.parser import instant_ms
 
 ABOUT = (
-    "Why a topic is or was held: when and by which limit, the limits in force, who filled the one that held it, whether "
-    "its tenant is the cause or a victim, and what would have helped."
+    "Why a topic is or was held: when and by which limit, the limits in force, who filled the one that held it, "
+    "whether its tenant is the cause or a victim, and what would have helped."
 )
 
 

@@ -40,7 +40,7 @@ def check_known(tables: OutputTables, name: str) -> Topic:
 def window_of(
     tables: OutputTables, at_s: int | None, first_s: int | None, last_s: int | None
 ) -> tuple[Window, list[str]]:
-    """The time asked about, within that of the rows, and what to know of it. Raises TableError where no row is of it."""
+    """The time asked about, within that of the rows, and what to know of it. Raises TableError without rows of it."""
     oldest_s, newest_s = tables.times
     notes: list[str] = []
     at = None

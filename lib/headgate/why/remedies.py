@@ -71,8 +71,8 @@ def _split(held: Held, largest: str) -> Iterator[Remedy]:
     rest = smallest_rate(others)
     if rest < held.rate:
         words = (
-            f"a quota of its own for {largest}: with {held.rate - rest:,} of the {held.rate:,} {held.unit}/s for it and "
-            f"{rest:,} for all others, none of the others would have been held"
+            f"a quota of its own for {largest}: with {held.rate - rest:,} of the {held.rate:,} {held.unit}/s for it "
+            f"and {rest:,} for all others, none of the others would have been held"
         )
         yield Remedy("split", held.unit, words, rest, held.rate - rest, largest)
 

@@ -74,9 +74,8 @@ def _heading(found: Why) -> Iterator[str]:
     late = f", {traffic.delayed_publishes:,} of them late" if traffic.delayed_publishes else ""
     late += f" by {traffic.mean_delay_s:,.1f} s in the mean" if traffic.mean_delay_s is not None else ""
     yield (
-        f"{traffic.publishes:,} publishes of {traffic.messages:,} messages and "
-        f"{traffic.bytes:,} bytes came; {traffic.admitted_messages:,} messages and {traffic.admitted_bytes:,} bytes were "
-        f"let in{late}; {traffic.throttled_publishes:,} throttled, {traffic.failed_publishes:,} failed"
+        f"{traffic.publishes:,} publishes of {traffic.messages:,} messages and {traffic.bytes:,} bytes came; "
+        f"{traffic.admitted_messages:,} messages and {traffic.admitted_bytes:,} bytes were let in{late}; {traffic.throttled_publishes:,} throttled, {traffic.failed_publishes:,} failed"
     )
 
 
