@@ -25,4 +25,8 @@ def add_why_arguments(parser: argparse.ArgumentParser) -> None:
         type=instant_ms,
         help="up to then; without all of these the last 5 minutes of live traffic, or all of recorded traffic",
     )
+    of = parser.add_mutually_exclusive_group()
+    of.add_argument("--subscription", metavar="NAME", help="why this subscription of the topic has a backlog")
+    of.add_argument("--connection", action="store_true", help="TOPIC is a connection, as BROKER/CONNECTION")
+    of.add_argument("--cache", action="store_true", help="why entries of the topic left the entry cache")
     parser.add_argument("--json", action="store_true", help="JSON, whole; null is not limited or not known")

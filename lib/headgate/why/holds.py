@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from headgate.core.numbers import SECOND_NS
-from headgate.core.reasons import publish_reason
+from headgate.core.publish.publish_limiter import Scope
+from headgate.core.reasons import HeldReason, condition_reason, publish_reason
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.why.answer import Balance, HeldBy, Producer, Span
 from headgate.why.tables import OutputTables, of_topic, within
@@ -19,9 +20,9 @@ from headgate.why.tables import OutputTables, of_topic, within
 SAME_SPAN_S = 10
 """A shorter pause does not end a span."""
 SHOWN_SPANS, SHOWN_PRODUCERS, SHOWN_BALANCES = 10, 20, 200
-_LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
+LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
 """So far before the window the mark of a hold is looked for; the latter if nothing else explains one."""
-_LIMITER = ("broker", "scope", "limiter")
+_LIMITER = ("broker", "scope", "limiter", "type")
 _WHOSE = (*_LIMITER, "topic", "connection", "producer")
 _COLUMNS = (
     f"at_ns, {', '.join(_WHOSE)}, action, messages_balance, messages_per_s, bytes_balance, bytes_per_s, "
@@ -55,7 +56,7 @@ class Holds:
     def held_by(self) -> Iterator[HeldBy]:
         """Each limiter on each broker: the one first that held longest."""
         found = []
-        for (broker, scope, limiter), rows in _by(self.rows, _LIMITER):
+        for (broker, scope, limiter, _), rows in _by(self.rows, _LIMITER):
             intervals = self._intervals(rows)
             if not len(intervals[0]):
                 continue
@@ -63,10 +64,9 @@ class Holds:
             spans = _spans(intervals, self.first_ns)
             shown = sorted(sorted(spans, key=lambda one: one.first - one.last)[:SHOWN_SPANS], key=lambda one: one.first)
             held_s = _seconds(intervals)
-            reason = publish_reason(scope, _main_unit(rows), is_blocked=_is_blocked(rows))
             found.append(
                 HeldBy(
-                    *(reason, scope, limiter, broker, held_s, len(marks)),
+                    *(_reason(scope, rows), scope, limiter, broker, held_s, len(marks)),
                     spans=tuple(shown),
                     more_spans=len(spans) - len(shown),
                 )
@@ -81,6 +81,12 @@ class Holds:
         ]
         return sorted((one for one in found if one.marks or one.held_s), key=lambda one: (-one.held_s, -one.marks, one))
 
+    def topics(self) -> Iterator[tuple[str, int, float]]:
+        """Each topic that a limiter held: how often, and for how long."""
+        for (topic,), rows in _by(self.rows, ("topic",)):
+            if topic is not None:
+                yield topic, len(self._marks(rows)), _seconds(self._intervals(rows))
+
     def balances(self) -> list[Balance]:
         """At marks in the window, in the order of time: of many every so many-th, and always the last."""
         marks = self._marks(self.rows).sort_by("at_ns")
@@ -89,7 +95,7 @@ class Holds:
         return [
             Balance(
                 instant(row["at_ns"]),
-                *(row[name] for name in _LIMITER),
+                *(row[name] for name in ("broker", "scope", "limiter")),
                 *(row[name] for name in ("messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s")),
             )
             for row in marks.take(pa.array(places, pa.int64())).to_pylist()
@@ -130,15 +136,20 @@ def _open_before(codes: Ints, place: Ints, steps: Ints) -> int:
 
 def holds_of(tables: OutputTables, topic: str, first_ns: int, end_ns: int, *, is_held: bool) -> Holds:
     """The holds of a topic and its partitions. is_held: topic_usage says that it was held, so that a mark is there."""
-    for back_s in (_LOOKBACK_S, _MOST_LOOKBACK_S):
-        limits = "topic IS NOT NULL AND action IN ('mark', 'unmark') AND scope IN ('topic', 'broker', 'group')"
-        where = f"{of_topic(topic)} AND {within(first_ns - back_s * SECOND_NS, end_ns)} AND {limits}"
-        rows = tables.rows("marks", f"SELECT {_COLUMNS} FROM t WHERE {where}")  # noqa: S608  our own names, quoted text
-        if len(rows) and (found := Holds(rows.sort_by("at_ns"), first_ns, end_ns)).held_s:
+    for back_s in (LOOKBACK_S, _MOST_LOOKBACK_S):
+        rows = marks_of(tables, of_topic(topic), first_ns - back_s * SECOND_NS, end_ns)
+        if (found := Holds(rows, first_ns, end_ns)).held_s:
             return found
         if not is_held:
             break
     return Holds(_NO_ROWS, first_ns, end_ns)
+
+
+def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa.Table:
+    """Marks and unmarks, in the order of time. where: whose, in SQL."""
+    where = f"{where} AND {within(first_ns, end_ns)} AND action IN ('mark', 'unmark')"
+    rows = tables.rows("marks", f"SELECT {_COLUMNS} FROM t WHERE {where}")  # noqa: S608  our own names, quoted text
+    return rows.sort_by("at_ns") if len(rows) else _NO_ROWS
 
 
 def instant(at_ns: int) -> datetime:
@@ -158,6 +169,13 @@ def _spans(intervals: tuple[Ints, Ints], first_ns: int) -> list[Span]:
         Span(instant(int(start)), instant(int(end)), since_before=bool(start == first_ns))
         for start, end in zip(starts[is_new], np.append(ends[:-1][is_new[1:]], ends[-1:]), strict=True)
     ]
+
+
+def _reason(scope: str, rows: pa.Table) -> HeldReason:
+    """Of the rows of one limiter or condition."""
+    if scope in {*Scope}:
+        return publish_reason(scope, _main_unit(rows), is_blocked=scope == Scope.GROUP and _is_blocked(rows))
+    return condition_reason(rows["type"][0].as_py())
 
 
 def _main_unit(rows: pa.Table) -> str:

@@ -1,6 +1,5 @@
 """Whether a topic was ever seen, and of which time is asked: what cannot be answered is said here."""
 
-import difflib
 import time
 from datetime import UTC, datetime
 from typing import Final
@@ -8,14 +7,12 @@ from typing import Final
 from headgate.core.topic_names import Topic, topic_of
 from headgate.errors import TableError
 from headgate.why.answer import Window
-from headgate.why.tables import OutputTables, of_topic
+from headgate.why.tables import OutputTables, nearest, of_topic
 
 LIVE_S: Final = 300
 """Traffic whose newest row is of the last so many seconds is live; then the last so many are asked about."""
 AROUND_S: Final = 60
 """So many seconds up to an instant are looked at."""
-_NEAREST = 5
-_ALIKE = 0.5
 
 
 def check_known(tables: OutputTables, name: str) -> Topic:
@@ -30,10 +27,9 @@ def check_known(tables: OutputTables, name: str) -> Topic:
         if tables.has(table) and len(tables.rows(table, f"SELECT topic FROM t WHERE {of_topic(topic.name)} LIMIT 1")):  # noqa: S608  quoted
             return topic
     names = sorted({row["topic"] for row in tables.dicts("topic_usage", "SELECT DISTINCT topic FROM t")})
-    near = difflib.get_close_matches(topic.name, names, _NEAREST, _ALIKE)
-    hint = f"; nearest: {', '.join(near)}" if near else ""
     raise TableError(
-        f"{tables.output} has no publish of {topic.name}, in {len(names):,} topics{hint}; correct the name"
+        f"{tables.output} has no publish of {topic.name}, in {len(names):,} topics{nearest(topic.name, names)}; "
+        "correct the name"
     )
 
 
@@ -41,7 +37,14 @@ def window_of(
     tables: OutputTables, at_s: int | None, first_s: int | None, last_s: int | None
 ) -> tuple[Window, list[str]]:
     """The time asked about, within that of the rows, and what to know of it. Raises TableError without rows of it."""
-    oldest_s, newest_s = tables.times
+    return window_in(tables.times, f"{tables.output}/topic_usage", at_s, first_s, last_s)
+
+
+def window_in(
+    times: tuple[int, int], place: str, at_s: int | None, first_s: int | None, last_s: int | None
+) -> tuple[Window, list[str]]:
+    """The same of a table at `place`. times: the first and the last second of its rows."""
+    oldest_s, newest_s = times
     notes: list[str] = []
     at = None
     if at_s is not None:
@@ -56,7 +59,7 @@ def window_of(
         )
     first_s = oldest_s if first_s is None else first_s
     last_s = max(newest_s, first_s) if last_s is None else last_s
-    has = f"{tables.output}/topic_usage has rows of {_text(oldest_s)} to {_text(newest_s)}"
+    has = f"{place} has rows of {_text(oldest_s)} to {_text(newest_s)}"
     if last_s < oldest_s:
         raise TableError(
             f"nothing is known of {_text(last_s)}: {has}; what was before was not recorded, or is gone by retention; "

@@ -1,5 +1,6 @@
 """The tables of an output's jobs, read with SQL: those of all brokers, and those of each broker's own job."""
 
+import difflib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -7,10 +8,14 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import topic_tables
 from headgate.quota.usage.topic_query import text
 from headgate.tables.query import plain, query
+from headgate.why.answer import Window
+
+_NEAREST, _ALIKE = 5, 0.5
 
 
 class OutputTables:
@@ -46,6 +51,11 @@ class OutputTables:
         first, last = (pick(row[name] for row in found) for pick, name in ((min, "first"), (max, "last")))
         return int(first.timestamp()), int(last.timestamp())
 
+    def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
+        """The sums of these columns over what `sql` gives; nulls add nothing."""
+        rows = list(self.dicts(name, sql))
+        return {column: sum(row[column] or 0 for row in rows) for column in columns}
+
     def _tables(self, name: str) -> list[DeltaTable]:
         if name not in self._opened:
             try:
@@ -73,7 +83,28 @@ def listed(values: Sequence[str]) -> str:
 
 def within(first_ns: int, end_ns: int) -> str:
     """SQL: event_time from the first instant on and before the end."""
-    return f"event_time >= {_instant(first_ns)} AND event_time < {_instant(end_ns)}"
+    return f"event_time >= {instant_sql(first_ns)} AND event_time < {instant_sql(end_ns)}"
+
+
+def in_window(window: Window) -> str:
+    """SQL: event_time in the seconds of the window."""
+    return within(first_ns(window), end_ns(window))
+
+
+def first_ns(window: Window) -> int:
+    """Where it begins."""
+    return int(window.first.timestamp()) * SECOND_NS
+
+
+def end_ns(window: Window) -> int:
+    """Where its last second ends."""
+    return (int(window.last.timestamp()) + 1) * SECOND_NS
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """Words that name those most alike; empty where none is."""
+    near = difflib.get_close_matches(name, known, _NEAREST, _ALIKE)
+    return f"; nearest: {', '.join(near)}" if near else ""
 
 
 def of_topic(topic: str) -> str:
@@ -81,5 +112,6 @@ def of_topic(topic: str) -> str:
     return f"(topic = {text(topic)} OR starts_with(topic, {text(topic + '-partition-')}))"
 
 
-def _instant(at_ns: int) -> str:
+def instant_sql(at_ns: int) -> str:
+    """SQL: a timestamp."""
     return f"arrow_cast({at_ns // 1000}, 'Timestamp(Microsecond, Some(\"UTC\"))')"

@@ -22,6 +22,7 @@ def holds(steps, first_s=0, end_s=10, **columns):
             "broker": "b1",
             "scope": limiter[0],
             "limiter": limiter[1],
+            "type": "",
             "topic": "persistent://a/b/c",
             "connection": "c1",
             "producer": producer,

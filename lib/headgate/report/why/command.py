@@ -3,11 +3,16 @@
 import argparse
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from headgate.core.numbers import SECOND_MS
 from headgate.errors import TableError
+from headgate.report.why.others import cache_lines, connection_lines, subscription_lines
 from headgate.report.why.screen import lines
 from headgate.why.as_json import as_json
+from headgate.why.cached import why_cached
+from headgate.why.connections import why_connection
+from headgate.why.subscriptions import why_subscription
 from headgate.why.topics import why
 
 
@@ -18,8 +23,18 @@ def run(arguments: argparse.Namespace) -> Iterator[str]:
     at_s, first_s, last_s = (
         None if time_ms is None else time_ms // SECOND_MS for time_ms in (arguments.at, arguments.first, arguments.last)
     )
-    found = why(arguments.output, arguments.topic, at_s=at_s, first_s=first_s, last_s=last_s)
-    if arguments.json:
-        yield json.dumps(as_json(found), indent=2)
+    when = {"at_s": at_s, "first_s": first_s, "last_s": last_s}
+    found: Any
+    if arguments.subscription is not None:
+        found = why_subscription(arguments.output, arguments.topic, arguments.subscription, **when)
+        shown = subscription_lines(found)
+    elif arguments.connection:
+        found = why_connection(arguments.output, arguments.topic, **when)
+        shown = connection_lines(found)
+    elif arguments.cache:
+        found = why_cached(arguments.output, arguments.topic, **when)
+        shown = cache_lines(found)
     else:
-        yield from lines(found)
+        found = why(arguments.output, arguments.topic, **when)
+        shown = lines(found)
+    yield from [json.dumps(as_json(found), indent=2)] if arguments.json else shown

@@ -23,15 +23,15 @@ VERDICTS = {
 
 def lines(found: Why) -> Iterator[str]:
     """Held or not and how long, by what, the limits, who filled it, whose fault, what would have helped."""
-    yield f"{plain(found.topic)}, {_span(found.window)}"
+    yield f"{plain(found.topic)}, {span_of(found.window)}"
     yield from _heading(found)
     yield from (f"note: {note}" for note in found.notes)
     if found.held_by:
-        yield from _titled("HELD BY", _held_by(found.held_by))
+        yield from titled("HELD BY", held_by(found.held_by))
     if found.chain:
-        yield from _titled("LIMITS IN FORCE at the end of that time (* held it)", _chain(found.chain))
+        yield from titled("LIMITS IN FORCE at the end of that time (* held it)", _chain(found.chain))
     if found.balances:
-        yield from _titled("BALANCE when producers began to be held; below 0 is debt", _balances(found))
+        yield from titled("BALANCE when producers began to be held; below 0 is debt", _balances(found))
     if found.filled is not None:
         yield from _filled(found)
     if found.producers:
@@ -40,7 +40,7 @@ def lines(found: Why) -> Iterator[str]:
             (plain(one.name), plain(one.connection), f"{one.marks:,}", f"{one.held_s:,.1f} s")
             for one in found.producers[:_SHOWN_NAMES]
         ]
-        yield from _titled("ITS PRODUCERS", aligned(rows, _TEXT * 2 + _NUMBER * 2))
+        yield from titled("ITS PRODUCERS", aligned(rows, _TEXT * 2 + _NUMBER * 2))
     if found.verdict is not None:
         excess = ", ".join(f"{plain(name)} {part:.0%}" for name, part in found.verdict.excess[:_SHOWN_NAMES])
         of = f" of {excess} of the excess" if excess else ""
@@ -48,13 +48,18 @@ def lines(found: Why) -> Iterator[str]:
         yield f"VERDICT: {VERDICTS[found.verdict.kind]}{of}"
         yield f"  {found.verdict.rule}"
     if found.remedies:
-        yield from _titled(
+        yield from titled(
             "WHAT WOULD HAVE HELPED, found by running the rules over the recorded traffic",
             (f"- {plain(one.words)}" for one in found.remedies),
         )
-    if found.is_held:
+    yield from meaning(found.reason)
+
+
+def meaning(reason: HeldReason) -> Iterator[str]:
+    """Where it is explained; nothing where nothing was held."""
+    if reason is not HeldReason.NOT_HELD:
         yield ""
-        yield f"What {found.reason} means and what to do: docs/reasons.md#{found.reason.lower()}"
+        yield f"What {reason} means and what to do: docs/reasons.md#{reason.lower()}"
 
 
 def _heading(found: Why) -> Iterator[str]:
@@ -69,25 +74,26 @@ def _heading(found: Why) -> Iterator[str]:
     if found.looked_at != found.window:
         yield (
             f"of the whole time, with a producer waiting: {traffic.throttled_s:,.1f} s; what is said below is of the "
-            f"hour with most of it, {_span(found.looked_at)}"
+            f"hour with most of it, {span_of(found.looked_at)}"
         )
     late = f", {traffic.delayed_publishes:,} of them late" if traffic.delayed_publishes else ""
     late += f" by {traffic.mean_delay_s:,.1f} s in the mean" if traffic.mean_delay_s is not None else ""
     yield (
         f"{traffic.publishes:,} publishes of {traffic.messages:,} messages and {traffic.bytes:,} bytes came; "
-        f"{traffic.admitted_messages:,} messages and {traffic.admitted_bytes:,} bytes were let in{late}; {traffic.throttled_publishes:,} throttled, {traffic.failed_publishes:,} failed"
+        f"{traffic.admitted_messages:,} messages and {traffic.admitted_bytes:,} bytes were let in{late}; "
+        f"{traffic.throttled_publishes:,} throttled, {traffic.failed_publishes:,} failed"
     )
 
 
-def _titled(title: str, rows: Iterator[str]) -> Iterator[str]:
+def titled(title: str, rows: Iterator[str]) -> Iterator[str]:
     yield ""
     yield title
     yield from rows
 
 
-def _held_by(held_by: Sequence[HeldBy]) -> Iterator[str]:
+def held_by(found: Sequence[HeldBy]) -> Iterator[str]:
     rows = [("REASON", "LIMITER", "BROKER", "HELD FOR", "TIMES", "WHEN")]
-    for one in held_by[:_SHOWN_LIMITERS]:
+    for one in found[:_SHOWN_LIMITERS]:
         spans = ", ".join(
             f"{'before ' if span.since_before else ''}{_time(span.first)} to {_time(span.last)}"
             for span in one.spans[:_SHOWN_NAMES]
@@ -142,8 +148,8 @@ def _filled(found: Why) -> Iterator[str]:
             for one in fillers[:_SHOWN_NAMES]
         ]
     more = max(len(filled.topics) - _SHOWN_NAMES, 0) + filled.others
-    title = f"WHO FILLED {limiter}, in {filled.unit}, {_span(filled.window)}"
-    yield from _titled(title, aligned(rows, _TEXT + _NUMBER * 3))
+    title = f"WHO FILLED {limiter}, in {filled.unit}, {span_of(filled.window)}"
+    yield from titled(title, aligned(rows, _TEXT + _NUMBER * 3))
     if more:
         yield f"and {counted(more, 'more')} topics"
 
@@ -156,5 +162,5 @@ def _time(at: datetime) -> str:
     return f"{at:%H:%M:%S}.{at.microsecond // 1000:03}"
 
 
-def _span(window: Window) -> str:
+def span_of(window: Window) -> str:
     return f"{zulu(window.first)} to {zulu(window.last)}"

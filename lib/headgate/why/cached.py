@@ -1,0 +1,133 @@
+"""Why entries of a topic left the entry cache, and which topics took the room."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from headgate.core.cache.reasons import Cause
+from headgate.core.reasons import HeldReason
+from headgate.core.topic_names import topic_of
+from headgate.errors import TableError
+from headgate.quota.usage.topic_query import text
+from headgate.tables.query import newest
+from headgate.why.answer import Window
+from headgate.why.known import window_in
+from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, instant_sql, nearest
+
+SHOWN_TOPICS = 20
+_COUNTS = ("hits", "misses")
+_ROW = f"topic, broker, second, {', '.join(_COUNTS)}, used_bytes"
+
+
+@dataclass(frozen=True)
+class Room:
+    """A topic in the same caches: its bytes at the end of the window, and how many more than at its start."""
+
+    topic: str
+    used_bytes: int
+    grown_bytes: int
+
+
+@dataclass(frozen=True)
+class CacheWhy:
+    """hits, misses: entries of the topic in the window. left: entries that left the cache, by cause; None where
+    `jobs/entry_cache.py` did not write evictions. room: the topics that grew most.
+    """
+
+    topic: str
+    window: Window
+    reason: HeldReason
+    hits: int
+    misses: int
+    left: tuple[tuple[str, int], ...] | None
+    room: tuple[Room, ...]
+    notes: tuple[str, ...] = ()
+
+
+def why_cached(
+    output: str,
+    name: str,
+    *,
+    at_s: int | None = None,
+    first_s: int | None = None,
+    last_s: int | None = None,
+) -> CacheWhy:
+    """Times and errors as those of `topics.why`, of the tables of `jobs/entry_cache.py`."""
+    tables = OutputTables(output)
+    topic = _known(tables, name)
+    window, notes = window_in(_times(tables), f"{output}/cache_metrics", at_s, first_s, last_s)
+    before, after = (_counters(tables, at_ns) for at_ns in (first_ns(window), end_ns(window)))
+    brokers = {broker for of, broker in after if of == topic}
+    counts = [
+        sum(after[topic, broker][name] - before.get((topic, broker), {}).get(name, 0) for broker in brokers)
+        for name in _COUNTS
+    ]
+    left = _left(tables, topic, window)
+    if left is None:
+        notes.append("why entries left is not known: jobs/entry_cache.py writes it with --evictions")
+    room = sorted(_room(before, after, brokers), key=lambda one: (-one.grown_bytes, -one.used_bytes, one.topic))
+    hits, misses = counts
+    return CacheWhy(topic, window, _reason(left), hits, misses, left, tuple(room[:SHOWN_TOPICS]), tuple(notes))
+
+
+def _times(tables: OutputTables) -> tuple[int, int]:
+    """The first and the last second. Raises TableError without rows."""
+    rows = list(tables.dicts("cache_metrics", "SELECT min(second) AS first, max(second) AS last FROM t"))
+    found = [row for row in rows if row["last"] is not None]
+    if not found:
+        raise TableError(
+            f"the table {tables.output}/cache_metrics has no rows: give the --output of jobs/entry_cache.py, or wait "
+            "until there are events"
+        )
+    return int(found[0]["first"].timestamp()), int(found[0]["last"].timestamp())
+
+
+def _known(tables: OutputTables, name: str) -> str:
+    parsed = topic_of(name)
+    names = {name} if parsed is None else {name, parsed.name}
+    rows = tables.dicts("cache_metrics", "SELECT DISTINCT topic FROM t WHERE topic IS NOT NULL")
+    known = sorted({row["topic"] for row in rows})
+    found = sorted(names & set(known))
+    if not found:
+        raise TableError(
+            f"{tables.output} has no cache events of {name}, in {len(known):,} topics{nearest(name, known)}; correct "
+            "the name"
+        )
+    return found[0]
+
+
+def _counters(tables: OutputTables, at_ns: int) -> Mapping[tuple[str, str], Mapping[str, int]]:
+    """By topic and broker, the newest row of a second before that time: counters run from the beginning."""
+    where = f"topic IS NOT NULL AND second < {instant_sql(at_ns)}"
+    sql = newest(_ROW, ("topic", "broker"), "until DESC, batch_id DESC", where)
+    return {
+        (row["topic"], row["broker"]): {one: row[one] or 0 for one in (*_COUNTS, "used_bytes")}
+        for row in tables.dicts("cache_metrics", sql)
+    }
+
+
+def _room(
+    before: Mapping[tuple[str, str], Mapping[str, int]],
+    after: Mapping[tuple[str, str], Mapping[str, int]],
+    brokers: set[str],
+) -> Iterator[Room]:
+    for topic in sorted({of for of, broker in after if broker in brokers}):
+        places = [(topic, broker) for broker in brokers if (topic, broker) in after]
+        used = sum(after[place]["used_bytes"] for place in places)
+        yield Room(topic, used, used - sum(before[place]["used_bytes"] for place in places if place in before))
+
+
+def _left(tables: OutputTables, topic: str, window: Window) -> tuple[tuple[str, int], ...] | None:
+    if not tables.has("cache_evictions"):
+        return None
+    where = f"topic = {text(topic)} AND {in_window(window)}"
+    sql = f"SELECT cause, count(*) AS entries FROM t WHERE {where} GROUP BY cause"  # noqa: S608  quoted text
+    found = [(row["cause"], row["entries"]) for row in tables.dicts("cache_evictions", sql)]
+    return tuple(sorted(found, key=lambda one: (-one[1], one[0])))
+
+
+def _reason(left: tuple[tuple[str, int], ...] | None) -> HeldReason:
+    counts = dict(left or ())
+    by_size, by_age = counts.get(Cause.EVICTED, 0), counts.get(Cause.EXPIRED, 0)
+    if not by_size and not by_age:
+        return HeldReason.NOT_HELD
+    return HeldReason.CACHE_SIZE if by_size >= by_age else HeldReason.CACHE_AGE

@@ -1,0 +1,132 @@
+"""How long `headgate why` takes on a day of 100 million marks, and how much memory.
+
+    python tests/benchmarks/why.py [--marks 100000000] [--keep DIR]
+
+A day of 10,000 topics of 100 tenants in three groups on 10 brokers; a few topics have most of the rows (Zipf). A third
+as many rows of topic_usage. The whole command is measured, as a user runs it: an instant and the whole day, of a topic
+with many rows and of one with few. Making the tables takes some minutes and 3 GB; with --keep they stay.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from _bench import Results, parser
+from deltalake import DeltaTable, write_deltalake
+
+from headgate.arrow.topic_names import named_rows, named_schema
+from headgate.tables.delta import Tables
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
+
+TOPICS, TENANTS, BROKERS, CHUNKS = 10_000, 100, 10, 96
+DAY_S, DAY0_S = 86_400, 1_767_571_200
+SECOND_NS = 10**9
+GROUPS = ("gold", "silver", "bronze")
+COLUMNS = ("question", "s", "CPU s", "MB", "reason", "held for s")
+
+
+def topic(number: int) -> str:
+    return f"persistent://tenant-{number % TENANTS}/ns-{number % 300}/topic-{number}"
+
+
+def make(output: str, marks: int) -> None:
+    """The tables, with the groups that a run of headgate try leaves."""
+    Tables(output, {"marks": MARKS, "topic_usage": TOPIC_USAGE})
+    chance = np.random.default_rng(7)
+    popular = chance.zipf(1.3, 4_000_000) % TOPICS
+    names = pa.array([topic(number) for number in range(TOPICS)])
+    brokers = pa.array([f"broker-{number}" for number in range(BROKERS)])
+    for chunk in range(CHUNKS):
+        first_s, length_s = DAY0_S + chunk * DAY_S // CHUNKS, DAY_S // CHUNKS
+        for table, rows in (("marks", marks // CHUNKS), ("topic_usage", marks // 3 // CHUNKS)):
+            of = chance.choice(popular, rows)
+            at_ns = np.sort(chance.integers(first_s * SECOND_NS, (first_s + length_s) * SECOND_NS, rows))
+            is_group = of % 3 > 0
+            at_us = at_ns // 1000 if table == "marks" else at_ns // SECOND_NS * 1_000_000
+            made = {
+                "event_time": pa.array(at_us).cast(pa.timestamp("us", "UTC")),
+                "broker": brokers.take(pa.array(of % BROKERS)),
+                "topic": names.take(pa.array(of)),
+                "at_ns": at_ns,
+                "producer": pa.array(["p0", "p1"]).take(pa.array(chance.integers(0, 2, rows))),
+                "connection": pa.array([f"c{number}" for number in range(1000)]).take(pa.array(of % 1000)),
+                "scope": pa.array(["topic", "group"]).take(pa.array(is_group.astype(np.int64))),
+                "limiter": pa.array(GROUPS).take(pa.array(of % TENANTS % 3)),
+                "type": pa.array(["TopicPublishRate", "ResourceGroupPublishRate"]).take(
+                    pa.array(is_group.astype(np.int64))
+                ),
+                "action": pa.array(["mark", "unmark"]).take(pa.array(chance.integers(0, 2, rows))),
+                "messages_balance": -chance.integers(0, 50, rows),
+                "messages_per_s": np.full(rows, 1000),
+                "publishes": np.full(rows, 10),
+                "messages": chance.integers(1, 100, rows),
+                "bytes": chance.integers(100, 100_000, rows),
+                "throttled_publishes": np.where(is_group, 1, 0),
+                "throttled_by_group": np.where(is_group, 1, 0),
+                "throttled_ns": np.where(is_group, SECOND_NS // 10, 0),
+            }
+            schema = MARKS if table == "marks" else TOPIC_USAGE
+            columns = [made.get(name, pa.nulls(rows, schema.field(name).type)) for name in schema.names]
+            whole = named_rows(pa.table(columns, schema.names)).cast(named_schema(schema))
+            write_deltalake(f"{output}/{table}", whole, mode="append")
+
+
+def conf(folder: Path) -> None:
+    """Tenants in the three groups."""
+    tenants = {f"tenant-{number}": GROUPS[number % 3] for number in range(TENANTS)}
+    groups = {name: {"publishRateInMsgs": 900} for name in GROUPS}
+    folder.mkdir()
+    (folder / "resource-groups.json").write_text(json.dumps({"resourcegroups": groups, "tenants": tenants}))
+
+
+def asked(output: str, *options: str) -> tuple[float, float, float, dict[str, object]]:
+    """Wall clock, CPU seconds and megabytes of the command, and what it answered."""
+    command = [sys.executable, "-m", "headgate", "why", *options, output, "--json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    script = "import resource,subprocess,sys;p=subprocess.run(sys.argv[1:],check=True);" + (
+        "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *command], check=True, capture_output=True, text=True)
+    took_s, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took_s, cpu_s, int(done.stderr.splitlines()[-1]) / 1024, json.loads(done.stdout)
+
+
+def main() -> None:
+    options = parser(__doc__)
+    options.add_argument("--marks", type=int, default=100_000_000)
+    options.add_argument("--keep", metavar="DIR", help="where the tables are, or are to stay")
+    arguments = options.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        output = arguments.keep or f"{scratch}/output"
+        if not DeltaTable.is_deltatable(f"{output}/marks"):
+            conf(Path(scratch) / "conf")
+            trial = [sys.executable, "-m", "headgate", "try", "--conf-dir", f"{scratch}/conf", "--output", output]
+            subprocess.run(trial, check=True, capture_output=True)
+        if DeltaTable(f"{output}/marks").version() < CHUNKS:
+            for name in ("marks", "topic_usage"):
+                subprocess.run(["rm", "-r", f"{output}/{name}"], check=True)  # noqa: S607
+            make(output, arguments.marks)
+        results = Results("why", COLUMNS)
+        noon = ("--at", str((DAY0_S + DAY_S // 2) * 1000))
+        day = ("--from", str(DAY0_S * 1000))
+        for number in (4, 6001):
+            for name, when in (("an instant", noon), ("the day", day)):
+                took_s, cpu_s, mb, found = asked(output, topic(number), *when)
+                results.add(
+                    question=f"topic-{number}, {name}",
+                    **{"s": f"{took_s:.1f}", "CPU s": f"{cpu_s:.1f}", "MB": f"{mb:.0f}"},
+                    **{"reason": found["reason"], "held for s": f"{found['heldS']:.0f}"},
+                )
+        results.show()
+
+
+if __name__ == "__main__":
+    main()
