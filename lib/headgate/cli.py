@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headgate import __version__
 from headgate.cluster.arguments import add_check_arguments, add_cluster_arguments, add_enforce_arguments
+from headgate.demo.arguments import add_demo_arguments
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
@@ -303,7 +304,22 @@ def run_serve(arguments: argparse.Namespace) -> int:
     return serve(arguments, say)
 
 
+def add_demo(subcommands: "Subcommands") -> None:
+    """`headgate demo`: live traffic, the throttle job and the page, together."""
+    parser = subcommands.add_parser("demo", help="run the throttle job on live traffic, with the page")
+    add_demo_arguments(parser)
+    parser.set_defaults(run=run_demo)
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    """Run until SIGTERM or Ctrl-C."""
+    from headgate.cluster.running import say  # noqa: PLC0415
+    from headgate.demo.command import demo  # noqa: PLC0415  other subcommands need no network
+
+    return demo(arguments, say)
+
+
 SUBCOMMANDS = (
     *(add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_why),
-    *(add_gate, add_collect, add_enforce, add_cluster, add_serve),
+    *(add_gate, add_collect, add_enforce, add_cluster, add_serve, add_demo),
 )

@@ -28,7 +28,6 @@ TOPICS, TENANTS, BROKERS, CHUNKS = 10_000, 100, 10, 96
 DAY_S, DAY0_S = 86_400, 1_767_571_200
 SECOND_NS = 10**9
 GROUPS = ("gold", "silver", "bronze")
-COLUMNS = ("question", "s", "CPU s", "MB", "reason", "held for s")
 
 
 def topic(number: int) -> str:
@@ -90,7 +89,8 @@ def asked(output: str, *options: str) -> tuple[float, float, float, dict[str, ob
     command = [sys.executable, "-m", "headgate", "why", *options, output, "--json"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
-    script = "import resource,subprocess,sys;p=subprocess.run(sys.argv[1:],check=True);" + (
+    script = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
         "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))"
     )
     done = subprocess.run([sys.executable, "-c", script, *command], check=True, capture_output=True, text=True)
@@ -101,6 +101,7 @@ def asked(output: str, *options: str) -> tuple[float, float, float, dict[str, ob
 
 def main() -> None:
     options = parser(__doc__)
+    options.set_defaults(repetitions=3)
     options.add_argument("--marks", type=int, default=100_000_000)
     options.add_argument("--keep", metavar="DIR", help="where the tables are, or are to stay")
     arguments = options.parse_args()
@@ -112,20 +113,19 @@ def main() -> None:
             subprocess.run(trial, check=True, capture_output=True)
         if DeltaTable(f"{output}/marks").version() < CHUNKS:
             for name in ("marks", "topic_usage"):
-                subprocess.run(["rm", "-r", f"{output}/{name}"], check=True)  # noqa: S607
+                subprocess.run(["rm", "-r", f"{output}/{name}"], check=True)
             make(output, arguments.marks)
-        results = Results("why", COLUMNS)
         noon = ("--at", str((DAY0_S + DAY_S // 2) * 1000))
         day = ("--from", str(DAY0_S * 1000))
-        for number in (4, 6001):
-            for name, when in (("an instant", noon), ("the day", day)):
-                took_s, cpu_s, mb, found = asked(output, topic(number), *when)
-                results.add(
-                    question=f"topic-{number}, {name}",
-                    **{"s": f"{took_s:.1f}", "CPU s": f"{cpu_s:.1f}", "MB": f"{mb:.0f}"},
-                    **{"reason": found["reason"], "held for s": f"{found['heldS']:.0f}"},
-                )
-        results.show()
+        with Results("why", "A question to a day of marks", about=f"{arguments.marks:,} marks") as results:
+            for number in (4, 6001):
+                for name, when in (("an instant", noon), ("the day", day)):
+                    runs = [asked(output, topic(number), *when) for _ in range(arguments.repetitions)]
+                    took_s, cpu_s, mb, found = map(list, zip(*runs, strict=True))
+                    question = f"topic-{number}, {name}"
+                    results.measure(f"{question} ({found[0]['reason']})", "CPU s", cpu_s)
+                    results.measure(question, "MB", mb)
+                    results.target(question, "s", took_s, at_most=2)
 
 
 if __name__ == "__main__":

@@ -106,9 +106,17 @@ def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """The rows with text as strings: for views of strings, which queries give, Arrow lacks most functions."""
-    fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in rows.schema]
-    return rows.cast(pa.schema(fields))
+    """The rows with text as strings: for views of strings, which queries give, Arrow lacks most functions.
+
+    Times are rounded down to microseconds, as Python has them.
+    """
+    return rows.cast(pa.schema([field.with_type(_plain(field.type)) for field in rows.schema]), safe=False)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    if type_ == pa.string_view():
+        return pa.string()
+    return pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else type_
 
 
 def newest(columns: str, keys: Sequence[str], order: str, where: str) -> str:

@@ -31,6 +31,13 @@ def output(tmp_path):
     return str(tmp_path)
 
 
+def test_times_finer_than_a_microsecond_are_rounded_down(output, capsys):
+    assert 0 == main(
+        ["sql", output, "SELECT arrow_cast(1234567891, 'Timestamp(Nanosecond, None)') AS at FROM dead_letters"]
+    )
+    assert "1970-01-01 00:00:01.234567" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [["tables"], ["sql", "show TABLES ;"]])
 def test_tables_are_listed_with_rows_and_times(tmp_path, capsys, arguments):
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)

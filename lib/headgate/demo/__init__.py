@@ -1,0 +1,1 @@
+"""`headgate demo`: live traffic, the throttle job and the page, together."""
