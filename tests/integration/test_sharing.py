@@ -1,7 +1,7 @@
 """Quotas of groups shared among the brokers of a job, over its tables: usage out, limits back, batch after batch."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
@@ -35,6 +35,7 @@ from headgate.throttle.tables import throttle_tables
 from integration.engines import Engine
 from integration.runs import START, asked, conf_in, in_order_of_names, limits_in_force, rows_of, total, write_publishes
 from prometheus_text import told
+from unit.service.test_serve import service, token_file
 
 QUOTA = 100
 GROUPS = {"resourcegroups": {"gold": {"publishRateInMsgs": QUOTA}}, "tenants": {"acme": "gold"}}
@@ -335,3 +336,28 @@ def test_the_first_attachment_may_come_to_a_running_job_that_began_with_a_group(
     else:
         with pytest.raises(StateError, match="whole_brokers: the checkpoint has False, the conf files say True"):
             run_on(8)
+
+
+def test_a_change_over_http_is_in_force_within_an_epoch_of_a_running_job(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch is a second of traffic, and so is an epoch."""
+    moving(tmp_path / "trace")
+    conf = conf_in(tmp_path / "conf", TEXT, broker={}, groups=GROUPS)
+    job = ThrottleJob(str(tmp_path / "trace"), "json", str(tmp_path / "out"), str(tmp_path / "checkpoint"), once=True)
+    changed_at_us: list[int] = []
+
+    def block(batch: BatchResult, _waiting: int) -> None:
+        if batch.batch_id == SECONDS // 2:
+            status, *_ = served.ask("PUT", "/admin/v2/resourcegroups/gold", '{"publishRateInMsgs": 0}')
+            assert 204 == status
+            changed_at_us.append(batch.event_time_us or 0)
+
+    with service(tmp_path / "out", "--token-file", token_file(tmp_path)) as served:
+        assert ThrottleRun(spark, job, conf, block, Event()).run()
+    zero = "kind = 'limit' AND name = 'gold' AND messages_per_s = 0"
+    (blocked,) = asked(tmp_path / "out", f"SELECT min(effective_time) AS since FROM control WHERE {zero}")
+    since_us = int(blocked["since"].timestamp() * 1_000_000)
+    assert changed_at_us[0] <= since_us <= changed_at_us[0] + conf.quota.epoch_ms * 1000
+    usage = rows_of(tmp_path / "out", "topic_usage")
+    let_in = {row["event_time"] for row in usage if row["admitted_messages"]}
+    assert START < max(let_in) <= blocked["since"] + timedelta(milliseconds=conf.quota.epoch_ms)
+    assert max(row["event_time"] for row in usage) > max(let_in) + timedelta(seconds=3)
