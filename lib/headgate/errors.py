@@ -103,6 +103,10 @@ class TableError(HeadgateError):
     """A table is missing, is not what headgate wrote, or cannot be read or written; or a query of it is refused."""
 
 
+class NotFoundError(TableError):
+    """The tables have nothing of the name or the time that was asked about."""
+
+
 class EndpointError(HeadgateError):
     """The endpoint of a job's metrics, or the port of the gate, cannot be opened where it should be."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headgate.core.cache.reasons import Cause
 from headgate.core.reasons import HeldReason
 from headgate.core.topic_names import topic_of
-from headgate.errors import TableError
+from headgate.errors import NotFoundError, TableError
 from headgate.quota.usage.topic_query import text
 from headgate.tables.query import newest
 from headgate.why.answer import Window
@@ -88,7 +88,7 @@ def _known(tables: OutputTables, name: str) -> str:
     known = sorted({row["topic"] for row in rows})
     found = sorted(names & set(known))
     if not found:
-        raise TableError(
+        raise NotFoundError(
             f"{tables.output} has no cache events of {name}, in {len(known):,} topics{nearest(name, known)}; correct "
             "the name"
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason
-from headgate.errors import TableError
+from headgate.errors import NotFoundError
 from headgate.quota.usage.topic_query import text
 from headgate.why.answer import HeldBy, Window
 from headgate.why.holds import LOOKBACK_S, Holds, marks_of
@@ -94,7 +94,7 @@ def _pauses(tables: OutputTables, where: str, window: Window) -> tuple[int | Non
 def _unknown(tables: OutputTables, name: str) -> None:
     rows = tables.rows("marks", "SELECT DISTINCT broker || '/' || connection AS name FROM t")
     known = sorted(set(rows["name"].drop_null().to_pylist())) if len(rows) else []
-    raise TableError(
+    raise NotFoundError(
         f"{tables.output} has no mark of connection {name!r}, in {len(known):,} connections{nearest(name, known)}; "
         "allowed: broker/connection; correct the name"
     )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from headgate.core.topic_names import Topic, topic_of
-from headgate.errors import TableError
+from headgate.errors import NotFoundError, TableError
 from headgate.why.answer import Window
 from headgate.why.tables import OutputTables, nearest, of_topic
 
@@ -27,7 +27,7 @@ def check_known(tables: OutputTables, name: str) -> Topic:
         if tables.has(table) and len(tables.rows(table, f"SELECT topic FROM t WHERE {of_topic(topic.name)} LIMIT 1")):  # noqa: S608  quoted
             return topic
     names = sorted({row["topic"] for row in tables.dicts("topic_usage", "SELECT DISTINCT topic FROM t")})
-    raise TableError(
+    raise NotFoundError(
         f"{tables.output} has no publish of {topic.name}, in {len(names):,} topics{nearest(topic.name, names)}; "
         "correct the name"
     )
@@ -61,12 +61,12 @@ def window_in(
     last_s = max(newest_s, first_s) if last_s is None else last_s
     has = f"{place} has rows of {_text(oldest_s)} to {_text(newest_s)}"
     if last_s < oldest_s:
-        raise TableError(
+        raise NotFoundError(
             f"nothing is known of {_text(last_s)}: {has}; what was before was not recorded, or is gone by retention; "
             "ask about a time between these"
         )
     if first_s > newest_s:
-        raise TableError(f"nothing is known yet of {_text(first_s)}: {has}; ask about a time between these")
+        raise NotFoundError(f"nothing is known yet of {_text(first_s)}: {has}; ask about a time between these")
     if first_s < oldest_s and at_s is None:
         notes.append(f"{has}: what was before was not recorded, or is gone by retention")
     return Window(

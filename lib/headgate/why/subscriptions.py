@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason, dispatch_reason
-from headgate.errors import TableError
+from headgate.errors import NotFoundError
 from headgate.quota.usage.topic_query import text
 from headgate.throttle.schemas import DISPATCH_LEVELS
 from headgate.why.answer import Window
@@ -76,11 +76,11 @@ def why_subscription(
 
 
 def _check_known(tables: OutputTables, topic: str, subscription: str) -> None:
-    """Raise TableError for a subscription without any row."""
+    """Raise NotFoundError for a subscription without any row."""
     sql = f"SELECT DISTINCT subscription FROM t WHERE {of_topic(topic)}"  # noqa: S608  quoted text
     known = sorted({row["subscription"] for row in tables.dicts("dispatch_decisions", sql)})
     if subscription not in known:
-        raise TableError(
+        raise NotFoundError(
             f"{tables.output} has no dispatch of subscription {subscription!r} of {topic}, in {len(known):,} "
             f"subscriptions{nearest(subscription, known)}; correct the name"
         )
