@@ -14,8 +14,10 @@ from pyspark.sql import SparkSession
 
 from headgate.conf import MetricsSettings
 from headgate.metrics import serving
+from headgate.quota.usage.topic_query import TopicUsage
+from headgate.quota.usage.topic_view import tenant_name
 from integration.processes import ROOT
-from integration.runs import START, Run, at, await_that, conf_in, rows_of
+from integration.runs import START, Run, at, await_that, conf_in
 from prometheus_server import Prometheus
 
 DASHBOARD = json.loads((ROOT / "conf" / "grafana-dashboard.json").read_text())
@@ -144,18 +146,19 @@ def test_each_alert_has_something_to_compare(scraped: Scraped) -> None:
     await_values(scraped.prometheus, compared)
 
 
-def test_what_prometheus_has_of_tenants_is_what_the_tables_have(scraped: Scraped) -> None:
-    columns = {"publish_messages": "messages", "throttled_publishes": "throttled_publishes", "failed_publishes": None}
-    for name, column in columns.items():
+def test_what_prometheus_has_of_tenants_is_what_headgate_usage_says(scraped: Scraped) -> None:
+    usage = TopicUsage(str(scraped.output))
 
-        def is_equal(name: str = name, column: str = column or name) -> bool:
-            in_tables: Counter[str] = Counter()
-            for row in rows_of(scraped.output, "topic_usage"):
-                in_tables[row["tenant"]] += row[column]
-            told = scraped.prometheus.values(f"sum by (tenant) (headgate_tenant_{name}_total)")
-            return bool(told) and {(tenant,): float(count) for tenant, count in in_tables.items()} == told
+    def is_equal() -> bool:
+        expected: dict[str, Counter[tuple[str]]] = {name: Counter() for name in ("publishes", "messages", "throttled")}
+        for one in usage.sums(usage.newest_s(), 3600):
+            for name, counts in expected.items():
+                counts[(tenant_name(one.topic),)] += getattr(one, name)
+        series = ("publishes", "publish_messages", "throttled_publishes")
+        told = [scraped.prometheus.values(f"sum by (tenant) (headgate_tenant_{name}_total)") for name in series]
+        return [*expected.values()] == told and all(sum(counts.values()) for counts in told)
 
-        await_that(is_equal, name, PATIENCE_S, 0.5)
+    await_that(is_equal, "equal sums", PATIENCE_S, 0.5)
 
 
 def test_reasons_of_what_is_held_are_those_of_its_limits(scraped: Scraped) -> None:
