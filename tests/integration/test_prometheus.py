@@ -35,6 +35,7 @@ interval_ms = 0
 [live]
 live_lag_ms = 400
 [operator]
+slots = 4
 group_limits = 'shared'
 traffic = 'offered'
 send_timeout_ms = 1000
@@ -63,19 +64,18 @@ def scraped(
     trace, output = folder / "trace", folder / "out"
     trace.mkdir()
     conf = conf_in(folder / "conf", SETTINGS, broker=LIMITS, groups=GROUPS)
-    with (
-        serving(MetricsSettings(port=prometheus.target_port)) as metrics,
-        Run(spark_of_all_tests, conf, trace, output, once=False, metrics=metrics).alongside() as run,
-    ):
-        await_that(lambda: run.batches, "the first batch")
-        for file in (1, 2):
-            rows = write_traffic(trace / f"{file}.json")
-            counted = float(file * rows)
-            await_that(
-                lambda counted=counted: counted == sum(prometheus.values("headgate_rows_total").values()),
-                f"{counted} rows in Prometheus",
-            )
-        yield Scraped(prometheus, output)
+    rows = 0
+
+    def is_counted() -> bool:
+        return rows == sum(prometheus.values("headgate_rows_total").values())
+
+    with serving(MetricsSettings(port=prometheus.target_port)) as metrics:
+        rows += write_traffic(trace / "0.json")
+        with Run(spark_of_all_tests, conf, trace, output, once=False, metrics=metrics).alongside():
+            await_that(is_counted, "the rows of the first file")
+            rows += write_traffic(trace / "1.json")
+            await_that(is_counted, "the rows of both files")
+            yield Scraped(prometheus, output)
 
 
 def write_traffic(file: Path) -> int:
