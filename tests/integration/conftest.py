@@ -16,9 +16,10 @@ from integration.engines import Engine, Local, OnSpark
 from integration.processes import FOR_FEW_ROWS
 from kafka_broker import kafka_broker
 from kafka_cluster import kafka_cluster
+from prometheus_server import prometheus, promtool
 from pulsar_standalone import pulsar_standalone
 
-__all__ = ["kafka_broker", "kafka_cluster", "pulsar_standalone"]
+__all__ = ["kafka_broker", "kafka_cluster", "prometheus", "promtool", "pulsar_standalone"]
 
 TESTS = Path(__file__).parents[1]
 
@@ -26,6 +27,7 @@ TESTS = Path(__file__).parents[1]
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what uses the session or a broker, so that `-m "not spark"` and `-m kafka` mean what they say."""
     markers = {"sessions": "spark", "kafka_broker": "kafka", "kafka_cluster": "kafka", "pulsar_standalone": "pulsar"}
+    markers |= {"prometheus": "prometheus", "promtool": "prometheus"}
     if config.getoption("engine") == "spark":
         markers["engine"] = "spark"
     for item in items:

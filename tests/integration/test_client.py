@@ -28,6 +28,7 @@ from headgate.client.library import Library, Settings
 from headgate.client.pulsar_library import PulsarLibrary
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
+from headgate.core.reasons import HeldReason
 from headgate.gate.settings import GateSettings
 from pulsar_standalone import Pulsar
 
@@ -296,7 +297,7 @@ def test_a_window_longer_than_the_send_timeout_fails_a_message_at_once(sending: 
     error = scene.producer.send(b"a").exception(0)
 
     assert isinstance(error, ProducerThrottledError)
-    assert (error.reason, error.immediate) == (Reason.ResourceGroupProduceQuotaExceeded, True)
+    assert (error.reason, error.immediate) == (HeldReason.GROUP_QUOTA, True)
     assert scene.arrived(0) == []
 
 

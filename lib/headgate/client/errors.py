@@ -1,5 +1,6 @@
 """What a future of a send fails with (throttle-protocol 10.2, 11). The rest of the tree is in `headgate.errors`."""
 
+from headgate.client.held_reasons import held_reason
 from headgate.core.protocol.client.client_outputs import Failed
 from headgate.core.protocol.client.send_errors import SendError, ThrottleDetail
 from headgate.errors import HeadgateError
@@ -33,15 +34,17 @@ class SendFailedError(HeadgateError):
 class _TimedError(SendFailedError):
     """A send whose time was, or would have been, over.
 
-    Attributes: `reason`, why the producer is or was throttled, None if it never was; `throttled_ms`, how long it was
-    throttled while the message waited; `timeout_ms`, the send timeout; `remaining_ms`, how long it stays throttled;
-    `immediate`, whether the send failed at once.
+    Attributes: `reason`, why the producer is or was throttled, None if it never was, or for a reason that this version
+    does not know; `protocol_reason`, the same as the broker said it; `throttled_ms`, how long it was throttled while
+    the message waited; `timeout_ms`, the send timeout; `remaining_ms`, how long it stays throttled; `immediate`,
+    whether the send failed at once.
     Source: PIP-385; throttle-protocol 11
     """
 
     def __init__(self, topic: str, found: ThrottleDetail) -> None:
         super().__init__(topic, found)
-        self.reason = found.reason
+        self.reason = held_reason(found.reason)
+        self.protocol_reason = found.reason
         self.throttled_ms = found.throttled_ms
         self.timeout_ms = found.timeout_ms
         self.remaining_ms = found.remaining_ms

@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from headgate.client.clock import Clock
 from headgate.client.early_commands import EarlyCommands
+from headgate.client.held_reasons import with_held_reasons
 from headgate.core.protocol.client.client_metrics import ClientMetrics
 from headgate.core.protocol.client.client_outputs import Rejection
 from headgate.core.protocol.client.commands import CommandOutcome
@@ -114,9 +115,9 @@ class CommandRouter:
             commands.tell(command, answer)
 
     def metrics(self) -> dict[str, int]:
-        """What was counted here, by `name{label=value,...}`. Source: throttle-protocol 14"""
+        """What was counted here, by `name{label=value,...}`; `reason` is a HeldReason. Source: throttle-protocol 14"""
         with self._lock:
-            return self._metrics.values()
+            return with_held_reasons(self._metrics.values())
 
     def _take(self, wanted: Collection[int]) -> None:
         with self._lock:

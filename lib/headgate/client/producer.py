@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 from headgate.client.clock import Clock, MonotonicClock
 from headgate.client.errors import ProducerClosedError, error_of
+from headgate.client.held_reasons import with_held_reasons
 from headgate.client.library import Library, Settings, topics
 from headgate.client.machines import machine_of
 from headgate.client.messages import Completions, Message
@@ -144,10 +145,10 @@ class RateLimitedProducer:
             return self._machine.client.is_throttled(partition, now_ms)
 
     def metrics(self) -> dict[str, int]:
-        """All totals up to now, by `name{label=value,...}`. Source: throttle-protocol 14"""
+        """All totals up to now, by `name{label=value,...}`; `reason` is a HeldReason. Source: throttle-protocol 14"""
         self.advance()
         with self._lock:
-            return dict(Counter(self._machine.client.metrics()) + Counter(self._refused.values()))
+            return with_held_reasons(Counter(self._machine.client.metrics()) + Counter(self._refused.values()))
 
     def advance(self) -> None:
         """What is due by now happens. The timer calls it; so may others."""

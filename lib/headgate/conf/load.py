@@ -25,7 +25,7 @@ from headgate.errors import ConfError
 
 FILES: Final = ("headgate.toml", "broker.conf", "policies.json", "resource-groups.json")
 
-_OF_OTHERS = ("cache-sweep.toml", "log4j2.properties", "spark-defaults.conf")
+_OF_OTHERS = ("cache-sweep.toml", "log4j2.properties", "spark-defaults.conf", "grafana-dashboard.json")
 _ENDINGS = (".json", ".toml", ".conf", ".properties")
 _ALIKE = 0.8
 """From 0 to 1: a file name that is so much like one of FILES is meant to be it."""

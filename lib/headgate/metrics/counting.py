@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from headgate.arrow.topic_names import TENANT
 from headgate.metrics.quota_series import QuotaFigures, quota_families
 from headgate.metrics.series import GAUGE, Count, OfTable, Series
 from headgate.metrics.tables import TABLES, TOPICS
@@ -49,6 +50,8 @@ class Names:
 
 
 MOST_BROKERS = 1000
+MOST_TENANTS = 1000
+"""Tenants with series of their own, the first that were held or had traffic."""
 MOST_GROUPS = 1000
 """Groups with series, those with the largest demand. resource-groups 15"""
 US_PER_S = 1_000_000
@@ -73,7 +76,7 @@ class Metrics:
     Counters begin at 0 with the process, as Prometheus expects: what a start finds in the tables is not counted.
 
     topics: how many topics get series of their own, the first that are throttled, 0: none. A broker beyond
-    MOST_BROKERS and a topic beyond `topics` count as `other`. now: wall clock in s.
+    MOST_BROKERS, a tenant beyond MOST_TENANTS and a topic beyond `topics` count as `other`. now: wall clock in s.
     """
 
     def __init__(self, topics: int = 0, now: Callable[[], float] = time.time) -> None:
@@ -86,6 +89,7 @@ class Metrics:
             count.series: dict.fromkeys(count.series.zeros, 0) for _, table in self._of_tables for count in table.counts
         }
         self._brokers, self._topics = Names(MOST_BROKERS), Names(topics)
+        self._bounds = {"broker": self._brokers, TENANT: Names(MOST_TENANTS)}
         self._demand: Counter[str] = Counter()
         self._reached_us: dict[str, int] = {}
         self._waiting: dict[tuple[str, str], tuple[int, int]] = {}
@@ -124,7 +128,7 @@ class Metrics:
 
     def _bounded(self, one: Increment) -> tuple[str, ...]:
         return tuple(
-            self._brokers.label(value) if label == "broker" else value
+            self._bounds[label].label(value) if label in self._bounds else value
             for label, value in zip(one.series.labels, one.labels, strict=True)
         )
 

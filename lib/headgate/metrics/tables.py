@@ -3,24 +3,27 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.mark_reasons import reasons_of
+from headgate.arrow.topic_names import TENANT, named_rows
+from headgate.core.reasons import dispatch_reason
 from headgate.metrics.series import COUNTER, Count, OfTable, Series, counter
+from headgate.metrics.usage_series import NS_PER_S, OF_USAGE
 from headgate.rows.kinds import JUDGED
 from headgate.throttle.schemas import DISPATCH_LEVELS
 
-NS_PER_S = 1_000_000_000
 ROW, FILE, CONTROL = "row", "file", "control"
 REASONS = (*JUDGED, ROW, FILE, CONTROL)
 """Classes of dead letters: the first column at fault; no row at all; a file that lacks rows; a row of `control`."""
 CLASSES = ("Publish", "Dispatch")
 """Pulsar's names of the classes of traffic, by number. resource-groups 15"""
 
-_BY_SCOPE = Series(
-    "headgate_limiter_throttled_publishes_total",
-    COUNTER,
-    "Publishes that the limiters of this scope throttled; one that several throttle counts for each of them.",
-    ("broker", "scope"),
-)
 _HELD = Series(
+    "headgate_held_total",
+    COUNTER,
+    "Times that something was held, by reason: marks of producers and connections, and reads without a permit.",
+    (TENANT, "reason"),
+)
+_HELD_READS = Series(
     "headgate_dispatch_held_reads_total",
     COUNTER,
     "Reads that found no permit as they came, by the first level without one; replicators' own is `subscription`.",
@@ -41,6 +44,14 @@ def _with_reason_class(letters: pa.Table) -> pa.Table:
     of_input = pc.if_else(pc.is_null(letters["raw"]), FILE, of_row)
     is_control = pc.fill_null(pc.equal(letters["source"], CONTROL), fill_value=False)
     return pa.table({"class": pc.if_else(is_control, CONTROL, of_input)})
+
+
+def _with_reasons(marks: pa.Table) -> pa.Table:
+    """Rows other than marks hold nothing: they have no reason, and count as null."""
+    is_mark = pc.equal(marks["action"], "mark")
+    reasons = pc.if_else(is_mark, reasons_of(marks), pa.scalar(None, pa.string()))
+    counted = pc.if_else(is_mark, 1, pa.scalar(None, pa.int64()))
+    return named_rows(marks).append_column("reason", reasons).append_column("is_mark", counted)
 
 
 def _with_switches(transitions: pa.Table) -> pa.Table:
@@ -73,23 +84,6 @@ def _of_topic(name: str, meaning: str, column: str, per: int = 1) -> Count:
     )
 
 
-_USAGE = {
-    "publishes": ("publishes", "Publishes that came."),
-    "publish_messages": ("messages", "Messages in the publishes that came."),
-    "publish_bytes": ("bytes", "Bytes in the publishes that came."),
-    "throttled_publishes": ("throttled_publishes", "Publishes that at least one limiter throttled."),
-    "admitted_publishes": ("admitted_publishes", "Publishes that were let in; offered traffic only."),
-    "admitted_messages": ("admitted_messages", "Messages in the publishes that were let in; offered traffic only."),
-    "admitted_bytes": ("admitted_bytes", "Bytes in the publishes that were let in; offered traffic only."),
-    "delayed_publishes": ("delayed_publishes", "Publishes that were let in after a wait; offered traffic only."),
-    "failed_publishes": ("failed_publishes", "Publishes given up after the client's time-out; offered traffic only."),
-    "failed_messages": ("failed_messages", "Messages in the publishes given up; offered traffic only."),
-    "failed_bytes": ("failed_bytes", "Bytes in the publishes given up; offered traffic only."),
-}
-_USAGE_NS = {
-    "throttled_seconds": ("throttled_ns", "Time with a producer of a topic waiting, added up over topics."),
-    "publish_delay_seconds": ("delay_ns", "Waits of the publishes that were let in; offered traffic only."),
-}
 _DISPATCHES = {
     "reads": ("reads", "Dispatches that came: deliveries, or reads that want to start."),
     "messages": ("messages", "Messages in the dispatches that came."),
@@ -109,24 +103,13 @@ TABLES = {
         )
     ),
     "marks": OfTable(
-        (counter("headgate_marks_total", "Rows of marks.", "broker", "scope", "type", "action"),),
-    ),
-    "topic_usage": OfTable(
         (
-            *(
-                counter(f"headgate_{name}_total", meaning, "broker", column=column)
-                for name, (column, meaning) in _USAGE.items()
-            ),
-            *(
-                counter(f"headgate_{name}_total", meaning, "broker", column=column, per=NS_PER_S)
-                for name, (column, meaning) in _USAGE_NS.items()
-            ),
-            *(
-                Count(_BY_SCOPE, ("broker",), f"throttled_by_{scope}", (scope,))
-                for scope in ("topic", "broker", "group")
-            ),
-        )
+            counter("headgate_marks_total", "Rows of marks.", "broker", "scope", "type", "action"),
+            Count(_HELD, (TENANT, "reason"), "is_mark"),
+        ),
+        _with_reasons,
     ),
+    "topic_usage": OfTable(OF_USAGE, named_rows),
     "subscribe_decisions": OfTable(
         (counter("headgate_subscribes_total", "Attempts to subscribe.", "broker", "allowed"),),
     ),
@@ -136,7 +119,8 @@ TABLES = {
                 counter(f"headgate_dispatch_{name}_total", meaning, "broker", column=column)
                 for name, (column, meaning) in _DISPATCHES.items()
             ),
-            *(Count(_HELD, ("broker",), f"held_by_{level}", (level,)) for level in DISPATCH_LEVELS),
+            *(Count(_HELD_READS, ("broker",), f"held_by_{level}", (level,)) for level in DISPATCH_LEVELS),
+            *(Count(_HELD, (TENANT,), f"held_by_{level}", (str(dispatch_reason(level)),)) for level in DISPATCH_LEVELS),
             counter(
                 "headgate_dispatch_delay_seconds_total",
                 "Waits of the reads that started; offered traffic only.",
@@ -144,7 +128,8 @@ TABLES = {
                 column="delay_ns",
                 per=NS_PER_S,
             ),
-        )
+        ),
+        named_rows,
     ),
     "unloads": OfTable(
         (

@@ -147,7 +147,7 @@ def test_what_no_producer_hears_of_is_counted_here_and_nothing_else():
     scene = Router()
     for request_id, producer_id in ((1, 1), (1, 1), (2, 9), (2, 9), (0, 1)):
         scene.command(request_id, producer_id)
-    name, labels = "headgate.client.producer.throttle.command.count", "reason=TopicProduceQuotaExceeded"
+    name, labels = "headgate.client.producer.throttle.command.count", "reason=TOPIC_PUBLISH_RATE"
     assert scene.router.metrics() == {
         f"{name}{{outcome=duplicate,{labels},topic=t1}}": 1,
         f"{name}{{outcome=unknown_producer,{labels},topic=}}": 1,

@@ -13,6 +13,7 @@ from headgate.client import (
     SendTimeoutError,
 )
 from headgate.core.protocol.reasons import Reason
+from headgate.core.reasons import HeldReason
 from headgate.errors import InvalidArgument
 from unit.client.doubles import SOON_S, ToldLibrary, scene_of
 
@@ -114,10 +115,10 @@ def test_a_message_that_would_wait_longer_than_its_send_timeout_has_failed_on_re
         assert future.done()
         error = future.exception()
         assert isinstance(error, ProducerThrottledError)
-        assert error.reason is Reason.ResourceGroupProduceQuotaExceeded
+        assert (error.reason, error.protocol_reason) == ("GROUP_QUOTA", Reason.ResourceGroupProduceQuotaExceeded)
         assert (error.throttled_ms, error.timeout_ms, error.remaining_ms, error.immediate) == (0, 100, 101, True)
         assert str(error).startswith("t: not written: the producer is throttled for 101 ms more")
-        assert "ResourceGroupProduceQuotaExceeded" in str(error)
+        assert "; reason: GROUP_QUOTA; " in str(error)
         scene.at(1000)
         assert scene.library.written == []
     assert not caplog.records, "a future ends once"
@@ -133,7 +134,7 @@ def test_a_send_timeout_is_blamed_on_the_throttle_above_80_percent(pause_ms, kin
 
         assert type(error) is kind
         assert (error.throttled_ms, error.timeout_ms, error.remaining_ms, error.immediate) == (pause_ms, 100, 0, False)
-        assert error.reason is Reason.TopicProduceQuotaExceeded
+        assert error.reason is HeldReason.TOPIC_PUBLISH_RATE
 
 
 def test_a_producer_that_was_never_throttled_times_out_without_a_reason():
@@ -141,6 +142,15 @@ def test_a_producer_that_was_never_throttled_times_out_without_a_reason():
         future = scene.producer.send("a")
         scene.at(100)
         assert (type(scene.error(future)), future.exception().reason) == (SendTimeoutError, None)
+
+
+def test_a_reason_that_this_version_does_not_know_is_none_and_named_as_unspecified():
+    with scene_of(send_timeout_ms=100) as scene:
+        scene.producer.on_command(1, 0, 77, 101)
+        error = scene.producer.send("a").exception()
+        assert (error.reason, error.protocol_reason) == (None, Reason.Unspecified)
+        assert "; reason: Unspecified; " in str(error)
+        assert "pulsar.client.producer.throttled_times{reason=Unspecified,topic=t}" in scene.producer.metrics()
 
 
 def test_a_message_that_failed_is_not_written_and_a_late_answer_changes_nothing():
@@ -225,7 +235,7 @@ def test_metrics_are_those_of_the_machine_up_to_now():
         scene.producer.send("a")
         scene.clock.ms = 30
 
-        cause = "reason=TopicProduceQuotaExceeded,topic=t}"
+        cause = "reason=TOPIC_PUBLISH_RATE,topic=t}"
         assert scene.producer.metrics() == {
             f"headgate.client.producer.throttle.command.count{{outcome=applied,{cause}": 2,
             f"pulsar.client.producer.throttled_times{{{cause}": 550,

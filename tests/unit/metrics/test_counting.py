@@ -8,12 +8,16 @@ from hypothesis import strategies as st
 
 from headgate.metrics import Metrics, QuotaFigures, counting, quota_series
 from headgate.metrics.tables import REASONS, TABLES
+from headgate.metrics.usage_series import OF_TENANT
 from headgate.rows.kinds import JUDGED
+from headgate.throttle.schemas import USAGE_NAMES
 from prometheus_text import told
 from unit.metrics.batches import batch, progress, usage
 
 MARK = {"broker": "b1", "scope": "topic", "type": "TopicPublishRate", "action": "mark"}
 UNMARK = MARK | {"action": "unmark"}
+ACME, GLOBEX = "persistent://acme/shop/orders", "persistent://globex/web/clicks"
+OF_ACME = MARK | {"topic": ACME, "messages_balance": -1, "messages_per_s": 10}
 READS = {"broker": "b1", "topic": "t", "subscription": "s", "reads": 9, "allowed_messages": 5}
 READS |= {"held_by_broker": 1, "held_by_topic": 0, "held_by_subscription": 2, "held_by_group": 0}
 UNLOAD = {"broker": "b1", "outcome": "done", "waited_ns": 500_000_000}
@@ -49,6 +53,40 @@ def taken(*batches, **options):
                 ("unmark", "b1", "topic", "TopicPublishRate"): 1,
                 ("mark", "b2", "", ""): 1,
             },
+        ),
+        (
+            {"marks": [OF_ACME, OF_ACME, UNMARK | {"topic": ACME}, {"action": "open", "connection": "c"}]},
+            "headgate_held_total",
+            {("TOPIC_PUBLISH_RATE_MESSAGES", "acme"): 2},
+        ),
+        (
+            {"marks": [{"broker": "b1", "type": "ConnectionOutboundBufferFull", "action": "mark"}]},
+            "headgate_held_total",
+            {("CONNECTION_OUTBOUND_BUFFER", ""): 1},
+        ),
+        (
+            {"dispatch_decisions": [READS | {"topic": ACME}, READS | {"topic": GLOBEX, "held_by_topic": 3}]},
+            "headgate_held_total",
+            {
+                ("BROKER_DISPATCH_RATE", "acme"): 1,
+                ("TOPIC_DISPATCH_RATE", "acme"): 0,
+                ("SUBSCRIPTION_DISPATCH_RATE", "acme"): 2,
+                ("GROUP_DISPATCH_QUOTA", "acme"): 0,
+                ("BROKER_DISPATCH_RATE", "globex"): 1,
+                ("TOPIC_DISPATCH_RATE", "globex"): 3,
+                ("SUBSCRIPTION_DISPATCH_RATE", "globex"): 2,
+                ("GROUP_DISPATCH_QUOTA", "globex"): 0,
+            },
+        ),
+        (
+            {"topic_usage": [usage(ACME, bytes=2), usage(ACME, "b2", bytes=3), usage(GLOBEX, bytes=4)]},
+            "headgate_tenant_publish_bytes_total",
+            {("acme",): 5, ("globex",): 4},
+        ),
+        (
+            {"topic_usage": [usage(ACME, throttled_ns=1_250_000_000), usage(ACME, "b2", throttled_ns=250_000_000)]},
+            "headgate_tenant_throttled_seconds_total",
+            {("acme",): 1.5},
         ),
         (
             {"topic_usage": [usage("t", publishes=2), usage("u", publishes=3), usage("t", "b2", publishes=4)]},
@@ -131,7 +169,25 @@ def test_rows_move_the_series_of_their_table(rows, name, expected):
 
 
 def test_what_admitted_traffic_does_not_have_has_no_series():
-    assert "headgate_failed_publishes_total" not in told(taken(batch(topic_usage=[usage("t", publishes=1)])))
+    seen = told(taken(batch(topic_usage=[usage(ACME, publishes=1)])))
+    assert not [name for name in seen if "failed" in name or "admitted" in name]
+
+
+COUNTS = {name: st.integers(0, 1000) for name in USAGE_NAMES.values()}
+USED = st.tuples(
+    st.sampled_from([ACME, "persistent://acme/shop/carts", GLOBEX]), st.sampled_from(["b1", "b2"])
+).flatmap(lambda place: st.fixed_dictionaries(COUNTS).map(lambda counts: usage(*place, **counts)))
+
+
+@given(st.lists(st.lists(USED, min_size=1, max_size=4), min_size=1, max_size=3), st.integers(0, 3))
+def test_the_sums_over_tenants_are_those_over_brokers_however_many_tenants_have_series(parts, most):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "MOST_TENANTS", most)
+        seen = told(taken(*(batch(topic_usage=rows) for rows in parts)))
+    for name in OF_TENANT:
+        of_tenants, of_brokers = seen[f"headgate_tenant_{name}_total"], seen[f"headgate_{name}_total"]
+        assert sum(of_tenants.values()) == pytest.approx(sum(of_brokers.values()))
+        assert len(of_tenants.keys() - {("other",)}) <= most
 
 
 def test_sums_beyond_64_bits_stay_positive():
@@ -229,6 +285,15 @@ def test_the_topics_that_are_throttled_first_and_most_have_series_for_good_and_o
     assert 2 == seen["headgate_topic_throttled_seconds_total"]["b1", "b"]
     by_broker = {("b1",): 7, ("b2",): 10}
     assert by_broker == seen["headgate_throttled_publishes_total"]
+
+
+def test_tenants_that_there_is_no_room_for_are_one_and_those_that_were_held_come_first(monkeypatch):
+    monkeypatch.setattr(counting, "MOST_TENANTS", 2)
+    initech = "persistent://initech/x/y"
+    used = [usage(topic, publishes=1) for topic in (ACME, GLOBEX, initech)]
+    seen = told(taken(batch(topic_usage=used, marks=[OF_ACME | {"topic": initech}]), batch(topic_usage=used)))
+    assert {("acme",): 2, ("initech",): 2, ("other",): 2} == seen["headgate_tenant_publishes_total"]
+    assert {("TOPIC_PUBLISH_RATE_MESSAGES", "initech"): 1} == seen["headgate_held_total"]
 
 
 def test_brokers_that_there_is_no_room_for_are_one(monkeypatch):

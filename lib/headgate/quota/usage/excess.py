@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow import mark_reasons
 from headgate.quota.usage.fair_share import Amounts, ByUnit, Second, excesses
 
 Limiter = tuple[str, str]
 """Scope and name: topic, broker or group; all limiters of topics are one, which nobody shares."""
 OWN: Limiter = ("topic", "")
-UNITS = MESSAGES, BYTES = "messages", "bytes"
+UNITS = MESSAGES, BYTES = mark_reasons.UNITS
 PREFIXES = "", "let_in_", "failed_"
 """Begin the names of columns of TRAFFIC in each unit: what came, was let in, failed."""
 USUAL = "usual_"

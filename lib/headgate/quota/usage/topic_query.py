@@ -54,7 +54,10 @@ RAN_OUT = (
     "CASE WHEN bytes_balance <= 0 AND (coalesce(messages_balance > 0, true) OR coalesce(CAST(bytes_balance AS DOUBLE) "
     f"* messages_per_s < CAST(messages_balance AS DOUBLE) * bytes_per_s, false)) THEN '{BYTES}' ELSE '{MESSAGES}' END"
 )
-"""SQL: the unit of which a mark's limiter has none left; of both, that which takes longer to come back."""
+"""SQL: the unit of which a mark's limiter has none left; of both, that which takes longer to come back.
+
+arrow/mark_reasons.unit_of says the same of Arrow tables.
+"""
 RAN_OUT_TOO = (
     "CASE WHEN bytes_balance > 0 OR messages_balance > 0 OR bytes_balance + messages_balance IS NULL THEN '' "
     "ELSE 'both' END"

@@ -12,23 +12,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.mark_reasons import unit_of
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.core.numbers import SECOND_NS
 from headgate.quota.usage.excess import BYTES, MESSAGES, OWN, SHARED_SCOPES, UNITS, Limiter, limiter_of
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.report.throttling.waits import GIVEN_UP_S
 from headgate.tables.sums import ROWS, Made, Sums
-
-
-def unit_of(marks: pa.Table) -> pa.ChunkedArray:
-    """What RAN_OUT says."""
-    (messages, messages_per_s), (bytes_, bytes_per_s) = (
-        (marks[f"{unit}_balance"].cast(pa.float64()), marks[f"{unit}_per_s"]) for unit in UNITS
-    )
-    bytes_later = pc.less(pc.multiply(bytes_, messages_per_s), pc.multiply(messages, bytes_per_s))
-    alone_or_later = pc.or_(pc.fill_null(pc.greater(messages, 0), True), pc.fill_null(bytes_later, False))
-    return pc.if_else(pc.and_(pc.fill_null(pc.less_equal(bytes_, 0), False), alone_or_later), BYTES, MESSAGES)
-
 
 _SINCE_MS = 1_577_836_800_000
 """2020 in Unix time: sums of times since then fit into 64 bits for thirty million marks."""

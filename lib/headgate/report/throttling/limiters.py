@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.arrow.mark_reasons import unit_of
 from headgate.arrow.topic_names import TENANT, TOPIC
 from headgate.core.numbers import SECOND_MS
 from headgate.quota.usage.excess import OWN, SHARED_SCOPES, UNITS, Limiter, limiter_of, ran_out, units_of
@@ -14,7 +15,7 @@ from headgate.quota.usage.limiter_rates import RATES, QuotaOf, Rows
 from headgate.quota.usage.topic_query import RAN_OUT, RAN_OUT_TOO
 from headgate.report.screen import plain
 from headgate.report.throttling.fault import HeldBy
-from headgate.report.throttling.held_times import HeldTime, steps_of_time, unit_of
+from headgate.report.throttling.held_times import HeldTime, steps_of_time
 from headgate.report.throttling.spans import MINUTE
 from headgate.tables.sums import LOWEST, ROWS, Made, Sums
 

@@ -217,9 +217,9 @@ def test_the_texts_of_the_errors_name_the_reason():
 
     assert (
         "not acknowledged within the send timeout of 1000 ms, throttled for 850 ms of it, for 50 ms more; "
-        "reason: BrokerProduceQuotaExceeded" == str(timeout)
+        "reason: BROKER_PUBLISH_RATE" == str(timeout)
     )
-    assert "TopicProduceQuotaExceeded" in str(at_once)
+    assert "TOPIC_PUBLISH_RATE" in str(at_once)
     assert "300 ms" in str(at_once)
     assert "never throttled" in str(never)
 

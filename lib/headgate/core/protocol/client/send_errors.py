@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from headgate.core.protocol.reasons import Reason
+from headgate.core.reasons import protocol_reason
 
 PERCENT = 100
 
@@ -53,8 +54,10 @@ class ThrottleDetail:
     immediate: bool
 
     def __str__(self) -> str:
-        """The error's text; it names the reason."""
-        cause = "the broker never throttled this producer" if self.reason is None else f"reason: {self.reason.name}"
+        """The error's text; it names the reason as screens and metrics do (HeldReason)."""
+        cause = "the broker never throttled this producer"
+        if self.reason is not None:
+            cause = f"reason: {protocol_reason(self.reason) or self.reason.name}"
         if self.immediate:
             found = f"not written: the producer is throttled for {self.remaining_ms} ms more, longer than the"
             return f"{found} send timeout of {self.timeout_ms} ms; {cause}; send later, or raise the send timeout"
