@@ -75,7 +75,7 @@ def _job(launcher: Path, conf: Path, tell: Callable[[str], None]) -> Iterator[No
     """Ended with SIGTERM, which lets it finish its batch; killed if that takes too long."""
     log = DEMO / "throttle.log"
     command = [
-        *(str(launcher), "jobs/throttle.py", "--input", f"{DEMO}/traffic", "--format", "json"),
+        *(str(launcher), str(ROOT / "jobs" / "throttle.py"), "--input", f"{DEMO}/traffic", "--format", "json"),
         *("--output", f"{DEMO}/tables", "--conf-dir", str(conf)),
     ]
     tell(f"demo: jobs/throttle.py starts; its screen is in {log}")
