@@ -31,9 +31,7 @@ def running(folder: Path) -> list[int]:
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            is_of_job = b"live-demo/tables" in (place / "cmdline").read_bytes() and folder == Path(
-                os.readlink(place / "cwd")
-            )
+            is_of_job = b"live-demo/tables" in (place / "cmdline").read_bytes() and folder == (place / "cwd").readlink()
         except OSError:
             continue
         found += [int(place.name)] if is_of_job else []

@@ -15,8 +15,8 @@ class Held:
     """The limiter to look at. rate: of all brokers for a group; None or 0: not known, or blocked. unit: that ran out.
 
     charged: all under it, from some seconds before the time in question. tenants: of its topics. others: rates of
-    other brokers' limiters, with what was charged to them; asked for a broker's alone. largest: the tenant that
-    exceeds a fair share most, None for the topic's own.
+    other brokers' limiters, with what was charged to them; asked for a broker's alone. largest: whose victim
+    the topic is.
     """
 
     scope: str

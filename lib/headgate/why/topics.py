@@ -196,9 +196,7 @@ class _Question:
             max(len(topics) - SHOWN_FILLERS, 0),
         )
         verdict = self._verdict(limiter, unit, first_s, last_s)
-        largest = verdict.excess[0][0] if verdict.excess else None
-        if largest == self._topic.tenant:
-            largest = None
+        largest = verdict.excess[0][0] if verdict.kind == "victim" else None
         rate = self._rate(found.chain, limiter, unit)
         others = self._others(limiter, unit, first_s - _WARM_S, last_s + 1) if limiter[0] == "broker" else None
         asked = Held(held.scope, held.limiter, unit, rate, charged, tenants, largest, others)
