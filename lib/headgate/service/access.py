@@ -55,7 +55,9 @@ class LoopbackNames:
         if self._is_meant(host):
             await self._app(scope, receive, send)
         else:
-            said = f"Host: got {host[:100]!r}; allowed without tokens: a name of this machine itself, such as 127.0.0.1.\n"
+            said = (
+                f"Host: got {host[:100]!r}; allowed without tokens: a name of this machine itself, such as 127.0.0.1.\n"
+            )
             await PlainTextResponse(said, 403)(scope, receive, send)
 
     def _is_meant(self, host: str) -> bool:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
@@ -106,5 +107,8 @@ async def _unknown_path(*_: object) -> HttpResponse:
     return _response(refusal(404, "Unknown path"))
 
 
-async def _not_allowed(*_: object) -> HttpResponse:
-    return _response(refusal(405, "Method not allowed"))
+async def _not_allowed(_: HttpRequest, error: Exception) -> HttpResponse:
+    answer = _response(refusal(405, "Method not allowed"))
+    if isinstance(error, HTTPException):
+        answer.headers.update(error.headers or {})
+    return answer

@@ -76,7 +76,8 @@ class Pages:
             status, problem = error.status, str(error)
         except HeadgateError as error:
             status, problem = 503, str(error)
-        answer = Answer(status, self._body(view, given, media_type, read, range_, data, problem, etag), media_type, etag)
+        body = self._body(view, given, media_type, read, range_=range_, data=data, problem=problem, etag=etag)
+        answer = Answer(status, body, media_type, etag)
         with self._looking:
             self.made += 1
             self._kept[etag] = answer
@@ -85,7 +86,7 @@ class Pages:
         return answer
 
     def _problem(self, view: View, given: Given, media_type: str, status: int, problem: str) -> Answer:
-        body = self._body(view, given, media_type, Read(Look(self._place), self._settings), None, None, problem, "")
+        body = self._body(view, given, media_type, Read(Look(self._place), self._settings), problem=problem)
         return Answer(status, body, media_type, "")
 
     def _body(
@@ -94,21 +95,22 @@ class Pages:
         given: Given,
         media_type: str,
         read: Read,
-        range_: Asked | None,
-        data: object,
-        problem: str,
-        etag: str,
+        *,
+        range_: Asked | None = None,
+        data: object = None,
+        problem: str = "",
+        etag: str = "",
     ) -> bytes:
         if media_type == JSON:
             return as_json(view, data, read.statements, problem).encode()
         name = getattr(data, "topic", None) or (given[view.parameter] if view.parameter else "")
-        text = page(
-            view, name, data, range_, read.statements, output=self._place, etag=etag, problem=problem
-        )
+        text = page(view, name, data, range_, read.statements, output=self._place, etag=etag, problem=problem)
         return text.encode(errors="replace")
 
     def _etag(self, view: View, given: Given, media_type: str, look: Look) -> str:
         names = (*_PARAMETERS, *([view.parameter] if view.parameter else []))
         state = look.key(view.tables) if view.tables else (look.key(tuple(look.versions)), replays.folders(self._place))
-        key = repr((headgate.__version__, self._start, view.path, [given.get(name) for name in names], media_type, state))
+        key = repr(
+            (headgate.__version__, self._start, view.path, [given.get(name) for name in names], media_type, state)
+        )
         return f'"{hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]}"'

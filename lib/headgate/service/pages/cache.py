@@ -58,13 +58,16 @@ def _uses(read: Read, span: Span, by: str, where: str, causes: tuple[str, ...]) 
     return read.rows(
         TABLE,
         f"SELECT {by} AS name, {summed}, sum(used_bytes) AS used_bytes FROM (SELECT broker, topic, {each}, "  # noqa: S608
-        f"last_value(used_bytes ORDER BY second, until, batch_id) AS used_bytes FROM {TABLE} WHERE {span.where('second')} "
+        f"last_value(used_bytes ORDER BY second, until, batch_id) AS used_bytes FROM {TABLE} "
+        f"WHERE {span.where('second')} "
         f"AND {where} GROUP BY broker, topic) GROUP BY {by} ORDER BY misses DESC, name LIMIT {MOST}",
     )
 
 
 def _use(row: dict[str, Any]) -> CacheUse:
-    return CacheUse(row["name"], row["hits"] or 0, row["misses"] or 0, row["storage_bytes"] or 0, row["used_bytes"] or 0)
+    return CacheUse(
+        row["name"], row["hits"] or 0, row["misses"] or 0, row["storage_bytes"] or 0, row["used_bytes"] or 0
+    )
 
 
 def _charts(read: Read, span: Span) -> tuple[Chart, ...]:
@@ -86,9 +89,7 @@ def _charts(read: Read, span: Span) -> tuple[Chart, ...]:
         return tuple(of.get(step_us) for step_us in span.steps_us)
 
     reads = (Course("hits", "allowed", values(sums["hits"])), Course("misses", "held", values(sums["misses"])))
-    sizes = tuple(
-        Course(broker, f"line-{n}", values(of)) for n, (broker, of) in enumerate(sorted(used.items())[:6])
-    )
+    sizes = tuple(Course(broker, f"line-{n}", values(of)) for n, (broker, of) in enumerate(sorted(used.items())[:6]))
     return (
         Chart("Entries read per second", "entries/s", span, reads),
         Chart("Bytes cached, by broker", "bytes", span, lines=sizes),

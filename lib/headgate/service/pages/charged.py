@@ -39,17 +39,17 @@ class TenantUse:
     def _share(self, held: int) -> float | None:
         flow = self.flow
         amounts = flow.allowed_messages + held * flow.held_messages, flow.allowed_bytes + held * flow.held_bytes
-        shares = [
-            amount / self.seconds / quota for amount, quota in zip(amounts, self.quotas, strict=True) if quota
-        ]
+        shares = [amount / self.seconds / quota for amount, quota in zip(amounts, self.quotas, strict=True) if quota]
         return max(shares, default=None)
 
 
 def tenants(read: Read, span: Span, where: str = "true") -> list[TenantUse]:
     """One for each tenant and group: the largest share first, then whoever has no quota, by what came."""
     config = read.config
-    attached = [topic for topic in config.attachments.topics]
-    own = f"CASE WHEN topic IN ({', '.join(map(text, attached))}) THEN topic END" if attached else "CAST(NULL AS STRING)"
+    attached = list(config.attachments.topics)
+    own = (
+        f"CASE WHEN topic IN ({', '.join(map(text, attached))}) THEN topic END" if attached else "CAST(NULL AS STRING)"
+    )
     rows = read.rows(
         TABLE,
         f"SELECT tenant, namespace, {own} AS own, count(DISTINCT topic) AS topics, {IS_ADMITTED}, {FLOW} "  # noqa: S608
@@ -85,4 +85,10 @@ def quotas_of(config: ConfigTables, group: str | None) -> tuple[int | None, int 
 
 def _urgency(one: TenantUse) -> tuple[bool, float, int, str, str]:
     flow = one.flow
-    return one.share is None, -(one.share or 0), -flow.allowed_messages - flow.held_messages, one.tenant, one.group or ""
+    return (
+        one.share is None,
+        -(one.share or 0),
+        -flow.allowed_messages - flow.held_messages,
+        one.tenant,
+        one.group or "",
+    )

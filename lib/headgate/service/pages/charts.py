@@ -130,9 +130,7 @@ def _line(values: Values, top: float) -> str:
 
 def _steps(values: list[float], top: float) -> list[str]:
     width = WIDTH / max(1, len(values))
-    return [
-        f"{(number + side) * width:.1f},{_y(value, top)}" for number, value in enumerate(values) for side in (0, 1)
-    ]
+    return [f"{(number + side) * width:.1f},{_y(value, top)}" for number, value in enumerate(values) for side in (0, 1)]
 
 
 def _y(value: float, top: float) -> str:

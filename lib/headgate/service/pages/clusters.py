@@ -12,7 +12,7 @@ MOST = 200
 
 @dataclass(frozen=True)
 class BrokerLook:
-    """The last look at a broker. failures: in the range, of `looks`. error: why the last one failed, None: it did not."""
+    """The last look at a broker. failures: in the range, of `looks`. error: why the last one failed, None if not."""
 
     cluster: str
     broker: str
@@ -71,7 +71,8 @@ def _looks(read: Read, span: Span) -> list[BrokerLook]:
         "broker_looks",
         "SELECT cluster, broker, at_us, took_ms, topics, error, looks, failures FROM (SELECT *, "  # noqa: S608
         "row_number() OVER (PARTITION BY cluster, broker ORDER BY at_us DESC) AS place, "
-        "count(*) OVER (PARTITION BY cluster, broker) AS looks, count(error) OVER (PARTITION BY cluster, broker) AS failures "
+        "count(*) OVER (PARTITION BY cluster, broker) AS looks, count(error) OVER (PARTITION BY "
+        "cluster, broker) AS failures "
         f"FROM broker_looks WHERE {span.where_us('at_us')}) WHERE place = 1 ORDER BY cluster, broker LIMIT {MOST}",
     )
     return [BrokerLook(**row) for row in rows]
@@ -81,8 +82,10 @@ def _enforced(read: Read, span: Span) -> tuple[list[Enforced], int]:
     columns = "at_us, resource, path, action, before, after, reason"
     rows = read.rows(
         "enforced",
-        f"SELECT {columns}, count(*) OVER () AS places FROM (SELECT {columns}, row_number() OVER (PARTITION BY resource, "  # noqa: S608
-        f"path, action = 'not_enforceable' ORDER BY at_us DESC) AS place FROM enforced WHERE {span.where_us('at_us')} AND "
+        f"SELECT {columns}, count(*) OVER () AS places FROM (SELECT {columns}, row_number() OVER "  # noqa: S608
+        "(PARTITION BY resource, "
+        "path, action = 'not_enforceable' ORDER BY at_us DESC) AS place FROM enforced WHERE "
+        f"{span.where_us('at_us')} AND "
         "action NOT IN ('lease', 'alive', 'ended')) WHERE place = 1 "
         f"ORDER BY action = 'not_enforceable' DESC, at_us DESC, path LIMIT {MOST}",
     )
@@ -102,7 +105,9 @@ def _charts(read: Read, span: Span) -> tuple[Chart, ...]:
             f"{unit}/s",
             span,
             tuple(
-                course(name, kind, span, {row["at_us"]: row[unit] or 0 for row in rows if row["direction"] == direction})
+                course(
+                    name, kind, span, {row["at_us"]: row[unit] or 0 for row in rows if row["direction"] == direction}
+                )
                 for direction, name, kind in (("in", "published", "series-0"), ("out", "dispatched", "series-1"))
             ),
         )

@@ -82,7 +82,10 @@ def _conditions(read: Read, span: Span) -> tuple[tuple[Chart, ...], tuple[Condit
     )
     areas = tuple(
         course(
-            str(condition_reason(one)), f"series-{n}", span, {row["at_us"]: row["marks"] for row in steps if row["type"] == one}
+            str(condition_reason(one)),
+            f"series-{n}",
+            span,
+            {row["at_us"]: row["marks"] for row in steps if row["type"] == one},
         )
         for n, one in enumerate(CONDITIONS)
     )
@@ -97,7 +100,8 @@ def _paused(read: Read, span: Span) -> tuple[list[Paused], int, int]:
         "SELECT *, count(*) OVER () AS total, sum(CASE WHEN is_paused THEN 1 ELSE 0 END) OVER () AS now FROM ("  # noqa: S608
         "SELECT broker, connection, count(*) FILTER (WHERE auto_read = false) AS pauses, "
         f"sum(coalesce(paused_ns, 0)) AS paused_ns, {parts}, "
-        "max(CASE WHEN auto_read = false THEN at_ns ELSE 0 END) > max(CASE WHEN coalesce(auto_read, true) THEN at_ns ELSE 0 "
+        "max(CASE WHEN auto_read = false THEN at_ns ELSE 0 END) > max(CASE WHEN "
+        "coalesce(auto_read, true) THEN at_ns ELSE 0 "
         f"END) AS is_paused FROM connections WHERE {span.where()} GROUP BY broker, connection) "
         f"ORDER BY is_paused DESC, paused_ns DESC, broker, connection LIMIT {MOST}",
     )

@@ -54,8 +54,11 @@ class Quota:
 
 @dataclass(frozen=True)
 class Groups:
-    """at_us: of the newest epoch, None before a broker reported. unused: groups without a quota in use, by name."""
+    """span: None, like at_us, the time of the newest epoch in it, before a broker reported. unused: groups without a
+    quota in use, by name.
+    """
 
+    span: Span | None
     at_us: int | None
     quotas: tuple[Quota, ...]
     unused: tuple[str, ...]
@@ -64,10 +67,12 @@ class Groups:
 
 @dataclass(frozen=True)
 class Group:
-    """charts: of each quota what brokers were let have, epoch by epoch. attached: tenants, namespaces and topics."""
+    """span: None before a broker reported. charts: of each quota what brokers were let have, and their limits, epoch by
+    epoch. attached: tenants, namespaces and topics.
+    """
 
     name: str
-    span: Span
+    span: Span | None
     quotas: tuple[Quota, ...]
     attached: tuple[str, ...]
     charts: tuple[Chart, ...]
@@ -80,6 +85,7 @@ def all_groups(read: Read, asked: Asked) -> Groups:
     at_us, cells, _ = _cells(read, asked, None)
     shown = {cell.group for cell in cells}
     return Groups(
+        None if at_us is None else _span(read, asked),
         at_us,
         tuple(map(_quota, cells)),
         tuple(sorted(read.config.groups.keys() - shown)),
@@ -94,8 +100,8 @@ def one_group(read: Read, asked: Asked, name: str) -> Group:
     if not changes:
         known = ", ".join(sorted(read.config.groups)[:20]) or "none"
         raise PageError(404, f"There is no group {name}. Groups here: {known}.")
-    at_us, cells, tables = _cells(read, asked, name)
-    span = asked.span(None if at_us is None else (0, at_us), "report of a broker")
+    span = _span(read, asked) if read.has("rg_usage") else None
+    _, cells, tables = _cells(read, asked, name)
     attachments = read.config.attachments
     attached = [
         f"{scope} {resource}"
@@ -107,8 +113,13 @@ def one_group(read: Read, asked: Asked, name: str) -> Group:
         for resource, group in of_scope.items()
         if group == name
     ]
-    charts = [] if tables is None else _charts(tables, span, cells)
+    charts = [] if tables is None or span is None else _charts(tables, span, cells)
     return Group(name, span, tuple(map(_quota, cells)), tuple(sorted(attached)), tuple(charts), changes)
+
+
+def _span(read: Read, asked: Asked) -> Span | None:
+    extent = read.extent("rg_usage", "publish_time")
+    return None if extent is None else asked.span(extent)
 
 
 def _cells(read: Read, asked: Asked, group: str | None) -> tuple[int | None, list[Cell], UsageTables | None]:
@@ -131,9 +142,11 @@ def _cells(read: Read, asked: Asked, group: str | None) -> tuple[int | None, lis
     read.note(
         "rg_usage",
         "SELECT broker_id, group_id, class, admitted_msgs, admitted_bytes, offered_msgs, offered_bytes, limit_msgs, "  # noqa: S608
-        "limit_bytes, throttled_msgs, throttled_bytes, epoch FROM (SELECT *, row_number() OVER (PARTITION BY broker_id, "
+        "limit_bytes, throttled_msgs, throttled_bytes, epoch FROM (SELECT *, row_number() OVER "
+        "(PARTITION BY broker_id, "
         "group_id, class ORDER BY incarnation DESC, epoch DESC, seq DESC) AS place FROM rg_usage WHERE "
-        f"hour BETWEEN {first // hour_epochs} AND {found.epoch // hour_epochs} AND epoch BETWEEN {first} AND {found.epoch}) "
+        f"hour BETWEEN {first // hour_epochs} AND {found.epoch // hour_epochs} AND epoch BETWEEN "
+        f"{first} AND {found.epoch}) "
         "WHERE place = 1 AND group_id <> 0 ORDER BY group_id, class, broker_id",
     )
     cells = cells_of(found.reports, found.brokers, found.limits, found.config, found.group_names)
@@ -184,13 +197,15 @@ def _charts(tables: UsageTables, span: Span, cells: Iterable[Cell]) -> list[Char
             dimension = Dimension(cell.dimension)
             admitted = series_of(reports, dimension, first, last)
             limit = limits_of(reports, changes.get(key, []), dimension, first, last)
-            areas.append(Course(f"{part.broker.name}, allowed", f"series-{number}", _steps(admitted, span, tables, first)))
-            lines.append(Course(f"{part.broker.name}, limit", f"line-{number}", _steps(limit, span, tables, first)))
+            areas.append(Course(part.broker.name, f"series-{number}", _steps(admitted, span, tables, first)))
+            lines.append(Course(part.broker.name, f"line-{number}", _steps(limit, span, tables, first)))
         unit = ("messages", "bytes")[cell.dimension]
-        title = f"{cell.traffic_class.name.capitalize()} {unit} per second, by broker"
-        if cell.quota:
-            lines.append(Course("quota", "limit-1", (float(cell.quota),) * len(span.steps_us)))
-        charts.append(Chart(title, f"{unit}/s", span, tuple(areas), tuple(lines)))
+        what = f"{cell.traffic_class.name.capitalize()} {unit} per second"
+        quota = (Course("quota", "limit-1", (float(cell.quota),) * len(span.steps_us)),) if cell.quota else ()
+        charts += [
+            Chart(f"{what}, allowed by broker", f"{unit}/s", span, tuple(areas), quota),
+            Chart(f"{what}, shares of brokers", f"{unit}/s", span, lines=(*lines, *quota)),
+        ]
     return charts
 
 

@@ -88,9 +88,7 @@ def _marks(read: Read, span: Span, topics: list[str]) -> dict[tuple[str, str, st
     return {(row["topic"], row["broker"], row["scope"]): row for row in rows}
 
 
-def held_subscriptions(
-    read: Read, span: Span, most: int, where: str = "true"
-) -> tuple[list[HeldSubscription], int]:
+def held_subscriptions(read: Read, span: Span, most: int, where: str = "true") -> tuple[list[HeldSubscription], int]:
     """Those of which most reads were held, and how many there are in all."""
     if not read.has("dispatch_decisions"):
         return [], 0

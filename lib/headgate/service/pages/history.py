@@ -66,7 +66,9 @@ def _rates_changed(row: dict[str, Any]) -> str:
     is_new = row["was_deleted"] is None
     changed = [rate for rate in _RATES if row[rate] != row[f"was_{rate}"]]
     said = [
-        f"{_WORDS[rate]} {_said(row[rate])}" if is_new else f"{_WORDS[rate]} {_said(row[f'was_{rate}'])} → {_said(row[rate])}"
+        f"{_WORDS[rate]} {_said(row[rate])}"
+        if is_new
+        else f"{_WORDS[rate]} {_said(row[f'was_{rate}'])} → {_said(row[rate])}"
         for rate in changed
     ]
     return f"{'created' if is_new else 'changed'}: {', '.join(said) or 'no publish or dispatch rate'}"
@@ -83,9 +85,9 @@ def _attached(row: dict[str, Any]) -> str:
 
 def _times(read: Read, name: str) -> list[tuple[int, int, int]]:
     """Of each file: the first and the last version of its rows, and when it was written."""
-    found = []
-    for part in read.look.parts.get(name, ()):
-        for file in pa.table(part.table.get_add_actions(flatten=True)).to_pylist():
-            if file.get("min.version") is not None:
-                found.append((file["min.version"], file["max.version"], file["modification_time"] * 1000))
-    return found
+    return [
+        (file["min.version"], file["max.version"], file["modification_time"] * 1000)
+        for part in read.look.parts.get(name, ())
+        for file in pa.table(part.table.get_add_actions(flatten=True)).to_pylist()
+        if file.get("min.version") is not None
+    ]

@@ -73,9 +73,7 @@ class Limits:
     def _places(self) -> list[tuple[str, str, str | None]]:
         found = {(one.scope, one.name, one.broker) for one in (*self.before, *self.changes) if one.scope not in _OWN}
         named = {(scope, name) for scope, name, broker in found if broker is not None}
-        return sorted(
-            (place for place in found if place[2] is not None or place[:2] not in named), key=lambda one: str(one)
-        )
+        return sorted((place for place in found if place[2] is not None or place[:2] not in named), key=str)
 
     def _own(self, span: Span, unit: str) -> Course:
         rates: dict[str, int | None] = {}
@@ -90,10 +88,14 @@ class Limits:
     def _shared(self, span: Span, unit: str, place: tuple[str, str, str | None]) -> Course:
         scope, name, broker = place
         steps = [
-            (one.at_us, one.rate(unit)) for one in (*self.before, *self.changes) if (one.scope, one.name, one.broker) == place
+            (one.at_us, one.rate(unit))
+            for one in (*self.before, *self.changes)
+            if (one.scope, one.name, one.broker) == place
         ]
         of = "limit of" if scope == "broker" else f"share of {name} on"
-        return Course(f"{of} {broker or 'all brokers'}", "limit-2" if scope == "group" else "limit-3", held_on(span, steps))
+        return Course(
+            f"{of} {broker or 'all brokers'}", "limit-2" if scope == "group" else "limit-3", held_on(span, steps)
+        )
 
 
 def limits_of(read: Read, span: Span, topic: str, group: str | None, brokers: Sequence[str]) -> Limits:

@@ -16,7 +16,7 @@ MOST = 50
 
 @dataclass(frozen=True)
 class Now:
-    """moment: the last seconds of `span`. The counts are of all topics and subscriptions that are held, listed or not."""
+    """moment: the last seconds of `span`. Counts are of all topics and subscriptions that are held, listed or not."""
 
     span: Span
     moment: Span

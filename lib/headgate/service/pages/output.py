@@ -1,4 +1,4 @@
-"""The tables of an output as they grow, looked at cheaply: what a page reads, and the versions that it was made from."""
+"""The tables of an output as they grow, looked at cheaply: what a page reads, and the versions it was made from."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -29,7 +29,7 @@ WRITTEN_BY = {
 
 @dataclass(frozen=True)
 class Statement:
-    """What gave numbers of a page. commands: one for each job that has the table; their rows together are the result."""
+    """What gave numbers of a page. commands: one for each job that has the table; the page adds up their rows."""
 
     sql: str
     commands: tuple[str, ...]
@@ -50,7 +50,8 @@ class Read:
         """Raises PageError where the table is not there: 503 if no table is, else 200: another job writes it."""
         if not self.look.versions:
             raise PageError(
-                503, f"No table is in {self.look.output} yet. Start a job with this output; this page then fills by itself."
+                503,
+                f"No table is in {self.look.output} yet. Start a job with this output; this page then fills by itself.",
             )
         if not self.has(name):
             raise PageError(
@@ -68,7 +69,9 @@ class Read:
     def note(self, name: str, sql: str) -> None:
         """Show the statement on the page as well, though it is run elsewhere."""
         outputs = [part.output for part in self.look.parts.get(name, ())] or [self.look.output]
-        self.statements.append(Statement(sql, tuple(f"headgate sql {shlex.quote(one)} {_quoted(sql)}" for one in outputs)))
+        self.statements.append(
+            Statement(sql, tuple(f"headgate sql {shlex.quote(one)} {_quoted(sql)}" for one in outputs))
+        )
 
     def extent(self, name: str, column: str = "event_time") -> Extent | None:
         """The oldest and the newest time of a column, from the statistics in the log, up to 1 ms off; None: no rows."""
@@ -113,7 +116,8 @@ class Read:
         except Exception as error:  # the engine raises plain ones
             said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
             raise TableError(
-                f"the table {parts[0].location} cannot be read: {said}; it may be damaged, or of another version of headgate"
+                f"the table {parts[0].location} cannot be read: {said}; it may be damaged, or of another "
+                "version of headgate"
             ) from error
         return rows
 

@@ -54,11 +54,12 @@ def folders(output: str) -> Found:
     root = local_path(output)
     if root is None or not root.is_dir():
         return ()
-    found = []
-    for depth in range(_DEPTH):
-        for name in KINDS:
-            for log in root.glob(f"{'*/' * depth}{name}/_delta_log"):
-                found.append((str(log.parents[1].relative_to(root)), name, log.stat().st_mtime_ns))
+    found = [
+        (str(log.parents[1].relative_to(root)), name, log.stat().st_mtime_ns)
+        for depth in range(_DEPTH)
+        for name in KINDS
+        for log in root.glob(f"{'*/' * depth}{name}/_delta_log")
+    ]
     return tuple(sorted(found, key=lambda one: (-one[2], one[0])))
 
 
@@ -98,8 +99,9 @@ _SQL = {
         "sum(failed_msgs) AS failed FROM replay_groups GROUP BY conf ORDER BY conf"
     ),
     "cache_sweep": (
-        "SELECT policy || ', ' || CAST(max_bytes AS STRING) || ' bytes' || CASE WHEN is_present THEN ' (present)' ELSE '' END "
-        "AS name, hits + misses AS total, hits AS allowed, CAST(0 AS BIGINT) AS delayed, misses AS failed FROM cache_sweep "
-        "WHERE broker IS NULL ORDER BY is_present DESC, hits DESC LIMIT 5"
+        "SELECT policy || ', ' || CAST(max_bytes AS STRING) || ' bytes' || "
+        "CASE WHEN is_present THEN ' (present)' ELSE '' END AS name, hits + misses AS total, "
+        "hits AS allowed, CAST(0 AS BIGINT) AS delayed, misses AS failed "
+        "FROM cache_sweep WHERE broker IS NULL ORDER BY is_present DESC, hits DESC LIMIT 5"
     ),
 }

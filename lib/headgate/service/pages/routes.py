@@ -55,7 +55,10 @@ async def _answered(view: View, request: Request, pages: Pages, status: int | No
     if answer is None:
         return Response(status_code=304, headers=headers | {"ETag": known})
     return Response(
-        answer.body, status or answer.status, headers | {"ETag": answer.etag} if answer.etag else headers, answer.media_type
+        answer.body,
+        status or answer.status,
+        headers | {"ETag": answer.etag} if answer.etag else headers,
+        answer.media_type,
     )
 
 

@@ -1,6 +1,7 @@
 """The time range that a page shows, from its address; times are UTC, ranges have whole seconds and no end."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -12,6 +13,8 @@ Extent = tuple[int, int]
 LAST_S = 300
 MOST_S = 31 * 86_400
 MOST_STEPS = 300
+_END_S = 32_503_680_000
+"""The year 3000."""
 LASTS_S = (60, 300, 900, 3600, 6 * 3600, 86_400)
 """Ranges that a page offers."""
 
@@ -77,7 +80,9 @@ class Asked:
         if first_us is None:
             first_us = min(max(end_us - self.last_s * SECOND_US, oldest_us), end_us - SECOND_US)
         if first_us >= end_us:
-            raise PageError(400, f"from is {iso(first_us)}, which is not before the end, {iso(end_us)}. Correct the range.")
+            raise PageError(
+                400, f"from is {iso(first_us)}, which is not before the end, {iso(end_us)}. Correct the range."
+            )
         if end_us - first_us > MOST_S * SECOND_US:
             raise PageError(400, f"The range is longer than {MOST_S // 86_400} days. Give a shorter one.")
         return Span(first_us, end_us)
@@ -108,9 +113,10 @@ def _time(name: str, given: str) -> int | None:
     """Without a zone it is UTC, as a browser's field gives it."""
     if not given:
         return None
-    try:
+    second = -1
+    with suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat(given)
-        moment = moment.replace(tzinfo=moment.tzinfo or UTC, microsecond=0)
-        return int(moment.timestamp()) * SECOND_US
-    except (ValueError, OverflowError) as error:
-        raise PageError(400, f"{name}: got {given[:40]!r}; allowed: a time such as 2026-01-05T09:01:22Z. Correct it.") from error
+        second = int(moment.replace(tzinfo=moment.tzinfo or UTC, microsecond=0).timestamp())
+    if not 0 <= second < _END_S:
+        raise PageError(400, f"{name}: got {given[:40]!r}; allowed: a time such as 2026-01-05T09:01:22Z. Correct it.")
+    return second * SECOND_US

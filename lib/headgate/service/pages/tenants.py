@@ -51,7 +51,9 @@ def one_tenant(read: Read, asked: Asked, name: str) -> Tenant:
     where = "tenant IS NULL" if name == NO_TENANT else f"tenant = {text(name)}"
     uses = tenants(read, span, where)
     if not uses:
-        raise PageError(404, f"The tenant {name} published nothing in this range. Choose a longer one, or correct the name.")
+        raise PageError(
+            404, f"The tenant {name} published nothing in this range. Choose a longer one, or correct the name."
+        )
     held, held_total = held_topics(read, span, MOST // 4, where)
     topics, total = topic_uses(read, span, MOST, where)
     return Tenant(name, span, timelines(read, span, where), tuple(uses), tuple(held), held_total, tuple(topics), total)

@@ -59,7 +59,9 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
         f"ORDER BY topic, broker LIMIT {_PARTITIONS}",
     )
     if not rows:
-        raise PageError(404, f"The topic {name} has no publishes in this range. Choose a longer one, or correct the name.")
+        raise PageError(
+            404, f"The topic {name} has no publishes in this range. Choose a longer one, or correct the name."
+        )
     places = [Place(row["topic"], row["broker"], Flow.of(row)) for row in rows]
     parsed = topic_of(name)
     group = None if parsed is None else read.config.resolve(parsed).group
@@ -82,7 +84,9 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
 
 
 def _limited(chart: Chart, limits: Limits) -> Chart:
-    highest = max((sum(value or 0 for value in step) for step in zip(*(a.values for a in chart.areas), strict=True)), default=0)
+    highest = max(
+        (sum(value or 0 for value in step) for step in zip(*(a.values for a in chart.areas), strict=True)), default=0
+    )
     lines = limits.lines(chart.span, chart.unit.partition("/")[0], highest)
     return replace(chart, lines=lines, changes=limits.marks())
 
@@ -98,7 +102,10 @@ def _marks(read: Read, span: Span, where: str, limits: Limits) -> list[Chart]:
     )
     areas = tuple(
         course(
-            f"by limits of {scope}s", f"mark-{scope}", span, {row["at_us"]: row["marks"] for row in rows if row["scope"] == scope}
+            f"by limits of {scope}s",
+            f"mark-{scope}",
+            span,
+            {row["at_us"]: row["marks"] for row in rows if row["scope"] == scope},
         )
         for scope in ("topic", "broker", "group")
     )

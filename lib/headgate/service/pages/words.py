@@ -10,7 +10,7 @@ from headgate.core.reasons import HeldReason
 from headgate.quota.usage.topic_view import NO_TENANT
 from headgate.service.pages.span import SECOND_US, iso
 
-NONE = "–"
+NONE = "-"
 _TOPIC = re.compile(r"(persistent|non-persistent)://(.*)", re.DOTALL)
 _BYTES = ("B", "KB", "MB", "GB", "TB", "PB")
 _REASONS = {
@@ -39,8 +39,10 @@ def number(value: float | None) -> str:
     """With thousands apart; small ones with a digit behind the point."""
     if value is None:
         return NONE
-    if value != 0 and abs(value) < 10 and round(value, 1) != round(value):
-        return f"{value:.1f}" if abs(value) >= 0.05 else "<0.1"
+    if 0 < value < 0.05:
+        return "<0.1"
+    if abs(value) < 10 and round(value, 1) != round(value):
+        return f"{value:.1f}"
     return f"{round(value):,}"
 
 
@@ -95,7 +97,8 @@ def held_by(reason: HeldReason) -> str:
 
 def scale(rows: Iterable[Any]) -> float:
     """What a full bar stands for: 100 %, or the largest `share` of the rows if that is more."""
-    return max([1.0, *(row.share for row in rows if row.share is not None)])
+    shares: list[float] = [row.share for row in rows if row.share is not None]
+    return max([1.0, *shares])
 
 
 def topic_path(topic: str) -> str:
