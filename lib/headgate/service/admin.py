@@ -1,6 +1,7 @@
 """The admin API of resource groups over the tables of a job's output (resource-groups 4)."""
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import PurePath
 from threading import Lock
@@ -14,6 +15,7 @@ from headgate.quota.groups.presence import presence_of
 from headgate.quota.tables.opened import opened_config
 
 _TRIED = "the admin API is off: this output is of headgate try or replay, and no job reads what is changed there"
+_BY = f"the admin API on {socket.gethostname()}"
 _NO_TOKENS = "the admin API is off without tokens: start headgate serve with --token-file"
 
 
@@ -46,7 +48,7 @@ class Admin:
             return refusal(403, _TRIED if self._is_tried else _NO_TOKENS)
         with self._lock:
             try:
-                store = opened_config(self._output, self._settings)  # the output may be another one by now
+                store = opened_config(self._output, self._settings, _BY)  # the output may be another one by now
                 presence = presence_of(self._output, store.read().attachments)
                 response = apply(store, request, presence, self._parameters).response
             except TableError as error:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import topic_of
 from headgate.quota.usage.topic_view import NO_TENANT
-from headgate.service.pages.flow import FLOW, IS_ADMITTED, TABLE, Flow
+from headgate.service.pages.flow import FLOW, IS_ADMITTED, TABLE, TOTAL, Flow
 from headgate.service.pages.read import Read, text
 from headgate.service.pages.span import Span
 
@@ -52,8 +52,9 @@ def tenants(read: Read, span: Span, where: str = "true") -> list[TenantUse]:
     )
     rows = read.rows(
         TABLE,
-        f"SELECT tenant, namespace, {own} AS own, count(DISTINCT topic) AS topics, {IS_ADMITTED}, {FLOW} "  # noqa: S608
-        f"FROM {TABLE} WHERE {span.where()} AND {where} GROUP BY 1, 2, 3",
+        f"SELECT tenant, namespace, {own} AS own, count(*) AS topics, bool_and(is_admitted) AS is_admitted, {TOTAL} "  # noqa: S608
+        f"FROM (SELECT tenant, namespace, topic, {IS_ADMITTED}, {FLOW} FROM {TABLE} WHERE {span.where()} AND {where} "
+        "GROUP BY tenant, namespace, topic) GROUP BY 1, 2, 3",
     )
     sums: dict[tuple[str, str | None], list[tuple[int, bool, Flow]]] = {}
     for row in rows:

@@ -23,6 +23,8 @@ SUMS = {
 """SQL of each field of `Flow`. What came in a second and was not let in in it was held; in admitted traffic that does
 not show, as it is let in first."""
 FLOW = ", ".join(f"{sql} AS {name}" for name, sql in SUMS.items())
+TOTAL = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
+"""SQL: the sums of sums. Counting topics or brokers that way takes a tenth of the memory of count(DISTINCT ..)."""
 IS_ADMITTED = "bool_and(admitted_publishes IS NULL) AS is_admitted"
 """SQL: whether it is traffic that was let in, so that what was held does not show in messages."""
 
@@ -63,16 +65,16 @@ def span_sql(span: Span, column: str = "event_time") -> str:
 
 def timelines(read: Read, span: Span, where: str = "true") -> tuple[Chart, ...]:
     """Messages and bytes, allowed and held, step by step. where: SQL for the rows that count."""
+    amounts = ", ".join(f"{SUMS[name]} AS {name}" for name in SUMS if name.startswith(("allowed", "held")))
     rows = read.rows(
         TABLE,
-        f"SELECT {span_sql(span)} AS at_us, {FLOW} FROM {TABLE} WHERE {span.where()} AND {where} "  # noqa: S608
+        f"SELECT {span_sql(span)} AS at_us, {amounts} FROM {TABLE} WHERE {span.where()} AND {where} "  # noqa: S608
         "GROUP BY at_us ORDER BY at_us",
     )
-    by_step = {row["at_us"]: Flow.of(row) for row in rows}
 
     def chart(unit: str) -> Chart:
         areas = tuple(
-            course(name, name, span, {at_us: getattr(flow, f"{name}_{unit}") for at_us, flow in by_step.items()})
+            course(name, name, span, {row["at_us"]: row[f"{name}_{unit}"] or 0 for row in rows})
             for name in ("allowed", "held")
         )
         return Chart(f"{unit.capitalize()} per second", f"{unit}/s", span, areas)

@@ -5,12 +5,15 @@ from typing import Any
 
 from headgate.core.reasons import HeldReason, dispatch_reason, publish_reason
 from headgate.quota.usage.excess import IS_HELD
-from headgate.quota.usage.topic_query import LOOKBACK_S, RAN_OUT
+from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.service.pages.flow import FLOW, TABLE, Flow
 from headgate.service.pages.read import Read, text
 from headgate.service.pages.span import SECOND_US, Span
 from headgate.throttle.schemas import DISPATCH_LEVELS
 
+_BEFORE_S = 60
+"""What still holds a topic marked it so long before at most: longer than clients wait for an "
+"answer by default (30 s)."""
 _SCOPES = ("topic", "broker", "group")
 
 
@@ -74,10 +77,10 @@ _UNKNOWN_UNIT = {"topic": "TOPIC_PUBLISH_RATE", "broker": "BROKER_PUBLISH_RATE",
 
 
 def _marks(read: Read, span: Span, topics: list[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """The last mark of each topic by broker and scope, also from up to LOOKBACK_S before."""
+    """The last mark of each topic by broker and scope, also from up to _BEFORE_S before."""
     if not topics or not read.has("marks"):
         return {}
-    before = Span(span.first_us - LOOKBACK_S * SECOND_US, span.end_us)
+    before = Span(span.first_us - _BEFORE_S * SECOND_US, span.end_us)
     columns = "topic, broker, scope, limiter, at_ns, messages_per_s, bytes_per_s"
     rows = read.rows(
         "marks",

@@ -14,7 +14,7 @@ MOST_CHANGES = 300
 UNITS = ("messages", "bytes")
 _OWN = ("topic", "namespace", "default")
 """Scopes of a topic's own limit; the first that has one holds."""
-_COLUMNS = "effective_time, seq, broker, scope, name, messages_per_s, bytes_per_s, source"
+_COLUMNS = "arrow_cast(effective_time, 'Int64') AS at_us, seq, broker, scope, name, messages_per_s, bytes_per_s, source"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def limits_of(read: Read, span: Span, topic: str, group: str | None, brokers: Se
     start = span.where("effective_time").partition(" AND ")[0].partition(">= ")[2]
     before = read.rows(
         "control",
-        f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS}, row_number() OVER (PARTITION BY scope, name, broker "  # noqa: S608
+        f"SELECT {_COLUMNS} FROM (SELECT *, row_number() OVER (PARTITION BY scope, name, broker "  # noqa: S608
         f"ORDER BY effective_time DESC, seq DESC) AS place FROM control WHERE effective_time < {start} AND {where}) "
         "WHERE place = 1 ORDER BY effective_time, seq",
     )
@@ -128,7 +128,7 @@ def limits_of(read: Read, span: Span, topic: str, group: str | None, brokers: Se
 
 def _change(row: dict[str, Any]) -> LimitChange:
     return LimitChange(
-        round(row["effective_time"].timestamp() * 1_000_000),
+        row["at_us"],
         row["broker"],
         row["scope"],
         row["name"] or "",

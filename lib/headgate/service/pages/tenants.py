@@ -8,6 +8,7 @@ from headgate.service.pages.charged import TenantUse, tenants
 from headgate.service.pages.charts import Chart
 from headgate.service.pages.flow import TABLE, timelines
 from headgate.service.pages.held import HeldTopic, held_topics
+from headgate.service.pages.now import MOMENT_S
 from headgate.service.pages.read import Read, text
 from headgate.service.pages.span import Asked, Span
 from headgate.service.pages.topics import TopicUse, topic_uses
@@ -26,10 +27,13 @@ class Tenants:
 
 @dataclass(frozen=True)
 class Tenant:
-    """uses: one for each group that its traffic is charged to. topics_total, held_total: listed or not."""
+    """uses: one for each group that its traffic is charged to. moment: the last seconds, which `held` is of.
+    topics_total, held_total: listed or not.
+    """
 
     name: str
     span: Span
+    moment: Span
     charts: tuple[Chart, ...]
     uses: tuple[TenantUse, ...]
     held: tuple[HeldTopic, ...]
@@ -54,6 +58,9 @@ def one_tenant(read: Read, asked: Asked, name: str) -> Tenant:
         raise PageError(
             404, f"The tenant {name} published nothing in this range. Choose a longer one, or correct the name."
         )
-    held, held_total = held_topics(read, span, MOST // 4, where)
+    moment = span.last(MOMENT_S)
+    held, held_total = held_topics(read, moment, MOST // 4, where)
     topics, total = topic_uses(read, span, MOST, where)
-    return Tenant(name, span, timelines(read, span, where), tuple(uses), tuple(held), held_total, tuple(topics), total)
+    return Tenant(
+        name, span, moment, timelines(read, span, where), tuple(uses), tuple(held), held_total, tuple(topics), total
+    )

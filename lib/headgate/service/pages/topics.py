@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headgate.service.pages.flow import FLOW, TABLE, Flow
+from headgate.service.pages.flow import FLOW, TABLE, TOTAL, Flow
 from headgate.service.pages.read import Read, text
 from headgate.service.pages.span import Asked, Span
 
@@ -40,8 +40,8 @@ def topic_uses(read: Read, span: Span, most: int, where: str) -> tuple[list[Topi
     """Those whose producers waited longest, then the largest; and how many there are in all."""
     rows = read.rows(
         TABLE,
-        f"SELECT *, count(*) OVER () AS topics FROM (SELECT topic, count(DISTINCT broker) AS brokers, {FLOW} "  # noqa: S608
-        f"FROM {TABLE} WHERE {span.where()} AND {where} GROUP BY topic) "
+        f"SELECT topic, count(*) AS brokers, {TOTAL}, count(*) OVER () AS topics FROM (SELECT topic, broker, {FLOW} "  # noqa: S608
+        f"FROM {TABLE} WHERE {span.where()} AND {where} GROUP BY topic, broker) GROUP BY topic "
         f"ORDER BY waited_ns DESC, allowed_messages DESC, topic LIMIT {most}",
     )
     return [TopicUse(row["topic"], row["brokers"], Flow.of(row)) for row in rows], rows[0]["topics"] if rows else 0

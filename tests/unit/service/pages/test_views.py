@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import socket
 import subprocess
 
 import pyarrow as pa
@@ -150,6 +151,7 @@ def test_groups_have_quotas_shares_and_what_was_changed(output):
         (1, "gold", "created: publish messages/s 50"),
     ]
     assert all(one.at_us is not None for one in groups.history)
+    assert {one.by for one in groups.history} == {f"a job on {socket.gethostname()}"}
     group, _ = seen(output, "group", asked)
     assert (group.attached, len(group.history)) == (("tenant acme",), 3)
     assert group.charts[0].lines[-1].name == "quota"
