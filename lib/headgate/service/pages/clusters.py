@@ -1,6 +1,7 @@
 """The view of running clusters: what was collected, what was pushed, and what could not be enforced."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from headgate.service.pages.charts import Chart, course
 from headgate.service.pages.flow import span_sql
@@ -94,22 +95,33 @@ def _enforced(read: Read, span: Span) -> tuple[list[Enforced], int]:
 
 
 def _charts(read: Read, span: Span) -> tuple[Chart, ...]:
+    """A look tells what came since the one before: spread evenly over that time. Looks of one step count together."""
     rows = read.rows(
         "counters",
-        f"SELECT {span_sql(span)} AS at_us, direction, sum(messages) AS messages, sum(bytes) AS bytes FROM counters "  # noqa: S608
-        f"WHERE {span.where()} AND from_us < at_us GROUP BY 1, direction ORDER BY 1",
+        f"SELECT direction, {span_sql(span)} AS until_us, min(from_us) AS since_us, sum(messages) AS messages, "  # noqa: S608
+        f"sum(bytes) AS bytes FROM counters WHERE {span.where()} AND from_us < at_us GROUP BY "
+        "direction, until_us, broker",
     )
     return tuple(
         Chart(
-            f"{unit.capitalize()} collected, counted at the time of each look",
+            f"{unit.capitalize()} collected per second",
             f"{unit}/s",
             span,
             tuple(
-                course(
-                    name, kind, span, {row["at_us"]: row[unit] or 0 for row in rows if row["direction"] == direction}
-                )
+                course(name, kind, span, _spread(span, unit, [row for row in rows if row["direction"] == direction]))
                 for direction, name, kind in (("in", "published", "series-0"), ("out", "dispatched", "series-1"))
             ),
         )
         for unit in ("messages", "bytes")
     )
+
+
+def _spread(span: Span, unit: str, rows: list[dict[str, Any]]) -> dict[int, float]:
+    """By step. What is of the time before the range counts for its first step."""
+    steps, sums = span.steps_us, dict.fromkeys(span.steps_us, 0.0)
+    for row in rows:
+        last = (row["until_us"] - steps.start) // steps.step
+        first = max(0, min(last, (row["since_us"] - steps.start) // steps.step + 1))
+        for place in range(first, last + 1):
+            sums[steps[place]] += (row[unit] or 0) / (last + 1 - first)
+    return sums

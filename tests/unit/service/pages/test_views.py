@@ -174,6 +174,7 @@ def test_connections_caches_clusters_and_replays(output, tmp_path):
         ("b1", 0, None),
         ("b2", 2, "no answer <i>"),
     ]
+    assert clusters.charts[0].areas[0].values == (100, 20, 20, 20, 20, 20)
     assert [one.path for one in clusters.not_enforceable] == [ORDERS]
     assert [one.action for one in clusters.places] == ["push"]
     replays, _ = seen(output, "replays")
