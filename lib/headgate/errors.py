@@ -127,5 +127,13 @@ class AdminError(HeadgateError):
         super().__init__(reason)
 
 
+class PageError(HeadgateError):
+    """A view of the page has nothing to show, or is asked for what is not there; `status` is that of the answer."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
 class ConformanceError(HeadgateError):
     """A vector file cannot be replayed: unreadable, unknown format number or unknown kind."""

@@ -1,6 +1,7 @@
 """The admin API of resource groups over the tables of a job's output (resource-groups 4)."""
 
 import os
+import socket
 from collections.abc import Callable
 from pathlib import PurePath
 from threading import Lock
@@ -13,6 +14,8 @@ from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import presence_of
 from headgate.quota.tables.opened import opened_config
 
+_TRIED = "the admin API is off: this output is of headgate try or replay, and no job reads what is changed there"
+_BY = f"the admin API on {socket.gethostname()}"
 _NO_TOKENS = "the admin API is off without tokens: start headgate serve with --token-file"
 
 
@@ -22,23 +25,30 @@ class Admin:
     One request at a time: those of one service are no conflicts of each other. The tables may come later; until then,
     and while they cannot be read or written, the answer is 503. For any thread.
 
-    tokens: of administrators; without any, every request is refused. tell: takes a line.
+    tokens: of administrators; without any, every request is refused. tell: takes a line. is_tried: the output is of
+    headgate try or replay; then every request is refused as well.
     """
 
     def __init__(
-        self, output: str | PurePath, settings: QuotaSettings, tokens: frozenset[str], tell: Callable[[str], None]
+        self,
+        output: str | PurePath,
+        settings: QuotaSettings,
+        tokens: frozenset[str],
+        tell: Callable[[str], None],
+        *,
+        is_tried: bool = False,
     ) -> None:
-        self._output, self._settings, self._tell = output, settings, tell
+        self._output, self._settings, self._tell, self._is_tried = output, settings, tell, is_tried
         self._parameters = AdminParameters(tokens, settings.update_minus_one, settings.usage_shards) if tokens else None
         self._lock = Lock()
 
     def answer(self, request: Request) -> Response:
         """The answer to a request; it waits for its turn."""
-        if self._parameters is None:
-            return refusal(403, _NO_TOKENS)
+        if self._parameters is None or self._is_tried:
+            return refusal(403, _TRIED if self._is_tried else _NO_TOKENS)
         with self._lock:
             try:
-                store = opened_config(self._output, self._settings)  # the output may be another one by now
+                store = opened_config(self._output, self._settings, _BY)  # the output may be another one by now
                 presence = presence_of(self._output, store.read().attachments)
                 response = apply(store, request, presence, self._parameters).response
             except TableError as error:

@@ -5,28 +5,38 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
-from starlette.routing import Mount, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import Receive, Scope, Send
 
-from headgate.core.quota.admin.api import unauthorized
 from headgate.core.quota.admin.request import ABSENT, BASE, Request, Response, bearer_token, refusal
+from headgate.service.access import LoopbackNames, SafeHeaders, TokenNeeded
 from headgate.service.admin import Admin
 from headgate.service.described import description
+from headgate.service.pages.answers import Pages
+from headgate.service.pages.routes import page_routes
 
 MOST_BYTES: Final = 1 << 16
 """Of a request's body; those of the admin API have some hundred."""
 
 
-def application(admin: Admin, tokens: frozenset[str]) -> Starlette:
-    """All that is served. tokens: with some, every request needs one of them."""
-    routes = [Mount(BASE.rstrip("/"), app=_AdminApi(admin)), Route("/openapi.json", _described)]
+def application(admin: Admin, pages: Pages, tokens: frozenset[str], output: str, host: str) -> Starlette:
+    """All that is served. tokens: with some, every request needs one of them; without, it has to be meant for this
+    machine. host: on which the service listens.
+    """
+    routes: list[BaseRoute] = [Mount(BASE.rstrip("/"), app=_AdminApi(admin)), Route("/openapi.json", _described)]
+    routes += page_routes(pages, output)
     app = Starlette(routes=routes, exception_handlers={404: _unknown_path, 405: _not_allowed})
     if tokens:
-        app.add_middleware(_TokenNeeded, tokens=tokens)
+        unauthorized = _response(refusal(403, "Unauthorized: an admin token is needed"))
+        app.add_middleware(TokenNeeded, tokens=tokens, refused=unauthorized)
+    else:
+        app.add_middleware(LoopbackNames, host=host)
+    app.add_middleware(SafeHeaders)
     return app
 
 
@@ -89,17 +99,6 @@ def _response(answer: Response) -> HttpResponse:
     return HttpResponse(text, answer.status, headers, media_type=None if text is None else "application/json")
 
 
-class _TokenNeeded:
-    """Whoever has none learns nothing, not even which paths there are."""
-
-    def __init__(self, app: ASGIApp, tokens: frozenset[str]) -> None:
-        self._app, self._tokens = app, tokens
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refused = unauthorized(_token(HttpRequest(scope)), self._tokens)
-        await (self._app if refused is None else _response(refused))(scope, receive, send)
-
-
 async def _described(_: HttpRequest) -> HttpResponse:
     return JSONResponse(description())
 
@@ -108,5 +107,8 @@ async def _unknown_path(*_: object) -> HttpResponse:
     return _response(refusal(404, "Unknown path"))
 
 
-async def _not_allowed(*_: object) -> HttpResponse:
-    return _response(refusal(405, "Method not allowed"))
+async def _not_allowed(_: HttpRequest, error: Exception) -> HttpResponse:
+    answer = _response(refusal(405, "Method not allowed"))
+    if isinstance(error, HTTPException):
+        answer.headers.update(error.headers or {})
+    return answer

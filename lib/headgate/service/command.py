@@ -18,6 +18,8 @@ from headgate.hosts import addresses, is_loopback
 from headgate.places import tried
 from headgate.service.admin import Admin
 from headgate.service.app import application
+from headgate.service.pages.answers import Pages
+from headgate.service.pages.output import Output
 
 _MOST_CONNECTIONS = 1000
 """More at once are refused with 503, before file descriptors run out."""
@@ -29,12 +31,12 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     quota = QuotaSettings() if arguments.conf_dir is None else load_conf(arguments.conf_dir).quota
     tokens = frozenset({*quota.admin_tokens, *_tokens(arguments.token_file)})
     _check(arguments, tokens)
-    if tried(arguments.output):
-        raise EndpointError(
-            f"{arguments.output} is of headgate try, and no job reads what is changed there; give the --output of a job"
-        )
-    admin = Admin(arguments.output, quota, tokens, tell)
-    server = uvicorn.Server(_config(application(admin, tokens), arguments))
+    output = arguments.output
+    is_tried = bool(tried(output))
+    admin = Admin(output, quota, tokens, tell, is_tried=is_tried)
+    pages = Pages(Output(output, quota), quota, output)
+    app = application(admin, pages, tokens, output, arguments.host)
+    server = uvicorn.Server(_config(app, arguments))
 
     def stop(*_: object) -> None:
         """Before uvicorn minds signals itself, and once more when it raises them again at its end."""
@@ -43,11 +45,13 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     with handled(stop, signal.SIGTERM, signal.SIGINT), _listening(arguments.host, arguments.port) as listener:
         scheme, address = "http" if arguments.tls_cert is None else "https", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        tell(f"{scheme}://{host}:{address[1]}: resource groups of {arguments.output}")
-        if not tokens:
+        tell(f"{scheme}://{host}:{address[1]}: the page and the resource groups of {output}")
+        if is_tried:
+            tell(f"{output} is of headgate try or replay, and no job reads what is changed there: the admin API is off")
+        elif not tokens:
             tell("no tokens: the admin API is off; --token-file switches it on")
-        if admin.is_read_only:
-            tell(f"{arguments.output} cannot be written: changes are refused")
+        elif admin.is_read_only:
+            tell(f"{output} cannot be written: changes are refused")
         server.run(sockets=[listener])
     tell("stopped")
     return 0

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 import headgate
 from headgate.core.quota.admin.request import BASE
 from headgate.core.quota.groups import RATE_FIELDS, REPLICATION_FIELDS
+from headgate.service.pages.described import BROWSER, described_pages
 
 _GROUP: Final = "ResourceGroup"
 _NAME: Final = {"type": "string"}
@@ -60,9 +61,12 @@ def description() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "headgate", "version": headgate.__version__},
         "security": [{"token": []}],
-        "paths": {f"{BASE}{path}": _path(path, verbs) for path, verbs in _PATHS.items()},
+        "paths": {f"{BASE}{path}": _path(path, verbs) for path, verbs in _PATHS.items()} | described_pages(),
         "components": {
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                BROWSER: {"type": "http", "scheme": "basic"},
+            },
             "schemas": {
                 _GROUP: {"type": "object", "properties": rates},
                 "Refusal": {"type": "object", "properties": {"reason": _NAME}},

@@ -1,7 +1,10 @@
 """`headgate groups`: looks at the tables of groups and attachments, and changes them as the admin API would."""
 
 import argparse
+import getpass
 import json
+import os
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +48,15 @@ def apply(store: ConfigStore, request: Request, presence: Presence, parameters: 
     return Written(decision.response, decision.change)
 
 
+def _person() -> str:
+    """Whoever runs the command, and where."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # an id without a name
+        user = str(os.getuid())
+    return f"{user} on {socket.gethostname()}"
+
+
 _HEADING = ("GROUP", "PUBLISH MSG/S", "PUBLISH B/S", "DISPATCH MSG/S", "DISPATCH B/S", "ATTACHED TO")
 READING = {"list", "get"}
 _NOT_LIMITED = "-"
@@ -63,7 +75,7 @@ def run(arguments: argparse.Namespace) -> Iterator[str]:
             f"{arguments.output} is of headgate try, and no job reads what is changed there; change the group in "
             "resource-groups.json of a conf folder and try that, or give the --output of a job",
         )
-    store = opened_config(arguments.output, settings)
+    store = opened_config(arguments.output, settings, _person())
     if "name" in arguments and not is_group_name(arguments.name):
         raise AdminError(412, f"got the group name {arguments.name!r}; allowed: 1 to 250 of A-Z a-z 0-9 _ - = : .")
     match arguments.action:

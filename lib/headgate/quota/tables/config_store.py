@@ -17,7 +17,7 @@ from headgate.core.quota.attachments import AttachedTo
 from headgate.core.quota.config_tables import Attachment, ConfigRow, ConfigTables
 from headgate.core.quota.groups import ResourceGroup, is_group_name
 from headgate.errors import TableError
-from headgate.quota.tables.delta import Table, wrong_row
+from headgate.quota.tables.delta import BY, Table, wrong_row
 
 ADMIN = "headgate-admin"
 """The application id of writes; its version is the number of the write, the same in both tables."""
@@ -27,12 +27,14 @@ _NAMED_RATES = ("publish_msgs", "publish_bytes", "dispatch_msgs", "dispatch_byte
 class ConfigStore:
     """Both tables as of the last `read`. One thread and one writer at a time; any number of stores on the same tables.
 
-    Raises TableError where a table cannot be read or written.
+    by: who writes, which the log of both tables then says. Raises TableError where a table cannot be read or written.
     """
 
-    def __init__(self, groups: Table, attachments: Table) -> None:
+    def __init__(self, groups: Table, attachments: Table, *, by: str = "") -> None:
         self.groups = groups
         self.attachments = attachments
+        if by:
+            groups.metadata[BY] = attachments.metadata[BY] = by
         self._read_groups: tuple[int, list[ResourceGroup]] = (-1, [])
         self._read_attachments: tuple[int, list[Attachment]] = (-1, [])
         self._tables = ConfigTables()

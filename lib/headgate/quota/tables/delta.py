@@ -16,6 +16,8 @@ from headgate.errors import TableError
 from headgate.quota.tables.schemas import EPOCH_PROPERTY, TableSpec
 from headgate.tables.query import CHECKPOINTS, Followed, after_commit, newest, query
 
+BY = "headgate.by"
+"""Key of a commit's metadata: who wants the change."""
 COMMIT_RETRIES = 50
 _CREATE_ATTEMPTS = 5
 _LOG = "_delta_log"
@@ -39,6 +41,8 @@ class Table:
     def __init__(self, location: str, spec: TableSpec, delta: DeltaTable) -> None:
         self.location = location
         self.spec = spec
+        self.metadata: dict[str, str] = {}
+        """What commits of rows say besides, such as BY."""
         self._followed = Followed(delta)
         self.files, self.root = pafs.FileSystem.from_uri(delta.table_uri)
 
@@ -145,7 +149,11 @@ class Table:
     def _pinned(
         self, write: Callable[[CommitProperties], None], transactions: Sequence[Transaction], retries: int
     ) -> bool:
-        properties = CommitProperties(max_commit_retries=retries, app_transactions=list(transactions) or None)
+        properties = CommitProperties(
+            custom_metadata=self.metadata or None,
+            max_commit_retries=retries,
+            app_transactions=list(transactions) or None,
+        )
         with told(self, "written"):
             try:
                 write(properties)

@@ -1,5 +1,6 @@
 """The five tables of resource groups at their places, opened together or created on the first start."""
 
+import socket
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Self
@@ -54,7 +55,8 @@ class QuotaTables:
     def __init__(self, locations: Locations, settings: QuotaSettings) -> None:
         self._locations = locations
         self._settings = settings
-        self.config = ConfigStore(*(self._opened(spec) for spec in (RG_GROUPS, RG_ATTACHMENTS)))
+        own = f"a job on {socket.gethostname()}"
+        self.config = ConfigStore(*(self._opened(spec) for spec in (RG_GROUPS, RG_ATTACHMENTS)), by=own)
         self.members = MemberTable(self._opened(RG_MEMBERS))
         self.usage = UsageWriter(self._opened(RG_USAGE), settings.epoch_ms)
         self.limits = LimitWriter(self._opened(RG_LIMITS), settings.epoch_ms)
@@ -89,7 +91,11 @@ class QuotaTables:
         return opened(location, spec, self._settings.epoch_ms)
 
 
-def opened_config(output: str | PurePath, settings: QuotaSettings) -> ConfigStore:
-    """Groups and attachments of a job's output as they are; nothing is created. Raises TableError without them."""
+def opened_config(output: str | PurePath, settings: QuotaSettings, by: str = "") -> ConfigStore:
+    """Groups and attachments of a job's output as they are; nothing is created. Raises TableError without them.
+
+    by: who writes.
+    """
     locations = Locations.of(output, settings)
-    return ConfigStore(opened(locations.groups, RG_GROUPS, None), opened(locations.attachments, RG_ATTACHMENTS, None))
+    groups, attachments = opened(locations.groups, RG_GROUPS, None), opened(locations.attachments, RG_ATTACHMENTS, None)
+    return ConfigStore(groups, attachments, by=by)

@@ -23,19 +23,20 @@ def output_of(shared: str, broker: str) -> str:
 
 def topic_tables(output: str | PurePath, name: str = _NAME) -> list[str]:
     """The tables of that name of an output, of all its jobs that have one. Raises TableError where none can be read."""
-    outputs = [str(output), *_of_brokers(str(output))]
+    outputs = [str(output), *folders_of(f"{output}/{BROKERS}")]
     return [table for table in (f"{one}/{name}" for one in outputs) if DeltaTable.is_deltatable(table)]
 
 
-def _of_brokers(output: str) -> list[str]:
+def folders_of(folder: str) -> list[str]:
+    """The folders right in a folder, none if it is not there. Raises TableError where it cannot be read."""
     try:
-        if "://" in output:
-            files, root = pafs.FileSystem.from_uri(output)
+        if "://" in folder:
+            files, root = pafs.FileSystem.from_uri(folder)
         else:
-            files, root = pafs.LocalFileSystem(), str(Path(output).resolve())
-        found = files.get_file_info(pafs.FileSelector(f"{root}/{BROKERS}", allow_not_found=True))
+            files, root = pafs.LocalFileSystem(), str(Path(folder).resolve())
+        found = files.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     except (OSError, ValueError) as error:
         raise TableError(
-            f"the output {output} cannot be read: {error}; correct it, or see to it that it can be"
+            f"the folder {folder} cannot be read: {error}; correct the output, or see to it that it can be"
         ) from error
-    return sorted(f"{output}/{BROKERS}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)
+    return sorted(f"{folder}/{one.base_name}" for one in found if one.type is pafs.FileType.Directory)

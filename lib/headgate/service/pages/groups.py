@@ -1,0 +1,216 @@
+"""The views of resource groups: quotas and their use, each broker's share, and how the configuration changed."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headgate.core.quota.groups import Dimension
+from headgate.errors import PageError, TableError
+from headgate.quota.usage.query import LEAST_EPOCHS, LOOK_BACK, UsageTables
+from headgate.quota.usage.series import limits_of, series_of
+from headgate.quota.usage.view import Cell, cells_of
+from headgate.service.pages.charts import Chart, Course
+from headgate.service.pages.history import ConfigChange, history
+from headgate.service.pages.read import Read
+from headgate.service.pages.span import SECOND_US, Asked, Span
+
+MOST_BROKERS = 6
+"""As many have a line of their own in a chart."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A broker's part of a quota, per second. limit: None is not limited; demand: None does not show."""
+
+    broker: str
+    limit: int | None
+    admitted: int
+    demand: int | None
+    is_throttled: bool
+    is_victim: bool
+    is_silent: bool
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A quota of a group: one class in one unit. demand: at least that; is_exact: not more. share: of demand in it."""
+
+    group: str
+    traffic_class: str
+    unit: str
+    quota: int | None
+    admitted: int
+    demand: int
+    is_exact: bool
+    brokers: tuple[Share, ...]
+
+    @property
+    def share(self) -> float | None:
+        return self.demand / self.quota if self.quota else None
+
+    @property
+    def allowed_share(self) -> float | None:
+        return self.admitted / self.quota if self.quota else None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """span: None, like at_us, the time of the newest epoch in it, before a broker reported. unused: groups without a
+    quota in use, by name.
+    """
+
+    span: Span | None
+    at_us: int | None
+    quotas: tuple[Quota, ...]
+    unused: tuple[str, ...]
+    history: tuple[ConfigChange, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """span: None before a broker reported. charts: of each quota what brokers were let have, and their limits, epoch by
+    epoch. attached: tenants, namespaces and topics.
+    """
+
+    name: str
+    span: Span | None
+    quotas: tuple[Quota, ...]
+    attached: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    history: tuple[ConfigChange, ...]
+
+
+def all_groups(read: Read, asked: Asked) -> Groups:
+    """At the range's end. Raises PageError and TableError."""
+    read.need("rg_groups")
+    at_us, cells, _ = _cells(read, asked, None)
+    shown = {cell.group for cell in cells}
+    return Groups(
+        None if at_us is None else _span(read, asked),
+        at_us,
+        tuple(map(_quota, cells)),
+        tuple(sorted(read.config.groups.keys() - shown)),
+        history(read),
+    )
+
+
+def one_group(read: Read, asked: Asked, name: str) -> Group:
+    """Raises PageError, 404 for one that never was, and TableError."""
+    read.need("rg_groups")
+    changes = history(read, name)
+    if not changes:
+        known = ", ".join(sorted(read.config.groups)[:20]) or "none"
+        raise PageError(404, f"There is no group {name}. Groups here: {known}.")
+    span = _span(read, asked) if read.has("rg_usage") else None
+    _, cells, tables = _cells(read, asked, name)
+    attachments = read.config.attachments
+    attached = [
+        f"{scope} {resource}"
+        for scope, of_scope in (
+            ("tenant", attachments.tenants),
+            ("namespace", attachments.namespaces),
+            ("topic", attachments.topics),
+        )
+        for resource, group in of_scope.items()
+        if group == name
+    ]
+    charts = [] if tables is None or span is None else _charts(tables, span, cells)
+    return Group(name, span, tuple(map(_quota, cells)), tuple(sorted(attached)), tuple(charts), changes)
+
+
+def _span(read: Read, asked: Asked) -> Span | None:
+    extent = read.extent("rg_usage", "publish_time")
+    return None if extent is None else asked.span(extent)
+
+
+def _cells(read: Read, asked: Asked, group: str | None) -> tuple[int | None, list[Cell], UsageTables | None]:
+    """As of the end of the range, and when that is; nothing before the first report."""
+    if not read.has("rg_usage"):
+        return None, [], None
+    tables = read.usage_tables(group)
+    if tables.is_empty:
+        return None, [], None
+    at_ms = None if asked.end_us is None else asked.end_us // 1000
+    found = tables.found(LEAST_EPOCHS, at_ms)
+    if at_ms is None and not any(broker.counts for broker in found.brokers.values()):  # all have stopped
+        at_ms = (found.epoch - 1) * found.epoch_ms
+        try:
+            found = tables.found(LEAST_EPOCHS, at_ms)
+        except TableError:
+            return found.epoch * found.epoch_ms * 1000, [], tables
+    first = found.epoch - LOOK_BACK * LEAST_EPOCHS + 1
+    hour_epochs = 3_600_000 // found.epoch_ms or 1
+    read.note(
+        "rg_usage",
+        "SELECT broker_id, group_id, class, admitted_msgs, admitted_bytes, offered_msgs, offered_bytes, limit_msgs, "  # noqa: S608
+        "limit_bytes, throttled_msgs, throttled_bytes, epoch FROM (SELECT *, row_number() OVER "
+        "(PARTITION BY broker_id, "
+        "group_id, class ORDER BY incarnation DESC, epoch DESC, seq DESC) AS place FROM rg_usage WHERE "
+        f"hour BETWEEN {first // hour_epochs} AND {found.epoch // hour_epochs} AND epoch BETWEEN "
+        f"{first} AND {found.epoch}) "
+        "WHERE place = 1 AND group_id <> 0 ORDER BY group_id, class, broker_id",
+    )
+    cells = cells_of(found.reports, found.brokers, found.limits, found.config, found.group_names)
+    shown = [cell for cell in cells if group in {None, cell.group}]
+    return found.epoch * found.epoch_ms * 1000, shown, tables
+
+
+def _quota(cell: Cell) -> Quota:
+    shares = tuple(
+        Share(
+            part.broker.name,
+            part.limit,
+            part.admitted,
+            part.demand,
+            part.throttled,
+            part.is_victim,
+            part.broker.silent,
+        )
+        for part in cell.parts
+    )
+    unit = ("messages", "bytes")[cell.dimension]
+    demand = cell.demand_at_least
+    return Quota(
+        cell.group,
+        cell.traffic_class.name.lower(),
+        unit,
+        cell.quota,
+        cell.admitted,
+        demand,
+        cell.demand is not None,
+        shares,
+    )
+
+
+def _charts(tables: UsageTables, span: Span, cells: Iterable[Cell]) -> list[Chart]:
+    listed = [cell for cell in cells if cell.parts]
+    if not listed:
+        return []
+    first, last = (at_us // 1000 // tables.epoch_ms for at_us in (span.first_us, span.end_us - 1))
+    courses = tables.courses(last, last - first + 1, {cell.group_id for cell in listed})
+    changes = tables.limit_changes(last, last - first + 1)
+    charts = []
+    for cell in listed:
+        areas, lines = [], []
+        for number, part in enumerate(cell.parts[:MOST_BROKERS]):
+            reports = courses.get((part.broker.broker_id, cell.group_id, cell.traffic_class), [])
+            key = part.broker.broker_id, cell.group_id, cell.traffic_class, cell.dimension
+            dimension = Dimension(cell.dimension)
+            admitted = series_of(reports, dimension, first, last)
+            limit = limits_of(reports, changes.get(key, []), dimension, first, last)
+            areas.append(Course(part.broker.name, f"series-{number}", _steps(admitted, span, tables, first)))
+            lines.append(Course(part.broker.name, f"line-{number}", _steps(limit, span, tables, first)))
+        unit = ("messages", "bytes")[cell.dimension]
+        what = f"{cell.traffic_class.name.capitalize()} {unit} per second"
+        quota = (Course("quota", "limit-1", (float(cell.quota),) * len(span.steps_us)),) if cell.quota else ()
+        charts += [
+            Chart(f"{what}, allowed by broker", f"{unit}/s", span, tuple(areas), quota),
+            Chart(f"{what}, shares of brokers", f"{unit}/s", span, lines=(*lines, *quota)),
+        ]
+    return charts
+
+
+def _steps(series: list[int | None], span: Span, tables: UsageTables, first: int) -> tuple[float | None, ...]:
+    """The value in force when each step ends."""
+    last = len(series) - 1
+    places = ((step_us + span.step_s * SECOND_US - 1) // 1000 // tables.epoch_ms - first for step_us in span.steps_us)
+    return tuple(series[min(place, last)] if place >= 0 else None for place in places)

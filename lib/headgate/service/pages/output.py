@@ -1,0 +1,124 @@
+"""The tables of an output as they grow, looked at cheaply: what a page reads, and the versions it was made from."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from headgate.core.quota.settings import QuotaSettings
+from headgate.quota.tables.opened import Locations
+from headgate.quota.tables.schemas import SPECS
+from headgate.quota.tables.topic_tables import BROKERS, folders_of
+from headgate.tables.query import Followed
+
+LOOK_S = 0.5
+"""How long a look holds: however many ask, the logs are looked at no more often."""
+_LOG = "_delta_log"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of one job. output: the folder that it is right in."""
+
+    output: str
+    location: str
+    table: DeltaTable
+
+
+@dataclass(frozen=True)
+class Look:
+    """An output at one moment.
+
+    parts: by table, one part per job. broken: why a table that is there cannot be read. versions: by table, what it
+    was at that moment, equal as long as nothing is written.
+    """
+
+    output: str
+    parts: Mapping[str, tuple[Part, ...]] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+
+    def key(self, names: tuple[str, ...]) -> tuple[object, ...]:
+        """Equal as long as nothing changes in these tables, and none comes or goes."""
+        return tuple(sorted(self.versions)), tuple(self.versions.get(name, ()) for name in names)
+
+
+class Output:
+    """Follows every table of an output. A look reads the logs' ends alone, at most every LOOK_S. For any thread."""
+
+    def __init__(
+        self, output: str, settings: QuotaSettings, clock: Callable[[], float] = time.monotonic, look_s: float = LOOK_S
+    ) -> None:
+        self._output, self._settings, self._clock, self._look_s = output, settings, clock, look_s
+        self._followed: dict[str, Followed] = {}
+        self._lock = Lock()
+        self._last: tuple[float, Look] | None = None
+
+    def look(self) -> Look:
+        """The tables as they are now, or were up to LOOK_S ago. Never raises for a table; `Look.broken` has it.
+
+        Raises TableError where the output's folder cannot be listed.
+        """
+        with self._lock:
+            if self._last is None or self._clock() - self._last[0] >= self._look_s:
+                self._last = (self._clock(), self._looked())
+            return self._last[1]
+
+    def _looked(self) -> Look:
+        places = self._places()
+        for gone in self._followed.keys() - {location for found in places.values() for _, location in found}:
+            del self._followed[gone]
+        parts: dict[str, tuple[Part, ...]] = {}
+        broken: dict[str, str] = {}
+        versions: dict[str, tuple[object, ...]] = {}
+        for name, found in sorted(places.items()):
+            opened = []
+            for output, location in found:
+                try:
+                    opened.append(Part(output, location, self._refreshed(location)))
+                except TableNotFoundError:  # a folder without a table yet
+                    continue
+                except (DeltaError, OSError) as error:
+                    said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+                    broken[name] = f"the table {location} cannot be read: {said}"
+            if name in broken:
+                versions[name] = ("broken", broken[name])
+            elif opened:
+                parts[name] = tuple(opened)
+                versions[name] = tuple((one.location, one.table.version()) for one in opened)
+        return Look(self._output, parts, broken, versions)
+
+    def _refreshed(self, location: str) -> DeltaTable:
+        """What cannot be followed is opened anew: it may be another table by now."""
+        followed = self._followed.get(location)
+        if followed is not None:
+            try:
+                return followed.refresh()
+            except (DeltaError, OSError):
+                del self._followed[location]
+        followed = self._followed[location] = Followed(DeltaTable(location))
+        return followed.table
+
+    def _places(self) -> dict[str, list[tuple[str, str]]]:
+        """By table, the outputs and locations of its parts."""
+        places: dict[str, list[tuple[str, str]]] = {}
+        for output in (self._output, *folders_of(f"{self._output}/{BROKERS}")):
+            for location in folders_of(output):
+                if location in self._followed or _has_log(location):
+                    places.setdefault(location.rpartition("/")[2], []).append((output, location))
+        locations = Locations.of(self._output, self._settings)
+        for spec in SPECS:
+            place = getattr(locations, spec.name.removeprefix("rg_"))
+            if place != f"{self._output}/{spec.name}":
+                places[spec.name] = [(place.rpartition("/")[0], place)]
+        return places
+
+
+def _has_log(location: str) -> bool:
+    files, root = pafs.FileSystem.from_uri(location) if "://" in location else (pafs.LocalFileSystem(), location)
+    found: pafs.FileInfo = files.get_file_info(f"{root}/{_LOG}")
+    return bool(found.type is pafs.FileType.Directory)

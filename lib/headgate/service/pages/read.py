@@ -1,0 +1,150 @@
+"""SQL over the tables of one look; every statement is kept, so that a page can show where its numbers come from."""
+
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from deltalake import QueryBuilder
+
+from headgate.arrow.schemas import TIMESTAMP
+from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import PageError, TableError
+from headgate.quota.tables.opened import opened_config
+from headgate.quota.usage.query import UsageTables
+from headgate.service.pages.output import Look
+from headgate.service.pages.span import Extent
+
+WRITTEN_BY = {
+    "topic_usage": "headgate try and jobs/throttle.py",
+    "marks": "headgate try and jobs/throttle.py",
+    "connections": "jobs/connections.py",
+    "cache_metrics": "jobs/entry_cache.py",
+    "broker_looks": "headgate collect",
+    "rg_usage": "jobs that share quotas",
+}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What gave numbers of a page. commands: one for each job that has the table; the page adds up their rows."""
+
+    sql: str
+    commands: tuple[str, ...]
+
+
+class Read:
+    """Reads one look. Results are bounded by the statements; nothing is kept of them. For one thread."""
+
+    def __init__(self, look: Look, settings: QuotaSettings) -> None:
+        self.look, self._settings = look, settings
+        self.statements: list[Statement] = []
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a table, readable or not."""
+        return name in self.look.versions
+
+    def need(self, name: str) -> None:
+        """Raises PageError where the table is not there: 503 if no table is, else 200: another job writes it."""
+        if not self.look.versions:
+            raise PageError(
+                503,
+                f"No table is in {self.look.output} yet. Start a job with this output; this page then fills by itself.",
+            )
+        if not self.has(name):
+            raise PageError(
+                200,
+                f"This output has no table {name}, which {WRITTEN_BY.get(name, 'another job')} writes. "
+                f"Tables here: {', '.join(sorted(self.look.versions))}.",
+            )
+
+    def rows(self, name: str, sql: str) -> list[dict[str, Any]]:
+        """The rows of a query over one table, over all jobs that have it. Raises TableError and PageError."""
+        self.need(name)
+        self.note(name, sql)
+        return self._rows(name, sql)
+
+    def note(self, name: str, sql: str) -> None:
+        """Show the statement on the page as well, though it is run elsewhere."""
+        outputs = [part.output for part in self.look.parts.get(name, ())] or [self.look.output]
+        self.statements.append(
+            Statement(sql, tuple(f"headgate sql {shlex.quote(one)} {_quoted(sql)}" for one in outputs))
+        )
+
+    def extent(self, name: str, column: str = "event_time") -> Extent | None:
+        """The oldest and the newest time of a column, from the statistics in the log, up to 1 ms off; None: no rows."""
+        self.need(name)
+        self._check(name)
+        found: list[int] = []
+        for part in self.look.parts[name]:
+            actions = _arrow(part.table.get_add_actions(flatten=True))
+            ends = [f"{end}.{column}" for end in ("min", "max")]
+            stats = [_us_of(actions[end]) if end in actions.column_names else [None] for end in ends]
+            if actions.num_rows and any(None in of_end for of_end in stats):  # a writer without statistics
+                of = f"arrow_cast({{}}({column}), 'Int64')"
+                (row,) = self._rows(name, f"SELECT {of.format('min')} AS low, {of.format('max')} AS high FROM {name}")  # noqa: S608
+                stats = [[row["low"]], [row["high"]]]
+            found += [one for of_end in stats for one in of_end if one is not None]
+        return (min(found), max(found)) if found else None
+
+    @cached_property
+    def config(self) -> ConfigTables:
+        """Groups and attachments as they are now; none where quotas are not shared."""
+        if not (self.has("rg_groups") and self.has("rg_attachments")):
+            return ConfigTables()
+        return opened_config(self.look.output, self._settings).read()
+
+    def usage_tables(self, group: str | None) -> UsageTables:
+        """What `headgate usage` reads, of one group or all. Raises TableError."""
+        return UsageTables(self.look.output, self._settings, group)
+
+    def _rows(self, name: str, sql: str) -> list[dict[str, Any]]:
+        self._check(name)
+        builder = QueryBuilder()
+        parts = self.look.parts[name]
+        try:
+            if len(parts) == 1:
+                builder.register(name, parts[0].table)
+            else:
+                for number, part in enumerate(parts):
+                    builder.register(f"part_{number}", part.table)
+                union = " UNION ALL BY NAME ".join(f"SELECT * FROM part_{number}" for number in range(len(parts)))  # noqa: S608
+                builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
+            rows: list[dict[str, Any]] = _arrow(builder.execute(sql)).to_pylist()
+        except Exception as error:  # the engine raises plain ones
+            said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            raise TableError(
+                f"the table {parts[0].location} cannot be read: {said}; it may be damaged, or of another "
+                "version of headgate"
+            ) from error
+        return rows
+
+    def _check(self, name: str) -> None:
+        if name in self.look.broken:
+            raise TableError(self.look.broken[name])
+
+
+def text(value: str) -> str:
+    """As a literal of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _arrow(stream: Any) -> pa.Table:
+    """As `pa.table`, which however imports pandas first: half a second, and 25 MB."""
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
+def _us_of(values: pa.ChunkedArray) -> list[int | None]:
+    """Whole microseconds as they are, times as such."""
+    times = values if pa.types.is_integer(values.type) else values.cast(TIMESTAMP).cast(pa.int64())
+    found: list[int | None] = times.to_pylist()
+    return found
+
+
+def _quoted(sql: str) -> str:
+    """For a shell, readable where that is possible: nothing in it is expanded."""
+    if "!" in sql:
+        return shlex.quote(sql)
+    return '"' + "".join(f"\\{one}" if one in '"$`\\' else one for one in sql) + '"'

@@ -1,0 +1,112 @@
+"""The view of one topic, all its partitions together: a timeline with limits, their changes and marks."""
+
+from dataclasses import dataclass, replace
+
+from headgate.core.topic_names import topic_of, without_partition
+from headgate.errors import PageError
+from headgate.service.pages.charged import quotas_of
+from headgate.service.pages.charts import Chart, course
+from headgate.service.pages.flow import FLOW, TABLE, Flow, span_sql, timelines
+from headgate.service.pages.held import HeldSubscription, HeldTopic, held_subscriptions, held_topics
+from headgate.service.pages.limits import Limits, limits_of
+from headgate.service.pages.now import MOMENT_S
+from headgate.service.pages.read import Read, text
+from headgate.service.pages.span import Asked, Span
+
+_MOST = 100
+_PARTITIONS = 1000
+
+
+@dataclass(frozen=True)
+class Place:
+    """A partition, or the topic itself, on a broker."""
+
+    topic: str
+    broker: str
+    flow: Flow
+
+
+@dataclass(frozen=True)
+class TopicPage:
+    """quotas: of its group now, messages/s and bytes/s. moment: the last seconds, which `held` is of. charts: messages,
+    bytes and marks; limits are in the first two.
+    """
+
+    topic: str
+    tenant: str | None
+    group: str | None
+    quotas: tuple[int | None, int | None]
+    span: Span
+    moment: Span
+    flow: Flow
+    charts: tuple[Chart, ...]
+    limits: Limits
+    places: tuple[Place, ...]
+    held: tuple[HeldTopic, ...]
+    subscriptions: tuple[HeldSubscription, ...]
+
+
+def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
+    """Raises PageError, 404 for a topic without publishes in the range, and TableError."""
+    span = asked.span(read.extent(TABLE), "publish")
+    whole = without_partition(name)
+    where = f"topic = {text(name)}"
+    if whole == name:
+        where = f"({where} OR starts_with(topic, {text(f'{name}-partition-')}))"
+    rows = read.rows(
+        TABLE,
+        f"SELECT topic, broker, {FLOW} FROM {TABLE} WHERE {span.where()} AND {where} GROUP BY topic, broker "  # noqa: S608
+        f"ORDER BY topic, broker LIMIT {_PARTITIONS}",
+    )
+    if not rows:
+        raise PageError(
+            404, f"The topic {name} has no publishes in this range. Choose a longer one, or correct the name."
+        )
+    places = [Place(row["topic"], row["broker"], Flow.of(row)) for row in rows]
+    parsed = topic_of(name)
+    group = None if parsed is None else read.config.resolve(parsed).group
+    limits = limits_of(read, span, whole, group, sorted({one.broker for one in places}))
+    moment = span.last(MOMENT_S)
+    return TopicPage(
+        name,
+        None if parsed is None else parsed.tenant,
+        group,
+        quotas_of(read.config, group),
+        span,
+        moment,
+        Flow.total(one.flow for one in places),
+        (*(_limited(chart, limits) for chart in timelines(read, span, where)), *_marks(read, span, where, limits)),
+        limits,
+        tuple(places),
+        tuple(held_topics(read, moment, _MOST, where)[0]),
+        tuple(held_subscriptions(read, span, _MOST, where)[0]),
+    )
+
+
+def _limited(chart: Chart, limits: Limits) -> Chart:
+    highest = max(
+        (sum(value or 0 for value in step) for step in zip(*(a.values for a in chart.areas), strict=True)), default=0
+    )
+    lines = limits.lines(chart.span, chart.unit.partition("/")[0], highest)
+    return replace(chart, lines=lines, changes=limits.marks())
+
+
+def _marks(read: Read, span: Span, where: str, limits: Limits) -> list[Chart]:
+    """How often each kind of limiter marked a producer, step by step."""
+    if not read.has("marks"):
+        return []
+    rows = read.rows(
+        "marks",
+        f"SELECT {span_sql(span)} AS at_us, scope, count(*) AS marks FROM marks WHERE {span.where()} AND {where} "  # noqa: S608
+        "AND action = 'mark' GROUP BY at_us, scope ORDER BY at_us",
+    )
+    areas = tuple(
+        course(
+            f"by limits of {scope}s",
+            f"mark-{scope}",
+            span,
+            {row["at_us"]: row["marks"] for row in rows if row["scope"] == scope},
+        )
+        for scope in ("topic", "broker", "group")
+    )
+    return [Chart("Marks per second", "marks/s", span, areas, changes=limits.marks())]

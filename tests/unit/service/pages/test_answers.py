@@ -1,0 +1,114 @@
+"""Answers are made once for each state of the tables; what cannot be read is said, and looked at again."""
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from deltalake import DeltaTable
+
+from headgate.core.quota.settings import QuotaSettings
+from headgate.service.pages.answers import HTML, JSON, MOST_KEPT, Pages
+from headgate.service.pages.output import Output
+from headgate.service.pages.views import VIEWS
+from headgate.throttle.schemas import TOPIC_USAGE
+from page_outputs import ORDERS, collected, throttled, usage, write
+
+BY_NAME = {view.template: view for view in VIEWS}
+NOW, CLUSTERS = BY_NAME["now"], BY_NAME["clusters"]
+
+
+def pages_of(folder, look_s=0.0):
+    return Pages(Output(str(folder), QuotaSettings(), look_s=look_s), QuotaSettings(), str(folder))
+
+
+@pytest.fixture
+def output(tmp_path):
+    return throttled(tmp_path / "out")
+
+
+def test_however_many_ask_a_page_is_made_once(output):
+    pages = pages_of(output)
+    with ThreadPoolExecutor(8) as viewers:
+        answers = list(viewers.map(lambda _: pages.answer(NOW, {}, HTML), range(40)))
+    assert {answer.body for answer in answers} == {answers[0].body}
+    assert pages.made == 1
+    assert pages.answer(NOW, {}, HTML, known=answers[0].etag) is None
+
+
+def test_a_new_row_makes_a_new_page_but_not_of_views_of_other_tables(output):
+    collected(output)
+    pages = pages_of(output)
+    now, clusters = pages.answer(NOW, {}, HTML), pages.answer(CLUSTERS, {}, HTML)
+    write(output, "topic_usage", TOPIC_USAGE, [usage(20, ORDERS, 77, 77)])
+    newer = pages.answer(NOW, {}, HTML, known=now.etag)
+    assert newer is not None
+    assert newer.etag != now.etag
+    assert pages.answer(CLUSTERS, {}, HTML, known=clusters.etag) is None
+
+
+def test_a_look_holds_for_a_while(output):
+    now_s = [0.0]
+    followed = Output(str(output), QuotaSettings(), clock=lambda: now_s[0], look_s=1)
+    first = followed.look()
+    write(output, "topic_usage", TOPIC_USAGE, [usage(20, ORDERS, 1, 1)])
+    assert followed.look() is first
+    now_s[0] = 1
+    assert followed.look().versions != first.versions
+
+
+def test_each_parameter_and_form_is_an_answer_of_its_own(output):
+    pages = pages_of(output)
+    given = [({}, HTML), ({}, JSON), ({"last": "60"}, HTML), ({"q": "a"}, HTML), ({"last": "60", "other": "1"}, HTML)]
+    assert len({pages.answer(NOW, query, form).etag for query, form in given}) == 4
+    for number in range(MOST_KEPT + 5):
+        pages.answer(CLUSTERS, {"last": str(number + 1)}, HTML)
+    assert len(pages._kept) == MOST_KEPT
+
+
+def test_a_commit_that_is_torn_is_said_until_it_is_whole(output):
+    collected(output)
+    pages = pages_of(output)
+    log = output / "topic_usage" / "_delta_log"
+    newest = max(log.glob("*.json"))
+    torn = newest.with_name(f"{int(newest.stem) + 1:020}.json")
+    torn.write_text('{"add":{"path":"part-0')
+    answer = pages.answer(NOW, {}, JSON)
+    assert answer.status == 503
+    assert "topic_usage cannot be read" in json.loads(answer.body)["reason"]
+    assert pages.answer(CLUSTERS, {}, HTML).status == 200
+    torn.unlink()
+    assert pages.answer(NOW, {}, HTML).status == 200
+
+
+def test_a_table_of_a_later_protocol_is_said(output):
+    log = output / "topic_usage" / "_delta_log" / f"{0:020}.json"
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7} | {
+                "readerFeatures": ["of the future"],
+                "writerFeatures": ["of the future"],
+            }
+    log.write_text("\n".join(map(json.dumps, lines)))
+    answer = pages_of(output).answer(NOW, {}, JSON)
+    assert answer.status == 503
+    assert "cannot be read" in json.loads(answer.body)["reason"]
+
+
+def test_an_output_that_is_made_anew_is_read_anew(output):
+    for _ in range(3):
+        write(output, "topic_usage", TOPIC_USAGE, [usage(20, ORDERS, 1, 1)])
+    pages = pages_of(output)
+    assert b"orders" in pages.answer(NOW, {}, HTML).body
+    shutil.rmtree(output)
+    assert pages.answer(NOW, {}, HTML).status == 503
+    write(output, "topic_usage", TOPIC_USAGE, [usage(0, "persistent://a/b/new", 5, 1, throttled_publishes=4)])
+    assert DeltaTable(f"{output}/topic_usage").version() == 0
+    answer = pages.answer(NOW, {}, HTML)
+    assert (answer.status, b"b/new" in answer.body, b"orders" in answer.body) == (200, True, False)
+
+
+def test_a_range_that_is_none_is_400_in_both_forms(output):
+    pages = pages_of(output)
+    assert [pages.answer(NOW, {"last": "x"}, form).status for form in (HTML, JSON)] == [400, 400]
