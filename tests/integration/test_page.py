@@ -40,6 +40,7 @@ SEEN = {
     "now": "Held now",
     "topics": ORDERS,
     "topic": "a limit changes",
+    "why": "What would have helped",
     "tenants": "acme",
     "tenant": "Share of quota",
     "groups": "Quotas and shares of brokers",

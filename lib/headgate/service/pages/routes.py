@@ -9,12 +9,12 @@ from starlette.staticfiles import StaticFiles
 from headgate.service.pages.answers import HTML, JSON, Pages
 from headgate.service.pages.rendered import HERE
 from headgate.service.pages.replays import REPORT, report_of
-from headgate.service.pages.views import VIEWS, View
+from headgate.service.pages.views import REASONS, VIEWS, View
 
 STATIC = "/static"
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
 """Of a report, which has its style and pictures in itself, and no scripts."""
-ROOTS = ("/", STATIC, *sorted({"/" + view.path.split("/")[1] for view in VIEWS}))
+ROOTS = ("/", STATIC, *sorted({"/" + view.path.split("/")[1] for view in (*VIEWS, REASONS)}))
 """Where browsers go: the first part of each address of the page."""
 
 
@@ -31,7 +31,7 @@ def page_routes(pages: Pages, output: str) -> list[BaseRoute]:
         Route("/", lambda _: RedirectResponse("/now", 302)),
         Mount(STATIC, StaticFiles(directory=HERE / "static")),
         Route(f"/replays/{{folder:path}}/{REPORT}", report),
-        *(Route(view.path, _Endpoint(view, pages).get) for view in VIEWS),
+        *(Route(view.path, _Endpoint(view, pages).get) for view in (*VIEWS, REASONS)),
     ]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from headgate.service.pages import cache, clusters, connections, groups, now, replays, tenants, topic, topics
+from headgate.service.pages import cache, clusters, connections, groups, now, replays, tenants, topic, topics, why
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked
 from headgate.service.pages.words import topic_of
@@ -43,6 +43,8 @@ VIEWS = (
          lambda read, asked, given: topics.all_topics(read, asked, given.get("q", "")[:300])),
     View("topic", "Topic", "Topics", "/topics/{topic:path}", "A topic with its limits and marks", (*_USAGE, "control"),
          lambda read, asked, given: topic.topic_page(read, asked, topic_of(given["topic"]))),
+    View("why", "Why", "Topics", "/why/{topic:path}", "Why a topic is held, whose fault that is, and what would help",
+         why.TABLES, lambda read, asked, given: why.why_page(read, asked, topic_of(given["topic"]))),
     View("tenants", "Tenants", "Tenants", "/tenants", "Tenants, by share of their quota", _USAGE,
          lambda read, asked, _: tenants.all_tenants(read, asked)),
     View("tenant", "Tenant", "Tenants", "/tenants/{tenant:path}", "A tenant with its topics", _USAGE,
@@ -61,3 +63,14 @@ VIEWS = (
          lambda read, asked, _: replays.replays(read, asked), has_range=False),
 )  # fmt: skip
 SECTIONS = tuple((view.section, view.path) for view in VIEWS if view.section == view.title)
+REASONS = View(
+    "reasons",
+    "Reasons",
+    "Reasons",
+    "/reasons",
+    "What each reason means, and what to do",
+    (),
+    lambda _read, _asked, _given: why.Reasons(),
+    has_range=False,
+)
+"""Of no table, so that it is none of VIEWS."""

@@ -9,30 +9,11 @@ from urllib.parse import quote
 from headgate.core.reasons import HeldReason
 from headgate.quota.usage.topic_view import NO_TENANT
 from headgate.service.pages.span import SECOND_US, iso
+from headgate.why.meanings import MEANINGS
 
 NONE = "-"
 _TOPIC = re.compile(r"(persistent|non-persistent)://(.*)", re.DOTALL)
 _BYTES = ("B", "KB", "MB", "GB", "TB", "PB")
-_REASONS = {
-    HeldReason.TOPIC_PUBLISH_RATE_MESSAGES: "the topic's publish limit, messages",
-    HeldReason.TOPIC_PUBLISH_RATE_BYTES: "the topic's publish limit, bytes",
-    HeldReason.TOPIC_PUBLISH_RATE: "the topic's publish limit",
-    HeldReason.BROKER_PUBLISH_RATE_MESSAGES: "the broker's publish limit, messages",
-    HeldReason.BROKER_PUBLISH_RATE_BYTES: "the broker's publish limit, bytes",
-    HeldReason.BROKER_PUBLISH_RATE: "the broker's publish limit",
-    HeldReason.GROUP_QUOTA_MESSAGES: "the group's quota, messages",
-    HeldReason.GROUP_QUOTA_BYTES: "the group's quota, bytes",
-    HeldReason.GROUP_QUOTA: "the group's quota",
-    HeldReason.GROUP_BLOCKED: "the group is blocked: its quota is 0",
-    HeldReason.CONNECTION_PENDING_REQUESTS: "too many requests in flight on the connection",
-    HeldReason.IO_THREAD_PENDING_BYTES: "too many bytes in flight on the IO thread",
-    HeldReason.CONNECTION_OUTBOUND_BUFFER: "the connection's outbound buffer is full",
-    HeldReason.CONNECTION_COOLDOWN: "the cooldown after a full outbound buffer",
-    HeldReason.BROKER_DISPATCH_RATE: "the broker's dispatch limit",
-    HeldReason.TOPIC_DISPATCH_RATE: "the topic's dispatch limit",
-    HeldReason.SUBSCRIPTION_DISPATCH_RATE: "the subscription's dispatch limit",
-    HeldReason.GROUP_DISPATCH_QUOTA: "the group's dispatch quota",
-}
 
 
 def number(value: float | None) -> str:
@@ -92,7 +73,12 @@ def machine_time(time_us: int | None) -> str:
 
 def held_by(reason: HeldReason) -> str:
     """A reason in words."""
-    return _REASONS.get(reason, str(reason))
+    return MEANINGS[HeldReason(reason)].title
+
+
+def capitalized(words: str) -> str:
+    """With a capital letter at its beginning."""
+    return words[:1].upper() + words[1:]
 
 
 def scale(rows: Iterable[Any]) -> float:
@@ -107,6 +93,11 @@ def topic_path(topic: str) -> str:
     if full is None:
         return f"/topics/{quote(topic, safe='')}"
     return f"/topics/{full[1]}/{'/'.join(quote(part, safe='') for part in full[2].split('/', 2))}"
+
+
+def why_path(topic: str) -> str:
+    """Where it is said why a topic is held."""
+    return f"/why{topic_path(topic).removeprefix('/topics')}"
 
 
 def topic_of(path: str) -> str:
@@ -127,8 +118,8 @@ def group_path(group: str) -> str:
 FILTERS = {
     function.__name__: function
     for function in (
-        *(number, in_bytes, quantity, percent, seconds, instant, clock, machine_time, held_by, scale),
-        *(topic_path, tenant_path, group_path),
+        *(number, in_bytes, quantity, percent, seconds, instant, clock, machine_time, held_by, capitalized, scale),
+        *(topic_path, why_path, tenant_path, group_path),
     )
 }
 """For templates."""

@@ -12,6 +12,7 @@ from deltalake import write_deltalake
 from headgate.core.quota.admin.api import AdminParameters
 from headgate.core.quota.admin.request import Request
 from headgate.core.quota.settings import QuotaSettings
+from headgate.core.reasons import HeldReason
 from headgate.errors import PageError, TableError
 from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import EVERYWHERE
@@ -20,8 +21,11 @@ from headgate.service.pages.output import Output
 from headgate.service.pages.read import Read
 from headgate.service.pages.rendered import as_json, page
 from headgate.service.pages.span import Asked
-from headgate.service.pages.views import VIEWS
+from headgate.service.pages.views import REASONS, VIEWS
+from headgate.service.pages.why import Reasons
 from headgate.throttle.schemas import TOPIC_USAGE
+from headgate.why.as_json import as_json as as_json_of_why
+from headgate.why.topics import why
 from page_outputs import (
     CLICKS,
     HOSTILE,
@@ -113,6 +117,25 @@ def test_a_topic_has_its_limits_as_lines_and_their_changes(output):
     assert [change.at_us for change in topic.charts[2].changes] == [START_US + 5_000_000, START_US + 7_000_000]
     assert topic.charts[2].areas[2].values[0] == 1
     assert [str(one.reason) for one in topic.held] == ["GROUP_QUOTA_MESSAGES"]
+
+
+def test_why_is_the_answer_of_the_command_in_the_range_of_the_page(output):
+    found, _ = seen(output, "why")
+    first_s, end_s = found.span.first_us // 10**6, found.span.end_us // 10**6
+    assert found.answer == as_json_of_why(why(str(output), ORDERS, first_s=first_s, last_s=end_s - 1))
+    assert found.answer["reason"] == "GROUP_QUOTA_MESSAGES"
+    assert ("Debt in messages when producers began to be held", "messages") == (
+        found.charts[0].title,
+        found.charts[0].unit,
+    )
+    with pytest.raises(PageError, match=f"nearest: {ORDERS}") as unknown:
+        seen(output, "why", topic=f"{ORDERS}x")
+    assert unknown.value.status == 404
+
+
+def test_reasons_are_explained_on_a_page_of_their_own():
+    html = page(REASONS, "", Reasons(), None, [], output="", etag="")
+    assert all(f'<h2 id="{reason}">' in html for reason in HeldReason)
 
 
 def test_partitions_of_a_topic_are_shown_together(tmp_path):
