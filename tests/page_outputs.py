@@ -11,6 +11,7 @@ from headgate.arrow.topic_names import named_rows
 from headgate.cache.schemas import CACHE_METRICS
 from headgate.cluster.schemas import BROKER_LOOKS, COUNTERS, ENFORCED
 from headgate.replay.schemas import REPLAY_GROUPS
+from headgate.sizing.sweep import CACHE_SWEEP
 from headgate.throttle.schemas import CONNECTIONS, CONTROL, DISPATCH_DECISIONS, MARKS, TOPIC_USAGE
 
 SECOND_US = 1_000_000
@@ -135,10 +136,13 @@ def collected(folder: Path) -> Path:
 
 
 def replayed(folder: Path) -> Path:
-    """A replay of two conf folders below the output, with a report, and one at a deeper place without."""
+    """A replay of two conf folders below the output, with a report, one at a deeper place without, and a sweep."""
     row = {"group": "gold", "offered_msgs": 200, "admitted_msgs": 150, "failed_msgs": 50, "delayed_msgs": 20}
     for place in ("tried", "deep/er"):
         write(folder / place, "replay_groups", REPLAY_GROUPS, [row | {"conf": "today"}, row | {"conf": "<wider>"}])
+    entry = {"policy": "pip430", "max_bytes": 1 << 20, "hits": 30, "misses": 10}
+    sweep = [entry | {"is_present": True}, entry | {"is_present": False, "policy": "sieve", "hits": 36, "misses": 4}]
+    write(folder / "swept", "cache_sweep", CACHE_SWEEP, [*sweep, entry | {"broker": "b1", "is_present": True}])
     (folder / "tried" / "report.html").write_text("<!doctype html><title>r</title><style>p{color:red}</style><p>Report")
     return folder
 

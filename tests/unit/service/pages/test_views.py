@@ -204,8 +204,17 @@ def test_connections_caches_clusters_and_replays(output, tmp_path):
     assert {(run.folder, run.kind, run.has_report) for run in replays.runs} == {
         ("tried", "replay", True),
         ("deep/er", "replay", False),
+        ("swept", "sweep", False),
     }
-    assert replays.runs[0].outcomes[0].allowed == 150
+    by_folder = {run.folder: run.outcomes for run in replays.runs}
+    assert [(one.name, one.allowed, one.failed) for one in by_folder["tried"]] == [
+        ("<wider>", 150, 50),
+        ("today", 150, 50),
+    ]
+    assert [(one.name, one.total, one.allowed) for one in by_folder["swept"]] == [
+        ("pip430, 1048576 bytes (present)", 40, 30),
+        ("sieve, 1048576 bytes", 40, 36),
+    ]
 
 
 def words_of(command):
