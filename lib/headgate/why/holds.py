@@ -20,7 +20,7 @@ from headgate.why.tables import OutputTables, of_topic, within
 SAME_SPAN_S = 10
 """A shorter pause does not end a span."""
 SHOWN_SPANS, SHOWN_PRODUCERS, SHOWN_BALANCES = 10, 20, 200
-LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
+LOOKBACK_S, _MOST_LOOKBACK_S = 300, 6 * 3600
 """So far before the window the mark of a hold is looked for; the latter if nothing else explains one."""
 _LIMITER = ("broker", "scope", "limiter", "type")
 _WHOSE = (*_LIMITER, "topic", "connection", "producer")
@@ -79,7 +79,7 @@ class Holds:
             Producer(producer, connection, len(self._marks(rows)), _seconds(self._intervals(rows)))
             for (producer, connection), rows in _by(self.rows, ("producer", "connection"))
         ]
-        return sorted((one for one in found if one.marks or one.held_s), key=lambda one: (-one.held_s, -one.marks, one))
+        return sorted((one for one in found if one.marks or one.held_s), key=_rank)
 
     def topics(self) -> Iterator[tuple[str, int, float]]:
         """Each topic that a limiter held: how often, and for how long."""
@@ -155,6 +155,11 @@ def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa
 def instant(at_ns: int) -> datetime:
     """Rounded down to microseconds."""
     return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).replace(microsecond=at_ns % SECOND_NS // 1000)
+
+
+def _rank(producer: Producer) -> tuple[float, int, str, str]:
+    """Who was held longest comes first."""
+    return -producer.held_s, -producer.marks, producer.connection, producer.name
 
 
 def _seconds(intervals: tuple[Ints, Ints]) -> float:

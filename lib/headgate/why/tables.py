@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import topic_tables
-from headgate.quota.usage.topic_query import text
-from headgate.tables.query import plain, query
+from headgate.quota.usage.topic_query import SECOND_US, text
+from headgate.tables.query import plain, query, times_of
 from headgate.why.answer import Window
 
 _NEAREST, _ALIKE = 5, 0.5
@@ -41,15 +41,16 @@ class OutputTables:
     @cached_property
     def times(self) -> tuple[int, int]:
         """The first and the last second of topic_usage, since 1970. Raises TableError without rows."""
-        sql = "SELECT min(event_time) AS first, max(event_time) AS last FROM t"
-        found = [row for row in self.dicts("topic_usage", sql) if row["last"] is not None]
+        try:
+            found = [times for table in self._tables("topic_usage") if (times := times_of(table, "event_time"))]
+        except Exception as error:  # query raises no other
+            raise _unreadable(f"{self.output}/topic_usage", error) from error
         if not found:
             raise TableError(
                 f"the table {self.output}/topic_usage has no rows: no job has seen a publish yet; give the --output of "
                 "a throttle job or of headgate try, or wait until there is traffic"
             )
-        first, last = (pick(row[name] for row in found) for pick, name in ((min, "first"), (max, "last")))
-        return int(first.timestamp()), int(last.timestamp())
+        return min(first for first, _ in found) // SECOND_US, max(last for _, last in found) // SECOND_US
 
     def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
         """The sums of these columns over what `sql` gives; nulls add nothing."""

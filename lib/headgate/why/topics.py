@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 from headgate.core.numbers import SECOND_MS, SECOND_NS
 from headgate.core.quota.config_tables import ConfigTables
@@ -31,7 +32,7 @@ MOST_S = 3600
 """Of a longer window that hour is looked at in which the topic was held longest."""
 FILLED_S = 300
 """Who filled a limiter is asked of so many seconds at most: of those in which it held the topic longest."""
-FOLLOWED_BACK_S = 600
+FOLLOWED_BACK_S = 300
 """How far a backlog or debt is followed back to who made it, while anything was held."""
 _WARM_S = 30
 """So long before these the rules are run to know how full the limiter was."""
@@ -71,11 +72,11 @@ class _Question:
         self._tables = tables
         self._topic = check_known(tables, name)
         self._window, self._notes = window_of(tables, at_s, first_s, last_s)
-        self._looked_at = self._window if self._window.seconds <= MOST_S else self._worst_hour()
+        self._sums, self._looked_at = self._traffic()
         self._first_s, self._last_s = (int(one.timestamp()) for one in (self._looked_at.first, self._looked_at.last))
 
     def answer(self) -> Why:
-        traffic = self._traffic()
+        traffic = self._sums
         was_held = bool(traffic.throttled_s or traffic.throttled_publishes or traffic.failed_publishes)
         first_ns, end_ns = self._first_s * SECOND_NS, (self._last_s + 1) * SECOND_NS
         holds = holds_of(self._tables, self._topic.name, first_ns, end_ns, is_held=was_held)
@@ -103,40 +104,39 @@ class _Question:
         at = self._window.at
         return None if at is None else holds.is_held_in(int(at.timestamp()))
 
-    def _worst_hour(self) -> Window:
-        """The hour of the window in which the topic was held longest; of equal ones the first."""
-        hour = f"arrow_cast(event_time, 'Int64') / {MOST_S * SECOND_US}"
-        sql = f"SELECT {hour} AS hour, sum(throttled_ns) AS held_ns FROM t WHERE {self._where(self._window)} GROUP BY 1"  # noqa: S608
-        held: dict[int, int] = defaultdict(int)
-        for row in self._tables.dicts("topic_usage", sql):
-            held[row["hour"]] += row["held_ns"] or 0
-        if not held:
-            return self._window
-        worst_s = MOST_S * min(held, key=lambda one: (-held[one], one))
-        first, last = (datetime.fromtimestamp(one, UTC) for one in (worst_s, worst_s + MOST_S - 1))
-        return Window(max(first, self._window.first), min(last, self._window.last), self._window.at)
-
     def _where(self, window: Window) -> str:
         """SQL: rows of the topic in the window."""
         first_s, end_s = int(window.first.timestamp()), int(window.last.timestamp()) + 1
         return f"{of_topic(self._topic.name)} AND {within(first_s * SECOND_NS, end_s * SECOND_NS)}"
 
-    def _traffic(self) -> Traffic:
-        """Sums over the window."""
+    def _traffic(self) -> tuple[Traffic, Window]:
+        """Sums over the window, and what of it is looked at: of more than an hour that in which the topic was held
+        longest, of equal ones the first.
+        """
         names = [
             *("publishes", "messages", "bytes", "admitted_messages", "admitted_bytes", "throttled_publishes"),
             *("delayed_publishes", "failed_publishes", "delay_ns", "throttled_ns"),
         ]
         let_in = {f"admitted_{unit}": f"coalesce(admitted_{unit}, {unit})" for unit in UNITS}
         sums = ", ".join(f"sum({let_in.get(name, name)}) AS {name}" for name in names)
-        rows = list(self._tables.dicts("topic_usage", f"SELECT {sums} FROM t WHERE {self._where(self._window)}"))  # noqa: S608
+        hour = f"arrow_cast(event_time, 'Int64') / {MOST_S * SECOND_US} AS hour"
+        sql = f"SELECT {hour}, {sums} FROM t WHERE {self._where(self._window)} GROUP BY hour"  # noqa: S608
+        rows = list(self._tables.dicts("topic_usage", sql))
         total = {name: sum(row[name] or 0 for row in rows) for name in names}
         delay_ns, throttled_ns, delayed = total.pop("delay_ns"), total.pop("throttled_ns"), total["delayed_publishes"]
-        return Traffic(
-            **total,
-            throttled_s=throttled_ns / SECOND_NS,
-            mean_delay_s=delay_ns / delayed / SECOND_NS if delayed else None,
-        )
+        mean_delay_s = delay_ns / delayed / SECOND_NS if delayed else None
+        traffic = Traffic(**total, throttled_s=throttled_ns / SECOND_NS, mean_delay_s=mean_delay_s)
+        return traffic, self._window if self._window.seconds <= MOST_S else self._worst_hour(rows)
+
+    def _worst_hour(self, rows: Iterable[Mapping[str, Any]]) -> Window:
+        held: dict[int, int] = defaultdict(int)
+        for row in rows:
+            held[row["hour"]] += row["throttled_ns"] or 0
+        if not held:
+            return self._window
+        worst_s = MOST_S * min(held, key=lambda hour: (-held[hour], hour))
+        first, last = (datetime.fromtimestamp(one, UTC) for one in (worst_s, worst_s + MOST_S - 1))
+        return Window(max(first, self._window.first), min(last, self._window.last), self._window.at)
 
     @cached_property
     def _brokers(self) -> list[str]:

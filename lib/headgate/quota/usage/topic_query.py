@@ -185,7 +185,7 @@ class TopicUsage:
         while back_s < most_back_s and self._has_held(last_s - seconds - back_s + USUAL_S, USUAL_S, charged):
             back_s *= 2
         since = last_s, seconds + back_s
-        marks = self._marked(*since, _of_limiter(limiter, with_topics=True))
+        marks = self._marked(*since, _of_limiter(limiter, topics=charged))
         rates = rates_of(marks)
 
         def quota_of(group: str, unit: str) -> int | None:
@@ -268,7 +268,9 @@ class TopicUsage:
 
 
 def charged_to(limiter: Limiter, config: ConfigTables) -> str:
-    """SQL: rows of topic_usage that may be charged to a limiter that others share: all that are, and perhaps more."""
+    """SQL: rows of topic_usage, or marks of topics, that may be charged to a limiter which others share: all that are,
+    and perhaps more.
+    """
     scope, name = limiter
     if scope == "broker":
         return f"broker = {text(name)}"
@@ -285,12 +287,12 @@ def text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _of_limiter(limiter: Limiter | None, *, with_topics: bool = False) -> str:
-    """SQL: rows of marks of that limiter; with_topics: and of limits of topics."""
+def _of_limiter(limiter: Limiter | None, topics: str = "false") -> str:
+    """SQL: rows of marks of that limiter, and of limits of topics. topics: which of these."""
     if limiter is None:
         return "true"
     found = f"(scope = {text(limiter[0])} AND limiter = {text(limiter[1])})"
-    return f"({found} OR scope = {text(OWN[0])})" if with_topics else found
+    return f"({found} OR (scope = {text(OWN[0])} AND {topics}))"
 
 
 def _named(rows: pa.Table, config: ConfigTables) -> pa.Table:

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import pyarrow as pa
 from deltalake import QueryBuilder
 
-from headgate.arrow.schemas import TIMESTAMP
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError, TableError
 from headgate.quota.tables.opened import opened_config
 from headgate.quota.usage.query import UsageTables
 from headgate.service.pages.output import Look
-from headgate.service.pages.span import Extent
+from headgate.service.pages.span import Extent, together
+from headgate.tables.query import in_arrow, times_of
 
 WRITTEN_BY = {
     "topic_usage": "headgate try and jobs/throttle.py",
@@ -77,17 +76,11 @@ class Read:
         """The oldest and the newest time of a column, from the statistics in the log, up to 1 ms off; None: no rows."""
         self.need(name)
         self._check(name)
-        found: list[int] = []
-        for part in self.look.parts[name]:
-            actions = _arrow(part.table.get_add_actions(flatten=True))
-            ends = [f"{end}.{column}" for end in ("min", "max")]
-            stats = [_us_of(actions[end]) if end in actions.column_names else [None] for end in ends]
-            if actions.num_rows and any(None in of_end for of_end in stats):  # a writer without statistics
-                of = f"arrow_cast({{}}({column}), 'Int64')"
-                (row,) = self._rows(name, f"SELECT {of.format('min')} AS low, {of.format('max')} AS high FROM {name}")  # noqa: S608
-                stats = [[row["low"]], [row["high"]]]
-            found += [one for of_end in stats for one in of_end if one is not None]
-        return (min(found), max(found)) if found else None
+        try:
+            found = [times for part in self.look.parts[name] if (times := times_of(part.table, column)) is not None]
+        except Exception as error:  # a query raises plain ones
+            raise self._unreadable(name, error) from error
+        return together(found)
 
     @cached_property
     def config(self) -> ConfigTables:
@@ -112,14 +105,17 @@ class Read:
                     builder.register(f"part_{number}", part.table)
                 union = " UNION ALL BY NAME ".join(f"SELECT * FROM part_{number}" for number in range(len(parts)))  # noqa: S608
                 builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
-            rows: list[dict[str, Any]] = _arrow(builder.execute(sql)).to_pylist()
+            rows: list[dict[str, Any]] = in_arrow(builder.execute(sql)).to_pylist()
         except Exception as error:  # the engine raises plain ones
-            said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-            raise TableError(
-                f"the table {parts[0].location} cannot be read: {said}; it may be damaged, or of another "
-                "version of headgate"
-            ) from error
+            raise self._unreadable(name, error) from error
         return rows
+
+    def _unreadable(self, name: str, error: Exception) -> TableError:
+        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        return TableError(
+            f"the table {self.look.parts[name][0].location} cannot be read: {said}; it may be damaged, or of another "
+            "version of headgate"
+        )
 
     def _check(self, name: str) -> None:
         if name in self.look.broken:
@@ -129,18 +125,6 @@ class Read:
 def text(value: str) -> str:
     """As a literal of SQL."""
     return "'" + value.replace("'", "''") + "'"
-
-
-def _arrow(stream: Any) -> pa.Table:
-    """As `pa.table`, which however imports pandas first: half a second, and 25 MB."""
-    return pa.RecordBatchReader.from_stream(stream).read_all()
-
-
-def _us_of(values: pa.ChunkedArray) -> list[int | None]:
-    """Whole microseconds as they are, times as such."""
-    times = values if pa.types.is_integer(values.type) else values.cast(TIMESTAMP).cast(pa.int64())
-    found: list[int | None] = times.to_pylist()
-    return found
 
 
 def _quoted(sql: str) -> str:
