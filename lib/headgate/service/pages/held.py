@@ -60,7 +60,7 @@ def held_topics(read: Read, span: Span, most: int, where: str = "true") -> tuple
 def _held(row: dict[str, Any], marked: dict[tuple[str, str, str], dict[str, Any]]) -> HeldTopic:
     topic, broker = row["topic"], row["broker"]
     marks = [mark for scope in _SCOPES if (mark := marked.get((topic, broker, scope)))]
-    most = max(_SCOPES, key=lambda scope: row[f"by_{scope}"])
+    most = max(_SCOPES, key=lambda scope: row[f"by_{scope}"] or 0)
     if not row[f"by_{most}"]:  # held by an earlier mark, which came last
         most = max(marks, key=lambda mark: mark["at_ns"])["scope"] if marks else ""
     mark = marked.get((topic, broker, most))
