@@ -1,7 +1,7 @@
 // Keeps the page as the tables are, without a reload: asks for the same address, and takes over what differs in <main>.
 // Nodes stay, so focus, scroll positions, open details and what was typed stay as well.
 "use strict";
-const POLL_MS = 2000, AWAY_MS = 3000;
+const POLL_MS = 1000, AWAY_MS = 3000;
 const live = document.getElementById("live");
 let etag = document.querySelector("main").dataset.etag, seen = new Date();
 
