@@ -37,7 +37,7 @@ PATHS = {
     for view in VIEWS
 }
 SEEN = {
-    "now": "Held now",
+    "now": "Held in the last 10 seconds",
     "topics": ORDERS,
     "topic": "a limit changes",
     "why": "What would have helped",

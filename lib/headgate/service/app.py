@@ -11,7 +11,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.responses import Response as HttpResponse
 from starlette.routing import BaseRoute, Mount, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate.core.quota.admin.request import ABSENT, BASE, Request, Response, bearer_token, refusal
 from headgate.service.access import LoopbackNames, SafeHeaders, TokenNeeded
@@ -24,20 +24,20 @@ MOST_BYTES: Final = 1 << 16
 """Of a request's body; those of the admin API have some hundred."""
 
 
-def application(admin: Admin, pages: Pages, tokens: frozenset[str], output: str, host: str) -> Starlette:
+def application(admin: Admin, pages: Pages, tokens: frozenset[str], output: str, host: str) -> ASGIApp:
     """All that is served. tokens: with some, every request needs one of them; without, it has to be meant for this
     machine. host: on which the service listens.
     """
     routes: list[BaseRoute] = [Mount(BASE.rstrip("/"), app=_AdminApi(admin)), Route("/openapi.json", _described)]
     routes += page_routes(pages, output)
-    app = Starlette(routes=routes, exception_handlers={404: _unknown_path, 405: _not_allowed})
+    handlers: dict[Any, Any] = {404: _unknown_path, 405: _not_allowed, Exception: _broken}
+    app = Starlette(routes=routes, exception_handlers=handlers)
     if tokens:
         unauthorized = _response(refusal(403, "Unauthorized: an admin token is needed"))
         app.add_middleware(TokenNeeded, tokens=tokens, refused=unauthorized)
     else:
         app.add_middleware(LoopbackNames, host=host)
-    app.add_middleware(SafeHeaders)
-    return app
+    return SafeHeaders(app)  # around what answers an error of our own, too
 
 
 class _AdminApi:
@@ -105,6 +105,10 @@ async def _described(_: HttpRequest) -> HttpResponse:
 
 async def _unknown_path(*_: object) -> HttpResponse:
     return _response(refusal(404, "Unknown path"))
+
+
+async def _broken(*_: object) -> HttpResponse:
+    return _response(refusal(500, "An error of headgate; its terminal says more. Please report it."))
 
 
 async def _not_allowed(_: HttpRequest, error: Exception) -> HttpResponse:

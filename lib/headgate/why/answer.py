@@ -51,7 +51,8 @@ class Span:
 
 @dataclass(frozen=True)
 class HeldBy:
-    """A limiter on a broker that held the topic. held_s: with a producer of it waiting. marks: how often it began.
+    """A limiter on a broker that held the topic. unit: that ran out, messages or bytes. held_s: with a producer of it
+    waiting. marks: how often it began. messages_per_s, bytes_per_s: its rates at the last mark, None: not limited.
 
     spans: the longest ones, in the order of time; pauses of up to SAME_SPAN_S do not end one. more_spans: left out.
     """
@@ -60,8 +61,11 @@ class HeldBy:
     scope: str
     limiter: str
     broker: str
+    unit: str
     held_s: float
     marks: int
+    messages_per_s: int | None
+    bytes_per_s: int | None
     spans: tuple[Span, ...]
     more_spans: int = 0
 
@@ -72,8 +76,7 @@ class Level:
 
     is_in_force: whether it applies to the topic; a wider policy does not where a narrower one is set. is_binding: it
     held the topic in the window. set_in: where it was set. since: from when on, None for the beginning of the tables.
-    was: rates before the last change in messages and bytes, None without a change. of_quota: of a group's share, the
-    whole quota.
+    was: rates before the last change in messages and bytes, None without a change.
     """
 
     level: str
@@ -85,7 +88,6 @@ class Level:
     set_in: str
     since: datetime | None = None
     was: tuple[int | None, int | None] | None = None
-    of_quota: tuple[int | None, int | None] | None = None
     is_binding: bool = False
 
 
@@ -155,15 +157,19 @@ class Verdict:
 class Remedy:
     """What would have helped, found by the rules run over the recorded traffic. kind: limit, quota, split or move.
 
-    rate, other_rate: per second, in `unit`; of a split for all others and for `name`. name: the topic or tenant
-    concerned. target: the broker to move to.
+    rate: per second, in `unit`, if what comes in a second is spread evenly over it; sure_rate: however it is
+    distributed, None where that is not known. also: the same of the other unit, if that would have held then. Of a
+    split, these are of all others, and rest is for `name`. name: the limiter, or the tenant or topic concerned. target:
+    the broker to move to.
     """
 
     kind: str
     unit: str
     words: str
     rate: int | None = None
-    other_rate: int | None = None
+    sure_rate: int | None = None
+    also: tuple[str, int, int | None] | None = None
+    rest: int | None = None
     name: str | None = None
     target: str | None = None
 
@@ -173,7 +179,8 @@ class Why:
     """The answer about a topic. reason: why it was held longest, NOT_HELD otherwise. held_s: while any limiter did.
 
     traffic: of the window. looked_at: of which all the rest is, the hour of it in which the topic was held longest.
-    is_held_at: of an instant asked about, whether a limiter held it then; None for a span. notes: what to know of the
+    chain: at chain_at, the end of the longest span in which it was held, or of the window. is_held_at: of an instant
+    asked about, whether a limiter held it then; None for a span. notes: what to know of the
     answer, such as rows that are gone.
     """
 
@@ -185,6 +192,7 @@ class Why:
     traffic: Traffic
     held_by: tuple[HeldBy, ...] = ()
     chain: tuple[Level, ...] = ()
+    chain_at: datetime | None = None
     balances: tuple[Balance, ...] = ()
     filled: Filled | None = None
     producers: tuple[Producer, ...] = ()

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headgate.core.cache.reasons import Cause
+from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason
 from headgate.core.topic_names import topic_of
 from headgate.errors import NotFoundError, TableError
@@ -56,6 +57,11 @@ def why_cached(
     topic = _known(tables, name)
     window, notes = window_in(_times(tables), f"{output}/cache_metrics", at_s, first_s, last_s)
     before, after = (_counters(tables, at_ns) for at_ns in (first_ns(window), end_ns(window)))
+    if not before:  # the rows before are gone, or there were none: counters run from the job's beginning
+        before = _counters(tables, first_ns(window) + SECOND_NS)
+        notes.append(
+            "counted from the first row in this time on: what was before is gone by retention, or was not there"
+        )
     brokers = {broker for of, broker in after if of == topic}
     counts = [
         sum(after[topic, broker][name] - before.get((topic, broker), {}).get(name, 0) for broker in brokers)

@@ -112,6 +112,11 @@ def smallest_rate(amounts: Ints) -> int:
     return high
 
 
+def mean_rate(amounts: Ints) -> int:
+    """What comes in a second in the mean, rounded up."""
+    return -(-int(amounts.sum()) // len(amounts)) if len(amounts) else 0
+
+
 def sure_rate(amounts: Ints) -> int:
     """A rate at which a bucket is never empty, however what came was distributed within each second.
 

@@ -8,7 +8,7 @@ from headgate.core.reasons import HeldReason
 from headgate.errors import NotFoundError
 from headgate.quota.usage.topic_query import text
 from headgate.why.answer import HeldBy, Window
-from headgate.why.holds import LOOKBACK_S, Holds, marks_of
+from headgate.why.holds import Holds, holds_of
 from headgate.why.known import window_of
 from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, nearest
 
@@ -56,8 +56,7 @@ def why_connection(
     if not len(tables.rows("marks", f"SELECT at_ns FROM t WHERE {where} LIMIT 1")):  # noqa: S608  quoted text
         _unknown(tables, name)
     window, notes = window_of(tables, at_s, first_s, last_s)
-    rows = marks_of(tables, where, first_ns(window) - LOOKBACK_S * SECOND_NS, end_ns(window))
-    holds = Holds(rows, first_ns(window), end_ns(window))
+    holds = holds_of(tables, where, first_ns(window), end_ns(window))
     held_by = tuple(holds.held_by())
     pauses, paused_s = _pauses(tables, where, window)
     return ConnectionWhy(

@@ -15,22 +15,23 @@ from headgate.core.publish.publish_limiter import Scope
 from headgate.core.reasons import HeldReason, condition_reason, publish_reason
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.why.answer import Balance, HeldBy, Producer, Span
-from headgate.why.tables import OutputTables, of_topic, within
+from headgate.why.tables import OutputTables, within
 
 SAME_SPAN_S = 10
 """A shorter pause does not end a span."""
 SHOWN_SPANS, SHOWN_PRODUCERS, SHOWN_BALANCES = 10, 20, 200
-LOOKBACK_S, _MOST_LOOKBACK_S = 300, 6 * 3600
-"""So far before the window the mark of a hold is looked for; the latter if nothing else explains one."""
+_LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
+"""So far before the window a mark that still holds in it is looked for; the latter if the former finds nothing."""
 _LIMITER = ("broker", "scope", "limiter", "type")
 _WHOSE = (*_LIMITER, "topic", "connection", "producer")
-_COLUMNS = (
-    f"at_ns, {', '.join(_WHOSE)}, action, messages_balance, messages_per_s, bytes_balance, bytes_per_s, "
-    f"{RAN_OUT} AS unit"
-)
+_OF_MARK = ("action", "messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s", "unit")
+_COLUMNS = f"at_ns, {', '.join(_WHOSE)}, {', '.join(_OF_MARK[:-1])}, {RAN_OUT} AS unit"
 
 _NO_ROWS = pa.schema(
-    [("at_ns", pa.int64()), *((name, pa.string()) for name in (*_WHOSE, "action", "unit"))]
+    [
+        *((name, pa.int64()) for name in ("at_ns", *_OF_MARK[1:-1])),
+        *((name, pa.string()) for name in (*_WHOSE, "action", "unit")),
+    ]
 ).empty_table()
 Ints = NDArray[np.int64]
 
@@ -66,7 +67,8 @@ class Holds:
             held_s = _seconds(intervals)
             found.append(
                 HeldBy(
-                    *(_reason(scope, rows), scope, limiter, broker, held_s, len(marks)),
+                    *(_reason(scope, rows), scope, limiter, broker, _unit_of(scope, rows), held_s, len(marks)),
+                    *_rates(rows),
                     spans=tuple(shown),
                     more_spans=len(spans) - len(shown),
                 )
@@ -134,15 +136,13 @@ def _open_before(codes: Ints, place: Ints, steps: Ints) -> int:
     return int(np.sum(np.maximum(-np.minimum.reduceat(sums - base, begins), 0)))
 
 
-def holds_of(tables: OutputTables, topic: str, first_ns: int, end_ns: int, *, is_held: bool) -> Holds:
-    """The holds of a topic and its partitions. is_held: topic_usage says that it was held, so that a mark is there."""
-    for back_s in (LOOKBACK_S, _MOST_LOOKBACK_S):
-        rows = marks_of(tables, of_topic(topic), first_ns - back_s * SECOND_NS, end_ns)
-        if (found := Holds(rows, first_ns, end_ns)).held_s:
-            return found
-        if not is_held:
-            break
-    return Holds(_NO_ROWS, first_ns, end_ns)
+def holds_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> Holds:
+    """The holds in a window, those that began before it too. where: whose marks, in SQL."""
+    rows = marks_of(tables, where, first_ns, end_ns)
+    open_rows = _open_at(tables, where, first_ns, _LOOKBACK_S)
+    if not len(rows) and not len(open_rows):
+        open_rows = _open_at(tables, where, first_ns, _MOST_LOOKBACK_S)
+    return Holds(pa.concat_tables([open_rows, rows], promote_options="permissive"), first_ns, end_ns)
 
 
 def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa.Table:
@@ -150,6 +150,19 @@ def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa
     where = f"{where} AND {within(first_ns, end_ns)} AND action IN ('mark', 'unmark')"
     rows = tables.rows("marks", f"SELECT {_COLUMNS} FROM t WHERE {where}")  # noqa: S608  our own names, quoted text
     return rows.sort_by("at_ns") if len(rows) else _NO_ROWS
+
+
+def _open_at(tables: OutputTables, where: str, at_ns: int, back_s: int) -> pa.Table:
+    """The marks that still hold at that time: the last row of each producer, limiter and topic, if it is no unmark. At
+    one instant a release comes before the next mark.
+    """
+    where = f"{where} AND {within(at_ns - back_s * SECOND_NS, at_ns)} AND action IN ('mark', 'unmark')"
+    last = ", ".join(f"last_value({name} ORDER BY at_ns, action DESC) AS {name}" for name in _OF_MARK)
+    sql = f"SELECT max(at_ns) AS at_ns, {', '.join(_WHOSE)}, {last} FROM (SELECT {_COLUMNS} FROM t WHERE {where}) "  # noqa: S608
+    rows = tables.rows("marks", f"{sql}GROUP BY {', '.join(_WHOSE)}")
+    if not len(rows):
+        return _NO_ROWS
+    return rows.filter(pc.equal(rows["action"], "mark")).sort_by("at_ns")
 
 
 def instant(at_ns: int) -> datetime:
@@ -179,21 +192,24 @@ def _spans(intervals: tuple[Ints, Ints], first_ns: int) -> list[Span]:
 def _reason(scope: str, rows: pa.Table) -> HeldReason:
     """Of the rows of one limiter or condition."""
     if scope in {*Scope}:
-        return publish_reason(scope, _main_unit(rows), is_blocked=scope == Scope.GROUP and _is_blocked(rows))
+        return publish_reason(scope, _unit_of(scope, rows), is_blocked=scope == Scope.GROUP and 0 in _rates(rows))
     return condition_reason(rows["type"][0].as_py())
 
 
-def _main_unit(rows: pa.Table) -> str:
-    """Which ran out most often; of as many, messages."""
+def _unit_of(scope: str, rows: pa.Table) -> str:
+    """Which ran out most often, of as many, messages; of a blocked group that of which the rate is 0."""
+    if scope == Scope.GROUP and 0 in (rates := _rates(rows)):
+        return "messages" if rates[0] == 0 else "bytes"
     units = rows.filter(pc.equal(rows["action"], "mark"))["unit"]
     counts = {row["values"]: row["counts"] for row in pc.value_counts(units.combine_chunks()).to_pylist()}
     return "bytes" if counts.get("bytes", 0) > counts.get("messages", 0) else "messages"
 
 
-def _is_blocked(rows: pa.Table) -> bool:
-    """Whether its rate was 0 at its last mark."""
+def _rates(rows: pa.Table) -> tuple[int | None, int | None]:
+    """In messages and bytes, at the last mark."""
     marks = rows.filter(pc.equal(rows["action"], "mark"))
-    return bool(len(marks)) and 0 in {marks[name][-1].as_py() for name in ("messages_per_s", "bytes_per_s")}
+    messages, bytes_ = (marks[name][-1].as_py() if len(marks) else None for name in ("messages_per_s", "bytes_per_s"))
+    return messages, bytes_
 
 
 def _codes(rows: pa.Table, names: Sequence[str]) -> Ints:

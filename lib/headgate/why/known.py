@@ -19,7 +19,7 @@ def check_known(tables: OutputTables, name: str) -> Topic:
     """The topic of that name. Raises TableError where it is no name of a topic, or no row of the tables has it."""
     topic = topic_of(name)
     if topic is None:
-        raise TableError(
+        raise NotFoundError(
             f"got {name!r}; allowed: a topic's name, such as persistent://tenant/namespace/topic; correct it"
         )
     _ = tables.times
@@ -49,7 +49,8 @@ def window_in(
     at = None
     if at_s is not None:
         first_s, last_s, at = at_s - AROUND_S + 1, at_s, _instant(at_s)
-    if first_s is None and last_s is None:
+    is_default = first_s is None and last_s is None
+    if is_default:
         is_live = time.time() - newest_s < LIVE_S
         first_s, last_s = (newest_s - LIVE_S + 1 if is_live else oldest_s), newest_s
     if first_s is not None and last_s is not None and last_s < first_s:
@@ -57,6 +58,7 @@ def window_in(
             f"got a time from {_text(first_s)} to {_text(last_s)}; allowed: an end that is not before the start; "
             "exchange them"
         )
+    is_given = first_s is not None and at_s is None and not is_default
     first_s = oldest_s if first_s is None else first_s
     last_s = max(newest_s, first_s) if last_s is None else last_s
     has = f"{place} has rows of {_text(oldest_s)} to {_text(newest_s)}"
@@ -67,7 +69,7 @@ def window_in(
         )
     if first_s > newest_s:
         raise NotFoundError(f"nothing is known yet of {_text(first_s)}: {has}; ask about a time between these")
-    if first_s < oldest_s and at_s is None:
+    if is_given and first_s < oldest_s:
         notes.append(f"{has}: what was before was not recorded, or is gone by retention")
     return Window(
         _instant(max(first_s, oldest_s)), _instant(min(last_s, newest_s) if at is None else last_s), at

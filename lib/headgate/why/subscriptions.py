@@ -20,7 +20,8 @@ class SubscriptionWhy:
     """Sums over the window. published: messages that the topic took in; asked, dispatched: that the subscription's
     reads asked for and got.
 
-    held: reads that found no permit as they came, by the first level without one; waiting: that have not started yet.
+    held: reads that found no permit as they came, by the first level without one; waiting: how many more reads came
+    than were let go in the window.
     """
 
     topic: str
@@ -69,7 +70,7 @@ def why_subscription(
         *(topic.name, subscription, window, reason, rule),
         *(of_topic_["messages"], total["messages"], total["allowed_messages"], total["reads"]),
         held=tuple((dispatch_reason(level), count) for level, count in sorted(held.items(), key=_most) if count),
-        waiting=total["reads"] - total["allowed_reads"],
+        waiting=max(total["reads"] - total["allowed_reads"], 0),
         mean_delay_s=total["delay_ns"] / total["delayed_reads"] / SECOND_NS if total["delayed_reads"] else None,
         notes=tuple(notes),
     )

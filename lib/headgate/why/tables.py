@@ -4,13 +4,14 @@ import difflib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
 from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
-from headgate.quota.tables.topic_tables import topic_tables
+from headgate.quota.tables.topic_tables import BROKERS, topic_tables
 from headgate.quota.usage.topic_query import SECOND_US, text
 from headgate.tables.query import plain, query, times_of
 from headgate.why.answer import Window
@@ -23,7 +24,7 @@ class OutputTables:
 
     def __init__(self, output: str) -> None:
         self.output = output
-        self._opened: dict[str, list[DeltaTable]] = {}
+        self._opened: dict[str, list[tuple[str, DeltaTable]]] = {}
 
     def has(self, name: str) -> bool:
         """Whether any job has a table of that name."""
@@ -31,18 +32,28 @@ class OutputTables:
 
     def rows(self, name: str, sql: str) -> pa.Table:
         """What `sql` gives on the table, which it calls t, of each job; without a table an empty one of its columns."""
-        found = [self._queried(name, table, sql) for table in self._tables(name)]
+        found = [self._queried(place, table, sql) for place, table in self._tables(name)]
         return pa.concat_tables(found, promote_options="permissive") if found else pa.table({})
 
     def dicts(self, name: str, sql: str) -> Iterator[dict[str, Any]]:
         """The same, row by row."""
         yield from self.rows(name, sql).to_pylist()
 
+    def by_job(self, name: str, sql: str) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
+        """The same, each job's with the broker that it is of, None for a job of all brokers."""
+        for place, table in self._tables(name):
+            yield _broker_of(place), self._queried(place, table, sql).to_pylist()
+
+    def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
+        """The sums of these columns over what `sql` gives; nulls add nothing."""
+        rows = list(self.dicts(name, sql))
+        return {column: sum(row[column] or 0 for row in rows) for column in columns}
+
     @cached_property
     def times(self) -> tuple[int, int]:
         """The first and the last second of topic_usage, since 1970. Raises TableError without rows."""
         try:
-            found = [times for table in self._tables("topic_usage") if (times := times_of(table, "event_time"))]
+            found = [times for _, table in self._tables("topic_usage") if (times := times_of(table, "event_time"))]
         except Exception as error:  # query raises no other
             raise _unreadable(f"{self.output}/topic_usage", error) from error
         if not found:
@@ -52,24 +63,26 @@ class OutputTables:
             )
         return min(first for first, _ in found) // SECOND_US, max(last for _, last in found) // SECOND_US
 
-    def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
-        """The sums of these columns over what `sql` gives; nulls add nothing."""
-        rows = list(self.dicts(name, sql))
-        return {column: sum(row[column] or 0 for row in rows) for column in columns}
-
-    def _tables(self, name: str) -> list[DeltaTable]:
+    def _tables(self, name: str) -> list[tuple[str, DeltaTable]]:
         if name not in self._opened:
             try:
-                self._opened[name] = [DeltaTable(place) for place in topic_tables(self.output, name)]
+                self._opened[name] = [(place, DeltaTable(place)) for place in topic_tables(self.output, name)]
             except Exception as error:
                 raise _unreadable(f"{self.output}/{name}", error) from error
         return self._opened[name]
 
-    def _queried(self, name: str, table: DeltaTable, sql: str) -> pa.Table:
+    @staticmethod
+    def _queried(place: str, table: DeltaTable, sql: str) -> pa.Table:
         try:
             return plain(query(sql, {"t": table}))
         except Exception as error:  # query raises no other
-            raise _unreadable(f"{self.output}/{name}", error) from error
+            raise _unreadable(place, error) from error
+
+
+def _broker_of(place: str) -> str | None:
+    """Of a table in the output of a broker's own job (topic_tables.output_of)."""
+    *_, folder, name, _ = ("", "", *place.split("/"))
+    return unquote(name.replace("~", "%")) if folder == BROKERS else None
 
 
 def _unreadable(place: str, error: Exception) -> TableError:
@@ -109,8 +122,10 @@ def nearest(name: str, known: Sequence[str]) -> str:
 
 
 def of_topic(topic: str) -> str:
-    """SQL: rows of the topic and of its partitions."""
-    return f"(topic = {text(topic)} OR starts_with(topic, {text(topic + '-partition-')}))"
+    """SQL: rows of the topic and of its partitions. Only digits number a partition (resource-groups 3.1)."""
+    prefix = f"{topic}-partition-"
+    is_partition = f"starts_with(topic, {text(prefix)}) AND regexp_like(substr(topic, {len(prefix) + 1}), '^[0-9]+$')"
+    return f"(topic = {text(topic)} OR ({is_partition}))"
 
 
 def instant_sql(at_ns: int) -> str:

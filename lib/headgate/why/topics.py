@@ -2,263 +2,190 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
+from deltalake import DeltaTable
+
 from headgate.core.numbers import SECOND_MS, SECOND_NS
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.core.reasons import HeldReason
-from headgate.core.topic_names import topic_of
-from headgate.errors import TableError
-from headgate.quota.usage.contention import Reason
-from headgate.quota.usage.excess import OWN, UNITS, Limiter
+from headgate.core.topic_names import Topic
+from headgate.quota.tables.opened import Locations
+from headgate.quota.usage.excess import UNITS
 from headgate.quota.usage.parser import EPOCHS
 from headgate.quota.usage.query import UsageTables
-from headgate.quota.usage.topic_query import SECOND_US, TopicUsage, charged_to, text
-from headgate.quota.usage.topic_view import tenant_name
-from headgate.why.answer import Filled, Filler, HeldBy, Level, Traffic, Verdict, Why, Window
-from headgate.why.chain import chain_of
-from headgate.why.charged import Charged
+from headgate.quota.usage.topic_query import SECOND_US
+from headgate.why.answer import HeldBy, Level, Traffic, Why, Window
+from headgate.why.chain import Chain, chain_of
+from headgate.why.fault import Fault, fault_of
 from headgate.why.holds import SHOWN_PRODUCERS, Holds, holds_of
 from headgate.why.known import check_known, window_of
-from headgate.why.remedies import Held, remedies
-from headgate.why.tables import OutputTables, of_topic, within
+from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, of_topic
 
 MOST_S = 3600
-"""Of a longer window that hour is looked at in which the topic was held longest."""
-FILLED_S = 300
-"""Who filled a limiter is asked of so many seconds at most: of those in which it held the topic longest."""
-FOLLOWED_BACK_S = 300
-"""How far a backlog or debt is followed back to who made it, while anything was held."""
-_WARM_S = 30
-"""So long before these the rules are run to know how full the limiter was."""
-SHOWN_FILLERS = 20
-_UNIT_OF = {True: "bytes", False: "messages"}
-_RULES = {
-    "own_limit": "the limit is of this topic alone: nobody else uses it",
-    "cause": "its tenant exceeded a fair share of the limiter, and no other one did by a tenth of that",
-    "shared": "its tenant and others exceeded a fair share of the limiter, each by a tenth of the largest or more",
-    "victim": "its tenant did not exceed a fair share of the limiter, or by less than a tenth of what another one did",
-    "unknown": "the tables do not say how much came for the limiter",
+"""Of a longer window that clock hour is looked at in which the topic was held longest."""
+_NO_MARKS = "the rows of marks that say since when it was held are gone by retention, or were never written"
+_ADMITTED = "this traffic was let in: clients that were held would have sent more, so rates that help are lower bounds"
+_UNKNOWN = {
+    "throttled_by_topic": HeldReason.TOPIC_PUBLISH_RATE,
+    "throttled_by_broker": HeldReason.BROKER_PUBLISH_RATE,
+    "throttled_by_group": HeldReason.GROUP_QUOTA,
 }
-_NOBODY = {
-    Reason.BLOCKED: "the quota is 0, which blocks everybody",
-    Reason.BACKLOG: "nobody exceeded a fair share: a backlog came at once that another limiter had held",
-    Reason.SHARES: "nobody exceeded a fair share: it fits into the quota, but not into the shares of brokers",
-    Reason.ABOVE: "nobody exceeded a fair share: somewhat more than the rate came, no more than a second saves up",
-}
+"""The unit that ran out stands in marks alone."""
+_SUMMED = (
+    *("publishes", "messages", "bytes", "admitted_messages", "admitted_bytes", "throttled_publishes"),
+    *("delayed_publishes", "failed_publishes", "delay_ns", *_UNKNOWN),
+)
 
 
 def why(
-    output: str, name: str, *, at_s: int | None = None, first_s: int | None = None, last_s: int | None = None
+    output: str,
+    name: str,
+    settings: QuotaSettings | None = None,
+    *,
+    at_s: int | None = None,
+    first_s: int | None = None,
+    last_s: int | None = None,
 ) -> Why:
     """Why a topic is or was held. name: full or without a scheme; a topic is all its partitions.
 
-    at_s: an instant, since 1970; or first_s to last_s, both included. Without them the last minutes of live traffic,
-    or all of recorded traffic. Raises TableError for a topic that was never seen, a time without rows, and tables that
-    cannot be read.
+    settings: where tables of groups are, if they are not in the output. at_s: an instant, since 1970; or first_s to
+    last_s, both included. Without them the last minutes of live traffic, or all of recorded traffic. Raises
+    NotFoundError for a topic that was never seen and a time without rows, TableError for tables that cannot be read.
     """
-    return _Question(OutputTables(output), name, at_s, first_s, last_s).answer()
+    tables = OutputTables(output)
+    topic = check_known(tables, name)
+    window, notes = window_of(tables, at_s, first_s, last_s)
+    return _Question(tables, topic, settings or QuotaSettings(), window, notes).answer()
 
 
 class _Question:
     def __init__(
-        self, tables: OutputTables, name: str, at_s: int | None, first_s: int | None, last_s: int | None
+        self, tables: OutputTables, topic: Topic, settings: QuotaSettings, window: Window, notes: list[str]
     ) -> None:
-        self._tables = tables
-        self._topic = check_known(tables, name)
-        self._window, self._notes = window_of(tables, at_s, first_s, last_s)
-        self._sums, self._looked_at = self._traffic()
-        self._first_s, self._last_s = (int(one.timestamp()) for one in (self._looked_at.first, self._looked_at.last))
+        self._tables, self._topic, self._settings, self._window, self._notes = tables, topic, settings, window, notes
+        self._traffic, self._looked_at, self._unknown = self._summed()
 
     def answer(self) -> Why:
-        traffic = self._sums
-        was_held = bool(traffic.throttled_s or traffic.throttled_publishes or traffic.failed_publishes)
-        first_ns, end_ns = self._first_s * SECOND_NS, (self._last_s + 1) * SECOND_NS
-        holds = holds_of(self._tables, self._topic.name, first_ns, end_ns, is_held=was_held)
+        where = of_topic(self._topic.name)
+        holds = holds_of(self._tables, where, first_ns(self._looked_at), end_ns(self._looked_at))
         held_by = tuple(holds.held_by())
-        if was_held and not held_by:
-            self._notes.append("the rows of marks that say what held it are gone by retention, or were never written")
+        reason = held_by[0].reason if held_by else self._unknown
+        if reason is not HeldReason.NOT_HELD and not held_by:
+            self._notes.append(_NO_MARKS)
+        chain_at = max(one.last for one in held_by[0].spans) if held_by else self._looked_at.last
+        chain_at = min(chain_at, self._looked_at.last)
+        config = self._config_at(int(chain_at.timestamp()))
+        chain = chain_of(self._tables, self._topic, self._brokers, _ns(chain_at), config)
         found = Why(
-            self._topic.name,
-            self._window,
-            self._looked_at,
-            held_by[0].reason if held_by else HeldReason.NOT_HELD,
-            holds.held_s,
-            traffic,
-            held_by,
-            self._chain(held_by),
+            *(self._topic.name, self._window, self._looked_at, reason, holds.held_s, self._traffic, held_by),
+            tuple(_bound(chain, held_by)),
+            chain_at,
             tuple(holds.balances()),
             producers=tuple(holds.producers()[:SHOWN_PRODUCERS]),
             is_held_at=self._is_held_at(holds),
-            notes=tuple(self._notes),
         )
-        return self._with_fault(found, held_by[0]) if held_by else found
+        if held_by:
+            fault = fault_of(Fault(self._tables, self._topic, self._looked_at, config), held_by[0])
+            if self._is_admitted and fault.remedies:
+                self._notes.append(_ADMITTED)
+            found = replace(found, filled=fault.filled, verdict=fault.verdict, remedies=fault.remedies)
+        return replace(found, notes=tuple(self._notes))
 
     def _is_held_at(self, holds: Holds) -> bool | None:
         """At any time in the second asked about."""
         at = self._window.at
         return None if at is None else holds.is_held_in(int(at.timestamp()))
 
-    def _where(self, window: Window) -> str:
-        """SQL: rows of the topic in the window."""
-        first_s, end_s = int(window.first.timestamp()), int(window.last.timestamp()) + 1
-        return f"{of_topic(self._topic.name)} AND {within(first_s * SECOND_NS, end_s * SECOND_NS)}"
+    def _summed(self) -> tuple[Traffic, Window, HeldReason]:
+        """Sums over the window; what of it is looked at: of more than an hour that in which the topic was held longest,
+        of equal ones the first; and by what it was held, as far as topic_usage says so.
 
-    def _traffic(self) -> tuple[Traffic, Window]:
-        """Sums over the window, and what of it is looked at: of more than an hour that in which the topic was held
-        longest, of equal ones the first.
+        A row tells of the time since the topic's row before, so those of more than a second are spread back over it.
         """
-        names = [
-            *("publishes", "messages", "bytes", "admitted_messages", "admitted_bytes", "throttled_publishes"),
-            *("delayed_publishes", "failed_publishes", "delay_ns", "throttled_ns"),
-        ]
         let_in = {f"admitted_{unit}": f"coalesce(admitted_{unit}, {unit})" for unit in UNITS}
-        sums = ", ".join(f"sum({let_in.get(name, name)}) AS {name}" for name in names)
-        hour = f"arrow_cast(event_time, 'Int64') / {MOST_S * SECOND_US} AS hour"
-        sql = f"SELECT {hour}, {sums} FROM t WHERE {self._where(self._window)} GROUP BY hour"  # noqa: S608
+        sums = ", ".join(f"sum({let_in.get(name, name)}) AS {name}" for name in _SUMMED)
+        by = f"arrow_cast(event_time, 'Int64') / {MOST_S * SECOND_US} AS hour"
+        long = f"CASE WHEN throttled_ns > {SECOND_NS} THEN arrow_cast(event_time, 'Int64') END AS long_us"
+        held = "sum(throttled_ns) AS throttled_ns, bool_or(admitted_publishes IS NULL) AS is_admitted"
+        where = f"{of_topic(self._topic.name)} AND {in_window(self._window)}"
+        sql = f"SELECT {by}, {long}, broker, topic, {held}, {sums} FROM t WHERE {where} GROUP BY 1, 2, 3, 4"  # noqa: S608
         rows = list(self._tables.dicts("topic_usage", sql))
-        total = {name: sum(row[name] or 0 for row in rows) for name in names}
-        delay_ns, throttled_ns, delayed = total.pop("delay_ns"), total.pop("throttled_ns"), total["delayed_publishes"]
+        total = {name: sum(row[name] or 0 for row in rows) for name in _SUMMED}
+        by_scope = {name: total.pop(name) for name in _UNKNOWN}
+        delay_ns, delayed = total.pop("delay_ns"), total["delayed_publishes"]
+        by_hour = _held_by_hour(rows, first_ns(self._window))
+        throttled_s = sum(by_hour.values()) / SECOND_NS
         mean_delay_s = delay_ns / delayed / SECOND_NS if delayed else None
-        traffic = Traffic(**total, throttled_s=throttled_ns / SECOND_NS, mean_delay_s=mean_delay_s)
-        return traffic, self._window if self._window.seconds <= MOST_S else self._worst_hour(rows)
+        traffic = Traffic(**total, throttled_s=throttled_s, mean_delay_s=mean_delay_s)
+        self._is_admitted = any(row["is_admitted"] for row in rows)
+        scope = max(by_scope, key=lambda name: by_scope[name])
+        unknown = _UNKNOWN[scope] if by_scope[scope] else HeldReason.NOT_HELD
+        looked_at = self._window if self._window.seconds <= MOST_S else self._worst_hour(by_hour)
+        return traffic, looked_at, unknown
 
-    def _worst_hour(self, rows: Iterable[Mapping[str, Any]]) -> Window:
-        held: dict[int, int] = defaultdict(int)
-        for row in rows:
-            held[row["hour"]] += row["throttled_ns"] or 0
-        if not held:
-            return self._window
-        worst_s = MOST_S * min(held, key=lambda hour: (-held[hour], hour))
+    def _worst_hour(self, held_ns: Mapping[int, int]) -> Window:
+        """held_ns: by the number of the hour since 1970."""
+        first_hour = int(self._window.first.timestamp()) // MOST_S
+        worst_s = MOST_S * min(held_ns, key=lambda hour: (-held_ns[hour], hour), default=first_hour)
         first, last = (datetime.fromtimestamp(one, UTC) for one in (worst_s, worst_s + MOST_S - 1))
         return Window(max(first, self._window.first), min(last, self._window.last), self._window.at)
 
     @cached_property
     def _brokers(self) -> list[str]:
         """Those with traffic of the topic."""
-        sql = f"SELECT DISTINCT broker FROM t WHERE {self._where(self._looked_at)}"  # noqa: S608  quoted text
+        where = f"{of_topic(self._topic.name)} AND {in_window(self._looked_at)}"
+        sql = f"SELECT DISTINCT broker FROM t WHERE {where}"  # noqa: S608  quoted text
         return sorted({row["broker"] for row in self._tables.dicts("topic_usage", sql)})
 
-    @cached_property
-    def _config(self) -> ConfigTables:
-        """Groups and attachments as they were known at the end of the window; none where no quota is shared."""
-        with suppress(TableError):
-            shared = UsageTables(self._tables.output, QuotaSettings())
-            with suppress(TableError):
-                return shared.config(shared.config_version_at(EPOCHS, self._last_s * SECOND_MS))
-            return shared.config()
-        return ConfigTables()
+    def _config_at(self, at_s: int) -> ConfigTables:
+        """Groups and attachments as they were known then; as they are now if no report says so, none where no quota is
+        shared.
+        """
+        if not DeltaTable.is_deltatable(Locations.of(self._tables.output, self._settings).groups):
+            return ConfigTables()
+        shared = UsageTables(self._tables.output, self._settings)
+        version = None if shared.is_empty else shared.config_version_at(EPOCHS, at_s * SECOND_MS)
+        return shared.config(version)
 
-    def _quota_of(self, group: str, unit: str) -> int | None:
-        known = self._config.groups.get(group)
-        return None if known is None else known.rates[UNITS.index(unit)]
 
-    def _chain(self, held_by: Iterable[HeldBy]) -> tuple[Level, ...]:
-        at_ns = (self._last_s + 1) * SECOND_NS - 1
-        binding = {(one.scope, one.limiter, one.broker) for one in held_by}
-        of_topic_ = {broker for scope, _, broker in binding if scope == "topic"}
+def _held_by_hour(rows: Iterable[Mapping[str, Any]], from_ns: int) -> dict[int, int]:
+    """By the number of the hour since 1970, in ns: how long producers of the topic's partitions waited on each broker.
 
-        def is_binding(level: Level) -> bool:
-            if level.level in {"topic", "namespace", "default"}:
-                return level.is_in_force and bool(of_topic_)
-            if level.level == "group":
-                return any(scope == "group" and name == level.name for scope, name, _ in binding)
+    rows: sums by hour, and of each row of more than a second alone. from_ns: what was before does not count.
+    """
+    hour_ns = MOST_S * SECOND_NS
+    found: dict[int, int] = defaultdict(int)
+    for row in rows:
+        if row["long_us"] is None:
+            found[row["hour"]] += row["throttled_ns"] or 0
+            continue
+        end = row["long_us"] * 1000 + SECOND_NS
+        begin = max(end - row["throttled_ns"], from_ns)
+        for hour in range(begin // hour_ns, -(-end // hour_ns)):
+            found[hour] += min(end, (hour + 1) * hour_ns) - max(begin, hour * hour_ns)
+    return {hour: held for hour, held in found.items() if held > 0}
+
+
+def _bound(chain: Chain, held_by: Iterable[HeldBy]) -> Iterator[Level]:
+    """The levels, each with whether it held the topic: of those that apply, at the rates that marks had."""
+    held = {(one.scope, one.limiter, one.broker): (one.messages_per_s, one.bytes_per_s) for one in held_by}
+    own = [rates for (scope, *_), rates in held.items() if scope == "topic"]
+    for level in chain.levels:
+        rates = level.messages_per_s, level.bytes_per_s
+        if level.level in {"topic", "namespace", "default"}:
+            is_binding = level.is_in_force and rates in own
+        elif level.level == "group":
+            is_binding = any((scope, name) == ("group", level.name) for scope, name, _ in held)
+        else:
             scope = "group" if level.level == "share" else level.level
-            return (scope, level.name, level.broker) in binding
-
-        chain = chain_of(self._tables, self._topic, self._brokers, at_ns, self._quota_of)
-        return tuple(replace(level, is_binding=is_binding(level)) for level in chain)
-
-    def _with_fault(self, found: Why, held: HeldBy) -> Why:
-        """The answer with who filled the limiter that held the topic longest, whose fault that was, and what helps."""
-        longest = max(held.spans, key=lambda one: one.last - one.first)
-        first_s = max(int(longest.first.timestamp()), self._first_s)
-        last_s = min(int(longest.last.timestamp()), first_s + FILLED_S - 1, self._last_s)
-        looked_at = Window(datetime.fromtimestamp(first_s, UTC), datetime.fromtimestamp(last_s, UTC))
-        unit = _UNIT_OF[held.reason.endswith("BYTES")]
-        limiter = OWN if held.scope == "topic" else (held.scope, held.limiter)
-        charged = self._charged(limiter, first_s - _WARM_S, last_s + 1)
-        in_time = charged.since(first_s)
-        tenants = {topic: tenant_name(topic) for topic in charged.names("topic")}
-        topics = _fillers(in_time.sums(unit))
-        filled = Filled(
-            held.scope,
-            held.limiter,
-            unit,
-            looked_at,
-            tuple(_fillers(_together(in_time.sums(unit), tenants))[:SHOWN_FILLERS]),
-            tuple(topics[:SHOWN_FILLERS]),
-            max(len(topics) - SHOWN_FILLERS, 0),
-        )
-        verdict = self._verdict(limiter, unit, first_s, last_s)
-        largest = verdict.excess[0][0] if verdict.kind == "victim" else None
-        rate = self._rate(found.chain, limiter, unit)
-        others = self._others(limiter, unit, first_s - _WARM_S, last_s + 1) if limiter[0] == "broker" else None
-        asked = Held(held.scope, held.limiter, unit, rate, charged, tenants, largest, others)
-        return replace(found, filled=filled, verdict=verdict, remedies=tuple(remedies(asked)))
-
-    def _charged(self, limiter: Limiter, first_s: int, end_s: int) -> Charged:
-        scope, name = limiter
-        if limiter == OWN:
-            return Charged.read(self._tables, first_s, end_s, of_topic(self._topic.name), lambda _: True)
-        where = charged_to(limiter, self._config)
-        if scope == "broker":
-            return Charged.read(self._tables, first_s, end_s, where, lambda _: True)
-        return Charged.read(self._tables, first_s, end_s, where, lambda topic: self._group_of(topic) == name)
-
-    def _group_of(self, topic: str) -> str | None:
-        parsed = topic_of(topic)
-        return None if parsed is None else self._config.resolve(parsed).group
-
-    def _rate(self, chain: Iterable[Level], limiter: Limiter, unit: str) -> int | None:
-        if limiter[0] == "group":
-            return self._quota_of(limiter[1], unit)
-        levels = (one for one in chain if one.is_in_force and one.level == "broker" and one.name == limiter[1])
-        return next((one.messages_per_s if unit == "messages" else one.bytes_per_s for one in levels), None)
-
-    def _others(self, limiter: Limiter, unit: str, first_s: int, end_s: int) -> Mapping[str, tuple[int, Charged]]:
-        """The limiters of the other brokers that have a rate: that, and what was charged to them."""
-        charged = Charged.read(self._tables, first_s, end_s, f"broker <> {text(limiter[1])}", lambda _: True)
-        brokers = charged.names("broker")
-        chain = chain_of(self._tables, self._topic, brokers, end_s * SECOND_NS - 1, self._quota_of)
-        rates = {broker: self._rate(chain, ("broker", broker), unit) for broker in brokers}
-        return {broker: (rate, charged.of("broker", broker)) for broker, rate in rates.items() if rate}
-
-    def _verdict(self, limiter: Limiter, unit: str, first_s: int, last_s: int) -> Verdict:
-        if limiter == OWN:
-            return Verdict("own_limit", _RULES["own_limit"])
-        usage = TopicUsage(self._tables.output)
-        contention = usage.contention(last_s, last_s - first_s + 1, self._config, limiter, FOLLOWED_BACK_S)
-        tenant = self._topic.tenant
-        seconds = contention.held_seconds(tenant, limiter)
-        shared = contention.shared(tenant, limiter, [unit])
-        if not shared or not seconds:
-            return Verdict("unknown", _RULES["unknown"])
-        first = shared[0]
-        if first.is_within:
-            return Verdict("nobody", _NOBODY[contention.why_within(limiter, first.unit, seconds).reason])
-        excess = tuple((name, first.part(name)) for name in first.sharers)
-        kind = "victim" if first.is_victim(tenant) else "cause" if first.sharers == [tenant] else "shared"
-        return Verdict(kind, _RULES[kind], excess)
+            is_binding = (scope, level.name, level.broker) in held
+        yield replace(level, is_binding=is_binding)
 
 
-def _fillers(sums: Iterable[tuple[str, int, int]]) -> list[Filler]:
-    """By name, what came and what was let in: the largest part first."""
-    rows = list(sums)
-    whole = sum(let_in for _, _, let_in in rows)
-    found = [Filler(name, came, let_in, let_in / whole if whole else 0.0) for name, came, let_in in rows]
-    return sorted(found, key=lambda one: (-one.let_in, -one.came, one.name))
-
-
-def _together(sums: Iterable[tuple[str, int, int]], tenants: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
-    by_tenant: dict[str, list[int]] = {}
-    for topic, *amounts in sums:
-        of_tenant = by_tenant.setdefault(tenants[topic], [0, 0])
-        of_tenant[:] = (whole + more for whole, more in zip(of_tenant, amounts, strict=True))
-    for tenant, (came, let_in) in by_tenant.items():
-        yield tenant, came, let_in
+def _ns(at: datetime) -> int:
+    return int(at.timestamp()) * SECOND_NS + at.microsecond * 1000

@@ -39,14 +39,16 @@ def every(per_s, topic, broker="b1", first_s=0, end_s=20, messages=1):
 def run(tmp_path_factory):
     """Try rows under a conf: the output."""
 
-    def tried(rows, groups=GROUPS, policies=POLICIES, **broker):
+    def tried(rows, groups=GROUPS, policies=POLICIES, traffic="offered", **broker):
         folder = tmp_path_factory.mktemp("why")
         conf = write_conf(folder / "conf", groups=groups, **broker)
         (conf / "policies.json").write_text(json.dumps(policies))
         rows = sorted(rows, key=lambda row: (row["event_time"], row["topic"]))
         rows = [row | {"seq": place} for place, row in enumerate(rows)]
         trace = write_trace(folder / "trace.json", rows)
-        assert 0 == main(["try", str(trace), "--conf-dir", str(conf), "--output", str(folder / "out")])
+        assert 0 == main(
+            ["try", str(trace), "--conf-dir", str(conf), "--output", str(folder / "out"), "--traffic", traffic]
+        )
         return str(folder / "out")
 
     return tried

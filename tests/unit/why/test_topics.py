@@ -1,12 +1,17 @@
 """`why`: the answer about a topic, on traces whose culprits are known."""
 
 import json
+from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 from headgate.cli import main
+from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason
 from headgate.errors import TableError
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE
+from headgate.throttle.tables import throttle_tables
 from headgate.why.topics import why
 from unit.local_runs import SECOND_US, START_US
 from unit.why.conftest import FLOOD, FREE, GROUPS, OWN, POLICIES, SMALL, every
@@ -21,7 +26,7 @@ def test_who_shares_a_quota_with_a_flood_is_its_victim_and_a_quota_of_its_own_fo
     assert [("flood", 1.0)] == list(found.verdict.excess)
     assert ["flood", "small"] == [one.name for one in found.filled.tenants]
     split = next(one for one in found.remedies if one.kind == "split")
-    assert ("flood", 5, 35) == (split.name, split.rate, split.other_rate)
+    assert ("flood", 5, 35) == (split.name, split.rate, split.rest)
 
 
 def test_who_floods_is_the_cause_and_the_smallest_quota_is_what_all_send(output):
@@ -31,7 +36,7 @@ def test_who_floods_is_the_cause_and_the_smallest_quota_is_what_all_send(output)
     (quota,) = found.remedies
     assert ("quota", "gold", "messages") == (quota.kind, quota.name, quota.unit)
     assert 60 < quota.rate <= 65  # 15 s of 65/s, of which a second is saved up
-    assert 65 < quota.other_rate <= 2 * 65 * 1.02 + 2
+    assert 65 < quota.sure_rate <= 2 * 65 * 1.02 + 2
 
 
 def test_a_limit_of_its_own_is_nobody_elses_and_the_chain_says_where_it_was_set(output):
@@ -57,7 +62,7 @@ def test_what_is_found_ends_the_hold_when_it_is_tried(run):
 
     (limit,) = why(run(rows, policies=limits(10)), OWN).remedies
 
-    assert not why(run(rows, policies=limits(limit.other_rate)), OWN).is_held
+    assert not why(run(rows, policies=limits(limit.sure_rate)), OWN).is_held
     assert why(run(rows, policies=limits(limit.rate * 3 // 4)), OWN).is_held
 
 
@@ -151,3 +156,91 @@ def test_without_tables_an_instant_beside_a_span_or_rows_the_message_says_what_t
     assert "has no rows" in capsys.readouterr().err
     assert 2 == main(["why", SMALL, output, "--at", "0", "--to", "9"])
     assert "leave one of them out" in capsys.readouterr().err
+
+
+def test_partitions_are_one_topic_and_names_that_only_look_so_are_not(run):
+    names = [f"{OWN}{suffix}" for suffix in ("-partition-0", "-partition-1", "-partition-x")]
+    found = why(run([*every(15, names[0]), *every(3, names[1]), *every(7, names[2])]), OWN)
+
+    assert (18 * 20, HeldReason.TOPIC_PUBLISH_RATE_MESSAGES) == (found.traffic.publishes, found.reason)
+
+
+def test_a_hold_that_began_long_before_is_found(tmp_path):
+    """A blocked group: one mark, and no row of the topic until something happens to it."""
+    tables = throttle_tables(tmp_path)
+    at_ns = START_S * SECOND_NS
+    mark = {"at_ns": at_ns, "event_time": at_ns // 1000, "action": "mark", "topic": SMALL, "broker": "b1"}
+    mark |= {"scope": "group", "limiter": "gold", "messages_per_s": 0, "messages_balance": 0, "producer": "p"}
+    tables.append("marks", pa.Table.from_pylist([mark | {"type": "", "connection": "c"}], MARKS), "x", 0)
+    usage = [
+        {"event_time": (START_S + s) * SECOND_US, "broker": "b1", "topic": topic}
+        for s, topic in ((0, SMALL), (9000, FREE))
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "x", 0)
+
+    assert [(HeldReason.GROUP_BLOCKED, True)] * 2 == [
+        (found.reason, found.is_held_at) for found in (why(str(tmp_path), SMALL, at_s=START_S + s) for s in (500, 8000))
+    ]
+
+
+def test_of_a_day_the_hour_is_looked_at_in_which_it_was_held_longest(tmp_path):
+    """A row tells of the time since the one before it: 50 minutes of the first hour, 10 of the second."""
+    tables = throttle_tables(tmp_path)
+    hour_s = START_S // 3600 * 3600
+    rows = [(0, 0), (4200, 3600), (7200, 900), (80_000, 0)]
+    usage = [
+        {"event_time": (hour_s + at_s) * SECOND_US, "broker": "b1", "topic": SMALL, "throttled_ns": held_s * SECOND_NS}
+        for at_s, held_s in rows
+    ]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "x", 0)
+    found = why(str(tmp_path), SMALL)
+
+    assert (hour_s, hour_s + 3599) == (found.looked_at.first.timestamp(), found.looked_at.last.timestamp())
+    assert found.traffic.throttled_s == 4500
+    assert (HeldReason.NOT_HELD, ()) == (found.reason, found.held_by)
+
+
+def test_what_held_it_is_told_by_scope_where_marks_are_gone(tmp_path):
+    tables = throttle_tables(tmp_path)
+    row = {"event_time": START_US, "broker": "b1", "topic": SMALL, "publishes": 9, "throttled_by_group": 3}
+    tables.append("topic_usage", pa.Table.from_pylist([row], TOPIC_USAGE), "x", 0)
+    found = why(str(tmp_path), SMALL)
+
+    assert (HeldReason.GROUP_QUOTA, True) == (found.reason, found.is_held)
+    assert "gone by retention" in found.notes[0]
+
+
+def test_limits_are_those_of_the_time_in_which_it_was_held(run):
+    """A policy that was set after the hold is none of the chain."""
+    output = run([*every(15, OWN, end_s=5), *every(1, OWN, first_s=5, end_s=60)])
+    row = {"effective_time": datetime.fromtimestamp(START_S + 55, UTC), "seq": 0, "kind": "limit", "scope": "topic"}
+    throttle_tables(output).append_control([row | {"name": OWN, "messages_per_s": 1000, "source": "by hand"}])
+
+    assert [("namespace", 10)] == [(one.level, one.messages_per_s) for one in why(output, OWN).chain if one.is_binding]
+
+
+def test_both_units_are_named_where_both_would_hold(run):
+    policy = {
+        "namespaces": {
+            "own/ns": {"publishRate": {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": 110}}
+        }
+    }
+    (limit,) = why(run(every(15, OWN), policies=policy), OWN).remedies
+
+    assert {"messages", "bytes"} == {limit.unit, limit.also[0]}
+    wide = {"publishThrottlingRateInMsg": limit.sure_rate, "publishThrottlingRateInByte": limit.also[2]}
+    if limit.unit == "bytes":
+        wide = dict(zip(wide, reversed(wide.values()), strict=True))
+    assert not why(run(every(15, OWN), policies={"namespaces": {"own/ns": {"publishRate": wide}}}), OWN).is_held
+
+
+def test_of_a_group_on_two_brokers_no_sure_rate_is_told(run):
+    output = run([*every(60, FLOOD), *every(20, SMALL, broker="b2")])
+
+    assert {None} == {one.sure_rate for one in why(output, FLOOD).remedies}
+
+
+def test_in_admitted_traffic_rates_are_lower_bounds(run, capsys):
+    output = run(every(15, OWN), traffic="admitted")
+
+    assert "lower bounds" in why(output, OWN).notes[0]

@@ -20,7 +20,7 @@ def subscription_lines(found: SubscriptionWhy) -> Iterator[str]:
     yield from (f"note: {note}" for note in found.notes)
     yield (
         f"{found.published:,} messages were published, {found.asked:,} asked for, {found.dispatched:,} dispatched; of "
-        f"{found.reads:,} reads {found.waiting:,} have not started"
+        f"{found.reads:,} reads {found.waiting:,} were not let go by the end"
     )
     if found.mean_delay_s is not None:
         yield f"reads that waited did so for {found.mean_delay_s:,.1f} s in the mean"

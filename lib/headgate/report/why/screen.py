@@ -29,7 +29,8 @@ def lines(found: Why) -> Iterator[str]:
     if found.held_by:
         yield from titled("HELD BY", held_by(found.held_by))
     if found.chain:
-        yield from titled("LIMITS IN FORCE at the end of that time (* held it)", _chain(found.chain))
+        at = "" if found.chain_at is None else f" at {zulu(found.chain_at)}"
+        yield from titled(f"LIMITS IN FORCE{at} (* held it)", _chain(found.chain))
     if found.balances:
         yield from titled("BALANCE when producers began to be held; below 0 is debt", _balances(found))
     if found.filled is not None:
@@ -48,10 +49,13 @@ def lines(found: Why) -> Iterator[str]:
         yield f"VERDICT: {VERDICTS[found.verdict.kind]}{of}"
         yield f"  {found.verdict.rule}"
     if found.remedies:
-        yield from titled(
-            "WHAT WOULD HAVE HELPED, found by running the rules over the recorded traffic",
-            (f"- {plain(one.words)}" for one in found.remedies),
+        of = (
+            ""
+            if found.filled is None
+            else f" in {found.filled.window.seconds} s from {zulu(found.filled.window.first)} on"
         )
+        title = f"WHAT WOULD HAVE HELPED{of}, found by running the rules over the recorded traffic"
+        yield from titled(title, (f"- {plain(one.words)}" for one in found.remedies))
     yield from meaning(found.reason)
 
 
@@ -68,13 +72,15 @@ def _heading(found: Why) -> Iterator[str]:
         yield f"{'HELD' if found.is_held_at else 'NOT HELD'} at {zulu(found.window.at)}"
     if not found.is_held:
         yield HeldReason.NOT_HELD
+    elif not found.held_by:
+        yield f"HELD: {found.reason}"
     else:
         where = f"{found.held_s:,.1f} s of {counted(found.looked_at.seconds, 'second')}"
         yield f"HELD for {where}: {found.reason}"
     if found.looked_at != found.window:
         yield (
             f"of the whole time, with a producer waiting: {traffic.throttled_s:,.1f} s; what is said below is of the "
-            f"hour with most of it, {span_of(found.looked_at)}"
+            f"clock hour with most of it, {span_of(found.looked_at)}"
         )
     late = f", {traffic.delayed_publishes:,} of them late" if traffic.delayed_publishes else ""
     late += f" by {traffic.mean_delay_s:,.1f} s in the mean" if traffic.mean_delay_s is not None else ""

@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
 
@@ -16,6 +17,7 @@ from headgate.service.pages.rendered import as_json, page
 from headgate.service.pages.span import Asked, asked
 from headgate.service.pages.views import Given, View
 
+MOST_AT_ONCE = 16
 MOST_KEPT = 128
 """Answers; each is a page of at most some hundred KB."""
 _PARAMETERS = ("from", "to", "last", "q")
@@ -43,18 +45,20 @@ class Pages:
         self._kept: OrderedDict[str, Answer] = OrderedDict()
         self._start = secrets.token_hex(8)
         self._making, self._looking = Lock(), Lock()
+        self.threads = ThreadPoolExecutor(MOST_AT_ONCE)
+        """For pages alone: the admin API has others, however long a view takes."""
         self.made = 0
         """How many answers were made, and not found among those kept."""
 
-    def answer(self, view: View, given: Given, media_type: str, known: str = "") -> Answer | None:
-        """None where `known`, an If-None-Match, names the answer."""
+    def answer(self, view: View, given: Given, media_type: str, known: str = "") -> Answer:
+        """Status 304 and no body where `known`, an If-None-Match, names the answer."""
         try:
             look = self._output.look()
-        except HeadgateError as error:
+            etag = self._etag(view, given, media_type, look)
+        except (HeadgateError, OSError) as error:
             return self._problem(view, given, media_type, 503, str(error))
-        etag = self._etag(view, given, media_type, look)
         if known and etag in known:
-            return None
+            return Answer(304, b"", media_type, etag)
         kept = self._found(etag)
         if kept is None:
             with self._making:

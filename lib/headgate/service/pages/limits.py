@@ -68,7 +68,8 @@ class Limits:
         )
 
     def marks(self) -> tuple[Change, ...]:
-        return tuple(Change(one.at_us, one.words) for one in self.changes)
+        """Of brokers' shares, whose changes are many, none: their lines show them."""
+        return tuple(Change(one.at_us, one.words) for one in self.changes if one.source != "quota")
 
     def _places(self) -> list[tuple[str, str, str | None]]:
         found = {(one.scope, one.name, one.broker) for one in (*self.before, *self.changes) if one.scope not in _OWN}

@@ -38,7 +38,7 @@ class Read:
     """Reads one look. Results are bounded by the statements; nothing is kept of them. For one thread."""
 
     def __init__(self, look: Look, settings: QuotaSettings) -> None:
-        self.look, self._settings = look, settings
+        self.look, self.settings = look, settings
         self.statements: list[Statement] = []
 
     def has(self, name: str) -> bool:
@@ -87,11 +87,11 @@ class Read:
         """Groups and attachments as they are now; none where quotas are not shared."""
         if not (self.has("rg_groups") and self.has("rg_attachments")):
             return ConfigTables()
-        return opened_config(self.look.output, self._settings).read()
+        return opened_config(self.look.output, self.settings).read()
 
     def usage_tables(self, group: str | None) -> UsageTables:
         """What `headgate usage` reads, of one group or all. Raises TableError."""
-        return UsageTables(self.look.output, self._settings, group)
+        return UsageTables(self.look.output, self.settings, group)
 
     def _rows(self, name: str, sql: str) -> list[dict[str, Any]]:
         self._check(name)

@@ -1,5 +1,7 @@
 """The addresses of the page: views as HTML or JSON, its style and script, and reports of replays."""
 
+from asyncio import get_running_loop
+
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
@@ -12,7 +14,10 @@ from headgate.service.pages.replays import REPORT, report_of
 from headgate.service.pages.views import REASONS, VIEWS, View
 
 STATIC = "/static"
-REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
 """Of a report, which has its style and pictures in itself, and no scripts."""
 ROOTS = ("/", STATIC, *sorted({"/" + view.path.split("/")[1] for view in (*VIEWS, REASONS)}))
 """Where browsers go: the first part of each address of the page."""
@@ -50,16 +55,11 @@ async def _answered(view: View, request: Request, pages: Pages, status: int | No
     given = dict(request.query_params) | request.path_params
     media_type = JSON if _wants_json(request) else HTML
     known = request.headers.get("If-None-Match", "")
-    answer = await run_in_threadpool(pages.answer, view, given, media_type, known)
-    headers = {"Cache-Control": "no-cache", "Vary": "Accept"}
-    if answer is None:
-        return Response(status_code=304, headers=headers | {"ETag": known})
-    return Response(
-        answer.body,
-        status or answer.status,
-        headers | {"ETag": answer.etag} if answer.etag else headers,
-        answer.media_type,
-    )
+    answer = await get_running_loop().run_in_executor(pages.threads, pages.answer, view, given, media_type, known)
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept"} | ({"ETag": answer.etag} if answer.etag else {})
+    if answer.status == 304:
+        return Response(status_code=304, headers=headers)
+    return Response(answer.body, status or answer.status, headers, answer.media_type)
 
 
 def _wants_json(request: Request) -> bool:

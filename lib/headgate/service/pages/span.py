@@ -12,6 +12,7 @@ Extent = tuple[int, int]
 """The oldest and the newest time of rows, microseconds."""
 LAST_S = 300
 MOST_S = 31 * 86_400
+_MOST_DIGITS = 9
 MOST_STEPS = 300
 _END_S = 32_503_680_000
 """The year 3000."""
@@ -98,7 +99,7 @@ def asked(query: Mapping[str, str]) -> Asked:
     """Of from, to and last in an address. Raises PageError 400 for what is no time or no number."""
     first, end = (_time(name, query.get(name, "").strip()) for name in ("from", "to"))
     last = query.get("last", "").strip() or str(LAST_S)
-    if not last.isascii() or not last.isdigit() or not 0 < int(last) <= MOST_S:
+    if not last.isascii() or not last.isdigit() or len(last) > _MOST_DIGITS or not 0 < int(last) <= MOST_S:
         raise PageError(400, f"last: got {last[:40]!r}; allowed: seconds from 1 to {MOST_S}. Correct it.")
     return Asked(first, end, int(last))
 

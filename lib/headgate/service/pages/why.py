@@ -41,10 +41,11 @@ def why_page(read: Read, asked: Asked, name: str) -> WhyPage:
     span = asked.span(read.extent(TABLE), "publish")
     where = f"{of_topic(name)} AND {span.where()}"
     read.note("marks", f"SELECT * FROM marks WHERE {where} ORDER BY at_ns")  # noqa: S608  quoted text
+    read.note("control", "SELECT * FROM control WHERE kind IN ('limit', 'attachment') ORDER BY effective_time, seq")
     read.note(TABLE, f"SELECT * FROM {TABLE} WHERE {where} ORDER BY event_time")  # noqa: S608  quoted text
     first_s, end_s = span.first_us // SECOND_US, span.end_us // SECOND_US
     try:
-        found = why(read.look.output, name, first_s=first_s, last_s=max(end_s - 1, first_s))
+        found = why(read.look.output, name, read.settings, first_s=first_s, last_s=max(end_s - 1, first_s))
     except NotFoundError as error:
         raise PageError(404, str(error)) from error
     return WhyPage(found.topic, span, as_json(found), tuple(_debts(found, span)))

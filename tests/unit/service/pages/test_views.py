@@ -114,7 +114,7 @@ def test_a_topic_has_its_limits_as_lines_and_their_changes(output):
     assert lines["limit of the topic"][:6] == (70, 70, 70, 70, 70, 50)
     assert lines["share of gold on b1"][6:8] == (None, 40)
     assert [one.who for one in topic.limits.changes] == [f"topic {ORDERS}", "group gold on b1"]
-    assert [change.at_us for change in topic.charts[2].changes] == [START_US + 5_000_000, START_US + 7_000_000]
+    assert [change.at_us for change in topic.charts[2].changes] == [START_US + 5_000_000]  # none of a share
     assert topic.charts[2].areas[2].values[0] == 1
     assert [str(one.reason) for one in topic.held] == ["GROUP_QUOTA_MESSAGES"]
 
