@@ -12,9 +12,9 @@ from threading import Event, Thread
 import headgate
 from headgate.demo.traffic import feed
 from headgate.errors import InputError
-from headgate.places import check_writable
+from headgate.places import check_writable, sole_use
 from headgate.service.arguments import add_serve_arguments
-from headgate.service.command import serve
+from headgate.service.command import listening, serve
 
 DEMO = Path("output/live-demo")
 ROOT = Path(headgate.__file__).resolve().parents[2]
@@ -35,6 +35,13 @@ def demo(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
             "repository, or start jobs/throttle.py and headgate serve by yourself"
         )
     check_writable(str(DEMO))
+    if arguments.port:  # before anything is begun
+        listening("127.0.0.1", arguments.port).close()
+    with sole_use(str(DEMO.resolve())):
+        return _run(arguments, launcher, tell)
+
+
+def _run(arguments: argparse.Namespace, launcher: Path, tell: Callable[[str], None]) -> int:
     shutil.rmtree(DEMO, ignore_errors=True)
     tell(f"demo: traffic of 5 tenants on 3 brokers, as if it came now, into {DEMO}/traffic")
     with _traffic(), _job(launcher, _conf(), tell):
@@ -70,6 +77,12 @@ def _traffic() -> Iterator[None]:
         thread.join()
 
 
+def _watch(job: "subprocess.Popen[bytes]", on_end: Callable[[], None]) -> None:
+    """Say so if the job ends by itself; a signal to this process ends both, and is no news."""
+    if job.wait() > 0:
+        on_end()
+
+
 @contextmanager
 def _job(launcher: Path, conf: Path, tell: Callable[[str], None]) -> Iterator[None]:
     """Ended with SIGTERM, which lets it finish its batch; killed if that takes too long."""
@@ -81,6 +94,7 @@ def _job(launcher: Path, conf: Path, tell: Callable[[str], None]) -> Iterator[No
     tell(f"demo: jobs/throttle.py starts; its screen is in {log}")
     with log.open("wb") as screen:
         job: subprocess.Popen[bytes] = subprocess.Popen(command, stdout=screen, stderr=screen, start_new_session=True)
+        Thread(target=_watch, args=(job, lambda: tell(f"demo: the job has ended; {log} says why")), daemon=True).start()
         try:
             yield
         finally:

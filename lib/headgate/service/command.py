@@ -42,7 +42,7 @@ def serve(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         """Before uvicorn minds signals itself, and once more when it raises them again at its end."""
         server.should_exit = True
 
-    with handled(stop, signal.SIGTERM, signal.SIGINT), _listening(arguments.host, arguments.port) as listener:
+    with handled(stop, signal.SIGTERM, signal.SIGINT), listening(arguments.host, arguments.port) as listener:
         scheme, address = "http" if arguments.tls_cert is None else "https", listener.getsockname()
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         tell(f"{scheme}://{host}:{address[1]}: the page and the resource groups of {output}")
@@ -110,7 +110,7 @@ def _check(arguments: argparse.Namespace, tokens: frozenset[str]) -> None:
         )
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """Raises EndpointError where nothing can listen."""
     family, address = addresses(host, port)[0]
     try:

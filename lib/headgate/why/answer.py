@@ -129,7 +129,8 @@ class Producer:
 class Filled:
     """Who filled the limiter that held the topic longest, in the unit that ran out, in `window`: the largest first.
 
-    topics, tenants: under the limiter; others: how many more topics there are.
+    topics, tenants: under the limiter; others: how many more topics there are. let_in_per_s: of all together in the
+    mean; rate: of the limiter, of a group the whole quota, None if it is not known.
     """
 
     scope: str
@@ -139,6 +140,8 @@ class Filled:
     tenants: tuple[Filler, ...]
     topics: tuple[Filler, ...]
     others: int = 0
+    let_in_per_s: float = 0.0
+    rate: int | None = None
 
 
 @dataclass(frozen=True)

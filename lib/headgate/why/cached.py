@@ -54,8 +54,8 @@ def why_cached(
 ) -> CacheWhy:
     """Times and errors as those of `topics.why`, of the tables of `jobs/entry_cache.py`."""
     tables = OutputTables(output)
-    topic = _known(tables, name)
-    window, notes = window_in(_times(tables), f"{output}/cache_metrics", at_s, first_s, last_s)
+    times, topic = _times(tables), _known(tables, name)
+    window, notes = window_in(times, f"{output}/cache_metrics", at_s, first_s, last_s)
     before, after = (_counters(tables, at_ns) for at_ns in (first_ns(window), end_ns(window)))
     if not before:  # the rows before are gone, or there were none: counters run from the job's beginning
         before = _counters(tables, first_ns(window) + SECOND_NS)
@@ -77,6 +77,10 @@ def why_cached(
 
 def _times(tables: OutputTables) -> tuple[int, int]:
     """The first and the last second. Raises TableError without rows."""
+    if not tables.has("cache_metrics"):
+        raise TableError(
+            f"{tables.output} has no table cache_metrics; give the --output of jobs/entry_cache.py, or no --cache"
+        )
     rows = list(tables.dicts("cache_metrics", "SELECT min(second) AS first, max(second) AS last FROM t"))
     found = [row for row in rows if row["last"] is not None]
     if not found:
@@ -123,7 +127,7 @@ def _room(
 
 
 def _left(tables: OutputTables, topic: str, window: Window) -> tuple[tuple[str, int], ...] | None:
-    if not tables.has("cache_evictions"):
+    if not len(tables.rows("cache_evictions", "SELECT cause FROM t LIMIT 1")):  # written with --evictions alone
         return None
     where = f"topic = {text(topic)} AND {in_window(window)}"
     sql = f"SELECT cause, count(*) AS entries FROM t WHERE {where} GROUP BY cause"  # noqa: S608  quoted text

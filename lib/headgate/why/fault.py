@@ -1,7 +1,7 @@
 """Who filled the limiter that held a topic, whose fault that was, and what would have helped."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from headgate.core.numbers import SECOND_NS
@@ -11,10 +11,10 @@ from headgate.quota.usage.contention import Reason
 from headgate.quota.usage.excess import OWN, UNITS, Limiter
 from headgate.quota.usage.topic_query import TopicUsage, charged_to, text
 from headgate.quota.usage.topic_view import tenant_name
-from headgate.why.answer import Filled, Filler, HeldBy, Remedy, Verdict, Window
+from headgate.why.answer import Filled, Filler, HeldBy, Level, Remedy, Verdict, Window
 from headgate.why.chain import chain_of
 from headgate.why.charged import Charged
-from headgate.why.remedies import Held, remedies
+from headgate.why.remedies import Held, remedies, would_hold
 from headgate.why.tables import OutputTables, of_topic
 
 FILLED_S = 300
@@ -58,8 +58,8 @@ class Found:
     remedies: tuple[Remedy, ...]
 
 
-def fault_of(asked: Fault, held: HeldBy) -> Found:
-    """Of the limiter that held the topic longest, in its longest span."""
+def fault_of(asked: Fault, held: HeldBy, own: Level | None) -> Found:
+    """Of the limiter that held the topic longest, in its longest span. own: the topic's own limit in force."""
     longest = max(held.spans, key=lambda one: one.last - one.first)
     first_s = max(int(longest.first.timestamp()), int(asked.looked_at.first.timestamp()))
     last_s = min(int(longest.last.timestamp()), first_s + FILLED_S - 1, int(asked.looked_at.last.timestamp()))
@@ -68,17 +68,32 @@ def fault_of(asked: Fault, held: HeldBy) -> Found:
     verdict = _verdict(asked, limiter, held.unit, first_s, last_s)
     others = _others(asked, limiter, held.unit, first_s - _WARM_S, last_s + 1) if held.scope == "broker" else None
     tenants = {topic: tenant_name(topic) for topic in charged.names("topic")}
+    rates = _rates(asked, held)
     ran = Held(
-        *(held.scope, held.limiter, held.unit, _rates(asked, held), charged, first_s, tenants),
+        *(held.scope, held.limiter, held.unit, rates, charged, first_s, tenants),
         culprit=verdict.excess[0][0] if verdict.kind == "victim" else None,
         others=others,
     )
     window = Window(*(datetime.fromtimestamp(one, UTC) for one in (first_s, last_s)))
-    filled = _filled(held, window, charged.since(first_s), tenants)
-    return Found(filled, verdict, tuple(remedies(ran)))
+    filled = _filled(held, window, charged.since(first_s), tenants, rates[held.unit])
+    found = tuple(remedies(ran))
+    return Found(filled, verdict, (*found, *_then(asked, held, own, first_s, last_s)) if found else ())
 
 
-def _filled(held: HeldBy, window: Window, charged: Charged, tenants: Mapping[str, str]) -> Filled:
+def _then(asked: Fault, held: HeldBy, own: Level | None, first_s: int, last_s: int) -> Iterator[Remedy]:
+    """What is needed besides, if the topic's own limit would hold it once the shared one does not. own: in force."""
+    if held.scope == "topic" or own is None:
+        return
+    rates = dict(zip(UNITS, (own.messages_per_s, own.bytes_per_s), strict=True))
+    charged = _charged(asked, OWN, first_s - _WARM_S, last_s + 1)
+    for unit in UNITS:
+        ran = Held("topic", asked.topic.name, unit, rates, charged, first_s, {})
+        if would_hold(ran):
+            yield from (replace(one, words=f"then its own limit would hold it; {one.words}") for one in remedies(ran))
+            return
+
+
+def _filled(held: HeldBy, window: Window, charged: Charged, tenants: Mapping[str, str], rate: int | None) -> Filled:
     sums = charged.sums(held.unit)
     topics, by_tenant = _fillers(sums), _fillers(_by_tenant(sums, tenants))
     return Filled(
@@ -86,6 +101,8 @@ def _filled(held: HeldBy, window: Window, charged: Charged, tenants: Mapping[str
         tuple(by_tenant[:SHOWN_FILLERS]),
         tuple(topics[:SHOWN_FILLERS]),
         max(len(topics) - SHOWN_FILLERS, 0),
+        sum(let_in for _, _, let_in in sums) / window.seconds,
+        rate,
     )
 
 

@@ -39,13 +39,18 @@ MEANINGS: Final = {
     HeldReason.TOPIC_PUBLISH_RATE_BYTES: Meaning(
         "the topic's publish limit, bytes",
         (
-            "The same in bytes.",
-            "Fewer, larger or compressed batches need fewer bytes for the same messages.",
+            "The topic's publish limit in bytes had run out: more came than its rate and the second that it saves up.",
+            "Which limit applies is as for TOPIC_PUBLISH_RATE_MESSAGES.",
+        ),
+        (
+            "Compress batches, or raise the limit in bytes.",
+            "If the traffic is not wanted, ask who sends it; the answer lists the topic's producers.",
         ),
     ),
     HeldReason.TOPIC_PUBLISH_RATE: Meaning(
         "the topic's publish limit",
-        ("The same where the unit is not known: the protocol does not tell clients which one ran out.",),
+        ("It had run out; which unit did is not known, as clients and some tables are not told.",),
+        ("See TOPIC_PUBLISH_RATE_MESSAGES and TOPIC_PUBLISH_RATE_BYTES.",),
     ),
     HeldReason.BROKER_PUBLISH_RATE_MESSAGES: Meaning(
         "the broker's publish limit, messages",
@@ -64,11 +69,16 @@ MEANINGS: Final = {
     ),
     HeldReason.BROKER_PUBLISH_RATE_BYTES: Meaning(
         "the broker's publish limit, bytes",
-        ("The same in bytes; the key is `brokerPublisherThrottlingMaxByteRate`.",),
+        ("The publish limit of the whole broker in bytes had run out; every topic of the broker can be held.",),
+        (
+            "Move one of the largest topics elsewhere; `headgate why` names one that is enough, if there is one.",
+            "Give the culprit a limit of its own, or raise `brokerPublisherThrottlingMaxByteRate`.",
+        ),
     ),
     HeldReason.BROKER_PUBLISH_RATE: Meaning(
         "the broker's publish limit",
-        ("The same where the unit is not known.",),
+        ("It had run out; which unit did is not known, as clients and some tables are not told.",),
+        ("See BROKER_PUBLISH_RATE_MESSAGES and BROKER_PUBLISH_RATE_BYTES.",),
     ),
     HeldReason.GROUP_QUOTA_MESSAGES: Meaning(
         "the group's quota, messages",
@@ -87,11 +97,16 @@ MEANINGS: Final = {
     ),
     HeldReason.GROUP_QUOTA_BYTES: Meaning(
         "the group's quota, bytes",
-        ("The same in bytes.",),
+        ("The quota of the topic's group in bytes had run out on its broker; all topics of the group share it.",),
+        (
+            "If the tenant is a victim: give the culprit a group of its own, as `headgate why` proposes.",
+            "If the tenant is the cause: raise the quota in bytes, compress batches, or send less.",
+        ),
     ),
     HeldReason.GROUP_QUOTA: Meaning(
         "the group's quota",
-        ("The same where the unit is not known.",),
+        ("It had run out; which unit did is not known, as clients and some tables are not told.",),
+        ("See GROUP_QUOTA_MESSAGES and GROUP_QUOTA_BYTES.",),
     ),
     HeldReason.GROUP_BLOCKED: Meaning(
         "the group is blocked: its quota is 0",
@@ -149,11 +164,13 @@ MEANINGS: Final = {
     ),
     HeldReason.BROKER_DISPATCH_RATE: Meaning(
         "the broker's dispatch limit",
-        ("The dispatch limit of the broker had no permit.",),
+        ("The dispatch limit of the broker had no permit when a read came; all subscriptions of the broker share it.",),
+        ("Raise `dispatchThrottlingRateInMsg` or `dispatchThrottlingRateInByte`, or move topics away.",),
     ),
     HeldReason.TOPIC_DISPATCH_RATE: Meaning(
         "the topic's dispatch limit",
-        ("The dispatch limit of the topic had no permit.",),
+        ("The dispatch limit of the topic had no permit when a read came; its subscriptions share it.",),
+        ("Raise the topic's dispatch rate in `policies.json`; more partitions help, since each has the whole rate.",),
     ),
     HeldReason.SUBSCRIPTION_DISPATCH_RATE: Meaning(
         "the subscription's dispatch limit",

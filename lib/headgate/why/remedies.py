@@ -67,6 +67,12 @@ def remedies(held: Held) -> Iterator[Remedy]:
         yield from _move(held, held.rates[held.unit] or 0, held.others)
 
 
+def would_hold(held: Held) -> bool:
+    """Whether the limiter would hold anybody, at its rate in `unit`."""
+    rate = held.rates[held.unit]
+    return bool(rate) and any(runs_out(part.amounts(held.unit), rate or 1) for part in _buckets(held, held.charged))
+
+
 def _limit(held: Held) -> Iterator[Remedy]:
     found = _rates(held, held.charged)
     if not found:

@@ -52,6 +52,11 @@ class OutputTables:
     @cached_property
     def times(self) -> tuple[int, int]:
         """The first and the last second of topic_usage, since 1970. Raises TableError without rows."""
+        if not self.has("topic_usage"):
+            raise TableError(
+                f"{self.output} has no table topic_usage; give the --output of a throttle job or of headgate try, or "
+                "wait until the job has started"
+            )
         try:
             found = [times for _, table in self._tables("topic_usage") if (times := times_of(table, "event_time"))]
         except Exception as error:  # query raises no other

@@ -28,6 +28,7 @@ from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, of_to
 
 MOST_S = 3600
 """Of a longer window that clock hour is looked at in which the topic was held longest."""
+_OWN = ("topic", "namespace", "default")
 _NO_MARKS = "the rows of marks that say since when it was held are gone by retention, or were never written"
 _ADMITTED = "this traffic was let in: clients that were held would have sent more, so rates that help are lower bounds"
 _UNKNOWN = {
@@ -90,7 +91,8 @@ class _Question:
             is_held_at=self._is_held_at(holds),
         )
         if held_by:
-            fault = fault_of(Fault(self._tables, self._topic, self._looked_at, config), held_by[0])
+            own = next((one for one in found.chain if one.level in _OWN and one.is_in_force), None)
+            fault = fault_of(Fault(self._tables, self._topic, self._looked_at, config), held_by[0], own)
             if self._is_admitted and fault.remedies:
                 self._notes.append(_ADMITTED)
             found = replace(found, filled=fault.filled, verdict=fault.verdict, remedies=fault.remedies)
@@ -177,7 +179,7 @@ def _bound(chain: Chain, held_by: Iterable[HeldBy]) -> Iterator[Level]:
     own = [rates for (scope, *_), rates in held.items() if scope == "topic"]
     for level in chain.levels:
         rates = level.messages_per_s, level.bytes_per_s
-        if level.level in {"topic", "namespace", "default"}:
+        if level.level in _OWN:
             is_binding = level.is_in_force and rates in own
         elif level.level == "group":
             is_binding = any((scope, name) == ("group", level.name) for scope, name, _ in held)

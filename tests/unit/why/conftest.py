@@ -46,9 +46,8 @@ def run(tmp_path_factory):
         rows = sorted(rows, key=lambda row: (row["event_time"], row["topic"]))
         rows = [row | {"seq": place} for place, row in enumerate(rows)]
         trace = write_trace(folder / "trace.json", rows)
-        assert 0 == main(
-            ["try", str(trace), "--conf-dir", str(conf), "--output", str(folder / "out"), "--traffic", traffic]
-        )
+        arguments = ["--conf-dir", str(conf), "--output", str(folder / "out"), "--traffic", traffic]
+        assert 0 == main(["try", str(trace), *arguments])
         return str(folder / "out")
 
     return tried

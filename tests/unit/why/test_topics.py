@@ -153,7 +153,7 @@ def test_the_screen_and_json_say_the_same(output, capsys):
 
 def test_without_tables_an_instant_beside_a_span_or_rows_the_message_says_what_to_do(tmp_path, output, capsys):
     assert 2 == main(["why", SMALL, str(tmp_path)])
-    assert "has no rows" in capsys.readouterr().err
+    assert "has no table topic_usage" in capsys.readouterr().err
     assert 2 == main(["why", SMALL, output, "--at", "0", "--to", "9"])
     assert "leave one of them out" in capsys.readouterr().err
 
@@ -244,3 +244,11 @@ def test_in_admitted_traffic_rates_are_lower_bounds(run, capsys):
     output = run(every(15, OWN), traffic="admitted")
 
     assert "lower bounds" in why(output, OWN).notes[0]
+
+
+def test_what_is_needed_besides_is_named_where_the_own_limit_would_hold_it_then(run):
+    rate = {"publishThrottlingRateInMsg": 50, "publishThrottlingRateInByte": -1}
+    policies = {"namespaces": {"flood/ns": {"publishRate": rate}}}
+    output = run([*every(20, FLOOD, end_s=5), *every(60, FLOOD, first_s=5)], policies=policies)
+
+    assert [("quota", "gold"), ("limit", FLOOD)] == [(one.kind, one.name) for one in why(output, FLOOD).remedies]

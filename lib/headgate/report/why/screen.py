@@ -26,6 +26,21 @@ def lines(found: Why) -> Iterator[str]:
     yield f"{plain(found.topic)}, {span_of(found.window)}"
     yield from _heading(found)
     yield from (f"note: {note}" for note in found.notes)
+    if found.verdict is not None:
+        excess = ", ".join(f"{plain(name)} {part:.0%}" for name, part in found.verdict.excess[:_SHOWN_NAMES])
+        of = f" of {excess} of the excess" if excess else ""
+        yield ""
+        window = "" if found.filled is None else f", {span_of(found.filled.window)}"
+        yield f"VERDICT: {VERDICTS[found.verdict.kind]}{of}{window}"
+        yield f"  {found.verdict.rule}"
+    if found.remedies:
+        of = (
+            ""
+            if found.filled is None
+            else f" in {found.filled.window.seconds} s from {zulu(found.filled.window.first)} on"
+        )
+        title = f"WHAT WOULD HAVE HELPED{of}, found by running the rules over the recorded traffic"
+        yield from titled(title, (f"- {plain(one.words)}" for one in found.remedies))
     if found.held_by:
         yield from titled("HELD BY", held_by(found.held_by))
     if found.chain:
@@ -42,20 +57,6 @@ def lines(found: Why) -> Iterator[str]:
             for one in found.producers[:_SHOWN_NAMES]
         ]
         yield from titled("ITS PRODUCERS", aligned(rows, _TEXT * 2 + _NUMBER * 2))
-    if found.verdict is not None:
-        excess = ", ".join(f"{plain(name)} {part:.0%}" for name, part in found.verdict.excess[:_SHOWN_NAMES])
-        of = f" of {excess} of the excess" if excess else ""
-        yield ""
-        yield f"VERDICT: {VERDICTS[found.verdict.kind]}{of}"
-        yield f"  {found.verdict.rule}"
-    if found.remedies:
-        of = (
-            ""
-            if found.filled is None
-            else f" in {found.filled.window.seconds} s from {zulu(found.filled.window.first)} on"
-        )
-        title = f"WHAT WOULD HAVE HELPED{of}, found by running the rules over the recorded traffic"
-        yield from titled(title, (f"- {plain(one.words)}" for one in found.remedies))
     yield from meaning(found.reason)
 
 
@@ -130,8 +131,8 @@ def _balances(found: Why) -> Iterator[str]:
     ]
     for unit in ("messages", "bytes"):
         values = [value for one in of_limiter if (value := _balance(one, unit)) is not None]
-        if values:
-            debts = [max(-value, 0) for value in values]
+        debts = [max(-value, 0) for value in values]
+        if any(debts):
             line = (
                 f"debt in {unit}: {sparkline(debts, _SPARK_WIDTH)}  most {max(debts):,}, lowest balance {min(values):,}"
             )
@@ -154,7 +155,9 @@ def _filled(found: Why) -> Iterator[str]:
             for one in fillers[:_SHOWN_NAMES]
         ]
     more = max(len(filled.topics) - _SHOWN_NAMES, 0) + filled.others
-    title = f"WHO FILLED {limiter}, in {filled.unit}, {span_of(filled.window)}"
+    rate = "" if filled.rate is None else f" of {filled.rate:,}"
+    used = f"{filled.let_in_per_s:,.0f}/s{rate} let in"
+    title = f"WHO FILLED {limiter}, in {filled.unit}, {span_of(filled.window)}: {used}"
     yield from titled(title, aligned(rows, _TEXT + _NUMBER * 3))
     if more:
         yield f"and {counted(more, 'more')} topics"
