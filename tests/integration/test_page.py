@@ -209,7 +209,7 @@ def test_an_empty_output_fills_by_itself(opened, tmp_path):
             assert "No table is in" in page.inner_text("main")
         assert "No replay and no sweep has written here" in pages[2].inner_text("main")
         throttled(tmp_path / "out")
-        pages[0].get_by_text("Held now").wait_for()
+        pages[0].get_by_text("Held in the last").wait_for()
 
 
 def test_what_goes_wrong_is_said_on_the_page(opened):
@@ -236,7 +236,7 @@ def test_ten_thousand_topics_are_a_short_page(opened, tmp_path):
 def test_a_browser_logs_in_with_a_token_as_password(browser, opened, output):
     with service(output, "--token-file", token_file(output.parent)) as one:
         page = opened("/now", url=one.url, http_credentials={"username": "me", "password": TOKEN})
-        assert "Held now" in page.inner_text("main")
+        assert "Held in the last" in page.inner_text("main")
         page.get_by_text("Live", exact=True).wait_for()
 
 
