@@ -7,7 +7,7 @@ from headgate.core.reasons import HeldReason
 from headgate.report.bars import sparkline
 from headgate.report.columns import aligned
 from headgate.report.screen import counted, plain, zulu
-from headgate.why.answer import Balance, HeldBy, Level, Why, Window
+from headgate.why.answer import Balance, HeldBy, Level, Verdict, Why, Window
 
 _SHOWN_LIMITERS, _SHOWN_NAMES, _SPARK_WIDTH = 10, 5, 60
 _TEXT, _NUMBER = "<", ">"
@@ -26,21 +26,6 @@ def lines(found: Why) -> Iterator[str]:
     yield f"{plain(found.topic)}, {span_of(found.window)}"
     yield from _heading(found)
     yield from (f"note: {note}" for note in found.notes)
-    if found.verdict is not None:
-        excess = ", ".join(f"{plain(name)} {part:.0%}" for name, part in found.verdict.excess[:_SHOWN_NAMES])
-        of = f" of {excess} of the excess" if excess else ""
-        yield ""
-        window = "" if found.filled is None else f", {span_of(found.filled.window)}"
-        yield f"VERDICT: {VERDICTS[found.verdict.kind]}{of}{window}"
-        yield f"  {found.verdict.rule}"
-    if found.remedies:
-        of = (
-            ""
-            if found.filled is None
-            else f" in {found.filled.window.seconds} s from {zulu(found.filled.window.first)} on"
-        )
-        title = f"WHAT WOULD HAVE HELPED{of}, found by running the rules over the recorded traffic"
-        yield from titled(title, (f"- {plain(one.words)}" for one in found.remedies))
     if found.held_by:
         yield from titled("HELD BY", held_by(found.held_by))
     if found.chain:
@@ -57,6 +42,21 @@ def lines(found: Why) -> Iterator[str]:
             for one in found.producers[:_SHOWN_NAMES]
         ]
         yield from titled("ITS PRODUCERS", aligned(rows, _TEXT * 2 + _NUMBER * 2))
+    if found.verdict is not None:
+        excess = ", ".join(f"{plain(name)} {part:.0%}" for name, part in found.verdict.excess[:_SHOWN_NAMES])
+        of = f" of {excess} of the excess" if excess else ""
+        yield ""
+        window = "" if found.filled is None else f", {span_of(found.filled.window)}"
+        yield f"VERDICT: {VERDICTS[found.verdict.kind]}{of}{window}"
+        yield f"  {found.verdict.rule}"
+    if found.remedies:
+        of = (
+            ""
+            if found.filled is None
+            else f" in {found.filled.window.seconds} s from {zulu(found.filled.window.first)} on"
+        )
+        title = f"WHAT WOULD HAVE HELPED{of}, found by running the rules over the recorded traffic"
+        yield from titled(title, (f"- {plain(one.words)}" for one in found.remedies))
     yield from meaning(found.reason)
 
 
@@ -77,7 +77,7 @@ def _heading(found: Why) -> Iterator[str]:
         yield f"HELD: {found.reason}"
     else:
         where = f"{found.held_s:,.1f} s of {counted(found.looked_at.seconds, 'second')}"
-        yield f"HELD for {where}: {found.reason}"
+        yield f"HELD for {where}: {found.reason}{_in_short(found.verdict)}"
     if found.looked_at != found.window:
         yield (
             f"of the whole time, with a producer waiting: {traffic.throttled_s:,.1f} s; what is said below is of the "
@@ -90,6 +90,14 @@ def _heading(found: Why) -> Iterator[str]:
         f"{traffic.admitted_messages:,} messages and {traffic.admitted_bytes:,} bytes were let in{late}; "
         f"{traffic.throttled_publishes:,} throttled, {traffic.failed_publishes:,} failed"
     )
+
+
+def _in_short(verdict: Verdict | None) -> str:
+    """What is said at length at the end."""
+    if verdict is None:
+        return ""
+    of = f" of {plain(verdict.excess[0][0])}" if verdict.kind == "victim" else ""
+    return f"; {VERDICTS[verdict.kind]}{of}"
 
 
 def titled(title: str, rows: Iterator[str]) -> Iterator[str]:
