@@ -77,12 +77,6 @@ def _traffic() -> Iterator[None]:
         thread.join()
 
 
-def _watch(job: "subprocess.Popen[bytes]", on_end: Callable[[], None]) -> None:
-    """Say so if the job ends by itself; a signal to this process ends both, and is no news."""
-    if job.wait() > 0:
-        on_end()
-
-
 @contextmanager
 def _job(launcher: Path, conf: Path, tell: Callable[[str], None]) -> Iterator[None]:
     """Ended with SIGTERM, which lets it finish its batch; killed if that takes too long."""
@@ -94,10 +88,19 @@ def _job(launcher: Path, conf: Path, tell: Callable[[str], None]) -> Iterator[No
     tell(f"demo: jobs/throttle.py starts; its screen is in {log}")
     with log.open("wb") as screen:
         job: subprocess.Popen[bytes] = subprocess.Popen(command, stdout=screen, stderr=screen, start_new_session=True)
-        Thread(target=_watch, args=(job, lambda: tell(f"demo: the job has ended; {log} says why")), daemon=True).start()
+        is_stopped = Event()
+
+        def watch() -> None:
+            """Say so if the job ends by itself."""
+            job.wait()
+            if not is_stopped.is_set():
+                tell(f"demo: the job has ended; {log} says why")
+
+        Thread(target=watch, daemon=True).start()
         try:
             yield
         finally:
+            is_stopped.set()
             job.terminate()
             try:
                 job.wait(_LAST_BATCH_S)

@@ -14,8 +14,8 @@ from headgate.trace.demo import DEMO_TRACE
 from headgate.trace.spec import TraceSpec
 from headgate.trace.write import write_trace
 
-KEPT_S = 1800
-"""Older files are removed: the job has read them long since."""
+KEPT_ROUNDS = 15
+"""Files of older ones are removed: the job has read them long since."""
 LEAD_S = 5
 """A round begins so long after it is asked for: it has to be written first."""
 
@@ -42,9 +42,8 @@ def feed(folder: Path, stop: Event, now: Callable[[], float] = time.time) -> Non
                 break
             os.utime(path)
             path.rename(folder / f"{number:06d}-{path.name}")
-        for old in folder.iterdir():
-            if old.stat().st_mtime < now() - KEPT_S:
-                old.unlink()
+        for old in folder.glob(f"{number - KEPT_ROUNDS:06d}-*"):
+            old.unlink()
         number, start_s = number + 1, start_s + int(spec.duration_s)
 
 

@@ -52,7 +52,8 @@ class Span:
 @dataclass(frozen=True)
 class HeldBy:
     """A limiter on a broker that held the topic. unit: that ran out, messages or bytes. held_s: with a producer of it
-    waiting. marks: how often it began. messages_per_s, bytes_per_s: its rates at the last mark, None: not limited.
+    waiting. marks: how often it began. messages_per_s, bytes_per_s: its rates at the last mark, None: not limited;
+    last_mark: when that was, None without one.
 
     spans: the longest ones, in the order of time; pauses of up to SAME_SPAN_S do not end one. more_spans: left out.
     """
@@ -68,6 +69,7 @@ class HeldBy:
     bytes_per_s: int | None
     spans: tuple[Span, ...]
     more_spans: int = 0
+    last_mark: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ class Why:
     """The answer about a topic. reason: why it was held longest, NOT_HELD otherwise. held_s: while any limiter did.
 
     traffic: of the window. looked_at: of which all the rest is, the hour of it in which the topic was held longest.
-    chain: at chain_at, the end of the longest span in which it was held, or of the window. is_held_at: of an instant
+    chain: at chain_at, the last mark of what held it longest, or the end of the window. is_held_at: of an instant
     asked about, whether a limiter held it then; None for a span. notes: what to know of the
     answer, such as rows that are gone.
     """

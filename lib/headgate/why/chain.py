@@ -1,12 +1,13 @@
 """The chain of limits of a topic at a time, from the rows of `control`: each with where it was set and last changed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import Topic
+from headgate.quota.usage.topic_query import text
 from headgate.why.answer import Level
 from headgate.why.tables import OutputTables, instant_sql, listed
 
@@ -52,18 +53,33 @@ def chain_of(tables: OutputTables, topic: Topic, brokers: Sequence[str], at_ns: 
     if not tables.has("control"):
         return Chain()
     names = {"topic": topic.name, "namespace": topic.namespace, "tenant": topic.tenant}
-    rows = _rows(tables, at_ns, f"(scope IN ('default', 'broker', 'group') OR name IN ({listed([*names.values()])}))")
-    group, attached = _group(rows, topic, names, config)
-    levels = list(_same_once([list(_policies(rows, names, broker)) for broker in brokers]))
+    rows = _rows(tables, at_ns, f"(scope IN ('default', 'broker') OR name IN ({listed([*names.values()])}))")
+    groups = tables.dicts("control", "SELECT DISTINCT name FROM t WHERE kind = 'limit' AND scope = 'group'")
+    group, attached = _group(rows, topic, names, config, {row["name"] for row in groups})
+    places: Sequence[str | None] = brokers or [None]
+    levels = list(_same_once([list(_policies(rows, names, broker)) for broker in places]))
     for broker in brokers:
         levels += _of_broker("broker", broker, _newest(rows, "limit", "broker", "", broker), is_quota=False)
     if group is not None:
         known = config.groups.get(group)
         quota = (None, None) if known is None else known.rates[:2]
         levels.append(_group_level(group, attached, quota))
+        on = f"(broker IS NULL OR broker IN ({listed(brokers)}))"
+        shares = _rows(tables, at_ns, f"scope = 'group' AND name = {text(group)} AND {on}")
         for broker in brokers:
-            levels += _of_broker(group, broker, _newest(rows, "limit", "group", group, broker), is_quota=True)
+            levels += _of_broker(group, broker, _newest(shares, "limit", "group", group, broker), is_quota=True)
     return Chain(tuple(levels), group)
+
+
+def broker_limits(tables: OutputTables, brokers: Sequence[str], at_ns: int) -> Mapping[str, Level]:
+    """The limits of brokers, of those that have one."""
+    rows = _rows(tables, at_ns, "scope = 'broker'") if tables.has("control") else []
+    found = {broker: _newest(rows, "limit", "broker", "", broker) for broker in brokers}
+    return {
+        broker: level
+        for broker, limit in found.items()
+        for level in _of_broker("broker", broker, limit, is_quota=False)
+    }
 
 
 def _rows(tables: OutputTables, at_ns: int, where: str) -> Rows:
@@ -98,12 +114,12 @@ def _newest(rows: Rows, kind: str, scope: str, name: str, broker: str | None) ->
 
 
 def _group(
-    rows: Rows, topic: Topic, names: dict[str, str], config: ConfigTables
+    rows: Rows, topic: Topic, names: dict[str, str], config: ConfigTables, limited: set[str]
 ) -> tuple[str | None, tuple[str, _Set] | None]:
     """The group that the topic is charged to, and where it is attached: the narrowest place whose group exists counts
-    (resource-groups 3.2).
+    (resource-groups 3.2). limited: groups with any limit.
     """
-    exists = {*config.groups, *(row["name"] for row in rows if (row["kind"], row["scope"]) == ("limit", "group"))}
+    exists = {*config.groups, *limited}
     of_config = config.resolve(topic).group
     for scope in _ATTACHED:
         found = _newest(rows, "attachment", scope, names[scope], None)
@@ -112,7 +128,7 @@ def _group(
     return of_config, None
 
 
-def _policies(rows: Rows, names: dict[str, str], broker: str) -> Iterator[Level]:
+def _policies(rows: Rows, names: dict[str, str], broker: str | None) -> Iterator[Level]:
     """Of these the first that is set applies."""
     is_in_force = True
     for scope, name in (("topic", names["topic"]), ("namespace", names["namespace"]), ("default", "")):

@@ -12,7 +12,7 @@ from headgate.quota.usage.excess import OWN, UNITS, Limiter
 from headgate.quota.usage.topic_query import TopicUsage, charged_to, text
 from headgate.quota.usage.topic_view import tenant_name
 from headgate.why.answer import Filled, Filler, HeldBy, Level, Remedy, Verdict, Window
-from headgate.why.chain import chain_of
+from headgate.why.chain import broker_limits
 from headgate.why.charged import Charged
 from headgate.why.remedies import Held, remedies, would_hold
 from headgate.why.tables import OutputTables, of_topic
@@ -122,24 +122,21 @@ def _charged(asked: Fault, limiter: Limiter, first_s: int, end_s: int) -> Charge
 
 
 def _rates(asked: Fault, held: HeldBy) -> dict[str, int | None]:
-    """Those that held the topic; of a group whose quota is known, that."""
+    """Those that held the topic; of a group whose quota is known, that, unless it was blocked."""
     rates = dict(zip(UNITS, (held.messages_per_s, held.bytes_per_s), strict=True))
     known = asked.config.groups.get(held.limiter) if held.scope == "group" else None
-    return rates if known is None else dict(zip(UNITS, known.rates[:2], strict=True))
+    if known is None:
+        return rates
+    return {unit: 0 if rates[unit] == 0 else quota for unit, quota in zip(UNITS, known.rates[:2], strict=True)}
 
 
 def _others(asked: Fault, limiter: Limiter, unit: str, first_s: int, end_s: int) -> dict[str, tuple[int, Charged]]:
     """The limiters of the other brokers that have a rate: that, and what was charged to them."""
     where = f"broker <> {text(limiter[1])}"
     charged = Charged.read(asked.tables, first_s, end_s, where, lambda _: True)
-    brokers = charged.names("broker")
-    chain = chain_of(asked.tables, asked.topic, brokers, end_s * SECOND_NS - 1, asked.config)
-    rates = {
-        level.name: level.messages_per_s if unit == UNITS[0] else level.bytes_per_s
-        for level in chain.levels
-        if level.level == "broker"
-    }
-    return {broker: (rate, charged.of("broker", broker)) for broker in brokers if (rate := rates.get(broker))}
+    limits = broker_limits(asked.tables, charged.names("broker"), end_s * SECOND_NS - 1)
+    rates = {name: one.messages_per_s if unit == UNITS[0] else one.bytes_per_s for name, one in limits.items()}
+    return {name: (rate, charged.of("broker", name)) for name, rate in rates.items() if rate}
 
 
 def _verdict(asked: Fault, limiter: Limiter, unit: str, first_s: int, last_s: int) -> Verdict:

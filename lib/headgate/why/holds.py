@@ -71,6 +71,7 @@ class Holds:
                     *_rates(rows),
                     spans=tuple(shown),
                     more_spans=len(spans) - len(shown),
+                    last_mark=_last_mark(rows),
                 )
             )
         yield from sorted(found, key=lambda one: (-one.held_s, -one.marks, one.scope, one.limiter, one.broker))
@@ -153,16 +154,21 @@ def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa
 
 
 def _open_at(tables: OutputTables, where: str, at_ns: int, back_s: int) -> pa.Table:
-    """The marks that still hold at that time: the last row of each producer, limiter and topic, if it is no unmark. At
-    one instant a release comes before the next mark.
+    """The marks that still hold at that time: of each producer, limiter and topic the last mark, if nothing unmarks
+    after it. If something does at its instant, the rows before tell: it holds if there are more marks than unmarks.
     """
     where = f"{where} AND {within(at_ns - back_s * SECOND_NS, at_ns)} AND action IN ('mark', 'unmark')"
     last = ", ".join(f"last_value({name} ORDER BY at_ns, action DESC) AS {name}" for name in _OF_MARK)
-    sql = f"SELECT max(at_ns) AS at_ns, {', '.join(_WHOSE)}, {last} FROM (SELECT {_COLUMNS} FROM t WHERE {where}) "  # noqa: S608
-    rows = tables.rows("marks", f"{sql}GROUP BY {', '.join(_WHOSE)}")
+    ends = ", ".join(f"max(CASE WHEN action = '{one}' THEN at_ns END) AS {one}ed_ns" for one in ("mark", "unmark"))
+    net = "sum(CASE WHEN action = 'mark' THEN 1 ELSE -1 END) AS net"
+    sql = f"SELECT max(at_ns) AS at_ns, {', '.join(_WHOSE)}, {last}, {ends}, {net} FROM (SELECT {_COLUMNS} FROM t "  # noqa: S608
+    rows = tables.rows("marks", f"{sql}WHERE {where}) GROUP BY {', '.join(_WHOSE)}")
     if not len(rows):
         return _NO_ROWS
-    return rows.filter(pc.equal(rows["action"], "mark")).sort_by("at_ns")
+    marked, unmarked = rows["marked_ns"], pc.fill_null(rows["unmarked_ns"], 0)
+    is_tied = pc.and_(pc.equal(marked, unmarked), pc.greater(rows["net"], 0))
+    is_open = pc.fill_null(pc.or_(pc.greater(marked, unmarked), is_tied), False)
+    return rows.filter(is_open).sort_by("at_ns").select(_NO_ROWS.column_names)
 
 
 def instant(at_ns: int) -> datetime:
@@ -210,6 +216,11 @@ def _rates(rows: pa.Table) -> tuple[int | None, int | None]:
     marks = rows.filter(pc.equal(rows["action"], "mark"))
     messages, bytes_ = (marks[name][-1].as_py() if len(marks) else None for name in ("messages_per_s", "bytes_per_s"))
     return messages, bytes_
+
+
+def _last_mark(rows: pa.Table) -> datetime | None:
+    marks = rows.filter(pc.equal(rows["action"], "mark"))
+    return instant(marks["at_ns"][-1].as_py()) if len(marks) else None
 
 
 def _codes(rows: pa.Table, names: Sequence[str]) -> Ints:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from headgate.quota.usage.excess import UNITS
 from headgate.why.answer import Remedy
@@ -43,8 +44,7 @@ class Held:
         return self.scope != "group" or len(self.charged.names("broker")) <= 1
 
 
-@dataclass(frozen=True)
-class _Rate:
+class _Rate(NamedTuple):
     """unit: that is limited. even, sure: the smallest rates; sure: None where it is not known."""
 
     unit: str
@@ -87,6 +87,12 @@ def _limit(held: Held) -> Iterator[Remedy]:
             f"the quota of group {held.name} is enough: {main.even:,} {held.unit}/s of {now:,} would have held nobody "
             f"if the brokers' shares had fitted the traffic, and {_EVENLY}"
         )
+    elif held.scope != "group" and now and main.even <= now and len(found) == 1 and main.sure is not None:
+        found = [main._replace(even=main.sure)]
+        words = (
+            f"{what} of {main.sure:,} {held.unit}/s; its {now:,} would have held nobody if what comes in a second were "
+            "spread evenly over it"
+        )
     else:
         shares = "" if held.is_on_one_broker else ", and the brokers' shares fit the traffic"
         words = f"{what} of {' and '.join(one.words for one in found)}, {_EVENLY}{shares}"
@@ -128,8 +134,9 @@ def _rates(held: Held, charged: Charged) -> list[_Rate]:
 
 def _smallest(held: Held, unit: str, amounts: Sequence[Ints], charged: Charged) -> _Rate:
     """Not below the mean of the time in question, which a longer time of the same would need."""
-    means = [mean_rate(part.since(held.first_s).amounts(unit)) for part in _buckets(held, charged)]
-    even = max(*map(smallest_rate, amounts), *means)
+    even = max(mean_rate(part.since(held.first_s).amounts(unit)) for part in _buckets(held, charged))
+    for one in amounts:
+        even = smallest_rate(one) if even == 0 or runs_out(one, even) else even
     sure = max(even, *map(sure_rate, amounts)) if held.is_on_one_broker else None
     return _Rate(unit, even, sure)
 

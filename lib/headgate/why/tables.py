@@ -42,7 +42,7 @@ class OutputTables:
     def by_job(self, name: str, sql: str) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
         """The same, each job's with the broker that it is of, None for a job of all brokers."""
         for place, table in self._tables(name):
-            yield _broker_of(place), self._queried(place, table, sql).to_pylist()
+            yield self._broker_of(place), self._queried(place, table, sql).to_pylist()
 
     def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
         """The sums of these columns over what `sql` gives; nulls add nothing."""
@@ -76,18 +76,17 @@ class OutputTables:
                 raise _unreadable(f"{self.output}/{name}", error) from error
         return self._opened[name]
 
+    def _broker_of(self, place: str) -> str | None:
+        """Of a table in the output of a broker's own job (topic_tables.output_of)."""
+        own = f"{self.output}/{BROKERS}/"
+        return unquote(place.removeprefix(own).partition("/")[0].replace("~", "%")) if place.startswith(own) else None
+
     @staticmethod
     def _queried(place: str, table: DeltaTable, sql: str) -> pa.Table:
         try:
             return plain(query(sql, {"t": table}))
         except Exception as error:  # query raises no other
             raise _unreadable(place, error) from error
-
-
-def _broker_of(place: str) -> str | None:
-    """Of a table in the output of a broker's own job (topic_tables.output_of)."""
-    *_, folder, name, _ = ("", "", *place.split("/"))
-    return unquote(name.replace("~", "%")) if folder == BROKERS else None
 
 
 def _unreadable(place: str, error: Exception) -> TableError:

@@ -78,10 +78,11 @@ class _Question:
         reason = held_by[0].reason if held_by else self._unknown
         if reason is not HeldReason.NOT_HELD and not held_by:
             self._notes.append(_NO_MARKS)
-        chain_at = max(one.last for one in held_by[0].spans) if held_by else self._looked_at.last
-        chain_at = min(chain_at, self._looked_at.last)
+        last_mark = held_by[0].last_mark if held_by else None  # a limit that is raised ends the hold: it is none of it
+        chain_at = min(max(last_mark or self._looked_at.last, self._looked_at.first), self._looked_at.last)
         config = self._config_at(int(chain_at.timestamp()))
-        chain = chain_of(self._tables, self._topic, self._brokers, _ns(chain_at), config)
+        brokers = sorted({*self._brokers, *(one.broker for one in held_by)})
+        chain = chain_of(self._tables, self._topic, brokers, _ns(chain_at), config)
         found = Why(
             *(self._topic.name, self._window, self._looked_at, reason, holds.held_s, self._traffic, held_by),
             tuple(_bound(chain, held_by)),
@@ -138,11 +139,11 @@ class _Question:
         return Window(max(first, self._window.first), min(last, self._window.last), self._window.at)
 
     @cached_property
-    def _brokers(self) -> list[str]:
+    def _brokers(self) -> set[str]:
         """Those with traffic of the topic."""
         where = f"{of_topic(self._topic.name)} AND {in_window(self._looked_at)}"
         sql = f"SELECT DISTINCT broker FROM t WHERE {where}"  # noqa: S608  quoted text
-        return sorted({row["broker"] for row in self._tables.dicts("topic_usage", sql)})
+        return {row["broker"] for row in self._tables.dicts("topic_usage", sql)}
 
     def _config_at(self, at_s: int) -> ConfigTables:
         """Groups and attachments as they were known then; as they are now if no report says so, none where no quota is
@@ -176,11 +177,13 @@ def _held_by_hour(rows: Iterable[Mapping[str, Any]], from_ns: int) -> dict[int, 
 def _bound(chain: Chain, held_by: Iterable[HeldBy]) -> Iterator[Level]:
     """The levels, each with whether it held the topic: of those that apply, at the rates that marks had."""
     held = {(one.scope, one.limiter, one.broker): (one.messages_per_s, one.bytes_per_s) for one in held_by}
-    own = [rates for (scope, *_), rates in held.items() if scope == "topic"]
+    own = [(broker, rates) for (scope, _, broker), rates in held.items() if scope == "topic"]
     for level in chain.levels:
         rates = level.messages_per_s, level.bytes_per_s
         if level.level in _OWN:
-            is_binding = level.is_in_force and rates in own
+            is_binding = level.is_in_force and any(
+                rates == of_mark and level.broker in {None, broker} for broker, of_mark in own
+            )
         elif level.level == "group":
             is_binding = any((scope, name) == ("group", level.name) for scope, name, _ in held)
         else:

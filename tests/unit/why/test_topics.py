@@ -252,3 +252,50 @@ def test_what_is_needed_besides_is_named_where_the_own_limit_would_hold_it_then(
     output = run([*every(20, FLOOD, end_s=5), *every(60, FLOOD, first_s=5)], policies=policies)
 
     assert [("quota", "gold"), ("limit", FLOOD)] == [(one.kind, one.name) for one in why(output, FLOOD).remedies]
+
+
+def test_a_limit_that_is_raised_is_none_of_those_that_held(run):
+    """A raise lets all go at once: the hold ends with it."""
+    output = run(every(15, OWN, end_s=60))
+    end = why(output, OWN).held_by[0].spans[-1].last
+    row = {
+        "effective_time": end,
+        "seq": 0,
+        "kind": "limit",
+        "scope": "namespace",
+        "name": "own/ns",
+        "source": "by hand",
+    }
+    throttle_tables(output).append_control([row | {"messages_per_s": 1000}])
+
+    assert [("namespace", 10)] == [(one.level, one.messages_per_s) for one in why(output, OWN).chain if one.is_binding]
+
+
+def test_no_limit_is_proposed_below_that_which_held(run):
+    """A publish of 15 every other second: 10/s would do if it were spread, and holds it as it is."""
+    rows = [row for row in every(1, OWN, messages=15) if row["seq"] % 2]
+    (limit,) = why(run(rows), OWN).remedies
+
+    assert limit.rate == limit.sure_rate > 15
+
+
+def test_limits_are_told_where_the_topic_had_no_traffic(run):
+    output = run([*every(15, OWN, end_s=2), *every(3, FREE)])
+    found = why(output, OWN, first_s=START_S + 18, last_s=START_S + 18)
+
+    assert [("namespace", 10, None), ("default", None, None)] == [
+        (one.level, one.messages_per_s, one.broker) for one in found.chain
+    ]
+
+
+@pytest.mark.parametrize(("actions", "is_held"), [(["mark", "unmark"], False), (["mark", "unmark", "mark"], True)])
+def test_marks_and_unmarks_at_one_instant_before_the_window_are_counted(tmp_path, actions, is_held):
+    tables = throttle_tables(tmp_path)
+    at_ns = START_S * SECOND_NS
+    mark = {"at_ns": at_ns, "event_time": at_ns // 1000, "topic": OWN, "broker": "b1", "scope": "topic", "limiter": OWN}
+    mark |= {"messages_per_s": 10, "messages_balance": 0, "producer": "p", "connection": "c", "type": ""}
+    tables.append("marks", pa.Table.from_pylist([mark | {"action": one} for one in actions], MARKS), "x", 0)
+    usage = [{"event_time": (START_S + at_s) * SECOND_US, "broker": "b1", "topic": OWN} for at_s in (0, 300)]
+    tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "x", 0)
+
+    assert is_held is why(str(tmp_path), OWN, at_s=START_S + 200).is_held_at
