@@ -7,12 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.publish.publish_limiter import Scope
-from headgate.core.publish.throttle_tracker import SCOPE_TYPES, ThrottleType
-from headgate.core.reasons import HeldReason, condition_reason, publish_reason
+from headgate.core.reasons import CONDITIONS, HeldReason, publish_reason
 
 UNITS = MESSAGES, BYTES = "messages", "bytes"
 _PUBLISH = {f"{scope} {unit}": publish_reason(scope, unit) for scope in Scope for unit in UNITS}
-_CONDITIONS = {str(type_): condition_reason(type_) for type_ in ThrottleType if type_ not in SCOPE_TYPES.values()}
 
 
 def unit_of(marks: pa.Table) -> pa.ChunkedArray:
@@ -37,7 +35,7 @@ def reasons_of(marks: pa.Table) -> Any:
     is_zero = (pc.fill_null(pc.equal(marks[f"{unit}_per_s"], 0), False) for unit in UNITS)
     is_blocked = pc.and_(pc.fill_null(pc.equal(marks["scope"], str(Scope.GROUP)), False), pc.or_(*is_zero))
     of_limiter = pc.if_else(is_blocked, str(HeldReason.GROUP_BLOCKED), publish)
-    return pc.coalesce(of_limiter, _looked_up(_CONDITIONS, marks["type"]))
+    return pc.coalesce(of_limiter, _looked_up(CONDITIONS, marks["type"]))
 
 
 def _looked_up(reasons: Mapping[str, HeldReason], keys: Any) -> Any:

@@ -44,12 +44,13 @@ _DISPATCH: Final = {
     "subscription": HeldReason.SUBSCRIPTION_DISPATCH_RATE,
     "group": HeldReason.GROUP_DISPATCH_QUOTA,
 }
-_CONDITIONS: Final = {
+CONDITIONS: Final = {
     "ConnectionMaxPendingPublishRequestsExceeded": HeldReason.CONNECTION_PENDING_REQUESTS,
     "IOThreadMaxPendingPublishBytesExceeded": HeldReason.IO_THREAD_PENDING_BYTES,
     "ConnectionOutboundBufferFull": HeldReason.CONNECTION_OUTBOUND_BUFFER,
     "ConnectionPauseReceivingCooldownRateLimit": HeldReason.CONNECTION_COOLDOWN,
 }
+"""By the `type` of their marks."""
 _OF_PROTOCOL: Final = {
     ProtocolReason.TopicProduceQuotaExceeded: HeldReason.TOPIC_PUBLISH_RATE,
     ProtocolReason.ResourceGroupProduceQuotaExceeded: HeldReason.GROUP_QUOTA,
@@ -61,11 +62,13 @@ _OF_PROTOCOL: Final = {
 }
 
 
-def publish_reason(scope: str, unit: str, *, is_blocked: bool = False) -> HeldReason:
-    """Of a publish limiter. scope: topic, broker or group; unit: that ran out, messages or bytes; is_blocked: a rate of
-    0, which only groups have.
+def publish_reason(scope: str, unit: str | None, *, is_blocked: bool = False) -> HeldReason:
+    """Of a publish limiter. scope: topic, broker or group; unit: that ran out, messages or bytes, None if it is not
+    known; is_blocked: a rate of 0, which only groups have.
     """
-    return HeldReason.GROUP_BLOCKED if is_blocked else HeldReason(f"{_PUBLISH[scope]}_{unit.upper()}")
+    if is_blocked:
+        return HeldReason.GROUP_BLOCKED
+    return HeldReason(_PUBLISH[scope] if unit is None else f"{_PUBLISH[scope]}_{unit.upper()}")
 
 
 def dispatch_reason(level: str) -> HeldReason:
@@ -75,7 +78,7 @@ def dispatch_reason(level: str) -> HeldReason:
 
 def condition_reason(type_: str) -> HeldReason:
     """Of a connection condition, by the `type` of its marks."""
-    return _CONDITIONS[type_]
+    return CONDITIONS[type_]
 
 
 def protocol_reason(reason: ProtocolReason) -> HeldReason | None:

@@ -150,6 +150,16 @@ def _us(values: pa.ChunkedArray) -> list[int | None]:
     return found
 
 
+def text(value: str) -> str:
+    """A string of SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def said_by(error: Exception) -> str:
+    """The first line of what an error of the engine says, without a full stop; else its name."""
+    return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
 def newest(columns: str, keys: Sequence[str], order: str, where: str) -> str:
     """SQL for the first row of each of `keys` in this order, of a table called t. All are expressions of SQL."""
     place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"

@@ -8,15 +8,14 @@ from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason
 from headgate.core.topic_names import topic_of
 from headgate.errors import NotFoundError, TableError
-from headgate.quota.usage.topic_query import text
-from headgate.tables.query import newest
+from headgate.tables.query import newest, text
 from headgate.why.answer import Window
 from headgate.why.known import window_in
 from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, instant_sql, nearest
 
 SHOWN_TOPICS = 20
 _COUNTS = ("hits", "misses")
-_ROW = f"topic, broker, second, {', '.join(_COUNTS)}, used_bytes"
+_ROW = f"topic, broker, {', '.join(_COUNTS)}, used_bytes"
 
 
 @dataclass(frozen=True)

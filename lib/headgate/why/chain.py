@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import Topic
-from headgate.quota.usage.topic_query import text
+from headgate.tables.query import text
 from headgate.why.answer import Level
 from headgate.why.tables import OutputTables, instant_sql, listed
 

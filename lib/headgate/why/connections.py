@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason
 from headgate.errors import NotFoundError
-from headgate.quota.usage.topic_query import text
+from headgate.tables.query import text
 from headgate.why.answer import HeldBy, Window
 from headgate.why.holds import Holds, holds_of
 from headgate.why.known import window_of

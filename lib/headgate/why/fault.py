@@ -9,8 +9,9 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import Topic, topic_of
 from headgate.quota.usage.contention import Reason
 from headgate.quota.usage.excess import OWN, UNITS, Limiter
-from headgate.quota.usage.topic_query import TopicUsage, charged_to, text
+from headgate.quota.usage.topic_query import TopicUsage, charged_to
 from headgate.quota.usage.topic_view import tenant_name
+from headgate.tables.query import text
 from headgate.why.answer import Filled, Filler, HeldBy, Level, Remedy, Verdict, Window
 from headgate.why.chain import broker_limits
 from headgate.why.charged import Charged

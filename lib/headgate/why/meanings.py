@@ -49,7 +49,7 @@ MEANINGS: Final = {
     ),
     HeldReason.TOPIC_PUBLISH_RATE: Meaning(
         "the topic's publish limit",
-        ("It had run out; which unit did is not known, as clients and some tables are not told.",),
+        ("It had run out. The unit is not known: the protocol and some tables do not say it.",),
         ("See TOPIC_PUBLISH_RATE_MESSAGES and TOPIC_PUBLISH_RATE_BYTES.",),
     ),
     HeldReason.BROKER_PUBLISH_RATE_MESSAGES: Meaning(
@@ -77,7 +77,7 @@ MEANINGS: Final = {
     ),
     HeldReason.BROKER_PUBLISH_RATE: Meaning(
         "the broker's publish limit",
-        ("It had run out; which unit did is not known, as clients and some tables are not told.",),
+        ("It had run out. The unit is not known: the protocol and some tables do not say it.",),
         ("See BROKER_PUBLISH_RATE_MESSAGES and BROKER_PUBLISH_RATE_BYTES.",),
     ),
     HeldReason.GROUP_QUOTA_MESSAGES: Meaning(
@@ -105,7 +105,7 @@ MEANINGS: Final = {
     ),
     HeldReason.GROUP_QUOTA: Meaning(
         "the group's quota",
-        ("It had run out; which unit did is not known, as clients and some tables are not told.",),
+        ("It had run out. The unit is not known: the protocol and some tables do not say it.",),
         ("See GROUP_QUOTA_MESSAGES and GROUP_QUOTA_BYTES.",),
     ),
     HeldReason.GROUP_BLOCKED: Meaning(

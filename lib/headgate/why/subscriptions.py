@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import HeldReason, dispatch_reason
 from headgate.errors import NotFoundError
-from headgate.quota.usage.topic_query import text
+from headgate.tables.query import text
 from headgate.throttle.schemas import DISPATCH_LEVELS
 from headgate.why.answer import Window
 from headgate.why.known import check_known, window_of

@@ -12,8 +12,8 @@ from deltalake import DeltaTable
 from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import BROKERS, topic_tables
-from headgate.quota.usage.topic_query import SECOND_US, text
-from headgate.tables.query import plain, query, times_of
+from headgate.quota.usage.topic_query import SECOND_US
+from headgate.tables.query import plain, query, said_by, text, times_of
 from headgate.why.answer import Window
 
 _NEAREST, _ALIKE = 5, 0.5
@@ -90,8 +90,7 @@ class OutputTables:
 
 
 def _unreadable(place: str, error: Exception) -> TableError:
-    said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-    return TableError(f"the table {place} cannot be read: {said}; see to it that it is there and can be read")
+    return TableError(f"the table {place} cannot be read: {said_by(error)}; see to it that it is there and can be read")
 
 
 def listed(values: Sequence[str]) -> str:

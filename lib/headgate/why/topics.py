@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from headgate.core.numbers import SECOND_MS, SECOND_NS
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
-from headgate.core.reasons import HeldReason
+from headgate.core.reasons import HeldReason, publish_reason
 from headgate.core.topic_names import Topic
 from headgate.quota.tables.opened import Locations
-from headgate.quota.usage.excess import UNITS
+from headgate.quota.usage.excess import SCOPES, UNITS
 from headgate.quota.usage.parser import EPOCHS
 from headgate.quota.usage.query import UsageTables
 from headgate.quota.usage.topic_query import SECOND_US
@@ -31,11 +31,7 @@ MOST_S = 3600
 _OWN = ("topic", "namespace", "default")
 _NO_MARKS = "the rows of marks that say since when it was held are gone by retention, or were never written"
 _ADMITTED = "this traffic was let in: clients that were held would have sent more, so rates that help are lower bounds"
-_UNKNOWN = {
-    "throttled_by_topic": HeldReason.TOPIC_PUBLISH_RATE,
-    "throttled_by_broker": HeldReason.BROKER_PUBLISH_RATE,
-    "throttled_by_group": HeldReason.GROUP_QUOTA,
-}
+_UNKNOWN = {f"throttled_by_{scope}": publish_reason(scope, None) for scope in SCOPES}
 """The unit that ran out stands in marks alone."""
 _SUMMED = (
     *("publishes", "messages", "bytes", "admitted_messages", "admitted_bytes", "throttled_publishes"),

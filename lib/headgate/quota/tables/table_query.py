@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headgate.errors import TableError
 from headgate.quota.tables.delta import Table
-from headgate.tables.query import plain, query
+from headgate.tables.query import plain, query, said_by
 
 
 def rows_of(table: Table, sql: str) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def arrow_of(table: Table, sql: str) -> pa.Table:
     try:
         return plain(query(sql, {"t": table.delta}))
     except Exception as error:  # query raises no other
-        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise TableError(
-            f"the table {table.location} cannot be read: {said}; see to it that its files are there and can be read"
+            f"the table {table.location} cannot be read: {said_by(error)}; see to it that its files are there and can "
+            "be read"
         ) from error

@@ -36,6 +36,7 @@ from headgate.quota.usage.excess import (
 )
 from headgate.quota.usage.limiter_rates import RATES, Rows, blocked_of, own_rates_of, rates_of, shares_of
 from headgate.quota.usage.topic_view import TopicSum, Units, tenant_name
+from headgate.tables.query import text
 from headgate.tables.sums import LOWEST
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 
@@ -280,11 +281,6 @@ def charged_to(limiter: Limiter, config: ConfigTables) -> str:
     of_name = {column: [what for what, group in of.items() if group == name] for column, of in attached.items()}
     found = [f"{column} IN ({', '.join(map(text, names))})" for column, names in of_name.items() if names]
     return f"({' OR '.join([*found, 'tenant IS NULL'])})"  # rows of earlier versions have no tenant
-
-
-def text(value: str) -> str:
-    """A string of SQL."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _of_limiter(limiter: Limiter | None, topics: str = "false") -> str:

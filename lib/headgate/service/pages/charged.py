@@ -6,8 +6,9 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.topic_names import topic_of
 from headgate.quota.usage.topic_view import NO_TENANT
 from headgate.service.pages.flow import FLOW, IS_ADMITTED, TABLE, TOTAL, Flow
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
 from headgate.service.pages.span import Span
+from headgate.tables.query import text
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from headgate.core.reasons import HeldReason, condition_reason
+from headgate.core.reasons import CONDITIONS, HeldReason, condition_reason
 from headgate.service.pages.charts import Chart, course
 from headgate.service.pages.flow import span_sql
 from headgate.service.pages.read import Read
@@ -10,12 +10,6 @@ from headgate.service.pages.span import Asked, Span, together
 from headgate.throttle.schemas import HELD_NS
 
 MOST = 100
-CONDITIONS = (
-    "ConnectionMaxPendingPublishRequestsExceeded",
-    "IOThreadMaxPendingPublishBytesExceeded",
-    "ConnectionOutboundBufferFull",
-    "ConnectionPauseReceivingCooldownRateLimit",
-)
 _PARTS = {column: type_ for type_, column in HELD_NS.items()}
 
 

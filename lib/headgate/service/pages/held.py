@@ -7,8 +7,9 @@ from headgate.core.reasons import HeldReason, dispatch_reason, publish_reason
 from headgate.quota.usage.excess import IS_HELD
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.service.pages.flow import FLOW, TABLE, Flow
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
 from headgate.service.pages.span import SECOND_US, Span
+from headgate.tables.query import text
 from headgate.throttle.schemas import DISPATCH_LEVELS
 
 _BEFORE_S = 60
@@ -67,13 +68,9 @@ def _held(row: dict[str, Any], marked: dict[tuple[str, str, str], dict[str, Any]
     is_blocked = mark is not None and most == "group" and 0 in {mark["messages_per_s"], mark["bytes_per_s"]}
     reason = None
     if most:
-        unit = "messages" if mark is None else mark["unit"]
-        reason = publish_reason(most, unit, is_blocked=is_blocked) if mark else HeldReason[_UNKNOWN_UNIT[most]]
+        reason = publish_reason(most, None if mark is None else mark["unit"], is_blocked=is_blocked)
     limiter = None if mark is None else mark["limiter"]
     return HeldTopic(topic, broker, reason, most, limiter, Flow.of(row), row["last_us"])
-
-
-_UNKNOWN_UNIT = {"topic": "TOPIC_PUBLISH_RATE", "broker": "BROKER_PUBLISH_RATE", "group": "GROUP_QUOTA"}
 
 
 def _marks(read: Read, span: Span, topics: list[str]) -> dict[tuple[str, str, str], dict[str, Any]]:

@@ -8,7 +8,8 @@ import pyarrow.fs as pafs
 
 from headgate.errors import TableError
 from headgate.quota.tables.delta import BY
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
+from headgate.tables.query import text
 
 MOST, MOST_COMMITS = 100, 300
 _RATES = ("publish_msgs", "publish_bytes", "dispatch_msgs", "dispatch_bytes")

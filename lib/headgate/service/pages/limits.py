@@ -6,9 +6,10 @@ from typing import Any
 
 from headgate.core.topic_names import namespace_of
 from headgate.service.pages.charts import Change, Course, held_on
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
 from headgate.service.pages.span import Span
 from headgate.service.pages.words import quantity
+from headgate.tables.query import text
 
 MOST_CHANGES = 300
 UNITS = ("messages", "bytes")

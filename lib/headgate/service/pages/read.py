@@ -14,7 +14,7 @@ from headgate.quota.tables.opened import opened_config
 from headgate.quota.usage.query import UsageTables
 from headgate.service.pages.output import Look
 from headgate.service.pages.span import Extent, together
-from headgate.tables.query import in_arrow, times_of
+from headgate.tables.query import in_arrow, said_by, times_of
 
 WRITTEN_BY = {
     "topic_usage": "headgate try and jobs/throttle.py",
@@ -111,20 +111,14 @@ class Read:
         return rows
 
     def _unreadable(self, name: str, error: Exception) -> TableError:
-        said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         return TableError(
-            f"the table {self.look.parts[name][0].location} cannot be read: {said}; it may be damaged, or of another "
-            "version of headgate"
+            f"the table {self.look.parts[name][0].location} cannot be read: {said_by(error)}; it may be damaged, or of "
+            "another version of headgate"
         )
 
     def _check(self, name: str) -> None:
         if name in self.look.broken:
             raise TableError(self.look.broken[name])
-
-
-def text(value: str) -> str:
-    """As a literal of SQL."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _quoted(sql: str) -> str:

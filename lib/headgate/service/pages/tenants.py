@@ -9,9 +9,10 @@ from headgate.service.pages.charts import Chart
 from headgate.service.pages.flow import TABLE, timelines
 from headgate.service.pages.held import HeldTopic, held_topics
 from headgate.service.pages.now import MOMENT_S
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
 from headgate.service.pages.topics import TopicUse, topic_uses
+from headgate.tables.query import text
 
 MOST = 200
 

@@ -10,8 +10,9 @@ from headgate.service.pages.flow import FLOW, TABLE, Flow, span_sql, timelines
 from headgate.service.pages.held import HeldSubscription, HeldTopic, held_subscriptions, held_topics
 from headgate.service.pages.limits import Limits, limits_of
 from headgate.service.pages.now import MOMENT_S
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
+from headgate.why.tables import of_topic
 
 _MOST = 100
 _PARTITIONS = 1000
@@ -50,9 +51,7 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
     """Raises PageError, 404 for a topic without publishes in the range, and TableError."""
     span = asked.span(read.extent(TABLE), "publish")
     whole = without_partition(name)
-    where = f"topic = {text(name)}"
-    if whole == name:
-        where = f"({where} OR starts_with(topic, {text(f'{name}-partition-')}))"
+    where = of_topic(name)
     rows = read.rows(
         TABLE,
         f"SELECT topic, broker, {FLOW} FROM {TABLE} WHERE {span.where()} AND {where} GROUP BY topic, broker "  # noqa: S608

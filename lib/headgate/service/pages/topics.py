@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from headgate.service.pages.flow import FLOW, TABLE, TOTAL, Flow
-from headgate.service.pages.read import Read, text
+from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
+from headgate.tables.query import text
 
 MOST = 200
 

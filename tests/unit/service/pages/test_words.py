@@ -6,8 +6,9 @@ import pytest
 
 from headgate.service.pages import words
 from headgate.service.pages.charts import Chart, Course, ceiling, course, held_on
-from headgate.service.pages.read import _quoted, text
+from headgate.service.pages.read import _quoted
 from headgate.service.pages.span import Span
+from headgate.tables.query import text
 from page_outputs import HOSTILE, LONG, ORDERS
 
 SPAN = Span(0, 4_000_000)
