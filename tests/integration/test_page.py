@@ -34,6 +34,8 @@ PATHS = {
     view.template: view.path.replace("{topic:path}", topic_path(ORDERS).removeprefix("/topics/"))
     .replace("{tenant:path}", "acme")
     .replace("{group:path}", "gold")
+    .replace("{connection:path}", "b1/c1")
+    + ("?subscription=%3Cb%3Es" if view.query and view.query.is_required else "")
     for view in VIEWS
 }
 SEEN = {
@@ -41,6 +43,9 @@ SEEN = {
     "topics": ORDERS,
     "topic": "a limit changes",
     "why": "What would have helped",
+    "why_subscription": "The subscription's dispatch limit SUBSCRIPTION_DISPATCH_RATE",
+    "why_connection": "Topics on it",
+    "why_cache": "Who took the room",
     "tenants": "acme",
     "tenant": "Share of quota",
     "groups": "Quotas and shares of brokers",

@@ -80,14 +80,13 @@ def _times(tables: OutputTables) -> tuple[int, int]:
         raise TableError(
             f"{tables.output} has no table cache_metrics; give the --output of jobs/entry_cache.py, or no --cache"
         )
-    rows = list(tables.dicts("cache_metrics", "SELECT min(second) AS first, max(second) AS last FROM t"))
-    found = [row for row in rows if row["last"] is not None]
-    if not found:
+    found = tables.times_in("cache_metrics", "second")
+    if found is None:
         raise TableError(
             f"the table {tables.output}/cache_metrics has no rows: give the --output of jobs/entry_cache.py, or wait "
             "until there are events"
         )
-    return int(found[0]["first"].timestamp()), int(found[0]["last"].timestamp())
+    return found
 
 
 def _known(tables: OutputTables, name: str) -> str:

@@ -4,22 +4,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headgate.core.numbers import SECOND_NS
-from headgate.core.reasons import HeldReason
+from headgate.core.reasons import CONDITIONS, HeldReason
 from headgate.errors import NotFoundError
 from headgate.tables.query import text
 from headgate.why.answer import HeldBy, Window
 from headgate.why.holds import Holds, holds_of
-from headgate.why.known import window_of
+from headgate.why.known import window_in
 from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, nearest
 
 
 @dataclass(frozen=True)
 class OnConnection:
-    """A topic with a producer on the connection. marked: how often limits held one; 0: a victim of the others."""
+    """A topic with a producer on the connection. marked: how often limits held one, and held_s for how long.
+
+    reason: of the limit that held one longest. Where none did it is that of the condition that held the connection
+    longest, or SHARED_CONNECTION if that was a limit, which held other topics alone.
+    """
 
     topic: str
     marked: int
     held_s: float
+    reason: HeldReason
 
 
 @dataclass(frozen=True)
@@ -49,36 +54,51 @@ def why_connection(
     first_s: int | None = None,
     last_s: int | None = None,
 ) -> ConnectionWhy:
-    """name: broker/connection. Times and errors as those of `topics.why`."""
+    """name: broker/connection. Times and errors as those of `topics.why`; a connection can be held after the last
+    publish.
+    """
     tables = OutputTables(output)
     broker, _, connection = name.partition("/")
     where = f"broker = {text(broker)} AND connection = {text(connection)}"
     if not len(tables.rows("marks", f"SELECT at_ns FROM t WHERE {where} LIMIT 1")):  # noqa: S608  quoted text
         _unknown(tables, name)
-    window, notes = window_of(tables, at_s, first_s, last_s)
+    window, notes = window_in(_times(tables), output, at_s, first_s, last_s)
     holds = holds_of(tables, where, first_ns(window), end_ns(window))
     held_by = tuple(holds.held_by())
+    reason = held_by[0].reason if held_by else HeldReason.NOT_HELD
     pauses, paused_s = _pauses(tables, where, window)
     return ConnectionWhy(
-        *(broker, connection, window),
-        held_by[0].reason if held_by else HeldReason.NOT_HELD,
+        *(broker, connection, window, reason),
         holds.held_s,
         held_by,
-        tuple(_topics(tables, where, window, holds)),
+        tuple(_topics(tables, where, window, holds, reason)),
         pauses,
         paused_s,
         tuple(notes),
     )
 
 
-def _topics(tables: OutputTables, where: str, window: Window, holds: Holds) -> Iterator[OnConnection]:
-    """Those held longest first; with `operator.connection_topics` also those that nothing held."""
-    held = {topic: (marks, held_s) for topic, marks, held_s in holds.topics()}
+def _times(tables: OutputTables) -> tuple[int, int]:
+    """The first and the last second of the tables that say something of connections; marks has rows."""
+    found = [times for name in ("topic_usage", "marks", "connections") if (times := tables.times_in(name)) is not None]
+    return min(first for first, _ in found), max(last for _, last in found)
+
+
+def _topics(
+    tables: OutputTables, where: str, window: Window, holds: Holds, reason: HeldReason
+) -> Iterator[OnConnection]:
+    """Those held longest first; with `operator.connection_topics` also those that nothing held. reason: of the
+    connection.
+    """
+    is_shared = reason not in {*CONDITIONS.values(), HeldReason.NOT_HELD}
+    of_others = HeldReason.SHARED_CONNECTION if is_shared else reason
+    held = {topic: (marks, held_s, of_topic) for topic, marks, held_s, of_topic in holds.topics()}
     until = f"at_ns < {end_ns(window)}"
     sql = f"SELECT DISTINCT topic FROM t WHERE {where} AND {until} AND action IN ('attach', 'mark')"  # noqa: S608
     known = {row["topic"] for row in tables.dicts("marks", sql)} - {None}
-    for topic in sorted(known, key=lambda one: (-held.get(one, (0, 0.0))[1], one)):
-        yield OnConnection(topic, *held.get(topic, (0, 0.0)))
+    found = [(topic, *held.get(topic, (0, 0.0, HeldReason.NOT_HELD))) for topic in known]
+    for topic, marked, held_s, own in sorted(found, key=lambda one: (-one[2], one[0])):
+        yield OnConnection(topic, marked, held_s, of_others if own is HeldReason.NOT_HELD else own)
 
 
 def _pauses(tables: OutputTables, where: str, window: Window) -> tuple[int | None, float | None]:

@@ -1,7 +1,7 @@
 """When limiters held a topic, from the rows of `marks`: a hold lasts from a producer's mark to its unmark."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -84,11 +84,12 @@ class Holds:
         ]
         return sorted((one for one in found if one.marks or one.held_s), key=_rank)
 
-    def topics(self) -> Iterator[tuple[str, int, float]]:
-        """Each topic that a limiter held: how often, and for how long."""
+    def topics(self) -> Iterator[tuple[str, int, float, HeldReason]]:
+        """Each topic that a limiter held: how often, for how long, and by what longest; NOT_HELD if for no time."""
         for (topic,), rows in _by(self.rows, ("topic",)):
             if topic is not None:
-                yield topic, len(self._marks(rows)), _seconds(self._intervals(rows))
+                reason = next((one.reason for one in replace(self, rows=rows).held_by()), HeldReason.NOT_HELD)
+                yield topic, len(self._marks(rows)), _seconds(self._intervals(rows)), reason
 
     def balances(self) -> list[Balance]:
         """At marks in the window, in the order of time: of many every so many-th, and always the last."""

@@ -57,15 +57,23 @@ class OutputTables:
                 f"{self.output} has no table topic_usage; give the --output of a throttle job or of headgate try, or "
                 "wait until the job has started"
             )
-        try:
-            found = [times for _, table in self._tables("topic_usage") if (times := times_of(table, "event_time"))]
-        except Exception as error:  # query raises no other
-            raise _unreadable(f"{self.output}/topic_usage", error) from error
-        if not found:
+        found = self.times_in("topic_usage")
+        if found is None:
             raise TableError(
                 f"the table {self.output}/topic_usage has no rows: no job has seen a publish yet; give the --output of "
                 "a throttle job or of headgate try, or wait until there is traffic"
             )
+        return found
+
+    def times_in(self, name: str, column: str = "event_time") -> tuple[int, int] | None:
+        """The first and the last second of a table, since 1970, by the statistics of its files; None without rows."""
+        tables = self._tables(name)
+        try:
+            found = [times for _, table in tables if (times := times_of(table, column))]
+        except Exception as error:  # query raises no other
+            raise _unreadable(f"{self.output}/{name}", error) from error
+        if not found:
+            return None
         return min(first for first, _ in found) // SECOND_US, max(last for _, last in found) // SECOND_US
 
     def _tables(self, name: str) -> list[tuple[str, DeltaTable]]:

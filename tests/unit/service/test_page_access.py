@@ -114,7 +114,7 @@ def test_pages_have_inline_neither_scripts_nor_styles(opened):
     for view in VIEWS:
         path = (
             view.path.replace("{topic:path}", ORDERS).replace("{tenant:path}", "acme").replace("{group:path}", "gold")
-        )
+        ).replace("{connection:path}", "b1/c")
         _, headers, body = opened.ask("GET", path, token=None)
         assert headers["content-type"] == "text/html; charset=utf-8"
         assert body.count("<script") == body.count('<script src="/static/')

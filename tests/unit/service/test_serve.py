@@ -157,6 +157,19 @@ def test_every_token_of_the_file_is_one(served):
 def test_openapi_describes_each_path_with_the_verbs_that_it_has(served):
     described = json.loads(served.ask("GET", "/openapi.json")[2])
     assert len(described["paths"]) == 7 + len(VIEWS)
+    queries = {
+        path: [one["name"] for one in of_path["parameters"] if one["in"] == "query"][3:-1]
+        for path, of_path in described["paths"].items()
+        if path.startswith(("/topics", "/why"))
+    }
+    assert queries == {
+        **{
+            path: []
+            for path in ("/topics/{topic}", "/why/{topic}", "/why-connection/{connection}", "/why-cache/{topic}")
+        },
+        "/topics": ["q"],
+        "/why-subscription/{topic}": ["subscription"],
+    }
     for path, verbs in described["paths"].items():
         example = path.replace("{domain}", "persistent").replace("{", "").replace("}", "")
         allow = set(served.ask("PATCH", example)[1]["allow"].lower().split(", "))

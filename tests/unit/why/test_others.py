@@ -96,7 +96,10 @@ def test_a_connection_is_held_by_conditions_and_limits_and_topics_on_it_are_vict
     assert (HeldReason.TOPIC_PUBLISH_RATE_MESSAGES, 12.0) == (found.reason, found.held_s)
     assert [("topic", 10.0), ("connection", 3.0)] == [(one.scope, one.held_s) for one in found.held_by]
     assert HeldReason.CONNECTION_OUTBOUND_BUFFER is found.held_by[1].reason
-    assert [(TOPIC, 1, 10.0), (OTHER, 0, 0.0)] == [(one.topic, one.marked, one.held_s) for one in found.topics]
+    assert [
+        (TOPIC, 1, 10.0, HeldReason.TOPIC_PUBLISH_RATE_MESSAGES),
+        (OTHER, 0, 0.0, HeldReason.SHARED_CONNECTION),
+    ] == [(one.topic, one.marked, one.held_s, one.reason) for one in found.topics]
     assert (None, None) == (found.pauses, found.paused_s)
     read = {"event_time": NOON, "broker": "b1", "connection": "c1", "auto_read": True, "paused_ns": 5 * 10**9}
     Tables(output, {"connections": CONNECTIONS}).append(
@@ -112,6 +115,38 @@ def test_a_connection_is_held_by_conditions_and_limits_and_topics_on_it_are_vict
     assert ["0", "0.0", "s", "SHARED_CONNECTION:"] == line.split()[1:5]
     with pytest.raises(TableError, match=r"no mark of connection 'b1/c2'.*nearest: b1/c1"):
         why_connection(str(output), "b1/c2")
+
+
+@pytest.mark.parametrize(
+    ("rows", "from_s", "reasons"),
+    [
+        ([mark(1, "mark", "connection", "c1", "ConnectionOutboundBufferFull")], 0, ["CONNECTION_OUTBOUND_BUFFER"]),
+        ([], 0, ["NOT_HELD"]),
+        ([mark(1, "mark", "topic", OTHER, "TopicPublishRate", OTHER)], 5, ["TOPIC_PUBLISH_RATE_MESSAGES"]),
+        (
+            [mark(1, action, "topic", TOPIC, "TopicPublishRate", TOPIC) for action in ("mark", "unmark")]
+            + [mark(2, "mark", "group", "gold", "ResourceGroupPublishRate", OTHER) | {"bytes_per_s": 9}],
+            0,
+            ["GROUP_QUOTA_MESSAGES", "SHARED_CONNECTION"],
+        ),
+    ],
+    ids=["a condition", "nothing", "held since before the window", "held for no time"],
+)
+def test_a_topic_on_a_connection_has_the_reason_that_holds_it(output, rows, from_s, reasons):
+    attached = mark(0, "attach", None, None, None, OTHER)
+    last = mark(9, "attach", None, None, None, OTHER)
+    throttle_tables(output).append("marks", rows_of([attached, *rows, last], MARKS), "x", 0)
+    found = why_connection(str(output), "b1/c1", first_s=NOON_S + from_s, last_s=NOON_S + 9)
+
+    assert reasons == [one.reason for one in found.topics]
+
+
+def test_a_connection_is_known_after_the_last_publish(output):
+    """The only publish comes at noon."""
+    full = [mark(at_s, "mark", "connection", "c1", "ConnectionOutboundBufferFull") for at_s in (60, 65)]
+    throttle_tables(output).append("marks", rows_of(full, MARKS), "x", 0)
+
+    assert NOON_S + 65 == why_connection(str(output), "b1/c1").window.last.timestamp()
 
 
 def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_path, capsys):

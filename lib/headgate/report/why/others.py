@@ -41,10 +41,10 @@ def connection_lines(found: ConnectionWhy) -> Iterator[str]:
     if found.held_by:
         yield from titled("HELD BY", held_by(found.held_by))
     if found.topics:
-        rows = [("TOPIC", "TIMES HELD", "HELD FOR", "")]
+        rows = [("TOPIC", "TIMES HELD", "HELD FOR", "REASON")]
         for one in found.topics[:_SHOWN]:
-            why = "" if one.marked or not held else f"{HeldReason.SHARED_CONNECTION}: held because of the others"
-            rows.append((plain(one.topic), f"{one.marked:,}", f"{one.held_s:,.1f} s", why))
+            others = ": held because of the others" if one.reason is HeldReason.SHARED_CONNECTION else ""
+            rows.append((plain(one.topic), f"{one.marked:,}", f"{one.held_s:,.1f} s", f"{one.reason}{others}"))
         yield from titled("TOPICS ON IT", aligned(rows, "<>><"))
         if len(found.topics) > _SHOWN:
             yield f"and {len(found.topics) - _SHOWN:,} more topics"

@@ -20,7 +20,8 @@ from headgate.service.pages.views import Given, View
 MOST_AT_ONCE = 16
 MOST_KEPT = 128
 """Answers; each is a page of at most some hundred KB."""
-_PARAMETERS = ("from", "to", "last", "q")
+_PARAMETERS = ("from", "to", "last")
+"""Of the query, of every view."""
 HTML, JSON = "text/html", "application/json"
 
 
@@ -107,14 +108,26 @@ class Pages:
     ) -> bytes:
         if media_type == JSON:
             return as_json(view, data, read.statements, problem).encode()
-        name = getattr(data, "topic", None) or (given[view.parameter] if view.parameter else "")
-        text = page(view, name, data, range_, read.statements, output=self._place, etag=etag, problem=problem)
+        name = _heading(view, given, data)
+        about = {"output": self._place, "etag": etag, "problem": problem}
+        text = page(view, name, data, range_, read.statements, kept=_own(view, given), **about)
         return text.encode(errors="replace")
 
     def _etag(self, view: View, given: Given, media_type: str, look: Look) -> str:
         names = (*_PARAMETERS, *([view.parameter] if view.parameter else []))
+        asked_for = [given.get(name) for name in names], _own(view, given)
         state = look.key(view.tables) if view.tables else (look.key(tuple(look.versions)), replays.folders(self._place))
-        key = repr(
-            (headgate.__version__, self._start, view.path, [given.get(name) for name in names], media_type, state)
-        )
+        key = repr((headgate.__version__, self._start, view.path, asked_for, media_type, state))
         return f'"{hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]}"'
+
+
+def _heading(view: View, given: Given, data: object) -> str:
+    """What the view is about: as the tables name it, else as it was asked for."""
+    named: str | None = getattr(data, "about", None) or getattr(data, "topic", None)
+    return named or (given[view.parameter] if view.parameter else "")
+
+
+def _own(view: View, given: Given) -> Given:
+    """The view's own parameter of the query, if it is given."""
+    own = view.query and given.get(view.query.name)
+    return {view.query.name: own} if view.query and own else {}

@@ -33,8 +33,9 @@ def _path(view: View) -> dict[str, Any]:
         given.append({"name": view.parameter, "in": "path", "required": True, "schema": {"type": "string"}})
     if view.has_range:
         given += [_query(*one) for one in _RANGE]
-    if view.template == "topics":
-        given.append(_query("q", "Part of the name", {"type": "string"}))
+    if view.query:
+        name, about, is_required = view.query
+        given.append(_query(name, about, {"type": "string"}) | {"required": is_required})
     given.append(_query("format", "json: as with Accept: application/json", {"type": "string", "enum": ["json"]}))
     content = {JSON: {"schema": {"type": "object"}}, HTML: {"schema": {"type": "string"}}}
     responses = {

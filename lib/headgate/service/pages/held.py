@@ -35,7 +35,9 @@ class HeldTopic:
 
 @dataclass(frozen=True)
 class HeldSubscription:
-    """reads: that came; held: of these, by a level of its dispatch limits. reason: of the level that held most."""
+    """reads: that came; held: of these, by a level of its dispatch limits. reason: of the level that held most,
+    NOT_HELD where none did.
+    """
 
     topic: str
     broker: str
@@ -88,8 +90,10 @@ def _marks(read: Read, span: Span, topics: list[str]) -> dict[tuple[str, str, st
     return {(row["topic"], row["broker"], row["scope"]): row for row in rows}
 
 
-def held_subscriptions(read: Read, span: Span, most: int, where: str = "true") -> tuple[list[HeldSubscription], int]:
-    """Those of which most reads were held, and how many there are in all."""
+def held_subscriptions(
+    read: Read, span: Span, most: int, where: str = "true", least: int = 1
+) -> tuple[list[HeldSubscription], int]:
+    """Those of which most reads were held, at least so many, and how many there are in all."""
     if not read.has("dispatch_decisions"):
         return [], 0
     by = ", ".join(f"sum(held_by_{level}) AS {level}_level" for level in DISPATCH_LEVELS)
@@ -98,17 +102,23 @@ def held_subscriptions(read: Read, span: Span, most: int, where: str = "true") -
         "dispatch_decisions",
         f"SELECT *, count(*) OVER () AS subscriptions FROM (SELECT topic, broker, subscription, sum(reads) AS reads, "  # noqa: S608
         f"sum({held}) AS held, {by} FROM dispatch_decisions WHERE {span.where()} AND {where} GROUP BY topic, broker, "
-        f"subscription) WHERE held > 0 ORDER BY held DESC, topic, broker, subscription LIMIT {most}",
+        f"subscription) WHERE held >= {least} ORDER BY held DESC, topic, broker, subscription LIMIT {most}",
     )
     found = [
         HeldSubscription(
             row["topic"],
             row["broker"],
             row["subscription"],
-            dispatch_reason(max(DISPATCH_LEVELS, key=lambda level: row[f"{level}_level"])),
+            _dispatch_reason(row),
             row["reads"],
             row["held"],
         )
         for row in rows
     ]
     return found, rows[0]["subscriptions"] if rows else 0
+
+
+def _dispatch_reason(row: dict[str, Any]) -> HeldReason:
+    if not row["held"]:
+        return HeldReason.NOT_HELD
+    return dispatch_reason(max(DISPATCH_LEVELS, key=lambda level: row[f"{level}_level"]))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,12 @@ def page(
     output: str,
     etag: str,
     problem: str = "",
+    kept: Mapping[str, str] | None = None,
 ) -> str:
-    """data: of the view, None with a problem, which is then all that it says. asked: None for a range that is wrong."""
+    """data: of the view, None with a problem, which is then all that it says. asked: None for a range that is wrong.
+
+    kept: parameters of the query that links to other ranges of the view carry on.
+    """
     span = getattr(data, "span", None)
     template = _ENVIRONMENT.get_template(f"{view.template if data is not None else 'problem'}.html")
     return template.render(
@@ -52,6 +57,7 @@ def page(
         asked=asked or Asked(),
         span=span if isinstance(span, Span) else None,
         rq=range_query(asked),
+        kept=kept or {},
         statements=statements,
         output=output,
         etag=etag,

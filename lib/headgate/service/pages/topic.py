@@ -78,7 +78,7 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
         limits,
         tuple(places),
         tuple(held_topics(read, moment, _MOST, where)[0]),
-        tuple(held_subscriptions(read, span, _MOST, where)[0]),
+        tuple(held_subscriptions(read, span, _MOST, where, least=0)[0]),
     )
 
 

@@ -1,8 +1,9 @@
 """The view that says why a topic is held: the answer of `headgate why`, as a page and as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from headgate.core.reasons import HeldReason
 from headgate.errors import NotFoundError, PageError
@@ -15,6 +16,7 @@ from headgate.why.meanings import MEANINGS, Meaning
 from headgate.why.tables import of_topic
 from headgate.why.topics import why
 
+Found = TypeVar("Found")
 TABLE = "topic_usage"
 TABLES = (TABLE, "marks", "control", "rg_groups", "rg_attachments", "rg_usage")
 
@@ -43,12 +45,17 @@ def why_page(read: Read, asked: Asked, name: str) -> WhyPage:
     read.note("marks", f"SELECT * FROM marks WHERE {where} ORDER BY at_ns")  # noqa: S608  quoted text
     read.note("control", "SELECT * FROM control WHERE kind IN ('limit', 'attachment') ORDER BY effective_time, seq")
     read.note(TABLE, f"SELECT * FROM {TABLE} WHERE {where} ORDER BY event_time")  # noqa: S608  quoted text
+    found = said_in(span, partial(why, read.look.output, name, read.settings))
+    return WhyPage(found.topic, span, as_json(found), tuple(_debts(found, span)))
+
+
+def said_in(span: Span, why: Callable[..., Found]) -> Found:
+    """What `why` says of a range; first_s and last_s are its arguments. Raises PageError 404 where it finds nothing."""
     first_s, end_s = span.first_us // SECOND_US, span.end_us // SECOND_US
     try:
-        found = why(read.look.output, name, read.settings, first_s=first_s, last_s=max(end_s - 1, first_s))
+        return why(first_s=first_s, last_s=max(end_s - 1, first_s))
     except NotFoundError as error:
         raise PageError(404, str(error)) from error
-    return WhyPage(found.topic, span, as_json(found), tuple(_debts(found, span)))
 
 
 def _debts(found: Why, span: Span) -> list[Chart]:

@@ -100,6 +100,22 @@ def why_path(topic: str) -> str:
     return f"/why{topic_path(topic).removeprefix('/topics')}"
 
 
+def why_subscription_path(topic: str, subscription: str, range_query: str = "") -> str:
+    """The same of one of its subscriptions. range_query: as other links append it, empty or with its "?"."""
+    path = f"/why-subscription{topic_path(topic).removeprefix('/topics')}"
+    return f"{path}{range_query + '&' if range_query else '?'}subscription={quote(subscription, safe='')}"
+
+
+def why_connection_path(broker: str, connection: str) -> str:
+    """Where it is said why a connection is held."""
+    return f"/why-connection/{quote(broker, safe='')}/{quote(connection, safe='')}"
+
+
+def why_cache_path(topic: str) -> str:
+    """Where it is said why entries of a topic left the entry cache."""
+    return f"/why-cache{topic_path(topic).removeprefix('/topics')}"
+
+
 def topic_of(path: str) -> str:
     """The topic that such an address, decoded, is of; full names as they are count, too."""
     scheme, _, rest = path.partition("/")
@@ -119,7 +135,7 @@ FILTERS = {
     function.__name__: function
     for function in (
         *(number, in_bytes, quantity, percent, seconds, instant, clock, machine_time, held_by, capitalized, scale),
-        *(topic_path, why_path, tenant_path, group_path),
+        *(topic_path, why_path, why_subscription_path, why_connection_path, why_cache_path, tenant_path, group_path),
     )
 }
 """For templates."""

@@ -44,6 +44,7 @@ from unit.quota.places import EPOCH, SHARDS, cut, tables
 
 BY_NAME = {view.template: view for view in VIEWS}
 GIVEN = {"topic": ORDERS, "tenant": "acme", "group": "gold", "q": "SHOP"}
+GIVEN |= {"subscription": "<b>s", "connection": "b1/c"}
 
 
 @pytest.fixture(scope="module")

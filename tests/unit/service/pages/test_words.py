@@ -1,6 +1,6 @@
 """Numbers, names and addresses on pages, and charts as paths."""
 
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 import pytest
 
@@ -41,6 +41,17 @@ def test_the_address_of_a_topic_leads_back_to_it(topic):
     path = words.topic_path(topic)
     assert not set(path) & set(" <>\"'?#`{}&")
     assert words.topic_of(unquote(path.removeprefix("/topics/"))) == topic
+
+
+@pytest.mark.parametrize("name", ["s", "a/b", "/10.0.0.1:5 & #%2F?", HOSTILE, LONG])
+def test_the_address_of_a_subscription_or_connection_leads_back_to_it(name):
+    path, _, query = words.why_subscription_path(ORDERS, name, "?last=60").partition("?")
+    assert parse_qs(query) == {"last": ["60"], "subscription": [name]}
+    assert f"/why{path.removeprefix('/why-subscription')}" == words.why_path(ORDERS)
+    assert words.why_subscription_path(ORDERS, name).endswith(f"?{query.partition('&')[2]}")
+    connection = words.why_connection_path("b1", name)
+    assert not set(connection) & set(" <>\"'?#`{}&")
+    assert unquote(connection) == f"/why-connection/b1/{name}"
 
 
 def test_every_reason_is_in_words():
