@@ -94,8 +94,9 @@ class Followed:
         return this.type is pafs.FileType.File and following.type is pafs.FileType.NotFound
 
 
-def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:
-    """The result of `sql` over tables as they are loaded, in any order unless it says one.
+def query(sql: str, tables: Mapping[str, DeltaTable | Sequence[DeltaTable]]) -> pa.Table:
+    """The result of `sql` over tables as they are loaded, in any order unless it says one. Several tables of one name
+    are one table with the rows of all, whose columns go by their names.
 
     All Rust: `DeltaTable.to_pyarrow_table` and `to_pyarrow_dataset` read with threads of pyarrow's own through a file
     system in Python. They may still be busy when the interpreter ends, and then abort the process.
@@ -103,9 +104,20 @@ def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.Table:
     What fails while the query runs is raised as a plain Exception.
     """
     builder = QueryBuilder()
-    for name, table in tables.items():
-        builder.register(name, table)
+    for name, found in tables.items():
+        _register(builder, name, [found] if isinstance(found, DeltaTable) else found)
     return in_arrow(builder.execute(sql))
+
+
+def _register(builder: QueryBuilder, name: str, tables: Sequence[DeltaTable]) -> None:
+    if len(tables) == 1:
+        builder.register(name, tables[0])
+        return
+    parts = {f"{name}_{number}": table for number, table in enumerate(tables)}
+    for part, table in parts.items():
+        builder.register(part, table)
+    union = " UNION ALL BY NAME ".join(f"SELECT * FROM {part}" for part in parts)  # noqa: S608  names of our own
+    builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
 
 
 def plain(rows: pa.Table) -> pa.Table:
@@ -160,7 +172,7 @@ def said_by(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def newest(columns: str, keys: Sequence[str], order: str, where: str) -> str:
-    """SQL for the first row of each of `keys` in this order, of a table called t. All are expressions of SQL."""
+def newest(columns: str, keys: Sequence[str], order: str, where: str, table: str = "t") -> str:
+    """SQL for the first row of each of `keys` in this order. All are expressions of SQL, `table` is a name."""
     place = f"row_number() OVER (PARTITION BY {', '.join(keys)} ORDER BY {order}) AS place"
-    return f"SELECT {columns} FROM (SELECT *, {place} FROM t WHERE {where}) WHERE place = 1"  # noqa: S608  names of our own, numbers
+    return f"SELECT {columns} FROM (SELECT *, {place} FROM {table} WHERE {where}) WHERE place = 1"  # noqa: S608  names of our own, numbers

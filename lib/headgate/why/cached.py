@@ -44,7 +44,7 @@ class CacheWhy:
 
 
 def why_cached(
-    output: str,
+    tables: OutputTables,
     name: str,
     *,
     at_s: int | None = None,
@@ -52,9 +52,8 @@ def why_cached(
     last_s: int | None = None,
 ) -> CacheWhy:
     """Times and errors as those of `topics.why`, of the tables of `jobs/entry_cache.py`."""
-    tables = OutputTables(output)
     times, topic = _times(tables), _known(tables, name)
-    window, notes = window_in(times, f"{output}/cache_metrics", at_s, first_s, last_s)
+    window, notes = window_in(times, f"{tables.output}/cache_metrics", at_s, first_s, last_s)
     before, after = (_counters(tables, at_ns) for at_ns in (first_ns(window), end_ns(window)))
     if not before:  # the rows before are gone, or there were none: counters run from the job's beginning
         before = _counters(tables, first_ns(window) + SECOND_NS)
@@ -92,7 +91,7 @@ def _times(tables: OutputTables) -> tuple[int, int]:
 def _known(tables: OutputTables, name: str) -> str:
     parsed = topic_of(name)
     names = {name} if parsed is None else {name, parsed.name}
-    rows = tables.dicts("cache_metrics", "SELECT DISTINCT topic FROM t WHERE topic IS NOT NULL")
+    rows = tables.dicts("cache_metrics", "SELECT DISTINCT topic FROM cache_metrics WHERE topic IS NOT NULL")
     known = sorted({row["topic"] for row in rows})
     found = sorted(names & set(known))
     if not found:
@@ -106,7 +105,7 @@ def _known(tables: OutputTables, name: str) -> str:
 def _counters(tables: OutputTables, at_ns: int) -> Mapping[tuple[str, str], Mapping[str, int]]:
     """By topic and broker, the newest row of a second before that time: counters run from the beginning."""
     where = f"topic IS NOT NULL AND second < {instant_sql(at_ns)}"
-    sql = newest(_ROW, ("topic", "broker"), "until DESC, batch_id DESC", where)
+    sql = newest(_ROW, ("topic", "broker"), "until DESC, batch_id DESC", where, "cache_metrics")
     return {
         (row["topic"], row["broker"]): {one: row[one] or 0 for one in (*_COUNTS, "used_bytes")}
         for row in tables.dicts("cache_metrics", sql)
@@ -125,10 +124,10 @@ def _room(
 
 
 def _left(tables: OutputTables, topic: str, window: Window) -> tuple[tuple[str, int], ...] | None:
-    if not len(tables.rows("cache_evictions", "SELECT cause FROM t LIMIT 1")):  # written with --evictions alone
-        return None
+    if not tables.dicts("cache_evictions", "SELECT cause FROM cache_evictions LIMIT 1"):
+        return None  # written with --evictions alone
     where = f"topic = {text(topic)} AND {in_window(window)}"
-    sql = f"SELECT cause, count(*) AS entries FROM t WHERE {where} GROUP BY cause"  # noqa: S608  quoted text
+    sql = f"SELECT cause, count(*) AS entries FROM cache_evictions WHERE {where} GROUP BY cause"  # noqa: S608  quoted text
     found = [(row["cause"], row["entries"]) for row in tables.dicts("cache_evictions", sql)]
     return tuple(sorted(found, key=lambda one: (-one[1], one[0])))
 

@@ -54,7 +54,7 @@ def chain_of(tables: OutputTables, topic: Topic, brokers: Sequence[str], at_ns: 
         return Chain()
     names = {"topic": topic.name, "namespace": topic.namespace, "tenant": topic.tenant}
     rows = _rows(tables, at_ns, f"(scope IN ('default', 'broker') OR name IN ({listed([*names.values()])}))")
-    groups = tables.dicts("control", "SELECT DISTINCT name FROM t WHERE kind = 'limit' AND scope = 'group'")
+    groups = tables.dicts("control", "SELECT DISTINCT name FROM control WHERE kind = 'limit' AND scope = 'group'")
     group, attached = _group(rows, topic, names, config, {row["name"] for row in groups})
     places: Sequence[str | None] = brokers or [None]
     levels = list(_same_once([list(_policies(rows, names, broker)) for broker in places]))
@@ -87,7 +87,7 @@ def _rows(tables: OutputTables, at_ns: int, where: str) -> Rows:
     own job are of that broker.
     """
     until = f"effective_time <= {instant_sql(at_ns)}"
-    sql = f"SELECT {_COLUMNS} FROM t WHERE kind IN ('limit', 'attachment') AND {until} AND {where}"  # noqa: S608  own names, quoted text
+    sql = f"SELECT {_COLUMNS} FROM control WHERE kind IN ('limit', 'attachment') AND {until} AND {where}"  # noqa: S608  own names, quoted text
     found = [
         row if broker is None or row["broker"] is not None else row | {"broker": broker}
         for broker, rows in tables.by_job("control", sql)

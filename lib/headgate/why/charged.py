@@ -35,7 +35,7 @@ class Charged:
         )
         columns = f"arrow_cast(event_time, 'Int64') / 1000000 AS second_s, broker, topic, {sums}"
         when = within(first_s * SECOND_NS, end_s * SECOND_NS)
-        sql = f"SELECT {columns} FROM t WHERE {when} AND {where} GROUP BY event_time, broker, topic"  # noqa: S608  own names, quoted text
+        sql = f"SELECT {columns} FROM topic_usage WHERE {when} AND {where} GROUP BY event_time, broker, topic"  # noqa: S608  own names, quoted text
         rows = tables.rows("topic_usage", sql)
         if not len(rows):
             return cls(rows)

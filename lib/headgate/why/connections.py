@@ -47,7 +47,7 @@ class ConnectionWhy:
 
 
 def why_connection(
-    output: str,
+    tables: OutputTables,
     name: str,
     *,
     at_s: int | None = None,
@@ -57,12 +57,11 @@ def why_connection(
     """name: broker/connection. Times and errors as those of `topics.why`; a connection can be held after the last
     publish.
     """
-    tables = OutputTables(output)
     broker, _, connection = name.partition("/")
     where = f"broker = {text(broker)} AND connection = {text(connection)}"
-    if not len(tables.rows("marks", f"SELECT at_ns FROM t WHERE {where} LIMIT 1")):  # noqa: S608  quoted text
+    if not len(tables.rows("marks", f"SELECT at_ns FROM marks WHERE {where} LIMIT 1")):  # noqa: S608  quoted text
         _unknown(tables, name)
-    window, notes = window_in(_times(tables), output, at_s, first_s, last_s)
+    window, notes = window_in(_times(tables), tables.output, at_s, first_s, last_s)
     holds = holds_of(tables, where, first_ns(window), end_ns(window))
     held_by = tuple(holds.held_by())
     reason = held_by[0].reason if held_by else HeldReason.NOT_HELD
@@ -94,7 +93,7 @@ def _topics(
     of_others = HeldReason.SHARED_CONNECTION if is_shared else reason
     held = {topic: (marks, held_s, of_topic) for topic, marks, held_s, of_topic in holds.topics()}
     until = f"at_ns < {end_ns(window)}"
-    sql = f"SELECT DISTINCT topic FROM t WHERE {where} AND {until} AND action IN ('attach', 'mark')"  # noqa: S608
+    sql = f"SELECT DISTINCT topic FROM marks WHERE {where} AND {until} AND action IN ('attach', 'mark')"  # noqa: S608
     known = {row["topic"] for row in tables.dicts("marks", sql)} - {None}
     found = [(topic, *held.get(topic, (0, 0.0, HeldReason.NOT_HELD))) for topic in known]
     for topic, marked, held_s, own in sorted(found, key=lambda one: (-one[2], one[0])):
@@ -105,13 +104,13 @@ def _pauses(tables: OutputTables, where: str, window: Window) -> tuple[int | Non
     if not tables.has("connections"):
         return None, None
     sums = "count(CASE WHEN NOT auto_read THEN 1 END) AS pauses, sum(paused_ns) AS paused_ns"
-    sql = f"SELECT {sums} FROM t WHERE {where} AND {in_window(window)}"  # noqa: S608  quoted text
+    sql = f"SELECT {sums} FROM connections WHERE {where} AND {in_window(window)}"  # noqa: S608  quoted text
     total = tables.summed("connections", sql, ["pauses", "paused_ns"])
     return total["pauses"], total["paused_ns"] / SECOND_NS
 
 
 def _unknown(tables: OutputTables, name: str) -> None:
-    rows = tables.rows("marks", "SELECT DISTINCT broker || '/' || connection AS name FROM t")
+    rows = tables.rows("marks", "SELECT DISTINCT broker || '/' || connection AS name FROM marks")
     known = sorted(set(rows["name"].drop_null().to_pylist())) if len(rows) else []
     raise NotFoundError(
         f"{tables.output} has no mark of connection {name!r}, in {len(known):,} connections{nearest(name, known)}; "

@@ -150,7 +150,7 @@ def holds_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> Ho
 def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa.Table:
     """Marks and unmarks, in the order of time. where: whose, in SQL."""
     where = f"{where} AND {within(first_ns, end_ns)} AND action IN ('mark', 'unmark')"
-    rows = tables.rows("marks", f"SELECT {_COLUMNS} FROM t WHERE {where}")  # noqa: S608  our own names, quoted text
+    rows = tables.rows("marks", f"SELECT {_COLUMNS} FROM marks WHERE {where}")  # noqa: S608  our own names, quoted text
     return rows.sort_by("at_ns") if len(rows) else _NO_ROWS
 
 
@@ -162,7 +162,7 @@ def _open_at(tables: OutputTables, where: str, at_ns: int, back_s: int) -> pa.Ta
     last = ", ".join(f"last_value({name} ORDER BY at_ns, action DESC) AS {name}" for name in _OF_MARK)
     ends = ", ".join(f"max(CASE WHEN action = '{one}' THEN at_ns END) AS {one}ed_ns" for one in ("mark", "unmark"))
     net = "sum(CASE WHEN action = 'mark' THEN 1 ELSE -1 END) AS net"
-    sql = f"SELECT max(at_ns) AS at_ns, {', '.join(_WHOSE)}, {last}, {ends}, {net} FROM (SELECT {_COLUMNS} FROM t "  # noqa: S608
+    sql = f"SELECT max(at_ns) AS at_ns, {', '.join(_WHOSE)}, {last}, {ends}, {net} FROM (SELECT {_COLUMNS} FROM marks "  # noqa: S608
     rows = tables.rows("marks", f"{sql}WHERE {where}) GROUP BY {', '.join(_WHOSE)}")
     if not len(rows):
         return _NO_ROWS

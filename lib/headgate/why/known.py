@@ -24,9 +24,9 @@ def check_known(tables: OutputTables, name: str) -> Topic:
         )
     _ = tables.times
     for table in ("topic_usage", "marks"):
-        if tables.has(table) and len(tables.rows(table, f"SELECT topic FROM t WHERE {of_topic(topic.name)} LIMIT 1")):  # noqa: S608  quoted
+        if tables.dicts(table, f"SELECT topic FROM {table} WHERE {of_topic(topic.name)} LIMIT 1"):  # noqa: S608  quoted
             return topic
-    names = sorted({row["topic"] for row in tables.dicts("topic_usage", "SELECT DISTINCT topic FROM t")})
+    names = sorted({row["topic"] for row in tables.dicts("topic_usage", "SELECT DISTINCT topic FROM topic_usage")})
     raise NotFoundError(
         f"{tables.output} has no publish of {topic.name}, in {len(names):,} topics{nearest(topic.name, names)}; "
         "correct the name"

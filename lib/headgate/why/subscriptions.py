@@ -40,7 +40,7 @@ class SubscriptionWhy:
 
 
 def why_subscription(
-    output: str,
+    tables: OutputTables,
     name: str,
     subscription: str,
     *,
@@ -53,17 +53,16 @@ def why_subscription(
     It is throttled if THROTTLED_PART of its reads found no permit, and slow if it asked for less than KEPT_UP_PART of
     what was published.
     """
-    tables = OutputTables(output)
     topic = check_known(tables, name)
     window, notes = window_of(tables, at_s, first_s, last_s)
     _check_known(tables, topic.name, subscription)
     where = f"{of_topic(topic.name)} AND {in_window(window)}"
     names = [*_SUMMED, *(f"held_by_{level}" for level in DISPATCH_LEVELS)]
     sums = ", ".join(f"sum({one}) AS {one}" for one in names)
-    sql = f"SELECT {sums} FROM t WHERE {where} AND subscription = {text(subscription)}"  # noqa: S608  quoted text
+    sql = f"SELECT {sums} FROM dispatch_decisions WHERE {where} AND subscription = {text(subscription)}"  # noqa: S608  quoted text
     total = tables.summed("dispatch_decisions", sql, names)
     published = "sum(coalesce(admitted_messages, messages)) AS messages"
-    of_topic_ = tables.summed("topic_usage", f"SELECT {published} FROM t WHERE {where}", ["messages"])  # noqa: S608
+    of_topic_ = tables.summed("topic_usage", f"SELECT {published} FROM topic_usage WHERE {where}", ["messages"])  # noqa: S608
     held = {level: total[f"held_by_{level}"] for level in DISPATCH_LEVELS}
     reason, rule = _reason(total, held, of_topic_["messages"])
     return SubscriptionWhy(
@@ -78,7 +77,7 @@ def why_subscription(
 
 def _check_known(tables: OutputTables, topic: str, subscription: str) -> None:
     """Raise NotFoundError for a subscription without any row."""
-    sql = f"SELECT DISTINCT subscription FROM t WHERE {of_topic(topic)}"  # noqa: S608  quoted text
+    sql = f"SELECT DISTINCT subscription FROM dispatch_decisions WHERE {of_topic(topic)}"  # noqa: S608  quoted text
     known = sorted({row["subscription"] for row in tables.dicts("dispatch_decisions", sql)})
     if subscription not in known:
         raise NotFoundError(

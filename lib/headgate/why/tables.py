@@ -1,8 +1,10 @@
 """The tables of an output's jobs, read with SQL: those of all brokers, and those of each broker's own job."""
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,37 +19,57 @@ from headgate.tables.query import plain, query, said_by, text, times_of
 from headgate.why.answer import Window
 
 _NEAREST, _ALIKE = 5, 0.5
+Broken = Mapping[str, str]
+_NONE: Broken = {}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table of one job. output: the folder that it is right in."""
+
+    output: str
+    location: str
+    table: DeltaTable
 
 
 class OutputTables:
-    """Each table as it was at the first query of it. Methods raise TableError where a table cannot be read."""
+    """The tables of an output's jobs. A table is that of all jobs which have it: by_job alone tells them apart.
 
-    def __init__(self, output: str) -> None:
-        self.output = output
-        self._opened: dict[str, list[tuple[str, DeltaTable]]] = {}
+    opened: the tables of one moment, and why some cannot be read, by name; without them each is opened at the first
+    query of it. SQL calls a table by its name. Methods raise TableError where a table cannot be read.
+    """
+
+    def __init__(
+        self, output: str | PurePath, opened: Mapping[str, Sequence[Part]] | None = None, broken: Broken = _NONE
+    ) -> None:
+        self.output = str(output)
+        self._is_open = opened is not None
+        self._opened = dict(opened or {})
+        self._broken = broken
 
     def has(self, name: str) -> bool:
         """Whether any job has a table of that name."""
-        return bool(self._tables(name))
+        return bool(self.parts(name))
 
     def rows(self, name: str, sql: str) -> pa.Table:
-        """What `sql` gives on the table, which it calls t, of each job; without a table an empty one of its columns."""
-        found = [self._queried(place, table, sql) for place, table in self._tables(name)]
-        return pa.concat_tables(found, promote_options="permissive") if found else pa.table({})
+        """What `sql` gives; without a table an empty one of no columns."""
+        parts = self.parts(name)
+        return self._queried(name, parts, sql) if parts else pa.table({})
 
-    def dicts(self, name: str, sql: str) -> Iterator[dict[str, Any]]:
+    def dicts(self, name: str, sql: str) -> list[dict[str, Any]]:
         """The same, row by row."""
-        yield from self.rows(name, sql).to_pylist()
+        rows: list[dict[str, Any]] = self.rows(name, sql).to_pylist()
+        return rows
 
     def by_job(self, name: str, sql: str) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
-        """The same, each job's with the broker that it is of, None for a job of all brokers."""
-        for place, table in self._tables(name):
-            yield self._broker_of(place), self._queried(place, table, sql).to_pylist()
+        """The same of each job alone, with the broker that it is of, None for a job of all brokers."""
+        for part in self.parts(name):
+            yield self._broker_of(part), self._queried(name, [part], sql).to_pylist()
 
     def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
-        """The sums of these columns over what `sql` gives; nulls add nothing."""
-        rows = list(self.dicts(name, sql))
-        return {column: sum(row[column] or 0 for row in rows) for column in columns}
+        """The only row of `sql`, with 0 for nulls, as also without a table."""
+        (row,) = self.dicts(name, sql) or ({},)
+        return {column: row.get(column) or 0 for column in columns}
 
     @cached_property
     def times(self) -> tuple[int, int]:
@@ -66,39 +88,50 @@ class OutputTables:
         return found
 
     def times_in(self, name: str, column: str = "event_time") -> tuple[int, int] | None:
-        """The first and the last second of a table, since 1970, by the statistics of its files; None without rows."""
-        tables = self._tables(name)
+        """The first and the last second of a table, since 1970; None without rows."""
+        found = self.extent(name, column)
+        return found and (found[0] // SECOND_US, found[1] // SECOND_US)
+
+    def extent(self, name: str, column: str = "event_time") -> tuple[int, int] | None:
+        """The oldest and the newest time of a column, in microseconds since 1970, by the statistics of the files, which
+        are up to 1 ms off; None without rows.
+        """
+        parts = self.parts(name)
         try:
-            found = [times for _, table in tables if (times := times_of(table, column))]
+            found = [times for part in parts if (times := times_of(part.table, column))]
         except Exception as error:  # query raises no other
             raise _unreadable(f"{self.output}/{name}", error) from error
-        if not found:
-            return None
-        return min(first for first, _ in found) // SECOND_US, max(last for _, last in found) // SECOND_US
+        return (min(first for first, _ in found), max(last for _, last in found)) if found else None
 
-    def _tables(self, name: str) -> list[tuple[str, DeltaTable]]:
-        if name not in self._opened:
+    def parts(self, name: str) -> Sequence[Part]:
+        """The tables of that name, one a job."""
+        if name in self._broken:
+            raise TableError(self._broken[name])
+        if name not in self._opened and not self._is_open:
             try:
-                self._opened[name] = [(place, DeltaTable(place)) for place in topic_tables(self.output, name)]
+                locations = topic_tables(self.output, name)
+                self._opened[name] = [Part(one.rpartition("/")[0], one, DeltaTable(one)) for one in locations]
             except Exception as error:
                 raise _unreadable(f"{self.output}/{name}", error) from error
-        return self._opened[name]
+        return self._opened.get(name, ())
 
-    def _broker_of(self, place: str) -> str | None:
+    def _broker_of(self, part: Part) -> str | None:
         """Of a table in the output of a broker's own job (topic_tables.output_of)."""
-        own = f"{self.output}/{BROKERS}/"
+        own, place = f"{self.output}/{BROKERS}/", part.location
         return unquote(place.removeprefix(own).partition("/")[0].replace("~", "%")) if place.startswith(own) else None
 
-    @staticmethod
-    def _queried(place: str, table: DeltaTable, sql: str) -> pa.Table:
+    def _queried(self, name: str, parts: Sequence[Part], sql: str) -> pa.Table:
         try:
-            return plain(query(sql, {"t": table}))
+            return plain(query(sql, {name: [part.table for part in parts]}))
         except Exception as error:  # query raises no other
-            raise _unreadable(place, error) from error
+            raise _unreadable(parts[0].location if len(parts) == 1 else f"{self.output}/{name}", error) from error
 
 
 def _unreadable(place: str, error: Exception) -> TableError:
-    return TableError(f"the table {place} cannot be read: {said_by(error)}; see to it that it is there and can be read")
+    return TableError(
+        f"the table {place} cannot be read: {said_by(error)}; it may be damaged, or of another version of headgate; "
+        "see to it that its files are there and can be read"
+    )
 
 
 def listed(values: Sequence[str]) -> str:

@@ -40,7 +40,7 @@ _SUMMED = (
 
 
 def why(
-    output: str,
+    tables: OutputTables,
     name: str,
     settings: QuotaSettings | None = None,
     *,
@@ -54,7 +54,6 @@ def why(
     last_s, both included. Without them the last minutes of live traffic, or all of recorded traffic. Raises
     NotFoundError for a topic that was never seen and a time without rows, TableError for tables that cannot be read.
     """
-    tables = OutputTables(output)
     topic = check_known(tables, name)
     window, notes = window_of(tables, at_s, first_s, last_s)
     return _Question(tables, topic, settings or QuotaSettings(), window, notes).answer()
@@ -112,7 +111,7 @@ class _Question:
         long = f"CASE WHEN throttled_ns > {SECOND_NS} THEN arrow_cast(event_time, 'Int64') END AS long_us"
         held = "sum(throttled_ns) AS throttled_ns, bool_or(admitted_publishes IS NULL) AS is_admitted"
         where = f"{of_topic(self._topic.name)} AND {in_window(self._window)}"
-        sql = f"SELECT {by}, {long}, broker, topic, {held}, {sums} FROM t WHERE {where} GROUP BY 1, 2, 3, 4"  # noqa: S608
+        sql = f"SELECT {by}, {long}, broker, topic, {held}, {sums} FROM topic_usage WHERE {where} GROUP BY 1, 2, 3, 4"  # noqa: S608
         rows = list(self._tables.dicts("topic_usage", sql))
         total = {name: sum(row[name] or 0 for row in rows) for name in _SUMMED}
         by_scope = {name: total.pop(name) for name in _UNKNOWN}
@@ -138,7 +137,7 @@ class _Question:
     def _brokers(self) -> set[str]:
         """Those with traffic of the topic."""
         where = f"{of_topic(self._topic.name)} AND {in_window(self._looked_at)}"
-        sql = f"SELECT DISTINCT broker FROM t WHERE {where}"  # noqa: S608  quoted text
+        sql = f"SELECT DISTINCT broker FROM topic_usage WHERE {where}"  # noqa: S608  quoted text
         return {row["broker"] for row in self._tables.dicts("topic_usage", sql)}
 
     def _config_at(self, at_s: int) -> ConfigTables:

@@ -16,6 +16,7 @@ from headgate.throttle.tables import throttle_tables
 from headgate.why.cached import why_cached
 from headgate.why.connections import why_connection
 from headgate.why.subscriptions import why_subscription
+from headgate.why.tables import OutputTables
 
 TOPIC, OTHER = "persistent://acme/shop/orders", "persistent://acme/shop/other"
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -56,7 +57,7 @@ def test_a_backlog_is_due_to_a_limit_or_to_slow_consumers(output, columns, reaso
     schema = pa.schema(list(tables._given["dispatch_decisions"]))
     row = {"event_time": NOON, "broker": "b1", "topic": TOPIC, "subscription": "s"}
     tables.append("dispatch_decisions", rows_of([row | columns], schema), "x", 0)
-    found = why_subscription(str(output), TOPIC, "s")
+    found = why_subscription(OutputTables(output), TOPIC, "s")
 
     assert (reason, 1000, columns["reads"]) == (found.reason, found.published, found.reads)
 
@@ -67,7 +68,7 @@ def test_a_subscription_that_is_not_there_has_nearest_names(output):
     tables.append("dispatch_decisions", rows_of([row], pa.schema(list(tables._given["dispatch_decisions"]))), "x", 0)
 
     with pytest.raises(TableError, match=r"no dispatch of subscription 'biling'.*nearest: billing"):
-        why_subscription(str(output), TOPIC, "biling")
+        why_subscription(OutputTables(output), TOPIC, "biling")
 
 
 def mark(at_s, action, scope, limiter, type_, topic=None):
@@ -91,7 +92,7 @@ def test_a_connection_is_held_by_conditions_and_limits_and_topics_on_it_are_vict
         mark(13, "unmark", "topic", TOPIC, "TopicPublishRate", TOPIC),
     ]
     tables.append("marks", rows_of(rows, MARKS), "x", 0)
-    found = why_connection(str(output), "b1/c1")
+    found = why_connection(OutputTables(output), "b1/c1")
 
     assert (HeldReason.TOPIC_PUBLISH_RATE_MESSAGES, 12.0) == (found.reason, found.held_s)
     assert [("topic", 10.0), ("connection", 3.0)] == [(one.scope, one.held_s) for one in found.held_by]
@@ -108,13 +109,14 @@ def test_a_connection_is_held_by_conditions_and_limits_and_topics_on_it_are_vict
         "y",
         0,
     )
-    assert (0, 5.0) == (why_connection(str(output), "b1/c1").pauses, why_connection(str(output), "b1/c1").paused_s)
+    found = why_connection(OutputTables(output), "b1/c1")
+    assert (0, 5.0) == (found.pauses, found.paused_s)
     assert 0 == main(["why", "b1/c1", str(output), "--connection"])
     screen = capsys.readouterr().out
     (line,) = (line for line in screen.splitlines() if line.startswith(OTHER))
     assert ["0", "0.0", "s", "SHARED_CONNECTION:"] == line.split()[1:5]
     with pytest.raises(TableError, match=r"no mark of connection 'b1/c2'.*nearest: b1/c1"):
-        why_connection(str(output), "b1/c2")
+        why_connection(OutputTables(output), "b1/c2")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_a_topic_on_a_connection_has_the_reason_that_holds_it(output, rows, from
     attached = mark(0, "attach", None, None, None, OTHER)
     last = mark(9, "attach", None, None, None, OTHER)
     throttle_tables(output).append("marks", rows_of([attached, *rows, last], MARKS), "x", 0)
-    found = why_connection(str(output), "b1/c1", first_s=NOON_S + from_s, last_s=NOON_S + 9)
+    found = why_connection(OutputTables(output), "b1/c1", first_s=NOON_S + from_s, last_s=NOON_S + 9)
 
     assert reasons == [one.reason for one in found.topics]
 
@@ -146,7 +148,7 @@ def test_a_connection_is_known_after_the_last_publish(output):
     full = [mark(at_s, "mark", "connection", "c1", "ConnectionOutboundBufferFull") for at_s in (60, 65)]
     throttle_tables(output).append("marks", rows_of(full, MARKS), "x", 0)
 
-    assert NOON_S + 65 == why_connection(str(output), "b1/c1").window.last.timestamp()
+    assert NOON_S + 65 == why_connection(OutputTables(output), "b1/c1").window.last.timestamp()
 
 
 def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_path, capsys):
@@ -182,7 +184,7 @@ def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_
         for place in range(count)
     ]
     tables.append("cache_evictions", named_rows(rows_of(entries, EVICTIONS)), "x", 0)
-    found = why_cached(str(tmp_path), "acme/shop/orders", first_s=NOON_S + 1, last_s=NOON_S + 60)
+    found = why_cached(OutputTables(tmp_path), "acme/shop/orders", first_s=NOON_S + 1, last_s=NOON_S + 60)
 
     assert (HeldReason.CACHE_SIZE, 2, 8, (("evicted", 3), ("expired", 1))) == (
         found.reason,
@@ -196,4 +198,4 @@ def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_
     assert 0 == main(["why", TOPIC, str(tmp_path), "--cache"])
     assert "entries that left: 3 evicted, 1 expired" in capsys.readouterr().out
     with pytest.raises(TableError, match="no cache events of acme/shop/ordrs, in 2 topics; nearest"):
-        why_cached(str(tmp_path), "acme/shop/ordrs")
+        why_cached(OutputTables(tmp_path), "acme/shop/ordrs")

@@ -12,11 +12,16 @@ from headgate.core.reasons import HeldReason
 from headgate.errors import TableError
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from headgate.throttle.tables import throttle_tables
-from headgate.why.topics import why
+from headgate.why.tables import OutputTables
+from headgate.why.topics import why as why_of
 from unit.local_runs import SECOND_US, START_US
 from unit.why.conftest import FLOOD, FREE, GROUPS, OWN, POLICIES, SMALL, every
 
 START_S = START_US // SECOND_US
+
+
+def why(output, name, **when):
+    return why_of(OutputTables(output), name, **when)
 
 
 def test_who_shares_a_quota_with_a_flood_is_its_victim_and_a_quota_of_its_own_for_the_flood_helps(output):

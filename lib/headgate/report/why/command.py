@@ -13,6 +13,7 @@ from headgate.why.as_json import as_json
 from headgate.why.cached import why_cached
 from headgate.why.connections import why_connection
 from headgate.why.subscriptions import why_subscription
+from headgate.why.tables import OutputTables
 from headgate.why.topics import why
 
 
@@ -24,17 +25,18 @@ def run(arguments: argparse.Namespace) -> Iterator[str]:
         None if time_ms is None else time_ms // SECOND_MS for time_ms in (arguments.at, arguments.first, arguments.last)
     )
     when = {"at_s": at_s, "first_s": first_s, "last_s": last_s}
+    tables = OutputTables(arguments.output)
     found: Any
     if arguments.subscription is not None:
-        found = why_subscription(arguments.output, arguments.topic, arguments.subscription, **when)
+        found = why_subscription(tables, arguments.topic, arguments.subscription, **when)
         shown = subscription_lines(found)
     elif arguments.connection:
-        found = why_connection(arguments.output, arguments.topic, **when)
+        found = why_connection(tables, arguments.topic, **when)
         shown = connection_lines(found)
     elif arguments.cache:
-        found = why_cached(arguments.output, arguments.topic, **when)
+        found = why_cached(tables, arguments.topic, **when)
         shown = cache_lines(found)
     else:
-        found = why(arguments.output, arguments.topic, **when)
+        found = why(tables, arguments.topic, **when)
         shown = lines(found)
     yield from [json.dumps(as_json(found), indent=2)] if arguments.json else shown

@@ -13,20 +13,12 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.quota.tables.opened import Locations
 from headgate.quota.tables.schemas import SPECS
 from headgate.quota.tables.topic_tables import BROKERS, folders_of
-from headgate.tables.query import Followed
+from headgate.tables.query import Followed, said_by
+from headgate.why.tables import Part
 
 LOOK_S = 0.5
 """How long a look holds: however many ask, the logs are looked at no more often."""
 _LOG = "_delta_log"
-
-
-@dataclass(frozen=True)
-class Part:
-    """A table of one job. output: the folder that it is right in."""
-
-    output: str
-    location: str
-    table: DeltaTable
 
 
 @dataclass(frozen=True)
@@ -83,8 +75,7 @@ class Output:
                 except TableNotFoundError:  # a folder without a table yet
                     continue
                 except (DeltaError, OSError) as error:
-                    said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-                    broken[name] = f"the table {location} cannot be read: {said}"
+                    broken[name] = f"the table {location} cannot be read: {said_by(error)}"
             if name in broken:
                 versions[name] = ("broken", broken[name])
             elif opened:

@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from deltalake import QueryBuilder
-
 from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
-from headgate.errors import PageError, TableError
+from headgate.errors import PageError
 from headgate.quota.tables.opened import opened_config
 from headgate.quota.usage.query import UsageTables
 from headgate.service.pages.output import Look
-from headgate.service.pages.span import Extent, together
-from headgate.tables.query import in_arrow, said_by, times_of
+from headgate.service.pages.span import Extent
+from headgate.why.tables import OutputTables
 
 WRITTEN_BY = {
     "topic_usage": "headgate try and jobs/throttle.py",
@@ -39,6 +37,7 @@ class Read:
 
     def __init__(self, look: Look, settings: QuotaSettings) -> None:
         self.look, self.settings = look, settings
+        self.tables = OutputTables(look.output, look.parts, look.broken)
         self.statements: list[Statement] = []
 
     def has(self, name: str) -> bool:
@@ -63,7 +62,7 @@ class Read:
         """The rows of a query over one table, over all jobs that have it. Raises TableError and PageError."""
         self.need(name)
         self.note(name, sql)
-        return self._rows(name, sql)
+        return self.tables.dicts(name, sql)
 
     def note(self, name: str, sql: str) -> None:
         """Show the statement on the page as well, though it is run elsewhere."""
@@ -73,14 +72,9 @@ class Read:
         )
 
     def extent(self, name: str, column: str = "event_time") -> Extent | None:
-        """The oldest and the newest time of a column, from the statistics in the log, up to 1 ms off; None: no rows."""
+        """The oldest and the newest time of a column, as `OutputTables.extent` has them."""
         self.need(name)
-        self._check(name)
-        try:
-            found = [times for part in self.look.parts[name] if (times := times_of(part.table, column)) is not None]
-        except Exception as error:  # a query raises plain ones
-            raise self._unreadable(name, error) from error
-        return together(found)
+        return self.tables.extent(name, column)
 
     @cached_property
     def config(self) -> ConfigTables:
@@ -92,33 +86,6 @@ class Read:
     def usage_tables(self, group: str | None) -> UsageTables:
         """What `headgate usage` reads, of one group or all. Raises TableError."""
         return UsageTables(self.look.output, self.settings, group)
-
-    def _rows(self, name: str, sql: str) -> list[dict[str, Any]]:
-        self._check(name)
-        builder = QueryBuilder()
-        parts = self.look.parts[name]
-        try:
-            if len(parts) == 1:
-                builder.register(name, parts[0].table)
-            else:
-                for number, part in enumerate(parts):
-                    builder.register(f"part_{number}", part.table)
-                union = " UNION ALL BY NAME ".join(f"SELECT * FROM part_{number}" for number in range(len(parts)))  # noqa: S608
-                builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
-            rows: list[dict[str, Any]] = in_arrow(builder.execute(sql)).to_pylist()
-        except Exception as error:  # the engine raises plain ones
-            raise self._unreadable(name, error) from error
-        return rows
-
-    def _unreadable(self, name: str, error: Exception) -> TableError:
-        return TableError(
-            f"the table {self.look.parts[name][0].location} cannot be read: {said_by(error)}; it may be damaged, or of "
-            "another version of headgate"
-        )
-
-    def _check(self, name: str) -> None:
-        if name in self.look.broken:
-            raise TableError(self.look.broken[name])
 
 
 def _quoted(sql: str) -> str:

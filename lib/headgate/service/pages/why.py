@@ -45,7 +45,7 @@ def why_page(read: Read, asked: Asked, name: str) -> WhyPage:
     read.note("marks", f"SELECT * FROM marks WHERE {where} ORDER BY at_ns")  # noqa: S608  quoted text
     read.note("control", "SELECT * FROM control WHERE kind IN ('limit', 'attachment') ORDER BY effective_time, seq")
     read.note(TABLE, f"SELECT * FROM {TABLE} WHERE {where} ORDER BY event_time")  # noqa: S608  quoted text
-    found = said_in(span, partial(why, read.look.output, name, read.settings))
+    found = said_in(span, partial(why, read.tables, name, read.settings))
     return WhyPage(found.topic, span, as_json(found), tuple(_debts(found, span)))
 
 

@@ -37,7 +37,7 @@ def subscription_page(read: Read, asked: Asked, topic: str, name: str) -> OtherW
     where = f"{of_topic(topic)} AND {span.where()}"
     _note(read, "dispatch_decisions", f"{where} AND subscription = {text(name)}")
     _note(read, "topic_usage", where)
-    return _page(f"{name} of {topic}", span, lambda **when: why_subscription(read.look.output, topic, name, **when))
+    return _page(f"{name} of {topic}", span, lambda **when: why_subscription(read.tables, topic, name, **when))
 
 
 def connection_page(read: Read, asked: Asked, name: str) -> OtherWhy:
@@ -48,7 +48,7 @@ def connection_page(read: Read, asked: Asked, name: str) -> OtherWhy:
     where = f"{span.where()} AND broker = {text(broker)} AND connection = {text(connection)}"
     for table in ("marks", "connections"):
         _note(read, table, where)
-    return _page(name, span, lambda **when: why_connection(read.look.output, name, **when))
+    return _page(name, span, lambda **when: why_connection(read.tables, name, **when))
 
 
 def cache_page(read: Read, asked: Asked, topic: str) -> OtherWhy:
@@ -56,7 +56,7 @@ def cache_page(read: Read, asked: Asked, topic: str) -> OtherWhy:
     span = asked.span(read.extent("cache_metrics", "second"), "entry")
     _note(read, "cache_metrics", f"{span.where('second')} AND topic IS NOT NULL", "second")
     _note(read, "cache_evictions", f"{span.where()} AND topic = {text(topic)}")
-    return _page(topic, span, lambda **when: why_cached(read.look.output, topic, **when))
+    return _page(topic, span, lambda **when: why_cached(read.tables, topic, **when))
 
 
 def _page(about: str, span: Span, why: Callable[..., object]) -> OtherWhy:

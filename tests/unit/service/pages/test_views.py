@@ -25,6 +25,7 @@ from headgate.service.pages.views import REASONS, VIEWS
 from headgate.service.pages.why import Reasons
 from headgate.throttle.schemas import TOPIC_USAGE
 from headgate.why.as_json import as_json as as_json_of_why
+from headgate.why.tables import OutputTables
 from headgate.why.topics import why
 from page_outputs import (
     CLICKS,
@@ -123,7 +124,7 @@ def test_a_topic_has_its_limits_as_lines_and_their_changes(output):
 def test_why_is_the_answer_of_the_command_in_the_range_of_the_page(output):
     found, _ = seen(output, "why")
     first_s, end_s = found.span.first_us // 10**6, found.span.end_us // 10**6
-    assert found.answer == as_json_of_why(why(str(output), ORDERS, first_s=first_s, last_s=end_s - 1))
+    assert found.answer == as_json_of_why(why(OutputTables(str(output)), ORDERS, first_s=first_s, last_s=end_s - 1))
     assert found.answer["reason"] == "GROUP_QUOTA_MESSAGES"
     assert ("Debt in messages when producers began to be held", "messages") == (
         found.charts[0].title,
