@@ -4,6 +4,7 @@ import hashlib
 import secrets
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 
@@ -18,6 +19,8 @@ from headgate.service.pages.span import Asked, asked
 from headgate.service.pages.views import Given, View
 
 MOST_AT_ONCE = 16
+SHORT_S = 3600
+"""Views of longer ranges can take many seconds; the others do not wait for them."""
 MOST_KEPT = 128
 """Answers; each is a page of at most some hundred KB."""
 _PARAMETERS = ("from", "to", "last")
@@ -36,7 +39,8 @@ class Answer:
 
 
 class Pages:
-    """Answers from one output. One view at a time is made, the others wait; what is kept needs no turn. For any thread.
+    """Answers from one output. One view at a time is made, and beside it one of a long range: the others wait. What is
+    kept needs no turn. For any thread.
 
     A table that cannot be read, or is not there, is said on the page, and other views go on.
     """
@@ -45,7 +49,7 @@ class Pages:
         self._output, self._settings, self._place = output, settings, place
         self._kept: OrderedDict[str, Answer] = OrderedDict()
         self._start = secrets.token_hex(8)
-        self._making, self._looking = Lock(), Lock()
+        self._turns, self._looking = {is_long: Lock() for is_long in (False, True)}, Lock()
         self.threads = ThreadPoolExecutor(MOST_AT_ONCE)
         """For pages alone: the admin API has others, however long a view takes."""
         self.made = 0
@@ -62,7 +66,7 @@ class Pages:
             return Answer(304, b"", media_type, etag)
         kept = self._found(etag)
         if kept is None:
-            with self._making:
+            with self._turns[_is_long(given)]:
                 kept = self._found(etag) or self._made(view, given, media_type, look, etag)
         return kept
 
@@ -119,6 +123,12 @@ class Pages:
         state = look.key(view.tables) if view.tables else (look.key(tuple(look.versions)), replays.folders(self._place))
         key = repr((headgate.__version__, self._start, view.path, asked_for, media_type, state))
         return f'"{hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]}"'
+
+
+def _is_long(given: Given) -> bool:
+    with suppress(PageError):
+        return asked(given).most_s > SHORT_S
+    return False
 
 
 def _heading(view: View, given: Given, data: object) -> str:

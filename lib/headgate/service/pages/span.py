@@ -68,6 +68,13 @@ class Asked:
     end_us: int | None = None
     last_s: int = LAST_S
 
+    @property
+    def most_s(self) -> int:
+        """How long the range can be: MOST_S if it has a beginning and no end."""
+        if self.first_us is None:
+            return self.last_s
+        return MOST_S if self.end_us is None else (self.end_us - self.first_us) // SECOND_US
+
     def span(self, extent: Extent | None, what: str = "row") -> Span:
         """What is asked for without a beginning begins with the first row at the earliest. extent: of the rows.
 

@@ -3,11 +3,14 @@
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Event
 
 import pytest
 from deltalake import DeltaTable
 
 from headgate.core.quota.settings import QuotaSettings
+from headgate.errors import PageError
 from headgate.service.pages.answers import HTML, JSON, MOST_KEPT, Pages
 from headgate.service.pages.output import Output
 from headgate.service.pages.views import VIEWS
@@ -34,6 +37,26 @@ def test_however_many_ask_a_page_is_made_once(output):
     assert {answer.body for answer in answers} == {answers[0].body}
     assert pages.made == 1
     assert pages.answer(NOW, {}, HTML, known=answers[0].etag).status == 304
+
+
+@pytest.mark.parametrize(
+    "given", [{"last": "3601"}, {"from": "2026-01-05"}, {"from": "2026-01-05T00:00", "to": "2026-01-05T01:01"}]
+)
+def test_nobody_waits_for_a_view_of_a_long_range(output, given):
+    pages, is_asked, goes_on = pages_of(output), Event(), Event()
+
+    def view(*_):
+        is_asked.set()
+        assert goes_on.wait(30)
+        raise PageError(404, "nothing")
+
+    long = replace(NOW, view=view)
+    with ThreadPoolExecutor(2) as viewers:
+        held = viewers.submit(pages.answer, long, given, JSON)
+        assert is_asked.wait(30)
+        assert pages.answer(NOW, {}, JSON).status == 200
+        goes_on.set()
+        assert held.result().status == 404
 
 
 def test_a_new_row_makes_a_new_page_but_not_of_views_of_other_tables(output):

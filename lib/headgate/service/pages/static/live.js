@@ -1,7 +1,8 @@
 // Keeps the page as the tables are, without a reload: asks for the same address, and takes over what differs in <main>.
 // Nodes stay, so focus, scroll positions, open details and what was typed stay as well.
 "use strict";
-const POLL_MS = 1000, AWAY_MS = 3000;
+const POLL_MS = 1000, AWAY_MS = 3000, LONGEST_MS = 120000;
+const IDLE = 5; // times as long as the last answer took, nothing is asked: a page that costs much is made anew less often
 const live = document.getElementById("live");
 let etag = document.querySelector("main").dataset.etag, seen = new Date();
 
@@ -46,9 +47,10 @@ function say(text, state) {
 }
 
 async function poll() {
+  const began = performance.now();
   try {
     const headers = etag ? { "If-None-Match": etag } : {};
-    const answer = await fetch(location.href, { headers: { Accept: "text/html", ...headers }, cache: "no-store", signal: AbortSignal.timeout(30000) });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html", ...headers }, cache: "no-store", signal: AbortSignal.timeout(LONGEST_MS) });
     if (answer.status !== 304) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       if (!page.querySelector("main[data-view]")) throw new Error(`${answer.status}`);
@@ -60,7 +62,7 @@ async function poll() {
   } catch {
     say(`Server away, last seen ${seen.toISOString().slice(11, 19)} UTC, trying again`, "away");
   }
-  setTimeout(poll, live.dataset.state === "away" ? AWAY_MS : POLL_MS);
+  setTimeout(poll, Math.max(live.dataset.state === "away" ? AWAY_MS : POLL_MS, IDLE * (performance.now() - began)));
 }
 
 say("Live", "here");
