@@ -1,7 +1,9 @@
 """What to run next, once it is known who was throttled: commands with names and times filled in."""
 
+import shlex
 from collections.abc import Iterator
 
+from headgate.quota.usage.topic_view import tenant_name
 from headgate.report.screen import command, plain, quoted, zulu
 from headgate.report.throttling.blame import Throttling
 from headgate.report.throttling.dispatch_throttling import held_back
@@ -46,3 +48,9 @@ def next_steps(throttling: Throttling, tables: Summed, output: str, shared: str,
         other = plain(victim.name)
         yield f"and about {other}, a victim: who used what {other} lacked at its worst second"
         yield f"  {command()} usage {shared} --by tenant --epochs 1 --at {zulu(victim.worst)}"
+    asked = (victim or most).name
+    topic = next((row for row in throttling.topics if tenant_name(row.name) == asked), None)
+    if topic is not None and topic.first is not None and topic.last is not None:
+        span = f"--from {zulu(topic.first)} --to {zulu(topic.last)}"
+        yield f"and why {plain(topic.name)} was held, and what would have helped"
+        yield f"  {command()} why {shlex.quote(plain(topic.name))} {output} {span}"

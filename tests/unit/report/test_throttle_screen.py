@@ -211,6 +211,8 @@ def test_the_end_says_who_was_throttled_and_by_what_and_where_to_look(tmp_path, 
             "FROM topic_usage WHERE tenant = 'acme' AND event_time BETWEEN "
             "'2026-03-01T12:00:10Z' AND '2026-03-01T12:00:10Z' GROUP BY topic ORDER BY throttled DESC\""
         ),
+        f"and why {TOPIC} was held, and what would have helped",
+        f"  headgate why '{TOPIC}' out --from 2026-03-01T12:00:10Z --to 2026-03-01T12:00:10Z",
     ]
 
 
@@ -281,10 +283,11 @@ def test_what_to_run_next_is_about_who_has_most_of_the_excess_and_a_victim_has_a
     assert "Never throttled: free" in lines
     next_ = "What to run next, about acme: who used what when acme sent most above its share, and acme's topics"
     assert next_ in lines
-    assert lines[-2:] == [
+    assert lines[-4:-2] == [
         "and about small, a victim: who used what small lacked at its worst second",
         "  headgate usage out --by tenant --epochs 1 --at 2026-03-01T12:00:16Z",
     ]
+    assert lines[-1].startswith(f"  headgate why '{victim}' out --from 2026-03-01T12:00:15Z")
 
 
 @pytest.mark.parametrize(
