@@ -3,12 +3,21 @@
 from dataclasses import dataclass
 
 from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.groups import Dimension, TrafficClass
 from headgate.core.topic_names import topic_of
 from headgate.quota.usage.topic_view import NO_TENANT
 from headgate.service.pages.flow import FLOW, IS_ADMITTED, TABLE, TOTAL, Flow
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Span
 from headgate.tables.query import text
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A group of which a quota is 0. quotas: which, such as "publish messages"."""
+
+    group: str
+    quotas: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,10 @@ class TenantUse:
     seconds: int
 
     @property
+    def is_blocked(self) -> bool:
+        return 0 in self.quotas
+
+    @property
     def allowed_share(self) -> float | None:
         """Of the quota that is used most; None without one."""
         return self._share(0)
@@ -45,7 +58,9 @@ class TenantUse:
 
 
 def tenants(read: Read, span: Span, where: str = "true") -> list[TenantUse]:
-    """One for each tenant and group: the largest share first, then whoever has no quota, by what came."""
+    """One for each tenant and group: those of blocked groups first, then the largest share, then whoever has no quota,
+    by what came.
+    """
     config = read.config
     attached = list(config.attachments.topics)
     own = (
@@ -85,9 +100,27 @@ def quotas_of(config: ConfigTables, group: str | None) -> tuple[int | None, int 
     return (None, None) if known is None else (known.rates[0], known.rates[1])
 
 
-def _urgency(one: TenantUse) -> tuple[bool, float, int, str, str]:
+def blocked(config: ConfigTables, *groups: str | None) -> tuple[Blocked, ...]:
+    """Those of the groups that are blocked, by name; of all that are attached to anything if none is given."""
+    names = groups or config.attachments.names()
+    found = []
+    for group in (config.groups[name] for name in sorted(filter(None, names)) if name in config.groups):
+        zero = [
+            f"{traffic_class.name.lower()} {dimension.name.lower()}"
+            for traffic_class in TrafficClass
+            for dimension in Dimension
+            if group.quota(traffic_class, dimension) == 0
+        ]
+        if zero:
+            found.append(Blocked(group.name, tuple(zero)))
+    return tuple(found)
+
+
+def _urgency(one: TenantUse) -> tuple[bool, bool, float, int, str, str]:
+    """Who is blocked comes first."""
     flow = one.flow
     return (
+        not one.is_blocked,
         one.share is None,
         -(one.share or 0),
         -flow.allowed_messages - flow.held_messages,

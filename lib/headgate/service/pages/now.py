@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from headgate.service.pages.charged import TenantUse, tenants
+from headgate.service.pages.charged import Blocked, TenantUse, blocked, tenants
 from headgate.service.pages.charts import Chart
 from headgate.service.pages.flow import TABLE, Flow, timelines
-from headgate.service.pages.held import HeldSubscription, HeldTopic, held_subscriptions, held_topics
+from headgate.service.pages.held import LOOK_BACK_S, HeldSubscription, HeldTopic, held_subscriptions, held_topics
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
 
@@ -16,10 +16,14 @@ MOST = 50
 
 @dataclass(frozen=True)
 class Now:
-    """moment: the last seconds of `span`. Counts are of all topics and subscriptions that are held, listed or not."""
+    """moment: the last seconds of `span`. back_s: so long before its end marks that still hold are looked for. Counts
+    are of all topics and subscriptions that are held so, listed or not.
+    """
 
     span: Span
     moment: Span
+    back_s: int
+    blocked: tuple[Blocked, ...]
     charts: tuple[Chart, ...]
     topics: tuple[HeldTopic, ...]
     topics_held: int
@@ -41,6 +45,8 @@ def now(read: Read, asked: Asked) -> Now:
     return Now(
         span,
         moment,
+        LOOK_BACK_S,
+        blocked(read.config),
         timelines(read, span),
         tuple(topics),
         topics_held,

@@ -1,6 +1,7 @@
 """SQL over the tables of one look; every statement is kept, so that a page can show where its numbers come from."""
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -59,15 +60,19 @@ class Read:
                 f"Tables here: {', '.join(sorted(self.look.versions))}.",
             )
 
-    def rows(self, name: str, sql: str) -> list[dict[str, Any]]:
-        """The rows of a query over one table, over all jobs that have it. Raises TableError and PageError."""
-        self.need(name)
-        self.note(name, sql)
-        return self._rows(name, sql)
+    def rows(self, name: str, sql: str, *others: str) -> list[dict[str, Any]]:
+        """Those of a query over one table and `others`, over all jobs that have it. Raises TableError and PageError."""
+        for one in (name, *others):
+            self.need(one)
+        self.note(name, sql, *others)
+        return self._rows((name, *others), sql)
 
-    def note(self, name: str, sql: str) -> None:
+    def note(self, name: str, sql: str, *others: str) -> None:
         """Show the statement on the page as well, though it is run elsewhere."""
-        outputs = [part.output for part in self.look.parts.get(name, ())] or [self.look.output]
+        of_others = [{part.output for part in self.look.parts.get(one, ())} for one in others]
+        outputs = [
+            part.output for part in self.look.parts.get(name, ()) if all(part.output in one for one in of_others)
+        ] or [self.look.output]
         self.statements.append(
             Statement(sql, tuple(f"headgate sql {shlex.quote(one)} {_quoted(sql)}" for one in outputs))
         )
@@ -79,7 +84,7 @@ class Read:
         try:
             found = [times for part in self.look.parts[name] if (times := times_of(part.table, column)) is not None]
         except Exception as error:  # a query raises plain ones
-            raise self._unreadable(name, error) from error
+            raise self._unreadable((name,), error) from error
         return together(found)
 
     @cached_property
@@ -93,27 +98,34 @@ class Read:
         """What `headgate usage` reads, of one group or all. Raises TableError."""
         return UsageTables(self.look.output, self.settings, group)
 
-    def _rows(self, name: str, sql: str) -> list[dict[str, Any]]:
-        self._check(name)
+    def _rows(self, names: Sequence[str], sql: str) -> list[dict[str, Any]]:
+        for name in names:
+            self._check(name)
         builder = QueryBuilder()
-        parts = self.look.parts[name]
         try:
-            if len(parts) == 1:
-                builder.register(name, parts[0].table)
-            else:
-                for number, part in enumerate(parts):
-                    builder.register(f"part_{number}", part.table)
-                union = " UNION ALL BY NAME ".join(f"SELECT * FROM part_{number}" for number in range(len(parts)))  # noqa: S608
-                builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
+            for name in names:
+                self._register(builder, name)
             rows: list[dict[str, Any]] = in_arrow(builder.execute(sql)).to_pylist()
         except Exception as error:  # the engine raises plain ones
-            raise self._unreadable(name, error) from error
+            raise self._unreadable(names, error) from error
         return rows
 
-    def _unreadable(self, name: str, error: Exception) -> TableError:
+    def _register(self, builder: QueryBuilder, name: str) -> None:
+        """Tables of several jobs as one of their rows together."""
+        parts = self.look.parts[name]
+        if len(parts) == 1:
+            builder.register(name, parts[0].table)
+            return
+        for number, part in enumerate(parts):
+            builder.register(f"{name}_{number}", part.table)
+        union = " UNION ALL BY NAME ".join(f"SELECT * FROM {name}_{number}" for number in range(len(parts)))  # noqa: S608
+        builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
+
+    def _unreadable(self, names: Sequence[str], error: Exception) -> TableError:
+        locations = " or ".join(self.look.parts[name][0].location for name in names)
         return TableError(
-            f"the table {self.look.parts[name][0].location} cannot be read: {said_by(error)}; it may be damaged, or of "
-            "another version of headgate"
+            f"the table {locations} cannot be read: {said_by(error)}; it may be damaged, or of another version of "
+            "headgate"
         )
 
     def _check(self, name: str) -> None:

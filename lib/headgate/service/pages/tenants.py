@@ -51,16 +51,16 @@ def all_tenants(read: Read, asked: Asked) -> Tenants:
 
 
 def one_tenant(read: Read, asked: Asked, name: str) -> Tenant:
-    """Raises PageError, 404 for one without traffic in the range, and TableError."""
+    """Raises PageError, 404 for one without traffic in the range of which nothing is held, and TableError."""
     span = asked.span(read.extent(TABLE), "publish")
     where = "tenant IS NULL" if name == NO_TENANT else f"tenant = {text(name)}"
     uses = tenants(read, span, where)
-    if not uses:
+    moment = span.last(MOMENT_S)
+    held, held_total = held_topics(read, moment, MOST // 4, where)
+    if not (uses or held):
         raise PageError(
             404, f"The tenant {name} published nothing in this range. Choose a longer one, or correct the name."
         )
-    moment = span.last(MOMENT_S)
-    held, held_total = held_topics(read, moment, MOST // 4, where)
     topics, total = topic_uses(read, span, MOST, where)
     return Tenant(
         name, span, moment, timelines(read, span, where), tuple(uses), tuple(held), held_total, tuple(topics), total
