@@ -24,7 +24,7 @@ class Blocked:
 class TenantUse:
     """A tenant's traffic in one group, None for none, over some seconds.
 
-    quotas: of the group as they are now, messages/s and bytes/s, None for no limit. topics: how many had traffic.
+    quotas: of the group, messages/s and bytes/s, None for no limit. topics: how many had traffic.
     shares: of these quotas, by what was allowed, and by that and what was held together.
     """
 
@@ -57,11 +57,10 @@ class TenantUse:
         return max(shares, default=None)
 
 
-def tenants(read: Read, span: Span, where: str = "true") -> list[TenantUse]:
+def tenants(read: Read, span: Span, config: ConfigTables, where: str = "true") -> list[TenantUse]:
     """One for each tenant and group: those of blocked groups first, then the largest share, then whoever has no quota,
     by what came.
     """
-    config = read.config
     attached = list(config.attachments.topics)
     own = (
         f"CASE WHEN topic IN ({', '.join(map(text, attached))}) THEN topic END" if attached else "CAST(NULL AS STRING)"

@@ -17,7 +17,8 @@ MOST = 50
 @dataclass(frozen=True)
 class Now:
     """moment: the last seconds of `span`. back_s: so long before its end marks that still hold are looked for. Counts
-    are of all topics and subscriptions that are held so, listed or not.
+    are of all topics and subscriptions that are held so, listed or not. is_of_today: quotas are, though the range is
+    past.
     """
 
     span: Span
@@ -33,6 +34,7 @@ class Now:
     tenants_total: int
     tenants_over: int
     flow: Flow
+    is_of_today: bool
 
 
 def now(read: Read, asked: Asked) -> Now:
@@ -41,12 +43,13 @@ def now(read: Read, asked: Asked) -> Now:
     moment = span.last(MOMENT_S)
     topics, topics_held = held_topics(read, moment, MOST)
     subscriptions, subscriptions_held = held_subscriptions(read, moment, MOST // 2)
-    used = tenants(read, moment)
+    config, is_of_today = read.config_of(asked)
+    used = tenants(read, moment, config)
     return Now(
         span,
         moment,
         LOOK_BACK_S,
-        blocked(read.config),
+        blocked(config),
         timelines(read, span),
         tuple(topics),
         topics_held,
@@ -56,4 +59,5 @@ def now(read: Read, asked: Asked) -> Now:
         len(used),
         sum((one.share or 0) > 1 for one in used),
         Flow.total(one.flow for one in used),
+        is_of_today,
     )

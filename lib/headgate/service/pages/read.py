@@ -12,9 +12,9 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError, TableError
 from headgate.quota.tables.opened import opened_config
-from headgate.quota.usage.query import UsageTables
+from headgate.quota.usage.query import LEAST_EPOCHS, UsageTables
 from headgate.service.pages.output import Look
-from headgate.service.pages.span import Extent, together
+from headgate.service.pages.span import Asked, Extent, together
 from headgate.tables.query import in_arrow, said_by, times_of
 
 WRITTEN_BY = {
@@ -93,6 +93,17 @@ class Read:
         if not (self.has("rg_groups") and self.has("rg_attachments")):
             return ConfigTables()
         return opened_config(self.look.output, self.settings).read()
+
+    def config_of(self, asked: Asked) -> tuple[ConfigTables, bool]:
+        """Groups and attachments as brokers knew them at the end of a range, and whether they are those of now because
+        no report of then says so. Raises TableError.
+        """
+        if asked.end_us is None or not self.config.version:
+            return self.config, False
+        version = None
+        if self.has("rg_usage") and not (tables := self.usage_tables(None)).is_empty:
+            version = tables.config_version_at(LEAST_EPOCHS, asked.end_us // 1000)
+        return (self.config, True) if version is None else (tables.config(version), False)
 
     def usage_tables(self, group: str | None) -> UsageTables:
         """What `headgate usage` reads, of one group or all. Raises TableError."""

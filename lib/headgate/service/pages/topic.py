@@ -30,9 +30,9 @@ class Place:
 
 @dataclass(frozen=True)
 class TopicPage:
-    """quotas: of its group now, messages/s and bytes/s. blocked: its group, if that is. moment: the last seconds, which
+    """quotas: of its group, messages/s and bytes/s. blocked: its group, if that is. moment: the last seconds, which
     `held` is of; back_s: so long before their end marks that still hold are looked for. charts: messages, bytes and
-    marks; limits are in the first two.
+    marks; limits are in the first two. is_of_today: quotas and group are, though the range is past.
     """
 
     topic: str
@@ -49,6 +49,7 @@ class TopicPage:
     places: tuple[Place, ...]
     held: tuple[HeldTopic, ...]
     subscriptions: tuple[HeldSubscription, ...]
+    is_of_today: bool
 
 
 def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
@@ -64,8 +65,9 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
     moment = span.last(MOMENT_S)
     held, _ = held_topics(read, moment, _MOST, where, LOOKBACK_S)
     parsed = topic_of(name)
-    group = None if parsed is None else read.config.resolve(parsed).group
-    blocked_by = blocked(read.config, group)
+    config, is_of_today = read.config_of(asked)
+    group = None if parsed is None else config.resolve(parsed).group
+    blocked_by = blocked(config, group)
     if not (rows or held or blocked_by):
         raise PageError(
             404, f"The topic {name} has no publishes in this range. Choose a longer one, or correct the name."
@@ -78,7 +80,7 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
         name,
         None if parsed is None else parsed.tenant,
         group,
-        quotas_of(read.config, group),
+        quotas_of(config, group),
         blocked_by,
         span,
         moment,
@@ -89,6 +91,7 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
         tuple(places),
         tuple(held),
         tuple(held_subscriptions(read, span, _MOST, where)[0]),
+        is_of_today,
     )
 
 

@@ -16,7 +16,7 @@ from headgate.service.pages.span import SECOND_US, Asked
 from headgate.service.pages.views import VIEWS
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from page_outputs import CLICKS, ORDERS, START_US, mark, usage, write
-from unit.quota.places import tables
+from unit.quota.places import SHARDS, cut, tables
 
 BY_NAME = {view.template: view for view in VIEWS}
 NOW_S = 1000
@@ -154,3 +154,31 @@ def test_tenants_of_blocked_groups_come_first_and_are_not_without_a_quota(tmp_pa
     html = page(BY_NAME["tenants"], "", found, Asked(), [], output="", etag="")
     assert html.count('<span class="badge alarm">blocked</span>') == 1
     assert "no quota" not in html
+
+
+@pytest.mark.parametrize(
+    ("reported_s", "quota", "is_of_today"), [(NOW_S - 5, 50, False), (NOW_S - 500, 40, True), (None, 40, True)]
+)
+def test_quotas_of_a_past_range_are_those_that_brokers_knew_then(tmp_path, reported_s, quota, is_of_today):
+    """Reports name version 3 of the configuration, in which the quota was 50."""
+    marked(tmp_path, rows=[usage(NOW_S, ORDERS, 1, 1)])
+    of_groups = tables(tmp_path)
+    changed(
+        of_groups,
+        ("PUT", "resourcegroups/gold", {"publishRateInMsgs": 20}),
+        ("POST", "tenants/acme/resourcegroup/gold", None),
+        ("PUT", "resourcegroups/gold", {"publishRateInMsgs": 50}),
+        ("PUT", "resourcegroups/gold", {"publishRateInMsgs": 40}),
+    )
+    if reported_s is not None:
+        of_groups.usage.append([cut(1, 1, epoch=at_us(reported_s) // SECOND_US)], SHARDS)
+    for name in ("now", "tenants"):
+        past = seen(tmp_path, name, Asked(end_us=at_us(NOW_S + 1)))
+        (acme,) = (one for one in past.tenants if one.tenant == "acme")
+        assert (acme.quotas, past.is_of_today) == ((quota, None), is_of_today)
+        html = page(BY_NAME[name], "", past, Asked(), [], output="", etag="")
+        assert is_of_today is ("quotas are those of today" in html)
+    past = seen(tmp_path, "topic", Asked(end_us=at_us(NOW_S + 1)), topic=ORDERS)
+    assert (past.quotas, past.is_of_today) == ((quota, None), is_of_today)
+    live = seen(tmp_path, "tenant", tenant="acme")
+    assert (live.uses[0].quotas, live.is_of_today) == ((40, None), False)
