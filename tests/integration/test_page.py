@@ -140,6 +140,8 @@ def test_a_topic_that_is_held_takes_one_line_on_a_laptop(opened, tmp_path):
         assert max(heights) < 40, heights
         scroll = "document.querySelector('section[data-key=held] .scroll')"
         assert page.evaluate(f"{scroll}.scrollWidth <= {scroll}.clientWidth")
+        headers = "section[data-key=held] thead th"
+        assert page.eval_on_selector_all(headers, "all => all.every((one) => one.scrollWidth <= one.clientWidth)")
 
 
 def test_a_view_has_an_address_with_its_range_for_a_colleague(opened):
