@@ -20,17 +20,26 @@ from headgate.why.tables import OutputTables, within
 SAME_SPAN_S = 10
 """A shorter pause does not end a span."""
 SHOWN_SPANS, SHOWN_PRODUCERS, SHOWN_BALANCES = 10, 20, 200
-_LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
+LOOKBACK_S, _MOST_LOOKBACK_S = 900, 6 * 3600
 """So far before the window a mark that still holds in it is looked for; the latter if the former finds nothing."""
 _LIMITER = ("broker", "scope", "limiter", "type")
-_WHOSE = (*_LIMITER, "topic", "connection", "producer")
+WHOSE = (*_LIMITER, "topic", "connection", "producer")
+"""Columns of `marks` that a mark and the unmark that ends it have in common."""
+_MARKED, _UNMARKED = (f"max(CASE WHEN action = '{one}' THEN at_ns END)" for one in ("mark", "unmark"))
+IS_OPEN = (
+    f"coalesce({_MARKED} > coalesce({_UNMARKED}, 0) OR ({_MARKED} = {_UNMARKED} AND "
+    "sum(CASE WHEN action = 'mark' THEN 1 ELSE -1 END) > 0), false)"
+)
+"""SQL, of marks and unmarks grouped by WHOSE: whether the last mark still holds, as nothing unmarks after it. If
+something does at its instant, the rows before tell: it holds if there are more marks than unmarks.
+"""
 _OF_MARK = ("action", "messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s", "unit")
-_COLUMNS = f"at_ns, {', '.join(_WHOSE)}, {', '.join(_OF_MARK[:-1])}, {RAN_OUT} AS unit"
+_COLUMNS = f"at_ns, {', '.join(WHOSE)}, {', '.join(_OF_MARK[:-1])}, {RAN_OUT} AS unit"
 
 _NO_ROWS = pa.schema(
     [
         *((name, pa.int64()) for name in ("at_ns", *_OF_MARK[1:-1])),
-        *((name, pa.string()) for name in (*_WHOSE, "action", "unit")),
+        *((name, pa.string()) for name in (*WHOSE, "action", "unit")),
     ]
 ).empty_table()
 Ints = NDArray[np.int64]
@@ -116,7 +125,7 @@ class Holds:
         at_ns = rows["at_ns"].to_numpy()
         steps = np.where(pc.equal(rows["action"], "mark").to_numpy(), 1, -1)
         times, place = np.unique(at_ns, return_inverse=True)
-        before = _open_before(_codes(rows, _WHOSE), place, steps)
+        before = _open_before(_codes(rows, WHOSE), place, steps)
         depth = np.append(before, before + np.cumsum(np.bincount(place, steps)).astype(np.int64))
         starts, ends = np.append(self.first_ns, times), np.append(times, self.end_ns)
         starts, ends = np.maximum(starts, self.first_ns)[depth > 0], np.minimum(ends, self.end_ns)[depth > 0]
@@ -141,7 +150,7 @@ def _open_before(codes: Ints, place: Ints, steps: Ints) -> int:
 def holds_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> Holds:
     """The holds in a window, those that began before it too. where: whose marks, in SQL."""
     rows = marks_of(tables, where, first_ns, end_ns)
-    open_rows = _open_at(tables, where, first_ns, _LOOKBACK_S)
+    open_rows = _open_at(tables, where, first_ns, LOOKBACK_S)
     if not len(rows) and not len(open_rows):
         open_rows = _open_at(tables, where, first_ns, _MOST_LOOKBACK_S)
     return Holds(pa.concat_tables([open_rows, rows], promote_options="permissive"), first_ns, end_ns)
@@ -155,21 +164,13 @@ def marks_of(tables: OutputTables, where: str, first_ns: int, end_ns: int) -> pa
 
 
 def _open_at(tables: OutputTables, where: str, at_ns: int, back_s: int) -> pa.Table:
-    """The marks that still hold at that time: of each producer, limiter and topic the last mark, if nothing unmarks
-    after it. If something does at its instant, the rows before tell: it holds if there are more marks than unmarks.
-    """
+    """The marks that still hold at that time: the last of each producer, limiter and topic."""
     where = f"{where} AND {within(at_ns - back_s * SECOND_NS, at_ns)} AND action IN ('mark', 'unmark')"
     last = ", ".join(f"last_value({name} ORDER BY at_ns, action DESC) AS {name}" for name in _OF_MARK)
-    ends = ", ".join(f"max(CASE WHEN action = '{one}' THEN at_ns END) AS {one}ed_ns" for one in ("mark", "unmark"))
-    net = "sum(CASE WHEN action = 'mark' THEN 1 ELSE -1 END) AS net"
-    sql = f"SELECT max(at_ns) AS at_ns, {', '.join(_WHOSE)}, {last}, {ends}, {net} FROM (SELECT {_COLUMNS} FROM marks "  # noqa: S608
-    rows = tables.rows("marks", f"{sql}WHERE {where}) GROUP BY {', '.join(_WHOSE)}")
-    if not len(rows):
-        return _NO_ROWS
-    marked, unmarked = rows["marked_ns"], pc.fill_null(rows["unmarked_ns"], 0)
-    is_tied = pc.and_(pc.equal(marked, unmarked), pc.greater(rows["net"], 0))
-    is_open = pc.fill_null(pc.or_(pc.greater(marked, unmarked), is_tied), False)
-    return rows.filter(is_open).sort_by("at_ns").select(_NO_ROWS.column_names)
+    whose = ", ".join(WHOSE)
+    sql = f"SELECT max(at_ns) AS at_ns, {whose}, {last} FROM (SELECT {_COLUMNS} FROM marks WHERE {where}) "  # noqa: S608
+    rows = tables.rows("marks", f"{sql}GROUP BY {whose} HAVING {IS_OPEN}")
+    return rows.sort_by("at_ns").select(_NO_ROWS.column_names) if len(rows) else _NO_ROWS
 
 
 def instant(at_ns: int) -> datetime:

@@ -51,20 +51,20 @@ class OutputTables:
         """Whether any job has a table of that name."""
         return bool(self.parts(name))
 
-    def rows(self, name: str, sql: str) -> pa.Table:
-        """What `sql` gives; without a table an empty one of no columns."""
-        parts = self.parts(name)
-        return self._queried(name, parts, sql) if parts else pa.table({})
+    def rows(self, name: str, sql: str, *others: str) -> pa.Table:
+        """What `sql` gives, on that table and others; without that one an empty table of no columns."""
+        parts = {one: self.parts(one) for one in (name, *others)}
+        return self._queried(parts, sql) if parts[name] else pa.table({})
 
-    def dicts(self, name: str, sql: str) -> list[dict[str, Any]]:
+    def dicts(self, name: str, sql: str, *others: str) -> list[dict[str, Any]]:
         """The same, row by row."""
-        rows: list[dict[str, Any]] = self.rows(name, sql).to_pylist()
+        rows: list[dict[str, Any]] = self.rows(name, sql, *others).to_pylist()
         return rows
 
     def by_job(self, name: str, sql: str) -> Iterator[tuple[str | None, list[dict[str, Any]]]]:
         """The same of each job alone, with the broker that it is of, None for a job of all brokers."""
         for part in self.parts(name):
-            yield self._broker_of(part), self._queried(name, [part], sql).to_pylist()
+            yield self._broker_of(part), self._queried({name: [part]}, sql).to_pylist()
 
     def summed(self, name: str, sql: str, columns: Sequence[str]) -> dict[str, int]:
         """The only row of `sql`, with 0 for nulls, as also without a table."""
@@ -120,11 +120,12 @@ class OutputTables:
         own, place = f"{self.output}/{BROKERS}/", part.location
         return unquote(place.removeprefix(own).partition("/")[0].replace("~", "%")) if place.startswith(own) else None
 
-    def _queried(self, name: str, parts: Sequence[Part], sql: str) -> pa.Table:
+    def _queried(self, parts: Mapping[str, Sequence[Part]], sql: str) -> pa.Table:
         try:
-            return plain(query(sql, {name: [part.table for part in parts]}))
+            return plain(query(sql, {name: [part.table for part in of_name] for name, of_name in parts.items()}))
         except Exception as error:  # query raises no other
-            raise _unreadable(parts[0].location if len(parts) == 1 else f"{self.output}/{name}", error) from error
+            places = [of[0].location if len(of) == 1 else f"{self.output}/{name}" for name, of in parts.items()]
+            raise _unreadable(" or ".join(places), error) from error
 
 
 def _unreadable(place: str, error: Exception) -> TableError:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from headgate.core.quota.config_tables import ConfigTables
+from headgate.core.quota.groups import Dimension, TrafficClass
 from headgate.core.topic_names import topic_of
 from headgate.quota.usage.topic_view import NO_TENANT
 from headgate.service.pages.flow import FLOW, IS_ADMITTED, TABLE, TOTAL, Flow
@@ -12,10 +13,18 @@ from headgate.tables.query import text
 
 
 @dataclass(frozen=True)
+class Blocked:
+    """A group of which a quota is 0. quotas: which, such as "publish messages"."""
+
+    group: str
+    quotas: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class TenantUse:
     """A tenant's traffic in one group, None for none, over some seconds.
 
-    quotas: of the group as they are now, messages/s and bytes/s, None for no limit. topics: how many had traffic.
+    quotas: of the group, messages/s and bytes/s, None for no limit. topics: how many had traffic.
     shares: of these quotas, by what was allowed, and by that and what was held together.
     """
 
@@ -26,6 +35,10 @@ class TenantUse:
     is_admitted: bool
     quotas: tuple[int | None, int | None]
     seconds: int
+
+    @property
+    def is_blocked(self) -> bool:
+        return 0 in self.quotas
 
     @property
     def allowed_share(self) -> float | None:
@@ -44,9 +57,10 @@ class TenantUse:
         return max(shares, default=None)
 
 
-def tenants(read: Read, span: Span, where: str = "true") -> list[TenantUse]:
-    """One for each tenant and group: the largest share first, then whoever has no quota, by what came."""
-    config = read.config
+def tenants(read: Read, span: Span, config: ConfigTables, where: str = "true") -> list[TenantUse]:
+    """One for each tenant and group: those of blocked groups first, then the largest share, then whoever has no quota,
+    by what came.
+    """
     attached = list(config.attachments.topics)
     own = (
         f"CASE WHEN topic IN ({', '.join(map(text, attached))}) THEN topic END" if attached else "CAST(NULL AS STRING)"
@@ -85,9 +99,27 @@ def quotas_of(config: ConfigTables, group: str | None) -> tuple[int | None, int 
     return (None, None) if known is None else (known.rates[0], known.rates[1])
 
 
-def _urgency(one: TenantUse) -> tuple[bool, float, int, str, str]:
+def blocked(config: ConfigTables, *groups: str | None) -> tuple[Blocked, ...]:
+    """Those of the groups that are blocked, by name; of all that are attached to anything if none is given."""
+    names = groups or config.attachments.names()
+    found = []
+    for group in (config.groups[name] for name in sorted(filter(None, names)) if name in config.groups):
+        zero = [
+            f"{traffic_class.name.lower()} {dimension.name.lower()}"
+            for traffic_class in TrafficClass
+            for dimension in Dimension
+            if group.quota(traffic_class, dimension) == 0
+        ]
+        if zero:
+            found.append(Blocked(group.name, tuple(zero)))
+    return tuple(found)
+
+
+def _urgency(one: TenantUse) -> tuple[bool, bool, float, int, str, str]:
+    """Who is blocked comes first."""
     flow = one.flow
     return (
+        not one.is_blocked,
         one.share is None,
         -(one.share or 0),
         -flow.allowed_messages - flow.held_messages,

@@ -11,17 +11,21 @@ from headgate.service.pages.quotas import Quota, charts_of, quota_of
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
 
+MOST = 100
+
 
 @dataclass(frozen=True)
 class Groups:
     """span: None, like at_us, the time of the newest epoch in it, before a broker reported. unused: groups without a
-    quota in use, by name.
+    quota in use, by name. total, unused_total: listed or not.
     """
 
     span: Span | None
     at_us: int | None
     quotas: tuple[Quota, ...]
+    total: int
     unused: tuple[str, ...]
+    unused_total: int
     history: tuple[ConfigChange, ...]
 
 
@@ -40,15 +44,18 @@ class Group:
 
 
 def all_groups(read: Read, asked: Asked) -> Groups:
-    """At the range's end. Raises PageError and TableError."""
+    """At the range's end: the blocked quotas, then those of which most is used. Raises PageError and TableError."""
     read.need("rg_groups")
     at_us, cells, _ = _cells(read, asked, None)
-    shown = {cell.group for cell in cells}
+    quotas = sorted(map(quota_of, cells), key=_urgency)
+    unused = sorted(read.config.groups.keys() - {cell.group for cell in cells})
     return Groups(
         None if at_us is None else _span(read, asked),
         at_us,
-        tuple(map(quota_of, cells)),
-        tuple(sorted(read.config.groups.keys() - shown)),
+        tuple(quotas[:MOST]),
+        len(quotas),
+        tuple(unused[:MOST]),
+        len(unused),
         history(read),
     )
 
@@ -75,6 +82,11 @@ def one_group(read: Read, asked: Asked, name: str) -> Group:
     ]
     charts = [] if tables is None or span is None else charts_of(tables, span, cells)
     return Group(name, span, tuple(map(quota_of, cells)), tuple(sorted(attached)), tuple(charts), changes)
+
+
+def _urgency(one: Quota) -> tuple[bool, float, str, str, str]:
+    share = -1 if one.share is None else one.share
+    return one.quota != 0, -share, one.group, one.traffic_class, one.unit
 
 
 def _span(read: Read, asked: Asked) -> Span | None:

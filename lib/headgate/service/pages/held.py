@@ -1,5 +1,6 @@
 """Topics and subscriptions that limits hold in some seconds, and which limit it is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,18 @@ from headgate.service.pages.read import Read
 from headgate.service.pages.span import SECOND_US, Span
 from headgate.tables.query import text
 from headgate.throttle.schemas import DISPATCH_LEVELS
+from headgate.why.holds import IS_OPEN, WHOSE
 
-_BEFORE_S = 60
-"""What still holds a topic marked it so long before at most: longer than clients wait for an "
-"answer by default (30 s)."""
+LOOK_BACK_S = 120
+"""So long before the end of a range a mark that still holds is looked for: further back, each poll would cost more."""
 _SCOPES = ("topic", "broker", "group")
 
 
 @dataclass(frozen=True)
 class HeldTopic:
     """A topic on one broker. limiter: the name of what holds it, None where no mark says so. last_us: of its last row
-    in these seconds.
+    in these seconds, None without one. since_us: from when on its producers wait that still do at the end, None where
+    none does. flow: waited_ns goes up to the end for these.
     """
 
     topic: str
@@ -30,7 +32,8 @@ class HeldTopic:
     scope: str
     limiter: str | None
     flow: Flow
-    last_us: int
+    last_us: int | None
+    since_us: int | None
 
 
 @dataclass(frozen=True)
@@ -47,47 +50,105 @@ class HeldSubscription:
     held: int
 
 
-def held_topics(read: Read, span: Span, most: int, where: str = "true") -> tuple[list[HeldTopic], int]:
-    """Those whose producers waited longest, and how many there are in all."""
+def held_topics(
+    read: Read, span: Span, most: int, where: str = "true", back_s: int = LOOK_BACK_S
+) -> tuple[list[HeldTopic], int]:
+    """Those whose producers waited longest, and how many there are in all: by rows of these seconds, and by marks of
+    the last `back_s` that still hold at the end, as there are no rows of producers that wait.
+    """
     by = ", ".join(f"sum(throttled_by_{scope}) AS by_{scope}" for scope in _SCOPES)
+    found = (
+        f"SELECT topic, broker, {FLOW}, {by}, arrow_cast(max(event_time), 'Int64') AS last_us FROM {TABLE} "  # noqa: S608  our own names
+        f"WHERE {span.where()} AND {where} AND {IS_HELD} GROUP BY topic, broker"
+    )
+    marks = ["marks"] if read.has("marks") else []
+    if marks:
+        found = _with_marks(found, span, where, back_s)
     rows = read.rows(
         TABLE,
-        f"SELECT *, count(*) OVER () AS topics FROM (SELECT topic, broker, {FLOW}, {by}, "  # noqa: S608  our own names
-        f"arrow_cast(max(event_time), 'Int64') AS last_us FROM {TABLE} WHERE {span.where()} AND {where} AND {IS_HELD} "
-        f"GROUP BY topic, broker) ORDER BY waited_ns DESC, throttled DESC, topic, broker LIMIT {most}",
+        f"SELECT *, count(*) OVER () AS topics FROM ({found}) ORDER BY waited_ns DESC, throttled DESC, topic, broker "  # noqa: S608
+        f"LIMIT {most}",
+        *marks,
     )
-    marked = _marks(read, span, [row["topic"] for row in rows])
-    return [_held(row, marked) for row in rows], rows[0]["topics"] if rows else 0
+    marked = _marks(read, rows)
+    held = [_held(row, marked) for row in rows]
+    return held, rows[0]["topics"] if rows else 0
 
 
-def _held(row: dict[str, Any], marked: dict[tuple[str, str, str], dict[str, Any]]) -> HeldTopic:
-    topic, broker = row["topic"], row["broker"]
-    marks = [mark for scope in _SCOPES if (mark := marked.get((topic, broker, scope)))]
+def _with_marks(held: str, span: Span, where: str, back_s: int) -> str:
+    """SQL. held: of topics by rows of topic_usage; those that marks alone hold are added, and how long they waited."""
+    back = Span(min(span.first_us, span.end_us - back_s * SECOND_US), span.end_us)
+    whose = ", ".join(WHOSE)
+    scopes = ", ".join(map(text, _SCOPES))
+    last = ", ".join(
+        f"max(marked_ns) FILTER (WHERE scope = '{scope}'{only}) AS {scope}_{name}_ns"
+        for scope in _SCOPES
+        for name, only in (("marked", ""), ("open", " AND is_open"))
+    )
+    marks = (
+        f"SELECT topic, broker, min(marked_ns) FILTER (WHERE is_open) AS since_ns, {last} FROM (SELECT {whose}, "  # noqa: S608
+        f"max(at_ns) FILTER (WHERE action = 'mark') AS marked_ns, {IS_OPEN} AS is_open FROM marks "
+        f"WHERE {back.where()} AND {where} AND action IN ('mark', 'unmark') AND scope IN ({scopes}) "
+        f"GROUP BY {whose}) GROUP BY topic, broker"
+    )
+    row_end_us = f"coalesce(last_us + {SECOND_US}, {span.first_us})"
+    waits_ns = f"greatest({span.end_us * 1000} - greatest(since_ns, 1000 * {row_end_us}), 0)"
+    return (
+        f"SELECT held.* EXCLUDE (topic, broker, waited_ns), marked.* EXCLUDE (topic, broker), "  # noqa: S608
+        f"coalesce(held.topic, marked.topic) AS topic, coalesce(held.broker, marked.broker) AS broker, "
+        f"coalesce(waited_ns, 0) + CASE WHEN since_ns IS NULL THEN 0 ELSE {waits_ns} END AS waited_ns "
+        f"FROM ({held}) held FULL JOIN ({marks}) marked ON held.topic = marked.topic AND held.broker = marked.broker "
+        "WHERE held.topic IS NOT NULL OR since_ns IS NOT NULL"
+    )
+
+
+def _scope_of(row: dict[str, Any]) -> str:
+    """That which throttled most publishes, else that of the last mark, of such as still hold if there are any; empty
+    where nothing says so.
+    """
     most = max(_SCOPES, key=lambda scope: row[f"by_{scope}"] or 0)
-    if not row[f"by_{most}"]:  # held by an earlier mark, which came last
-        most = max(marks, key=lambda mark: mark["at_ns"])["scope"] if marks else ""
-    mark = marked.get((topic, broker, most))
-    is_blocked = mark is not None and most == "group" and 0 in {mark["messages_per_s"], mark["bytes_per_s"]}
-    reason = None
-    if most:
-        reason = publish_reason(most, None if mark is None else mark["unit"], is_blocked=is_blocked)
+    if row[f"by_{most}"]:
+        return most
+    for name in ("open", "marked"):
+        at_ns = {scope: row.get(f"{scope}_{name}_ns") or 0 for scope in _SCOPES}
+        most = max(_SCOPES, key=lambda scope: at_ns[scope])
+        if at_ns[most]:
+            return most
+    return ""
+
+
+def _held(row: dict[str, Any], marked: Mapping[tuple[object, ...], dict[str, Any]]) -> HeldTopic:
+    scope = _scope_of(row)
+    mark = marked.get((row["topic"], row["broker"], scope, _mark_ns(row)))
+    is_blocked = mark is not None and scope == "group" and 0 in {mark["messages_per_s"], mark["bytes_per_s"]}
+    reason = publish_reason(scope, None if mark is None else mark["unit"], is_blocked=is_blocked) if scope else None
     limiter = None if mark is None else mark["limiter"]
-    return HeldTopic(topic, broker, reason, most, limiter, Flow.of(row), row["last_us"])
+    since_ns = row.get("since_ns")
+    since_us = None if since_ns is None else since_ns // 1000
+    return HeldTopic(row["topic"], row["broker"], reason, scope, limiter, Flow.of(row), row["last_us"], since_us)
 
 
-def _marks(read: Read, span: Span, topics: list[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """The last mark of each topic by broker and scope, also from up to _BEFORE_S before."""
-    if not topics or not read.has("marks"):
+def _mark_ns(row: dict[str, Any]) -> int | None:
+    """The time of the scope's last mark, of those that still hold if there are any; None without one."""
+    scope = _scope_of(row)
+    return row.get(f"{scope}_open_ns") or row.get(f"{scope}_marked_ns")
+
+
+def _marks(read: Read, held: list[dict[str, Any]]) -> dict[tuple[object, ...], dict[str, Any]]:
+    """What these topics are held by: marks by topic, broker, scope and time."""
+    times_ns = sorted({at_ns for row in held if (at_ns := _mark_ns(row)) is not None})
+    if not times_ns:
         return {}
-    before = Span(span.first_us - _BEFORE_S * SECOND_US, span.end_us)
-    columns = "topic, broker, scope, limiter, at_ns, messages_per_s, bytes_per_s"
+    topics = sorted({row["topic"] for row in held})
+    span = Span(times_ns[0] // 1000, times_ns[-1] // 1000 + 1)
+    key = "topic, broker, scope, at_ns"
     rows = read.rows(
         "marks",
-        f"SELECT {columns}, unit FROM (SELECT {columns}, {RAN_OUT} AS unit, "  # noqa: S608  our own names
-        "row_number() OVER (PARTITION BY topic, broker, scope ORDER BY at_ns DESC) AS place FROM marks "
-        f"WHERE {before.where()} AND action = 'mark' AND topic IN ({', '.join(map(text, topics))})) WHERE place = 1",
+        f"SELECT {key}, min(limiter) AS limiter, min(messages_per_s) AS messages_per_s, "  # noqa: S608  our own names
+        f"min(bytes_per_s) AS bytes_per_s, min({RAN_OUT}) AS unit FROM marks WHERE {span.where()} AND action = 'mark' "
+        f"AND topic IN ({', '.join(map(text, topics))}) AND at_ns IN ({', '.join(map(str, times_ns))}) GROUP BY {key}",
     )
-    return {(row["topic"], row["broker"], row["scope"]): row for row in rows}
+    return {tuple(row[name] for name in key.split(", ")): row for row in rows}
 
 
 def held_subscriptions(

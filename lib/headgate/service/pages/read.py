@@ -9,9 +9,9 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError
 from headgate.quota.tables.opened import opened_config
-from headgate.quota.usage.query import UsageTables
+from headgate.quota.usage.query import LEAST_EPOCHS, UsageTables
 from headgate.service.pages.output import Look
-from headgate.service.pages.span import Extent
+from headgate.service.pages.span import Asked, Extent
 from headgate.why.tables import OutputTables
 
 WRITTEN_BY = {
@@ -58,15 +58,19 @@ class Read:
                 f"Tables here: {', '.join(sorted(self.look.versions))}.",
             )
 
-    def rows(self, name: str, sql: str) -> list[dict[str, Any]]:
-        """The rows of a query over one table, over all jobs that have it. Raises TableError and PageError."""
-        self.need(name)
-        self.note(name, sql)
-        return self.tables.dicts(name, sql)
+    def rows(self, name: str, sql: str, *others: str) -> list[dict[str, Any]]:
+        """Those of a query over one table and `others`, over all jobs that have it. Raises TableError and PageError."""
+        for one in (name, *others):
+            self.need(one)
+        self.note(name, sql, *others)
+        return self.tables.dicts(name, sql, *others)
 
-    def note(self, name: str, sql: str) -> None:
+    def note(self, name: str, sql: str, *others: str) -> None:
         """Show the statement on the page as well, though it is run elsewhere."""
-        outputs = [part.output for part in self.look.parts.get(name, ())] or [self.look.output]
+        of_others = [{part.output for part in self.look.parts.get(one, ())} for one in others]
+        outputs = [
+            part.output for part in self.look.parts.get(name, ()) if all(part.output in one for one in of_others)
+        ] or [self.look.output]
         self.statements.append(
             Statement(sql, tuple(f"headgate sql {shlex.quote(one)} {_quoted(sql)}" for one in outputs))
         )
@@ -82,6 +86,17 @@ class Read:
         if not (self.has("rg_groups") and self.has("rg_attachments")):
             return ConfigTables()
         return opened_config(self.look.output, self.settings).read()
+
+    def config_of(self, asked: Asked) -> tuple[ConfigTables, bool]:
+        """Groups and attachments as brokers knew them at the end of a range, and whether they are those of now because
+        no report of then says so. Raises TableError.
+        """
+        if asked.end_us is None or not self.config.version:
+            return self.config, False
+        version = None
+        if self.has("rg_usage") and not (tables := self.usage_tables(None)).is_empty:
+            version = tables.config_version_at(LEAST_EPOCHS, asked.end_us // 1000)
+        return (self.config, True) if version is None else (tables.config(version), False)
 
     def usage_tables(self, group: str | None) -> UsageTables:
         """What `headgate usage` reads, of one group or all. Raises TableError."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from headgate.core.topic_names import topic_of, without_partition
 from headgate.errors import PageError
-from headgate.service.pages.charged import quotas_of
+from headgate.service.pages.charged import Blocked, blocked, quotas_of
 from headgate.service.pages.charts import Chart, course
 from headgate.service.pages.flow import FLOW, TABLE, Flow, span_sql, timelines
 from headgate.service.pages.held import HeldSubscription, HeldTopic, held_subscriptions, held_topics
@@ -12,6 +12,7 @@ from headgate.service.pages.limits import Limits, limits_of
 from headgate.service.pages.now import MOMENT_S
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
+from headgate.why.holds import LOOKBACK_S
 from headgate.why.tables import of_topic
 
 _MOST = 100
@@ -29,26 +30,30 @@ class Place:
 
 @dataclass(frozen=True)
 class TopicPage:
-    """quotas: of its group now, messages/s and bytes/s. moment: the last seconds, which `held` is of. charts: messages,
-    bytes and marks; limits are in the first two.
+    """quotas: of its group, messages/s and bytes/s. blocked: its group, if that is. moment: the last seconds, which
+    `held` is of; back_s: so long before their end marks that still hold are looked for. charts: messages, bytes and
+    marks; limits are in the first two. is_of_today: quotas and group are, though the range is past.
     """
 
     topic: str
     tenant: str | None
     group: str | None
     quotas: tuple[int | None, int | None]
+    blocked: tuple[Blocked, ...]
     span: Span
     moment: Span
+    back_s: int
     flow: Flow
     charts: tuple[Chart, ...]
     limits: Limits
     places: tuple[Place, ...]
     held: tuple[HeldTopic, ...]
     subscriptions: tuple[HeldSubscription, ...]
+    is_of_today: bool
 
 
 def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
-    """Raises PageError, 404 for a topic without publishes in the range, and TableError."""
+    """Raises PageError, 404 for a topic without publishes in the range that nothing holds, and TableError."""
     span = asked.span(read.extent(TABLE), "publish")
     whole = without_partition(name)
     where = of_topic(name)
@@ -57,28 +62,36 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
         f"SELECT topic, broker, {FLOW} FROM {TABLE} WHERE {span.where()} AND {where} GROUP BY topic, broker "  # noqa: S608
         f"ORDER BY topic, broker LIMIT {_PARTITIONS}",
     )
-    if not rows:
+    moment = span.last(MOMENT_S)
+    held, _ = held_topics(read, moment, _MOST, where, LOOKBACK_S)
+    parsed = topic_of(name)
+    config, is_of_today = read.config_of(asked)
+    group = None if parsed is None else config.resolve(parsed).group
+    blocked_by = blocked(config, group)
+    if not (rows or held or blocked_by):
         raise PageError(
             404, f"The topic {name} has no publishes in this range. Choose a longer one, or correct the name."
         )
     places = [Place(row["topic"], row["broker"], Flow.of(row)) for row in rows]
-    parsed = topic_of(name)
-    group = None if parsed is None else read.config.resolve(parsed).group
-    limits = limits_of(read, span, whole, group, sorted({one.broker for one in places}))
-    moment = span.last(MOMENT_S)
+    limits = limits_of(
+        read, span, whole, group, sorted({*(one.broker for one in places), *(one.broker for one in held)})
+    )
     return TopicPage(
         name,
         None if parsed is None else parsed.tenant,
         group,
-        quotas_of(read.config, group),
+        quotas_of(config, group),
+        blocked_by,
         span,
         moment,
+        LOOKBACK_S,
         Flow.total(one.flow for one in places),
         (*(_limited(chart, limits) for chart in timelines(read, span, where)), *_marks(read, span, where, limits)),
         limits,
         tuple(places),
-        tuple(held_topics(read, moment, _MOST, where)[0]),
+        tuple(held),
         tuple(held_subscriptions(read, span, _MOST, where, least=0)[0]),
+        is_of_today,
     )
 
 

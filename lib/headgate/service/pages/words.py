@@ -87,6 +87,11 @@ def scale(rows: Iterable[Any]) -> float:
     return max([1.0, *shares])
 
 
+def short_topic(topic: str) -> str:
+    """Without persistent://, which nearly all have."""
+    return topic.removeprefix("persistent://")
+
+
 def topic_path(topic: str) -> str:
     """Where the page of a topic is."""
     full = _TOPIC.fullmatch(topic)
@@ -135,7 +140,8 @@ FILTERS = {
     function.__name__: function
     for function in (
         *(number, in_bytes, quantity, percent, seconds, instant, clock, machine_time, held_by, capitalized, scale),
-        *(topic_path, why_path, why_subscription_path, why_connection_path, why_cache_path, tenant_path, group_path),
+        *(short_topic, topic_path, why_path, why_subscription_path, why_connection_path, why_cache_path),
+        *(tenant_path, group_path),
     )
 }
 """For templates."""

@@ -88,3 +88,10 @@ def test_commands_and_literals_are_quoted():
     assert text("o'clock") == "'o''clock'"
     assert _quoted('SELECT "$a" `b` \\') == '"SELECT \\"\\$a\\" \\`b\\` \\\\"'
     assert _quoted("a != 'b'") == "'a != '\"'\"'b'\"'\"''"
+
+
+@pytest.mark.parametrize(
+    ("topic", "short"), [(ORDERS, "acme/shop/orders"), ("non-persistent://a/b/c", "non-persistent://a/b/c"), ("k", "k")]
+)
+def test_tables_leave_out_the_scheme_that_nearly_all_topics_have(topic, short):
+    assert words.short_topic(topic) == short

@@ -1,0 +1,41 @@
+"""The list of groups has an end, and begins with what is worst."""
+
+import pytest
+
+from headgate.service.pages import groups
+from headgate.service.pages.rendered import page
+from headgate.service.pages.span import Asked
+from unit.quota.places import SHARDS, cut, tables
+from unit.service.pages.test_held import BY_NAME, changed, seen
+
+RATES = {"open": -1, "wide": 120, "half": 24, "full": 10, "blocked": 0}
+"""The demand of each is 12."""
+
+
+@pytest.fixture
+def output(tmp_path):
+    of_groups = tables(tmp_path)
+    changed(of_groups, *(("PUT", f"resourcegroups/{name}", {"publishRateInMsgs": rate, "publishRateInBytes": 10**9})
+                         for name, rate in sorted(RATES.items())))  # fmt: skip
+    changed(of_groups, *(("PUT", f"resourcegroups/idle-{n}", {"publishRateInMsgs": 5}) for n in range(3)))
+    known = of_groups.config.read().groups
+    ids = [known[name].group_id for name in RATES]
+    of_groups.usage.append([cut(1, *ids)], SHARDS | {known[name].group_id: known[name].shard for name in RATES})
+    return tmp_path
+
+
+def test_blocked_quotas_come_first_then_those_of_which_most_is_used(output):
+    found = seen(output, "groups")
+    order = [one.group for one in found.quotas if one.unit == "messages"]
+    assert order == ["blocked", "full", "half", "wide", "open"]
+    assert (found.total, found.unused_total) == (len(found.quotas), 3)
+
+
+def test_the_list_has_an_end_and_says_how_many_more_there_are(output, monkeypatch):
+    monkeypatch.setattr(groups, "MOST", 2)
+    found = seen(output, "groups")
+    assert ([one.group for one in found.quotas], found.total) == (["blocked", "full"], 10)
+    assert found.unused == ("idle-0", "idle-1")
+    html = page(BY_NAME["groups"], "", found, Asked(), [], output="", etag="")
+    assert "2 of 10 quotas are shown, those of which most is used." in html
+    assert "and 1 more." in html
