@@ -207,3 +207,9 @@ def print_tables(records: Sequence[Record]) -> None:
             console.print(f"{record['name']}: {'yes' if record['passed'] else 'NO'}")
     if not was_quiet(records[0]):
         console.print(f"The machine was busy (load {records[0]['machine']['load']}): run again when it is quiet.")
+
+
+def high_water_mb(pid: int) -> float:
+    """The most memory that a process ever had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000

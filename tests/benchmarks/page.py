@@ -22,7 +22,7 @@ from deltalake import write_deltalake
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lib")]
 
-from _bench import Results, parser  # noqa: E402
+from _bench import Results, high_water_mb, parser  # noqa: E402
 
 from headgate.arrow.topic_names import named_rows  # noqa: E402
 from headgate.throttle.schemas import MARKS  # noqa: E402
@@ -57,11 +57,6 @@ def write_marks(folder: Path, marks: int, topics: int, seconds: int) -> None:
         }
         table = pa.table(columns).cast(MARKS)
         write_deltalake(f"{folder}/marks", named_rows(table), mode="append")
-
-
-def high_water_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1000
 
 
 def polls_per_s(address: str, viewers: int) -> float:

@@ -1,11 +1,12 @@
-"""How long `headgate why` takes on a day of 100 million marks, and how much memory.
+"""How long `headgate why` takes on a day of 100 million marks, and how much memory; the page over the same tables.
 
     python tests/benchmarks/why.py [--marks 100000000] [--keep DIR]
 
 A day of 10,000 topics of 100 tenants in three groups on 10 brokers; a few topics have most of the marks (Zipf). A
 third as many rows of topic_usage, at most one of a topic and second, as jobs write them. The whole command is measured,
 as a user runs it: an instant and the whole day, of a topic with many rows and of one with few. Making the tables takes
-some minutes and 3 GB; with --keep they stay.
+some minutes and 3 GB; with --keep they stay. Then a service makes views of longer and longer ranges, one after the
+other; its memory is the most that it ever had (VmHWM).
 """
 
 import json
@@ -18,18 +19,24 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from _bench import Results, parser
+from _bench import Results, high_water_mb, parser
 from deltalake import DeltaTable, write_deltalake
 from numpy.typing import NDArray
 
-from headgate.arrow.topic_names import named_rows, named_schema
-from headgate.tables.delta import Tables
-from headgate.throttle.schemas import MARKS, TOPIC_USAGE
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "lib")]
+
+from headgate.arrow.topic_names import named_rows, named_schema  # noqa: E402
+from headgate.tables.delta import Tables  # noqa: E402
+from headgate.throttle.schemas import MARKS, TOPIC_USAGE  # noqa: E402
+from unit.service.test_serve import service  # noqa: E402
 
 TOPICS, TENANTS, BROKERS, CHUNKS = 10_000, 100, 10, 96
 DAY_S, DAY0_S = 86_400, 1_767_571_200
 SECOND_NS = 10**9
 MOST_DRAWS = 50
+MANY, FEW = 4, 6001
+"""Topics with many marks and with few."""
 Ints = NDArray[np.int64]
 GROUPS = ("gold", "silver", "bronze")
 
@@ -119,6 +126,20 @@ def asked(output: str, *options: str) -> tuple[float, float, float, dict[str, ob
     return took_s, cpu_s, int(done.stderr.splitlines()[-1]) / 1024, json.loads(done.stdout)
 
 
+def seen(output: str, results: Results) -> None:
+    """The page: how long each view takes, and the service's memory up to then."""
+    path = topic(MANY).replace("://", "/")
+    views = ["/now", f"/topics/{path}", "/tenants", f"/why/{path}"]
+    with service(output) as one:
+        for last_s, span in ((300, "5 minutes"), (3600, "an hour"), (DAY_S, "the day")):
+            for view in views:
+                began = time.perf_counter()
+                status, *_ = one.ask("GET", f"{view}?last={last_s}", token=None)
+                assert status == 200, (view, status)
+                results.measure(f"page {view}, {span}", "s", [time.perf_counter() - began])
+            results.target(f"service, up to views of {span}", "MB", [high_water_mb(one.process.pid)], at_most=500)
+
+
 def main() -> None:
     options = parser(__doc__)
     options.set_defaults(repetitions=3)
@@ -138,7 +159,7 @@ def main() -> None:
         noon = ("--at", str((DAY0_S + DAY_S // 2) * 1000))
         day = ("--from", str(DAY0_S * 1000))
         with Results("why", "A question to a day of marks", about=f"{arguments.marks:,} marks") as results:
-            for number in (4, 6001):
+            for number in (MANY, FEW):
                 for name, when in (("an instant", noon), ("the day", day)):
                     runs = [asked(output, topic(number), *when) for _ in range(arguments.repetitions)]
                     took_s, cpu_s, mb, found = map(list, zip(*runs, strict=True))
@@ -146,6 +167,7 @@ def main() -> None:
                     results.measure(f"{question} ({found[0]['reason']})", "CPU s", cpu_s)
                     results.measure(question, "MB", mb)
                     results.target(question, "s", took_s, at_most=2)
+            seen(output, results)
 
 
 if __name__ == "__main__":

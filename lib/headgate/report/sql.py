@@ -42,7 +42,7 @@ def query(output: str, sql: str) -> pa.Table:
     found = found_tables(output)
     tables = {name: DeltaTable(f"{output}/{name}") for name in found}
     try:
-        return delta_query.plain(delta_query.query(sql, tables))
+        return delta_query.query(sql, tables)
     except Exception as error:  # delta_query raises no other
         said = str(error).rstrip(".")
         here = f"Tables here: {', '.join(found)}{elsewhere(output)}"

@@ -96,7 +96,8 @@ class Followed:
 
 def query(sql: str, tables: Mapping[str, DeltaTable | Sequence[DeltaTable]]) -> pa.Table:
     """The result of `sql` over tables as they are loaded, in any order unless it says one. Several tables of one name
-    are one table with the rows of all, whose columns go by their names.
+    are one table with the rows of all, whose columns go by their names. Text comes as strings, times are rounded down
+    to microseconds, as Python has them.
 
     All Rust: `DeltaTable.to_pyarrow_table` and `to_pyarrow_dataset` read with threads of pyarrow's own through a file
     system in Python. They may still be busy when the interpreter ends, and then abort the process.
@@ -106,7 +107,7 @@ def query(sql: str, tables: Mapping[str, DeltaTable | Sequence[DeltaTable]]) -> 
     builder = QueryBuilder()
     for name, found in tables.items():
         _register(builder, name, [found] if isinstance(found, DeltaTable) else found)
-    return in_arrow(builder.execute(sql))
+    return _in_arrow(builder.execute(sql))
 
 
 def _register(builder: QueryBuilder, name: str, tables: Sequence[DeltaTable]) -> None:
@@ -120,12 +121,15 @@ def _register(builder: QueryBuilder, name: str, tables: Sequence[DeltaTable]) ->
     builder.execute(f"CREATE VIEW {name} AS {union}").read_all()
 
 
-def plain(rows: pa.Table) -> pa.Table:
-    """The rows with text as strings: for views of strings, which queries give, Arrow lacks most functions.
+def _in_arrow(stream: Any) -> pa.Table:
+    """What delta-rs gives. `pa.table` would import pandas first: half a second, and 25 MB.
 
-    Times are rounded down to microseconds, as Python has them.
+    Views of strings, for which Arrow lacks most functions, become strings as they come: each batch of views keeps the
+    pages alive that it was read from.
     """
-    return rows.cast(pa.schema([field.with_type(_plain(field.type)) for field in rows.schema]), safe=False)
+    reader = pa.RecordBatchReader.from_stream(stream)
+    schema = pa.schema([field.with_type(_plain(field.type)) for field in reader.schema])
+    return pa.Table.from_batches([batch.cast(schema, safe=False) for batch in reader], schema)
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
@@ -139,7 +143,7 @@ def times_of(table: DeltaTable, column: str) -> tuple[int, int] | None:
 
     By the statistics in the log, which are up to 1 ms off; the rows are read only where a writer left none.
     """
-    actions = in_arrow(table.get_add_actions(flatten=True))
+    actions = _in_arrow(table.get_add_actions(flatten=True))
     names = [f"{end}.{column}" for end in ("min", "max")]
     stats = [_us(actions[name]) if name in actions.column_names else [None] for name in names]
     if len(actions) and any(None in of_end for of_end in stats):
@@ -148,11 +152,6 @@ def times_of(table: DeltaTable, column: str) -> tuple[int, int] | None:
         stats = [[row["min"]], [row["max"]]]
     found = [one for of_end in stats for one in of_end if one is not None]
     return (min(found), max(found)) if found else None
-
-
-def in_arrow(stream: Any) -> pa.Table:
-    """What delta-rs gives, as `pa.table` would, which however imports pandas first: half a second, and 25 MB."""
-    return pa.RecordBatchReader.from_stream(stream).read_all()
 
 
 def _us(values: pa.ChunkedArray) -> list[int | None]:

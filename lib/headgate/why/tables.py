@@ -15,7 +15,7 @@ from headgate.core.numbers import SECOND_NS
 from headgate.errors import TableError
 from headgate.quota.tables.topic_tables import BROKERS, topic_tables
 from headgate.quota.usage.topic_query import SECOND_US
-from headgate.tables.query import plain, query, said_by, text, times_of
+from headgate.tables.query import query, said_by, text, times_of
 from headgate.why.answer import Window
 
 _NEAREST, _ALIKE = 5, 0.5
@@ -40,7 +40,10 @@ class OutputTables:
     """
 
     def __init__(
-        self, output: str | PurePath, opened: Mapping[str, Sequence[Part]] | None = None, broken: Broken = _NONE
+        self,
+        output: str | PurePath,
+        opened: Mapping[str, Sequence[Part]] | None = None,
+        broken: Broken = _NONE,
     ) -> None:
         self.output = str(output)
         self._is_open = opened is not None
@@ -122,7 +125,8 @@ class OutputTables:
 
     def _queried(self, parts: Mapping[str, Sequence[Part]], sql: str) -> pa.Table:
         try:
-            return plain(query(sql, {name: [part.table for part in of_name] for name, of_name in parts.items()}))
+            tables = {name: [part.table for part in of_name] for name, of_name in parts.items()}
+            return query(sql, tables)
         except Exception as error:  # query raises no other
             places = [of[0].location if len(of) == 1 else f"{self.output}/{name}" for name, of in parts.items()]
             raise _unreadable(" or ".join(places), error) from error

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from headgate.errors import TableError
 from headgate.quota.tables.delta import Table
-from headgate.tables.query import plain, query, said_by
+from headgate.tables.query import query, said_by
 
 
 def rows_of(table: Table, sql: str) -> list[dict[str, Any]]:
@@ -16,9 +16,9 @@ def rows_of(table: Table, sql: str) -> list[dict[str, Any]]:
 
 
 def arrow_of(table: Table, sql: str) -> pa.Table:
-    """The same in Arrow, with text as strings."""
+    """The same in Arrow."""
     try:
-        return plain(query(sql, {"t": table.delta}))
+        return query(sql, {"t": table.delta})
     except Exception as error:  # query raises no other
         raise TableError(
             f"the table {table.location} cannot be read: {said_by(error)}; see to it that its files are there and can "
