@@ -97,7 +97,7 @@ def conditions(folder: Path) -> Path:
     return folder
 
 
-def cached(folder: Path) -> Path:
+def cached(folder: Path, topic: str = ORDERS) -> Path:
     """A broker's cache of 90 hits and 10 misses, in two seconds of which the second is written twice."""
     numbers = dict.fromkeys((field.name for field in CACHE_METRICS if pa.types.is_integer(field.type)), 0)
     rows = []
@@ -105,7 +105,7 @@ def cached(folder: Path) -> Path:
         at_us = START_US + second * SECOND_US
         row = numbers | {"batch_id": batch, "broker": "b1", "second": at_us, "until": at_us + SECOND_US, "hits": hits}
         row |= {"misses": hits // 10, "used_bytes": 5_000_000, "hits_rate": 50.0, "misses_rate": 5.0}
-        rows += [row, row | {"topic": ORDERS}]
+        rows += [row, row | {"topic": topic}]
     write(folder, "cache_metrics", CACHE_METRICS, rows)
     return folder
 

@@ -126,7 +126,7 @@ def asked(output: str, *options: str) -> tuple[float, float, float, dict[str, ob
     return took_s, cpu_s, int(done.stderr.splitlines()[-1]) / 1024, json.loads(done.stdout)
 
 
-def seen(output: str, results: Results) -> None:
+def measure_page(output: str, results: Results) -> None:
     """The page: how long each view takes, and the service's memory up to then."""
     path = topic(MANY).replace("://", "/")
     views = ["/now", f"/topics/{path}", "/tenants", f"/why/{path}"]
@@ -167,7 +167,7 @@ def main() -> None:
                     results.measure(f"{question} ({found[0]['reason']})", "CPU s", cpu_s)
                     results.measure(question, "MB", mb)
                     results.target(question, "s", took_s, at_most=2)
-            seen(output, results)
+            measure_page(output, results)
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def _register(builder: QueryBuilder, name: str, tables: Sequence[DeltaTable]) ->
     if len(tables) == 1:
         builder.register(name, tables[0])
         return
-    parts = {f"{name}_{number}": table for number, table in enumerate(tables)}
+    parts = {f"part_{number}_of_{name}": table for number, table in enumerate(tables)}
     for part, table in parts.items():
         builder.register(part, table)
     union = " UNION ALL BY NAME ".join(f"SELECT * FROM {part}" for part in parts)  # noqa: S608  names of our own

@@ -23,13 +23,20 @@ def check_known(tables: OutputTables, name: str) -> Topic:
             f"got {name!r}; allowed: a topic's name, such as persistent://tenant/namespace/topic; correct it"
         )
     _ = tables.times
-    for table in ("topic_usage", "marks"):
-        if tables.dicts(table, f"SELECT topic FROM {table} WHERE {of_topic(topic.name)} LIMIT 1"):  # noqa: S608  quoted
-            return topic
+    if is_known(tables, topic.name):
+        return topic
     names = sorted({row["topic"] for row in tables.dicts("topic_usage", "SELECT DISTINCT topic FROM topic_usage")})
     raise NotFoundError(
         f"{tables.output} has no publish of {topic.name}, in {len(names):,} topics{nearest(topic.name, names)}; "
         "correct the name"
+    )
+
+
+def is_known(tables: OutputTables, topic: str) -> bool:
+    """Whether a topic without its partition, or one of these, was ever seen."""
+    return any(
+        tables.dicts(table, f"SELECT topic FROM {table} WHERE {of_topic(topic)} LIMIT 1")  # noqa: S608  quoted text
+        for table in ("topic_usage", "marks")
     )
 
 

@@ -55,9 +55,9 @@ class OutputTables:
         return bool(self.parts(name))
 
     def rows(self, name: str, sql: str, *others: str) -> pa.Table:
-        """What `sql` gives, on that table and others; without that one an empty table of no columns."""
+        """What `sql` gives, on that table and others; where one is not there, an empty table of no columns."""
         parts = {one: self.parts(one) for one in (name, *others)}
-        return self._queried(parts, sql) if parts[name] else pa.table({})
+        return self._queried(parts, sql) if all(parts.values()) else pa.table({})
 
     def dicts(self, name: str, sql: str, *others: str) -> list[dict[str, Any]]:
         """The same, row by row."""

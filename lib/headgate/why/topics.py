@@ -16,7 +16,6 @@ from headgate.core.reasons import HeldReason, publish_reason
 from headgate.core.topic_names import Topic
 from headgate.quota.tables.opened import Locations
 from headgate.quota.usage.excess import SCOPES, UNITS
-from headgate.quota.usage.parser import EPOCHS
 from headgate.quota.usage.query import UsageTables
 from headgate.quota.usage.topic_query import SECOND_US
 from headgate.why.answer import HeldBy, Level, Traffic, Why, Window
@@ -146,9 +145,8 @@ class _Question:
         """
         if not DeltaTable.is_deltatable(Locations.of(self._tables.output, self._settings).groups):
             return ConfigTables()
-        shared = UsageTables(self._tables.output, self._settings)
-        version = None if shared.is_empty else shared.config_version_at(EPOCHS, at_s * SECOND_MS)
-        return shared.config(version)
+        config, _ = UsageTables(self._tables.output, self._settings).config_at(at_s * SECOND_MS)
+        return config
 
 
 def _held_by_hour(rows: Iterable[Mapping[str, Any]], from_ns: int) -> dict[int, int]:

@@ -125,14 +125,8 @@ def test_a_connection_is_held_by_conditions_and_limits_and_topics_on_it_are_vict
         ([mark(1, "mark", "connection", "c1", "ConnectionOutboundBufferFull")], 0, ["CONNECTION_OUTBOUND_BUFFER"]),
         ([], 0, ["NOT_HELD"]),
         ([mark(1, "mark", "topic", OTHER, "TopicPublishRate", OTHER)], 5, ["TOPIC_PUBLISH_RATE_MESSAGES"]),
-        (
-            [mark(1, action, "topic", TOPIC, "TopicPublishRate", TOPIC) for action in ("mark", "unmark")]
-            + [mark(2, "mark", "group", "gold", "ResourceGroupPublishRate", OTHER) | {"bytes_per_s": 9}],
-            0,
-            ["GROUP_QUOTA_MESSAGES", "SHARED_CONNECTION"],
-        ),
     ],
-    ids=["a condition", "nothing", "held since before the window", "held for no time"],
+    ids=["a condition", "nothing", "held since before the window"],
 )
 def test_a_topic_on_a_connection_has_the_reason_that_holds_it(output, rows, from_s, reasons):
     attached = mark(0, "attach", None, None, None, OTHER)

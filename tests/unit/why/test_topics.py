@@ -293,8 +293,8 @@ def test_limits_are_told_where_the_topic_had_no_traffic(run):
     ]
 
 
-@pytest.mark.parametrize(("actions", "is_held"), [(["mark", "unmark"], False), (["mark", "unmark", "mark"], True)])
-def test_marks_and_unmarks_at_one_instant_before_the_window_are_counted(tmp_path, actions, is_held):
+@pytest.mark.parametrize("actions", [["unmark", "mark"], ["mark", "unmark", "mark"]])
+def test_a_limiter_unmarks_before_it_marks_at_one_instant(tmp_path, actions):
     tables = throttle_tables(tmp_path)
     at_ns = START_S * SECOND_NS
     mark = {"at_ns": at_ns, "event_time": at_ns // 1000, "topic": OWN, "broker": "b1", "scope": "topic", "limiter": OWN}
@@ -303,4 +303,14 @@ def test_marks_and_unmarks_at_one_instant_before_the_window_are_counted(tmp_path
     usage = [{"event_time": (START_S + at_s) * SECOND_US, "broker": "b1", "topic": OWN} for at_s in (0, 300)]
     tables.append("topic_usage", pa.Table.from_pylist(usage, TOPIC_USAGE), "x", 0)
 
-    assert is_held is why(str(tmp_path), OWN, at_s=START_S + 200).is_held_at
+    found = why(str(tmp_path), OWN, at_s=START_S + 200)
+    assert (True, 60) == (found.is_held_at, found.held_s)
+
+
+def test_a_backlog_that_is_held_for_longer_than_is_looked_back_is_held(run, capsys):
+    output = run([*every(1, OWN, end_s=1200, messages=200), *every(1, FREE, end_s=1200)])
+    at_s = START_S + 1190  # released and marked anew at one instant all the time
+    found = why(output, OWN, at_s=at_s)
+    assert (True, 60) == (found.is_held_at, found.held_s)
+    assert 0 == main(["why", OWN, output, "--at", str(1000 * at_s)])
+    assert "HELD for 60.0 s of 60 seconds" in capsys.readouterr().out

@@ -110,6 +110,11 @@ class UsageTables:
         tables = [_Until(t.location, t.spec, t.delta, version) for t in (self._groups, self._attachments)]
         return ConfigStore(*tables).read()
 
+    def config_at(self, at_ms: int) -> tuple[ConfigTables, bool]:
+        """Groups and attachments as brokers knew them at a time, and whether a report says so; else as they are now."""
+        version = None if self.is_empty else self.config_version_at(LEAST_EPOCHS, at_ms)
+        return self.config(version), version is not None
+
     def newest_epoch(self) -> int:
         """The newest epoch of any row of rg_usage."""
         newest = self._hours()[-1]

@@ -31,7 +31,7 @@ def lines(found: Why) -> Iterator[str]:
     if found.chain:
         at = "" if found.chain_at is None else f" at {zulu(found.chain_at)}"
         yield from titled(f"LIMITS IN FORCE{at} (* held it)", _chain(found.chain))
-    if found.balances:
+    if found.balances and found.held_by:
         yield from titled("BALANCE when producers began to be held; below 0 is debt", _balances(found))
     if found.filled is not None:
         yield from _filled(found)

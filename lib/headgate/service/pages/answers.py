@@ -3,10 +3,12 @@
 import hashlib
 import secrets
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from threading import Lock
+from typing import TypeVar
 
 import headgate
 from headgate.core.quota.settings import QuotaSettings
@@ -25,6 +27,7 @@ MOST_KEPT = 128
 """Answers; each is a page of at most some hundred KB."""
 _PARAMETERS = ("from", "to", "last")
 """Of the query, of every view."""
+Kept = TypeVar("Kept")
 HTML, JSON = "text/html", "application/json"
 
 
@@ -39,8 +42,8 @@ class Answer:
 
 
 class Pages:
-    """Answers from one output. One view at a time is made, and beside it one of a long range: the others wait. What is
-    kept needs no turn. For any thread.
+    """Answers from one output, each made once for each state of the tables. One view at a time is made, and beside it
+    one of a long range; neither what is kept nor what did not change waits for that. For any thread.
 
     A table that cannot be read, or is not there, is said on the page, and other views go on.
     """
@@ -48,30 +51,56 @@ class Pages:
     def __init__(self, output: Output, settings: QuotaSettings, place: str) -> None:
         self._output, self._settings, self._place = output, settings, place
         self._kept: OrderedDict[str, Answer] = OrderedDict()
+        self._newest: OrderedDict[str, tuple[int, Answer]] = OrderedDict()
         self._start = secrets.token_hex(8)
-        self._turns, self._looking = {is_long: Lock() for is_long in (False, True)}, Lock()
-        self.threads = ThreadPoolExecutor(MOST_AT_ONCE)
-        """For pages alone: the admin API has others, however long a view takes."""
+        self._lock = Lock()
+        self._ticks = count()
+        self._makers = {is_long: ThreadPoolExecutor(1) for is_long in (False, True)}
+        self.lookers = ThreadPoolExecutor(MOST_AT_ONCE)
+        """For `ready` alone: the admin API has others."""
         self.made = 0
         """How many answers were made, and not found among those kept."""
 
     def answer(self, view: View, given: Given, media_type: str, known: str = "") -> Answer:
         """Status 304 and no body where `known`, an If-None-Match, names the answer."""
+        return self.ready(view, given, media_type, known) or self.making(view, given, media_type).result()
+
+    def ready(self, view: View, given: Given, media_type: str, known: str = "") -> Answer | None:
+        """The answer if it needs no making, else None."""
+        try:
+            etag = self._etag(view, given, media_type, self._output.look())
+        except (HeadgateError, OSError) as error:
+            return self._problem(view, given, media_type, 503, str(error))
+        if known and etag in known:
+            return Answer(304, b"", media_type, etag)
+        return self._found(etag)
+
+    def making(self, view: View, given: Given, media_type: str) -> Future[Answer]:
+        """The answer, in its turn, of the tables as they are then: one for all who asked before it began."""
+        maker = self._makers[_is_long(given)]
+        return maker.submit(self._in_turn, view, given, media_type, next(self._ticks))
+
+    def _in_turn(self, view: View, given: Given, media_type: str, asked_at: int) -> Answer:
+        question = repr((view.path, sorted(given.items()), media_type))
+        with self._lock:
+            began, newest = self._newest.get(question, (-1, None))
+        if newest is not None and began > asked_at:
+            return newest
         try:
             look = self._output.look()
             etag = self._etag(view, given, media_type, look)
         except (HeadgateError, OSError) as error:
             return self._problem(view, given, media_type, 503, str(error))
-        if known and etag in known:
-            return Answer(304, b"", media_type, etag)
-        kept = self._found(etag)
-        if kept is None:
-            with self._turns[_is_long(given)]:
-                kept = self._found(etag) or self._made(view, given, media_type, look, etag)
-        return kept
+        began, answer = next(self._ticks), self._found(etag)
+        if answer is None:
+            answer = self._made(view, given, media_type, look, etag)
+        with self._lock:
+            _keep(self._kept, etag, answer)
+            _keep(self._newest, question, (began, answer))
+        return answer
 
     def _found(self, etag: str) -> Answer | None:
-        with self._looking:
+        with self._lock:
             if etag in self._kept:
                 self._kept.move_to_end(etag)
             return self._kept.get(etag)
@@ -86,13 +115,8 @@ class Pages:
         except HeadgateError as error:
             status, problem = 503, str(error)
         body = self._body(view, given, media_type, read, range_=range_, data=data, problem=problem, etag=etag)
-        answer = Answer(status, body, media_type, etag)
-        with self._looking:
-            self.made += 1
-            self._kept[etag] = answer
-            while len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        return answer
+        self.made += 1
+        return Answer(status, body, media_type, etag)
 
     def _problem(self, view: View, given: Given, media_type: str, status: int, problem: str) -> Answer:
         body = self._body(view, given, media_type, Read(Look(self._place), self._settings), problem=problem)
@@ -125,9 +149,17 @@ class Pages:
         return f'"{hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]}"'
 
 
+def _keep(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:
+    """At most MOST_KEPT, the newest."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > MOST_KEPT:
+        kept.popitem(last=False)
+
+
 def _is_long(given: Given) -> bool:
     with suppress(PageError):
-        return asked(given).most_s > SHORT_S
+        return asked(given).longest_s > SHORT_S
     return False
 
 

@@ -31,7 +31,9 @@ IS_ADMITTED = "bool_and(admitted_publishes IS NULL) AS is_admitted"
 
 @dataclass(frozen=True)
 class Flow:
-    """Sums over `span`. held: came and was not let in in the same second. waited_ns: of producers, summed up."""
+    """Sums over `span`. held: came and was not let in in the same second. waited_ns: while a producer
+    waited, added up over topics and brokers.
+    """
 
     allowed_messages: int
     allowed_bytes: int

@@ -158,7 +158,7 @@ def held_subscriptions(
     if not read.has("dispatch_decisions"):
         return [], 0
     by = ", ".join(f"sum(held_by_{level}) AS {level}_level" for level in DISPATCH_LEVELS)
-    held = " + ".join(f"held_by_{level}" for level in DISPATCH_LEVELS)
+    held = " + ".join(f"coalesce(held_by_{level}, 0)" for level in DISPATCH_LEVELS)
     rows = read.rows(
         "dispatch_decisions",
         f"SELECT *, count(*) OVER () AS subscriptions FROM (SELECT topic, broker, subscription, sum(reads) AS reads, "  # noqa: S608

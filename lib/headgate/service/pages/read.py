@@ -9,7 +9,7 @@ from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError
 from headgate.quota.tables.opened import opened_config
-from headgate.quota.usage.query import LEAST_EPOCHS, UsageTables
+from headgate.quota.usage.query import UsageTables
 from headgate.service.pages.output import Look
 from headgate.service.pages.span import Asked, Extent
 from headgate.why.tables import OutputTables
@@ -26,7 +26,7 @@ WRITTEN_BY = {
 
 @dataclass(frozen=True)
 class Statement:
-    """What gave numbers of a page. commands: one for each job that has the table; the page adds up their rows."""
+    """What gave numbers of a page, over the rows of all jobs. commands: the same of each job that has the tables."""
 
     sql: str
     commands: tuple[str, ...]
@@ -93,10 +93,10 @@ class Read:
         """
         if asked.end_us is None or not self.config.version:
             return self.config, False
-        version = None
-        if self.has("rg_usage") and not (tables := self.usage_tables(None)).is_empty:
-            version = tables.config_version_at(LEAST_EPOCHS, asked.end_us // 1000)
-        return (self.config, True) if version is None else (tables.config(version), False)
+        if not self.has("rg_usage"):
+            return self.config, True
+        config, is_known = self.usage_tables(None).config_at((asked.end_us - 1) // 1000)
+        return config, not is_known
 
     def usage_tables(self, group: str | None) -> UsageTables:
         """What `headgate usage` reads, of one group or all. Raises TableError."""

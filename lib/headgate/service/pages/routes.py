@@ -1,6 +1,6 @@
 """The addresses of the page: views as HTML or JSON, its style and script, and reports of replays."""
 
-from asyncio import get_running_loop
+from asyncio import get_running_loop, wrap_future
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -55,7 +55,9 @@ async def _answered(view: View, request: Request, pages: Pages, status: int | No
     given = dict(request.query_params) | request.path_params
     media_type = JSON if _wants_json(request) else HTML
     known = request.headers.get("If-None-Match", "")
-    answer = await get_running_loop().run_in_executor(pages.threads, pages.answer, view, given, media_type, known)
+    answer = await get_running_loop().run_in_executor(pages.lookers, pages.ready, view, given, media_type, known)
+    if answer is None:
+        answer = await wrap_future(pages.making(view, given, media_type))
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"} | ({"ETag": answer.etag} if answer.etag else {})
     if answer.status == 304:
         return Response(status_code=304, headers=headers)

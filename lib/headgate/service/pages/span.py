@@ -69,7 +69,7 @@ class Asked:
     last_s: int = LAST_S
 
     @property
-    def most_s(self) -> int:
+    def longest_s(self) -> int:
         """How long the range can be: MOST_S if it has a beginning and no end."""
         if self.first_us is None:
             return self.last_s

@@ -13,6 +13,7 @@ from headgate.service.pages.now import MOMENT_S
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked, Span
 from headgate.why.holds import LOOKBACK_S
+from headgate.why.known import is_known
 from headgate.why.tables import of_topic
 
 _MOST = 100
@@ -68,7 +69,7 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
     config, is_of_today = read.config_of(asked)
     group = None if parsed is None else config.resolve(parsed).group
     blocked_by = blocked(config, group)
-    if not (rows or held or blocked_by):
+    if not (rows or held or (blocked_by and is_known(read.tables, whole))):
         raise PageError(
             404, f"The topic {name} has no publishes in this range. Choose a longer one, or correct the name."
         )

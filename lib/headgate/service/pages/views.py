@@ -21,7 +21,7 @@ from headgate.service.pages.read import Read
 from headgate.service.pages.span import Asked
 from headgate.service.pages.words import topic_of
 
-_USAGE = ("topic_usage", "marks", "dispatch_decisions", "rg_groups", "rg_attachments")
+_USAGE = ("topic_usage", "marks", "dispatch_decisions", "rg_groups", "rg_attachments", "rg_usage")
 _GROUPS = ("rg_groups", "rg_attachments", "rg_usage", "rg_limits", "rg_members")
 Given = Mapping[str, str]
 """Parameters of the path and of the query, the path's first."""

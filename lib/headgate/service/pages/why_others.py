@@ -1,7 +1,7 @@
 """Why of a subscription, a connection and the entry cache: the answers of `headgate why`, as pages and as JSON."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from headgate.errors import PageError
@@ -34,33 +34,36 @@ def subscription_page(read: Read, asked: Asked, topic: str, name: str) -> OtherW
     if not name:
         raise PageError(400, "subscription: got nothing; allowed: a name. Add ?subscription=NAME to the address.")
     span = asked.span(read.extent("topic_usage"), "publish")
-    where = f"{of_topic(topic)} AND {span.where()}"
+    found = said_in(span, partial(why_subscription, read.tables, topic, name))
+    where = f"{of_topic(found.topic)} AND {span.where()}"
     _note(read, "dispatch_decisions", f"{where} AND subscription = {text(name)}")
     _note(read, "topic_usage", where)
-    return _page(f"{name} of {topic}", span, lambda **when: why_subscription(read.tables, topic, name, **when))
+    return OtherWhy(f"{name} of {found.topic}", span, as_json(found))
 
 
 def connection_page(read: Read, asked: Asked, name: str) -> OtherWhy:
     """name: broker/connection. Raises PageError, 404 for a connection or time of which nothing is known."""
     read.need("marks")
     span = asked.span(together(read.extent(one) for one in OF_CONNECTION if read.has(one)), "mark")
-    broker, _, connection = name.partition("/")
-    where = f"{span.where()} AND broker = {text(broker)} AND connection = {text(connection)}"
-    for table in ("marks", "connections"):
-        _note(read, table, where)
-    return _page(name, span, lambda **when: why_connection(read.tables, name, **when))
+    found = said_in(span, partial(why_connection, read.tables, name))
+    where = f"broker = {text(found.broker)} AND connection = {text(found.connection)}"
+    _note(read, "marks", f"{where} AND {_until(span, 'event_time')}")
+    _note(read, "connections", f"{where} AND {span.where()}")
+    return OtherWhy(name, span, as_json(found))
 
 
 def cache_page(read: Read, asked: Asked, topic: str) -> OtherWhy:
     """Raises PageError, 404 for a topic or time of which nothing is known."""
     span = asked.span(read.extent("cache_metrics", "second"), "entry")
-    _note(read, "cache_metrics", f"{span.where('second')} AND topic IS NOT NULL", "second")
-    _note(read, "cache_evictions", f"{span.where()} AND topic = {text(topic)}")
-    return _page(topic, span, lambda **when: why_cached(read.tables, topic, **when))
+    found = said_in(span, partial(why_cached, read.tables, topic))
+    _note(read, "cache_metrics", f"{_until(span, 'second')} AND topic IS NOT NULL", "second")
+    _note(read, "cache_evictions", f"{span.where()} AND topic = {text(found.topic)}")
+    return OtherWhy(found.topic, span, as_json(found))
 
 
-def _page(about: str, span: Span, why: Callable[..., object]) -> OtherWhy:
-    return OtherWhy(about, span, as_json(said_in(span, why)))
+def _until(span: Span, column: str) -> str:
+    """SQL: before the end of the range; rows before it count as well."""
+    return span.where(column).partition(" AND ")[2]
 
 
 def _note(read: Read, name: str, where: str, by: str = "event_time") -> None:

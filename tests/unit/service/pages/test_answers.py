@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError
-from headgate.service.pages.answers import HTML, JSON, MOST_KEPT, Pages
+from headgate.service.pages.answers import HTML, JSON, MOST_AT_ONCE, MOST_KEPT, Pages
 from headgate.service.pages.output import Output
 from headgate.service.pages.views import VIEWS
 from headgate.throttle.schemas import TOPIC_USAGE
@@ -55,8 +55,14 @@ def test_nobody_waits_for_a_view_of_a_long_range(output, given):
         held = viewers.submit(pages.answer, long, given, JSON)
         assert is_asked.wait(30)
         assert pages.answer(NOW, {}, JSON).status == 200
+        others = [pages.making(long, given, JSON) for _ in range(2 * MOST_AT_ONCE)]
+        assert pages.answer(TOPICS, {}, JSON).status == 200
+        assert pages.ready(TOPICS, {}, JSON) is not None
+        write(output, "topic_usage", TOPIC_USAGE, [usage(20, ORDERS, 1, 1)])
         goes_on.set()
         assert held.result().status == 404
+    assert {one.result().status for one in others} == {404}
+    assert pages.made == 4  # for all who waited one
 
 
 def test_a_new_row_makes_a_new_page_but_not_of_views_of_other_tables(output):

@@ -1,5 +1,7 @@
 """Who is held at a moment: by rows of topic_usage, and by marks that still hold, as producers that wait write none."""
 
+import json
+
 import pytest
 
 from headgate.core.quota.admin.api import AdminParameters
@@ -8,11 +10,12 @@ from headgate.core.quota.settings import QuotaSettings
 from headgate.errors import PageError
 from headgate.quota.groups.command import apply
 from headgate.quota.groups.presence import EVERYWHERE
+from headgate.service.pages.answers import JSON, Pages
 from headgate.service.pages.held import LOOK_BACK_S
 from headgate.service.pages.output import Output
 from headgate.service.pages.read import Read
 from headgate.service.pages.rendered import page
-from headgate.service.pages.span import SECOND_US, Asked
+from headgate.service.pages.span import SECOND_US, Asked, iso
 from headgate.service.pages.views import VIEWS
 from headgate.throttle.schemas import MARKS, TOPIC_USAGE
 from page_outputs import CLICKS, ORDERS, START_US, mark, usage, write
@@ -61,7 +64,7 @@ def test_a_topic_without_rows_is_held_while_a_mark_holds_a_producer(tmp_path):
     ("marks", "is_held"),
     [
         ([(NOW_S - 60, TOPIC, {}), (NOW_S - 59, TOPIC, {"action": "unmark"})], False),
-        ([(NOW_S - 60, TOPIC, {"action": "unmark"}), (NOW_S - 60, TOPIC, {})], False),
+        ([(NOW_S - 60, TOPIC, {"action": "unmark"}), (NOW_S - 60, TOPIC, {})], True),
         ([(NOW_S - 60, TOPIC, {}), (NOW_S - 59, TOPIC, {"action": "unmark", "producer": "q"})], True),
         ([(NOW_S - 60, TOPIC, {}), (NOW_S - 59, BROKER, {"action": "unmark"})], True),
         ([(NOW_S - 60, TOPIC, {"action": "unmark"}), (NOW_S - 59, TOPIC, {})], True),
@@ -134,6 +137,9 @@ def test_blocked_groups_in_use_are_said_however_long_ago_the_marks_are(tmp_path)
     assert [(one.group, one.quotas) for one in now.blocked] == [("gold", ("publish bytes", "dispatch messages"))]
     html = page(BY_NAME["now"], "", now, Asked(), [], output="", etag="")
     assert 'href="/groups/gold"><bdi>gold</bdi></a> is blocked: its quota is 0 (publish bytes' in html
+    with pytest.raises(PageError, match="has no publishes"):
+        seen(tmp_path, "topic", topic=ORDERS)
+    write(tmp_path, "topic_usage", TOPIC_USAGE, [usage(0, ORDERS, 1, 1)])
     topic = seen(tmp_path, "topic", topic=ORDERS)
     assert ([one.group for one in topic.blocked], topic.held, topic.places) == (["gold"], (), ())
     assert not seen(tmp_path, "topic", topic=CLICKS).blocked
@@ -144,7 +150,7 @@ def test_tenants_of_blocked_groups_come_first_and_are_not_without_a_quota(tmp_pa
     of_groups = tables(tmp_path)
     changed(
         of_groups,
-        ("PUT", "resourcegroups/gold", {"publishRateInMsgs": 0}),
+        ("PUT", "resourcegroups/gold", {"publishRateInMsgs": 0, "publishRateInBytes": 1_000_000}),
         ("PUT", "resourcegroups/open", {"publishRateInMsgs": 1}),
         ("POST", "tenants/acme/resourcegroup/gold", None),
         ("POST", "tenants/globex/resourcegroup/open", None),
@@ -157,7 +163,8 @@ def test_tenants_of_blocked_groups_come_first_and_are_not_without_a_quota(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("reported_s", "quota", "is_of_today"), [(NOW_S - 5, 50, False), (NOW_S - 500, 40, True), (None, 40, True)]
+    ("reported_s", "quota", "is_of_today"),
+    [(NOW_S - 5, 50, False), (NOW_S + 1, 40, True), (NOW_S - 500, 40, True), (None, 40, True)],
 )
 def test_quotas_of_a_past_range_are_those_that_brokers_knew_then(tmp_path, reported_s, quota, is_of_today):
     """Reports name version 3 of the configuration, in which the quota was 50."""
@@ -180,5 +187,11 @@ def test_quotas_of_a_past_range_are_those_that_brokers_knew_then(tmp_path, repor
         assert is_of_today is ("quotas are those of today" in html)
     past = seen(tmp_path, "topic", Asked(end_us=at_us(NOW_S + 1)), topic=ORDERS)
     assert (past.quotas, past.is_of_today) == ((quota, None), is_of_today)
+    pages = Pages(Output(str(tmp_path), QuotaSettings(), look_s=0), QuotaSettings(), str(tmp_path))
+    given = {"to": iso(at_us(NOW_S + 1))}
+    before = pages.answer(BY_NAME["now"], given, JSON)
+    of_groups.usage.append([cut(2, 1, epoch=at_us(NOW_S - 3) // SECOND_US)], SHARDS)
+    after = pages.answer(BY_NAME["now"], given, JSON, known=before.etag)
+    assert json.loads(after.body)["data"]["is_of_today"] is False
     live = seen(tmp_path, "tenant", tenant="acme")
     assert (live.uses[0].quotas, live.is_of_today) == ((40, None), False)

@@ -18,10 +18,16 @@ from page_outputs import HOSTILE, LONG, ORDERS, START_US, cached, conditions, ma
 
 FIRST_S = START_US // 10**6
 BY_NAME = {view.template: view for view in VIEWS}
+
+
+def cached_as(name):
+    return f"persistent://acme/shop/{name}"
+
+
 WHYS = {
     "why_subscription": (lambda name: {"topic": ORDERS, "subscription": name}, lambda one: ["--subscription", one]),
     "why_connection": (lambda name: {"connection": f"b1/{name}"}, lambda _: ["--connection"]),
-    "why_cache": (lambda _: {"topic": ORDERS}, lambda _: ["--cache"]),
+    "why_cache": (lambda name: {"topic": cached_as(name)}, lambda _: ["--cache"]),
 }
 """By view: what is asked for, and the options of the command."""
 
@@ -29,7 +35,8 @@ WHYS = {
 @pytest.fixture(scope="module", params=["s/1", HOSTILE, LONG], ids=["slash", "script", "300 characters"])
 def named(request, tmp_path_factory):
     """An output with a subscription and a connection of a name, and that name."""
-    folder, name = cached(throttled(tmp_path_factory.mktemp("named"))), request.param
+    name = request.param
+    folder = cached(throttled(tmp_path_factory.mktemp("named")), cached_as(name))
     reads = dict.fromkeys(DISPATCH_DECISIONS.names[4:], 0) | {"reads": 9, "held_by_topic": 4, "delay_ns": 0}
     row = {"event_time": START_US + 10**6, "broker": "b1", "topic": ORDERS, "subscription": name}
     write(folder, "dispatch_decisions", DISPATCH_DECISIONS, [reads | row])
@@ -70,7 +77,7 @@ def test_names_are_text(named, view):
         == {
             "why_subscription": f"{name} of {ORDERS}",
             "why_connection": f"b1/{name}",
-            "why_cache": ORDERS,
+            "why_cache": cached_as(name),
         }[view]
     )
 
@@ -94,13 +101,17 @@ def test_what_each_says_is_on_its_page_and_reasons_are_explained(named):
         ("why_subscription", {"topic": ORDERS, "subscription": "<b>t"}, "no dispatch of subscription '<b>t'"),
         ("why_subscription", {"topic": f"{ORDERS}x", "subscription": "s/1"}, f"nearest: {ORDERS}"),
         ("why_connection", {"connection": "b1/d"}, "no mark of connection 'b1/d'"),
-        ("why_cache", {"topic": f"{ORDERS}x"}, f"nearest: {ORDERS}"),
     ],
 )
 def test_what_is_not_there_is_404_with_the_nearest_names(named, view, given, said):
     status, found = answer(named[0], view, given)
     assert (404, True, True) == (status, said in found["reason"], "; nearest: " in found["reason"])
     assert "nearest: " in answer(named[0], view, given, HTML)[1]
+
+
+def test_a_topic_that_no_cache_has_is_404_with_the_nearest_names(tmp_path):
+    status, found = answer(cached(tmp_path), "why_cache", {"topic": f"{ORDERS}x"})
+    assert (404, True) == (status, f"nearest: {ORDERS}" in found["reason"])
 
 
 def test_without_a_subscription_it_is_400(named):

@@ -2,7 +2,7 @@
 // Nodes stay, so focus, scroll positions, open details and what was typed stay as well.
 "use strict";
 const POLL_MS = 1000, AWAY_MS = 3000, LONGEST_MS = 120000;
-const IDLE = 5; // times as long as the last answer took, nothing is asked: a page that costs much is made anew less often
+const IDLE = 5, IDLEST_MS = 60000; // nothing is asked for 5 times as long as the answer took: what costs much is made less often
 const live = document.getElementById("live");
 let etag = document.querySelector("main").dataset.etag, seen = new Date();
 
@@ -62,7 +62,8 @@ async function poll() {
   } catch {
     say(`Server away, last seen ${seen.toISOString().slice(11, 19)} UTC, trying again`, "away");
   }
-  setTimeout(poll, Math.max(live.dataset.state === "away" ? AWAY_MS : POLL_MS, IDLE * (performance.now() - began)));
+  const idle_ms = Math.min(Math.max(POLL_MS, IDLE * (performance.now() - began)), IDLEST_MS);
+  setTimeout(poll, live.dataset.state === "away" ? AWAY_MS : idle_ms);
 }
 
 say("Live", "here");
