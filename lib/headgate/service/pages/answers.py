@@ -86,12 +86,13 @@ class Pages:
             began, newest = self._newest.get(question, (-1, None))
         if newest is not None and began > asked_at:
             return newest
+        began = next(self._ticks)
         try:
             look = self._output.look()
             etag = self._etag(view, given, media_type, look)
         except (HeadgateError, OSError) as error:
             return self._problem(view, given, media_type, 503, str(error))
-        began, answer = next(self._ticks), self._found(etag)
+        answer = self._found(etag)
         if answer is None:
             answer = self._made(view, given, media_type, look, etag)
         with self._lock:
@@ -115,7 +116,8 @@ class Pages:
         except HeadgateError as error:
             status, problem = 503, str(error)
         body = self._body(view, given, media_type, read, range_=range_, data=data, problem=problem, etag=etag)
-        self.made += 1
+        with self._lock:
+            self.made += 1
         return Answer(status, body, media_type, etag)
 
     def _problem(self, view: View, given: Given, media_type: str, status: int, problem: str) -> Answer:
