@@ -65,6 +65,10 @@ def keep_up(table: DeltaTable, before: int) -> None:
         table.vacuum(dry_run=False, full=True)
 
 
+Entry = tuple[int, int]
+"""Of a log: time of writing (ns) and size. It is never written again."""
+
+
 class Followed:
     """A Delta table as of the last `refresh`, or of an own commit: `table`.
 
@@ -73,25 +77,34 @@ class Followed:
     """
 
     def __init__(self, table: DeltaTable) -> None:
-        self.table = table
-        self._opened = table.version()
         self._files, root = pafs.FileSystem.from_uri(table.table_uri)
         self._log = f"{root.rstrip('/')}/_delta_log"
+        self._seen: tuple[int, Entry | None]
+        self._take(table)
 
     def refresh(self) -> DeltaTable:
         """Take in what was written since, and return `table`. Raises DeltaError and OSError."""
-        if not self._is_newest():
+        (this, following), version = self._entries(), self.table.version()
+        if version == self._seen[0] and this != self._seen[1]:  # cleaned away, or of another table in its place
+            self._take(DeltaTable(self.table.table_uri))
+        elif this is None or following is not None:
             self.table.update_incremental()
         if self.table.version() - self._opened >= REOPENED_AFTER:
-            self.table = DeltaTable(self.table.table_uri)
-            self._opened = self.table.version()
+            self._take(DeltaTable(self.table.table_uri))
+        if self.table.version() != self._seen[0]:
+            self._seen = (self.table.version(), self._entries()[0])
         return self.table
 
-    def _is_newest(self) -> bool:
-        """Whether the log has the entry of this version and none of the next: it has no gaps, only a beginning."""
+    def _take(self, table: DeltaTable) -> None:
+        self.table = table
+        self._opened = table.version()
+        self._seen = (self._opened, self._entries()[0])
+
+    def _entries(self) -> list[Entry | None]:
+        """Those of this version and the next, None where there is none: the log has no gaps, only a beginning."""
         version: int = self.table.version()
-        this, following = self._files.get_file_info([f"{self._log}/{version + n:020d}.json" for n in (0, 1)])
-        return this.type is pafs.FileType.File and following.type is pafs.FileType.NotFound
+        found = self._files.get_file_info([f"{self._log}/{version + n:020d}.json" for n in (0, 1)])
+        return [(one.mtime_ns, one.size) if one.type is pafs.FileType.File else None for one in found]
 
 
 def query(sql: str, tables: Mapping[str, DeltaTable | Sequence[DeltaTable]]) -> pa.Table:

@@ -122,6 +122,7 @@ class Producer:
     """A producer of the topic: how often it was held, and for how long."""
 
     name: str
+    broker: str
     connection: str
     marks: int
     held_s: float

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 from headgate.core.numbers import SECOND_NS
 from headgate.core.reasons import CONDITIONS, HeldReason
@@ -57,10 +58,12 @@ def why_connection(
     """name: broker/connection. Times and errors as those of `topics.why`; a connection can be held after the last
     publish.
     """
-    broker, _, connection = name.partition("/")
-    where = f"broker = {text(broker)} AND connection = {text(connection)}"
-    if not len(tables.rows("marks", f"SELECT at_ns FROM marks WHERE {where} LIMIT 1")):  # noqa: S608  quoted text
+    named = f"broker || '/' || connection = {text(name)}"  # both can have slashes
+    found = tables.dicts("marks", f"SELECT broker, connection FROM marks WHERE {named} LIMIT 1")  # noqa: S608  quoted text
+    if not found:
         _unknown(tables, name)
+    broker, connection = found[0]["broker"], found[0]["connection"]
+    where = f"broker = {text(broker)} AND connection = {text(connection)}"
     window, notes = window_in(_times(tables), tables.output, at_s, first_s, last_s)
     holds = holds_of(tables, where, first_ns(window), end_ns(window))
     held_by = tuple(holds.held_by())
@@ -109,7 +112,7 @@ def _pauses(tables: OutputTables, where: str, window: Window) -> tuple[int | Non
     return total["pauses"], total["paused_ns"] / SECOND_NS
 
 
-def _unknown(tables: OutputTables, name: str) -> None:
+def _unknown(tables: OutputTables, name: str) -> NoReturn:
     rows = tables.rows("marks", "SELECT DISTINCT broker || '/' || connection AS name FROM marks")
     known = sorted(set(rows["name"].drop_null().to_pylist())) if len(rows) else []
     raise NotFoundError(

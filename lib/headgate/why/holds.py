@@ -92,8 +92,8 @@ class Holds:
     def producers(self) -> list[Producer]:
         """Those of the topic, the one first that was held longest."""
         found = [
-            Producer(producer, connection, len(self._marks(rows)), _seconds(self._intervals(rows)))
-            for (producer, connection), rows in _by(self.rows, ("producer", "connection"))
+            Producer(producer, broker, connection, len(self._marks(rows)), _seconds(self._intervals(rows)))
+            for (producer, broker, connection), rows in _by(self.rows, ("producer", "broker", "connection"))
         ]
         return sorted((one for one in found if one.marks or one.held_s), key=_rank)
 
@@ -186,9 +186,9 @@ def instant(at_ns: int) -> datetime:
     return datetime.fromtimestamp(at_ns // SECOND_NS, UTC).replace(microsecond=at_ns % SECOND_NS // 1000)
 
 
-def _rank(producer: Producer) -> tuple[float, int, str, str]:
+def _rank(producer: Producer) -> tuple[float, int, str, str, str]:
     """Who was held longest comes first."""
-    return -producer.held_s, -producer.marks, producer.connection, producer.name
+    return -producer.held_s, -producer.marks, producer.broker, producer.connection, producer.name
 
 
 def _seconds(intervals: tuple[Ints, Ints]) -> float:

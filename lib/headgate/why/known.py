@@ -33,10 +33,10 @@ def check_known(tables: OutputTables, name: str) -> Topic:
 
 
 def is_known(tables: OutputTables, topic: str) -> bool:
-    """Whether a topic without its partition, or one of these, was ever seen."""
+    """Whether a topic without its partition, or one of these, was ever seen publishing, held or read."""
     return any(
         tables.dicts(table, f"SELECT topic FROM {table} WHERE {of_topic(topic)} LIMIT 1")  # noqa: S608  quoted text
-        for table in ("topic_usage", "marks")
+        for table in ("topic_usage", "marks", "dispatch_decisions")
     )
 
 

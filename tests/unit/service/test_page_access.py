@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 
 import pytest
 
@@ -97,6 +98,12 @@ def test_a_report_has_its_own_style_but_no_scripts(opened):
     status, headers, body = opened.ask("GET", "/replays/tried/report.html", token=None)
     assert (status, "Report" in body) == (200, True)
     assert headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+
+
+def test_an_output_that_is_a_run_itself_has_its_report(output):
+    with service(output / "tried") as one:
+        (link,) = re.findall(r'href="(/replays/[^"]*)"', one.ask("GET", "/replays", token=None)[2])
+        assert one.ask("GET", link, token=None)[0] == 200
 
 
 @pytest.mark.parametrize("folder", ["..", "tried/..", "deep/er", "%2e%2e/%2e%2e/etc", "none"])

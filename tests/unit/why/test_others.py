@@ -193,3 +193,27 @@ def test_entries_leave_for_size_and_the_topics_that_grew_most_took_the_room(tmp_
     assert "entries that left: 3 evicted, 1 expired" in capsys.readouterr().out
     with pytest.raises(TableError, match="no cache events of acme/shop/ordrs, in 2 topics; nearest"):
         why_cached(OutputTables(tmp_path), "acme/shop/ordrs")
+
+
+def test_a_subscription_is_answered_of_after_the_last_publish_and_without_any(output):
+    """The only publish, of TOPIC, comes at noon."""
+    tables = throttle_tables(output)
+    schema = pa.schema(list(tables._given["dispatch_decisions"]))
+    at_s = [60, 65]
+    rows = [
+        {"event_time": datetime.fromtimestamp(NOON_S + s, UTC), "broker": "b1", "topic": OTHER, "subscription": "s"}
+        | {"reads": 10, "held_by_topic": 9}
+        for s in at_s
+    ]
+    tables.append("dispatch_decisions", rows_of(rows, schema), "x", 0)
+    found = why_subscription(OutputTables(output), OTHER, "s", first_s=NOON_S + 60)
+
+    assert (HeldReason.TOPIC_DISPATCH_RATE, 20, 0) == (found.reason, found.reads, found.published)
+
+
+def test_names_of_brokers_and_connections_can_have_slashes(output):
+    row = mark(1, "mark", "connection", "c1", "ConnectionOutboundBufferFull") | {"broker": "b/1", "connection": "c/2"}
+    throttle_tables(output).append("marks", rows_of([row], MARKS), "x", 0)
+    found = why_connection(OutputTables(output), "b/1/c/2")
+
+    assert ("b/1", "c/2", True) == (found.broker, found.connection, found.held_s >= 0)

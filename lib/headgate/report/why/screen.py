@@ -36,12 +36,12 @@ def lines(found: Why) -> Iterator[str]:
     if found.filled is not None:
         yield from _filled(found)
     if found.producers:
-        rows = [("PRODUCER", "CONNECTION", "TIMES HELD", "HELD FOR")]
+        rows = [("PRODUCER", "BROKER", "CONNECTION", "TIMES HELD", "HELD FOR")]
         rows += [
-            (plain(one.name), plain(one.connection), f"{one.marks:,}", f"{one.held_s:,.1f} s")
+            (plain(one.name), plain(one.broker), plain(one.connection), f"{one.marks:,}", f"{one.held_s:,.1f} s")
             for one in found.producers[:_SHOWN_NAMES]
         ]
-        yield from titled("ITS PRODUCERS", aligned(rows, _TEXT * 2 + _NUMBER * 2))
+        yield from titled("ITS PRODUCERS", aligned(rows, _TEXT * 3 + _NUMBER * 2))
     if found.verdict is not None:
         excess = ", ".join(f"{plain(name)} {part:.0%}" for name, part in found.verdict.excess[:_SHOWN_NAMES])
         of = f" of {excess} of the excess" if excess else ""

@@ -96,7 +96,8 @@ class Pages:
         if answer is None:
             answer = self._made(view, given, media_type, look, etag)
         with self._lock:
-            _keep(self._kept, etag, answer)
+            if answer.etag:
+                _keep(self._kept, etag, answer)
             _keep(self._newest, question, (began, answer))
         return answer
 
@@ -115,6 +116,8 @@ class Pages:
             status, problem = error.status, str(error)
         except HeadgateError as error:
             status, problem = 503, str(error)
+        if status == 503:  # it can be over without a new version of a table
+            return self._problem(view, given, media_type, status, problem)
         body = self._body(view, given, media_type, read, range_=range_, data=data, problem=problem, etag=etag)
         with self._lock:
             self.made += 1

@@ -102,6 +102,8 @@ def _cells(read: Read, asked: Asked, group: str | None) -> tuple[int | None, lis
     if tables.is_empty:
         return None, [], None
     at_ms = None if asked.end_us is None else asked.end_us // 1000
+    if at_ms is not None and at_ms // tables.epoch_ms > tables.newest_epoch():
+        at_ms = None
     found = tables.found(LEAST_EPOCHS, at_ms)
     if at_ms is None and not any(broker.counts for broker in found.brokers.values()):  # all have stopped
         at_ms = (found.epoch - 1) * found.epoch_ms

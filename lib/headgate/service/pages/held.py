@@ -1,10 +1,12 @@
 """Topics and subscriptions that limits hold in some seconds, and which limit it is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from headgate.core.quota.config_tables import ConfigTables
 from headgate.core.reasons import HeldReason, dispatch_reason, publish_reason
+from headgate.core.topic_names import topic_of
 from headgate.quota.usage.excess import IS_HELD
 from headgate.quota.usage.topic_query import RAN_OUT
 from headgate.service.pages.flow import FLOW, TABLE, Flow
@@ -51,10 +53,12 @@ class HeldSubscription:
 
 
 def held_topics(
-    read: Read, span: Span, most: int, where: str = "true", back_s: int = LOOK_BACK_S
+    read: Read, span: Span, most: int, config: ConfigTables, *, where: str = "true", back_s: int = LOOK_BACK_S
 ) -> tuple[list[HeldTopic], int]:
     """Those whose producers waited longest, and how many there are in all: by rows of these seconds, and by marks of
     the last `back_s` that still hold at the end, as there are no rows of producers that wait.
+
+    config: of the end; a group that it blocks holds a topic without such a mark.
     """
     by = ", ".join(f"sum(throttled_by_{scope}) AS by_{scope}" for scope in _SCOPES)
     found = (
@@ -72,6 +76,7 @@ def held_topics(
     )
     marked = _marks(read, rows)
     held = [_held(row, marked) for row in rows]
+    held = [_by_config(one, config) if one.reason is None else one for one in held]
     return held, rows[0]["topics"] if rows else 0
 
 
@@ -126,6 +131,15 @@ def _held(row: dict[str, Any], marked: Mapping[tuple[object, ...], dict[str, Any
     since_ns = row.get("since_ns")
     since_us = None if since_ns is None else since_ns // 1000
     return HeldTopic(row["topic"], row["broker"], reason, scope, limiter, Flow.of(row), row["last_us"], since_us)
+
+
+def _by_config(held: HeldTopic, config: ConfigTables) -> HeldTopic:
+    """With the group that blocks the topic, if there is one."""
+    parsed = topic_of(held.topic)
+    group = None if parsed is None else config.resolve(parsed).group
+    if group is None or group not in config.groups or 0 not in config.groups[group].rates[:2]:
+        return held
+    return replace(held, reason=HeldReason.GROUP_BLOCKED, scope="group", limiter=group)
 
 
 def _mark_ns(row: dict[str, Any]) -> int | None:

@@ -41,9 +41,9 @@ def now(read: Read, asked: Asked) -> Now:
     """Raises PageError and TableError."""
     span = asked.span(read.extent(TABLE), "publish")
     moment = span.last(MOMENT_S)
-    topics, topics_held = held_topics(read, moment, MOST)
-    subscriptions, subscriptions_held = held_subscriptions(read, moment, MOST // 2)
     config, is_of_today = read.config_of(asked)
+    topics, topics_held = held_topics(read, moment, MOST, config)
+    subscriptions, subscriptions_held = held_subscriptions(read, moment, MOST // 2)
     used = tenants(read, moment, config)
     return Now(
         span,

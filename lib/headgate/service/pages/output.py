@@ -80,7 +80,7 @@ class Output:
                 versions[name] = ("broken", broken[name])
             elif opened:
                 parts[name] = tuple(opened)
-                versions[name] = tuple((one.location, one.table.version()) for one in opened)
+                versions[name] = tuple((one.location, one.table.version(), one.table.metadata().id) for one in opened)
         return Look(self._output, parts, broken, versions)
 
     def _refreshed(self, location: str) -> DeltaTable:

@@ -27,7 +27,7 @@ def page_routes(pages: Pages, output: str) -> list[BaseRoute]:
     """GET and HEAD alone: nothing can be changed here."""
 
     async def report(request: Request) -> Response:
-        path = await run_in_threadpool(report_of, output, request.path_params["folder"])
+        path = await run_in_threadpool(report_of, output, request.path_params.get("folder", "."))
         if path is None:
             return await _answered(_REPLAYS, request, pages, status=404)
         return FileResponse(path, media_type=HTML, headers={"Content-Security-Policy": REPORT_POLICY})
@@ -35,6 +35,7 @@ def page_routes(pages: Pages, output: str) -> list[BaseRoute]:
     return [
         Route("/", lambda _: RedirectResponse("/now", 302)),
         Mount(STATIC, StaticFiles(directory=HERE / "static")),
+        Route(f"/replays/{REPORT}", report),
         Route(f"/replays/{{folder:path}}/{REPORT}", report),
         *(Route(view.path, _Endpoint(view, pages).get) for view in (*VIEWS, REASONS)),
     ]

@@ -126,5 +126,6 @@ def _time(name: str, given: str) -> int | None:
         moment = datetime.fromisoformat(given)
         second = int(moment.replace(tzinfo=moment.tzinfo or UTC, microsecond=0).timestamp())
     if not 0 <= second < _END_S:
-        raise PageError(400, f"{name}: got {given[:40]!r}; allowed: a time such as 2026-01-05T09:01:22Z. Correct it.")
+        allowed = "a time of 1970 to 2999, such as 2026-01-05T09:01:22Z"
+        raise PageError(400, f"{name}: got {given[:40]!r}; allowed: {allowed}. Correct it.")
     return second * SECOND_US

@@ -60,7 +60,7 @@ def one_tenant(read: Read, asked: Asked, name: str) -> Tenant:
     config, is_of_today = read.config_of(asked)
     uses = tenants(read, span, config, where)
     moment = span.last(MOMENT_S)
-    held, held_total = held_topics(read, moment, MOST // 4, where)
+    held, held_total = held_topics(read, moment, MOST // 4, config, where=where)
     if not (uses or held):
         raise PageError(
             404, f"The tenant {name} published nothing in this range. Choose a longer one, or correct the name."

@@ -64,9 +64,9 @@ def topic_page(read: Read, asked: Asked, name: str) -> TopicPage:
         f"ORDER BY topic, broker LIMIT {_PARTITIONS}",
     )
     moment = span.last(MOMENT_S)
-    held, _ = held_topics(read, moment, _MOST, where, LOOKBACK_S)
-    parsed = topic_of(name)
     config, is_of_today = read.config_of(asked)
+    held, _ = held_topics(read, moment, _MOST, config, where=where, back_s=LOOKBACK_S)
+    parsed = topic_of(name)
     group = None if parsed is None else config.resolve(parsed).group
     blocked_by = blocked(config, group)
     if not (rows or held or (blocked_by and is_known(read.tables, whole))):

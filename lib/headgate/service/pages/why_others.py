@@ -33,7 +33,8 @@ def subscription_page(read: Read, asked: Asked, topic: str, name: str) -> OtherW
     """Raises PageError, 404 for a topic, subscription or time of which nothing is known, 400 for no name."""
     if not name:
         raise PageError(400, "subscription: got nothing; allowed: a name. Add ?subscription=NAME to the address.")
-    span = asked.span(read.extent("topic_usage"), "publish")
+    read.need("topic_usage")
+    span = asked.span(together(read.extent(one) for one in OF_SUBSCRIPTION[:2] if read.has(one)), "publish")
     found = said_in(span, partial(why_subscription, read.tables, topic, name))
     where = f"{of_topic(found.topic)} AND {span.where()}"
     _note(read, "dispatch_decisions", f"{where} AND subscription = {text(name)}")

@@ -15,7 +15,7 @@ from headgate.service.pages.answers import HTML, JSON, MOST_AT_ONCE, MOST_KEPT, 
 from headgate.service.pages.output import Output
 from headgate.service.pages.views import VIEWS
 from headgate.throttle.schemas import TOPIC_USAGE
-from page_outputs import ORDERS, collected, throttled, usage, write
+from page_outputs import CLICKS, ORDERS, collected, throttled, usage, write
 
 BY_NAME = {view.template: view for view in VIEWS}
 NOW, TOPICS, CLUSTERS = (BY_NAME[name] for name in ("now", "topics", "clusters"))
@@ -108,6 +108,27 @@ def test_a_commit_that_is_torn_is_said_until_it_is_whole(output):
     assert pages.answer(CLUSTERS, {}, HTML).status == 200
     torn.unlink()
     assert pages.answer(NOW, {}, HTML).status == 200
+
+
+def test_another_table_in_the_same_place_is_another_answer_though_its_version_is_the_same(output):
+    pages = pages_of(output)
+    first = pages.answer(TOPICS, {}, JSON)
+    shutil.rmtree(output / "topic_usage")
+    write(output, "topic_usage", TOPIC_USAGE, [usage(20, CLICKS, 1, 1)])
+    answer = pages.answer(TOPICS, {}, JSON, known=first.etag)
+    assert [one["topic"] for one in json.loads(answer.body)["data"]["topics"]] == [CLICKS]
+
+
+def test_a_file_that_is_away_for_a_while_is_said_for_no_longer(output):
+    pages = pages_of(output)
+    files = list((output / "topic_usage").glob("*.parquet"))
+    for file in files:
+        file.rename(file.with_suffix(".away"))
+    away = pages.answer(TOPICS, {}, JSON)
+    assert (503, "") == (away.status, away.etag)
+    for file in files:
+        file.with_suffix(".away").rename(file)
+    assert pages.answer(TOPICS, {}, JSON, known=away.etag).status == 200
 
 
 def test_a_table_of_a_later_protocol_is_said(output):

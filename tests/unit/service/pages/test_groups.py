@@ -37,5 +37,5 @@ def test_the_list_has_an_end_and_says_how_many_more_there_are(output, monkeypatc
     assert ([one.group for one in found.quotas], found.total) == (["blocked", "full"], 10)
     assert found.unused == ("idle-0", "idle-1")
     html = page(BY_NAME["groups"], "", found, Asked(), [], output="", etag="")
-    assert "2 of 10 quotas are shown, those of which most is used." in html
+    assert "2 of 10 quotas are shown: blocked ones first, then those used most." in html
     assert "and 1 more." in html

@@ -145,6 +145,19 @@ def test_blocked_groups_in_use_are_said_however_long_ago_the_marks_are(tmp_path)
     assert not seen(tmp_path, "topic", topic=CLICKS).blocked
 
 
+def test_a_blocked_group_holds_a_topic_whose_mark_is_too_long_ago(tmp_path):
+    held = {"failed_publishes": 5, "throttled_publishes": 0}
+    marked(tmp_path, mark(NOW_S - 500, ORDERS, "group", "gold", **ZERO), rows=[usage(NOW_S, ORDERS, 5, 0, **held)])
+    of_groups = tables(tmp_path)
+    changed(
+        of_groups,
+        ("PUT", "resourcegroups/gold", {"publishRateInMsgs": 0}),
+        ("POST", "tenants/acme/resourcegroup/gold", None),
+    )
+    (one,) = seen(tmp_path, "now").topics
+    assert (one.topic, str(one.reason), one.scope, one.limiter) == (ORDERS, "GROUP_BLOCKED", "group", "gold")
+
+
 def test_tenants_of_blocked_groups_come_first_and_are_not_without_a_quota(tmp_path):
     marked(tmp_path, rows=[usage(NOW_S, ORDERS, 1, 0)])
     of_groups = tables(tmp_path)
