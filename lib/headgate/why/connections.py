@@ -11,7 +11,7 @@ from headgate.tables.query import text
 from headgate.why.answer import HeldBy, Window
 from headgate.why.holds import Holds, holds_of
 from headgate.why.known import window_in
-from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, nearest
+from headgate.why.tables import OutputTables, end_ns, first_ns, in_window, listed, nearest
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ def why_connection(
     """name: broker/connection. Times and errors as those of `topics.why`; a connection can be held after the last
     publish.
     """
-    named = f"broker || '/' || connection = {text(name)}"  # both can have slashes
+    brokers = [name[:place] for place, letter in enumerate(name) if letter == "/"]  # both can have slashes
+    named = f"broker IN ({listed(brokers)}) AND broker || '/' || connection = {text(name)}"
     found = tables.dicts("marks", f"SELECT broker, connection FROM marks WHERE {named} LIMIT 1")  # noqa: S608  quoted text
     if not found:
         _unknown(tables, name)

@@ -28,14 +28,15 @@ WHOSE = (*_LIMITER, "topic", "connection", "producer")
 """Columns of `marks` that a mark and the unmark that ends it have in common."""
 _MARKED, _UNMARKED = (f"max(CASE WHEN action = '{one}' THEN at_ns END)" for one in ("mark", "unmark"))
 _LIMITERS = f"scope IN ({', '.join(map(text, Scope))})"
+_BEFORE = f"CASE WHEN {_LIMITERS} AND min(at_ns) = min(CASE WHEN action = 'unmark' THEN at_ns END) THEN 1 ELSE 0 END"
 IS_OPEN = (
     f"coalesce({_MARKED} > coalesce({_UNMARKED}, 0) OR ({_MARKED} = {_UNMARKED} AND "
-    f"({_LIMITERS} OR sum(CASE WHEN action = 'mark' THEN 1 ELSE -1 END) > 0)), false)"
+    f"{_BEFORE} + sum(CASE WHEN action = 'mark' THEN 1 ELSE -1 END) > 0), false)"
 )
 """SQL, of marks and unmarks grouped by WHOSE: whether the last mark still holds, as nothing unmarks after it.
 
-At one instant a limiter unmarks first: it holds whom it marks for some time, and marks whom it has just let go if the
-next message does not fit. Conditions do both; then the rows before tell: there are more marks than unmarks.
+If something does at its instant, the rows before tell: it holds if there are more marks than unmarks. A limiter that
+unmarks in the first row had marked before; it often marks whom it lets go at the same instant.
 """
 _OF_MARK = ("action", "messages_balance", "messages_per_s", "bytes_balance", "bytes_per_s", "unit")
 _COLUMNS = f"at_ns, {', '.join(WHOSE)}, {', '.join(_OF_MARK[:-1])}, {RAN_OUT} AS unit"
@@ -130,7 +131,7 @@ class Holds:
         steps = np.where(pc.equal(rows["action"], "mark").to_numpy(), 1, -1)
         times, place = np.unique(at_ns, return_inverse=True)
         is_limiter = pc.is_in(rows["scope"], pa.array([*Scope])).to_numpy()
-        before = _open_before(_codes(rows, WHOSE), 2 * place + (is_limiter & (steps > 0)), steps)
+        before = _open_before(_codes(rows, WHOSE), place, steps, is_limiter)
         depth = np.append(before, before + np.cumsum(np.bincount(place, steps)).astype(np.int64))
         starts, ends = np.append(self.first_ns, times), np.append(times, self.end_ns)
         starts, ends = np.maximum(starts, self.first_ns)[depth > 0], np.minimum(ends, self.end_ns)[depth > 0]
@@ -139,11 +140,14 @@ class Holds:
         return starts[is_apart], np.append(ends[:-1][is_apart[1:]], ends[-1:])
 
 
-def _open_before(codes: Ints, place: Ints, steps: Ints) -> int:
+def _open_before(codes: Ints, place: Ints, steps: Ints, is_limiter: NDArray[np.bool_]) -> int:
     """How many producers were held before their first row: those with more unmarks than marks up to some place.
 
-    place: grows with time; a limiter's marks are behind its unmarks of the same instant.
+    place: grows with time. At a limiter's first one its unmarks come before its marks, as it had marked before.
     """
+    first = np.full(codes.max() + 1, place.max())
+    np.minimum.at(first, codes, place)
+    place = 2 * place + (is_limiter & (steps > 0) & (place == first[codes]))
     order = np.lexsort((place, codes))
     codes, place, steps = codes[order], place[order], steps[order]
     is_first = np.append(True, (np.diff(codes) != 0) | (np.diff(place) != 0))

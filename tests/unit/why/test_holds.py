@@ -50,6 +50,8 @@ def holds(steps, first_s=0, end_s=10, **columns):
         ([(1, "+", "p", TOPIC), (2, "-", "p", TOPIC), (2, "+", "p", TOPIC), (3, "-", "p", TOPIC)], 2),
         ([(-5, "+", "p", TOPIC), (3, "-", "p", TOPIC)], 3),
         ([(1, "-", "p", TOPIC), (1, "+", "p", TOPIC)], 10),
+        ([(1, "-", "p", TOPIC), (1, "+", "p", TOPIC), (3, "-", "p", TOPIC), (3, "+", "p", TOPIC)], 10),
+        ([(1, "+", "p", GROUP), (2, "+", "p", GROUP), (3, "+", "p", GROUP), *[(3, "-", "p", GROUP)] * 3], 2),
         ([(1, "+", "p", ("connection", "c")), (1, "-", "p", ("connection", "c"))], 0),
         ([(-5, "+", "p", TOPIC), (-3, "-", "p", TOPIC)], 0),
     ],

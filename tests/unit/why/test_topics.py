@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from headgate.cli import main
@@ -314,3 +315,20 @@ def test_a_backlog_that_is_held_for_longer_than_is_looked_back_is_held(run, caps
     assert (True, 60) == (found.is_held_at, found.held_s)
     assert 0 == main(["why", OWN, output, "--at", str(1000 * at_s)])
     assert "HELD for 60.0 s of 60 seconds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("traffic", ["offered", "admitted"])
+def test_a_topic_of_one_producer_is_held_as_long_as_its_rows_of_usage_say(run, traffic):
+    """Of a group on two brokers, whose shares change at instants at which publishes come; but for the last second."""
+    parts = (("small", "b1", 20, 1), ("flood", "b1", 5, 30), ("small", "b2", 20, 3), ("flood", "b2", 10, 2))
+    rows = [
+        row | {"topic": f"persistent://{tenant}/ns/{broker}", "broker": broker, "connection": f"{tenant} {broker}"}
+        for tenant, broker, per_s, messages in parts
+        for row in every(per_s, SMALL, messages=messages)
+    ]
+    output = run(rows, traffic=traffic)
+    usage = throttle_tables(output).read("topic_usage", ["event_time", "topic", "throttled_ns"])
+    in_time = usage.filter(pc.field("event_time") < datetime.fromtimestamp(START_S + 19, UTC))
+    for row in in_time.group_by("topic").aggregate([("throttled_ns", "sum")]).to_pylist():
+        found = why(output, row["topic"], first_s=START_S, last_s=START_S + 18)
+        assert row["throttled_ns_sum"] / SECOND_NS == pytest.approx(found.held_s, abs=1e-6)

@@ -1,6 +1,6 @@
 """The addresses of the page: views as HTML or JSON, its style and script, and reports of replays."""
 
-from asyncio import get_running_loop, wrap_future
+from asyncio import CancelledError, get_running_loop, wrap_future
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -58,7 +58,10 @@ async def _answered(view: View, request: Request, pages: Pages, status: int | No
     known = request.headers.get("If-None-Match", "")
     answer = await get_running_loop().run_in_executor(pages.lookers, pages.ready, view, given, media_type, known)
     if answer is None:
-        answer = await wrap_future(pages.making(view, given, media_type))
+        try:
+            answer = await wrap_future(pages.making(view, given, media_type))
+        except CancelledError:
+            return Response("The service is stopping.", 503)
     headers = {"Cache-Control": "no-cache", "Vary": "Accept"} | ({"ETag": answer.etag} if answer.etag else {})
     if answer.status == 304:
         return Response(status_code=304, headers=headers)

@@ -65,6 +65,11 @@ def test_a_topic_without_rows_is_held_while_a_mark_holds_a_producer(tmp_path):
     [
         ([(NOW_S - 60, TOPIC, {}), (NOW_S - 59, TOPIC, {"action": "unmark"})], False),
         ([(NOW_S - 60, TOPIC, {"action": "unmark"}), (NOW_S - 60, TOPIC, {})], True),
+        ([(NOW_S - n, TOPIC, {"action": one}) for n in (60, 50) for one in ("unmark", "mark")], True),
+        (
+            [(NOW_S - 60, TOPIC, {}), *[(NOW_S - 50, TOPIC, {"action": one}) for one in ("unmark", "unmark", "mark")]],
+            False,
+        ),
         ([(NOW_S - 60, TOPIC, {}), (NOW_S - 59, TOPIC, {"action": "unmark", "producer": "q"})], True),
         ([(NOW_S - 60, TOPIC, {}), (NOW_S - 59, BROKER, {"action": "unmark"})], True),
         ([(NOW_S - 60, TOPIC, {"action": "unmark"}), (NOW_S - 59, TOPIC, {})], True),
