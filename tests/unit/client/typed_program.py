@@ -1,0 +1,49 @@
+"""A program that uses the client's public API, for test_types.py: it is type-checked, never run.
+
+What a type checker has to refuse has a comment `type: ignore` with the error; mypy reports those that are not needed.
+"""
+
+from concurrent.futures import Future
+from typing import Any, assert_type
+
+from headgate.client import (
+    ClientSettings,
+    GateConnection,
+    Library,
+    PartitionedSettings,
+    ProducerThrottledError,
+    RateLimitedProducer,
+)
+from headgate.client.kafka_library import KafkaLibrary
+from headgate.client.pulsar_library import PulsarLibrary
+from headgate.core.reasons import HeldReason
+
+
+def libraries(client: Any) -> list[Library]:
+    single = ClientSettings.of({"producers": {1: "orders"}})
+    partitioned = PartitionedSettings.of({"topic": "orders", "partitions": 4})
+    kafka = KafkaLibrary.open({"bootstrap.servers": "127.0.0.1:9092"}, partitioned)
+    return [kafka, PulsarLibrary.open(client, single)]
+
+
+def program(library: Library) -> None:
+    settings = ClientSettings.of({"producers": {1: "orders"}})
+    with (
+        GateConnection("127.0.0.1", 6653, "broker-1/10.0.0.7:41000") as gate,
+        gate.producer(library, settings) as producer,
+    ):
+        assert_type(producer, RateLimitedProducer)
+        assert_type(gate.wait_connected(1), bool)
+        future = producer.send(b"payload", key=b"k", partition=None)
+        assert_type(future, Future[Any])
+        try:
+            future.result()
+        except ProducerThrottledError as error:
+            assert_type(error.reason, HeldReason | None)
+            assert_type(error.remaining_ms, int)
+        assert_type(producer.is_throttled(), bool)
+        assert_type(producer.flush(1), bool)
+        assert_type(producer.metrics(), dict[str, int])
+        producer.send(b"payload", partition="1")  # type: ignore[arg-type]
+        producer.on_command("1", 1, None, 50)  # type: ignore[arg-type]
+        RateLimitedProducer(library, settings, receipts=lambda: None)  # type: ignore[misc, arg-type]
