@@ -298,6 +298,10 @@ def test_a_window_longer_than_the_send_timeout_fails_a_message_at_once(sending: 
 
     assert isinstance(error, ProducerThrottledError)
     assert (error.reason, error.immediate) == (HeldReason.GROUP_QUOTA, True)
+    throttle = scene.producer.throttle()
+    assert throttle is not None
+    assert throttle.reason is HeldReason.GROUP_QUOTA
+    assert error.remaining_ms >= throttle.remaining_ms > 0
     assert scene.arrived(0) == []
 
 

@@ -16,6 +16,7 @@ from headgate.client.errors import (
 from headgate.client.gate_connection import GateConnection
 from headgate.client.library import Library
 from headgate.client.producer import RateLimitedProducer
+from headgate.client.throttles import Throttle
 from headgate.core.protocol.settings import ClientSettings, PartitionedSettings
 
 __all__ = [
@@ -31,4 +32,5 @@ __all__ = [
     "SendFailedError",
     "SendRejectedError",
     "SendTimeoutError",
+    "Throttle",
 ]

@@ -30,7 +30,7 @@ def program(library: Library) -> None:
     settings = ClientSettings.of({"producers": {1: "orders"}})
     with (
         GateConnection("127.0.0.1", 6653, "broker-1/10.0.0.7:41000") as gate,
-        gate.producer(library, settings) as producer,
+        gate.producer(library, settings, on_throttle=lambda throttle: throttle.remaining_ms) as producer,
     ):
         assert_type(producer, RateLimitedProducer)
         assert_type(gate.wait_connected(1), bool)
@@ -42,8 +42,13 @@ def program(library: Library) -> None:
             assert_type(error.reason, HeldReason | None)
             assert_type(error.remaining_ms, int)
         assert_type(producer.is_throttled(), bool)
+        throttle = producer.throttle(partition=None)
+        if throttle is not None:
+            assert_type(throttle.reason, HeldReason | None)
+            assert_type(throttle.remaining_ms, int)
         assert_type(producer.flush(1), bool)
         assert_type(producer.metrics(), dict[str, int])
         producer.send(b"payload", partition="1")  # type: ignore[arg-type]
         producer.on_command("1", 1, None, 50)  # type: ignore[arg-type]
+        gate.producer(library, settings, on_trottle=print)  # type: ignore[call-arg]
         RateLimitedProducer(library, settings, receipts=lambda: None)  # type: ignore[misc, arg-type]
