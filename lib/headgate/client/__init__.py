@@ -15,6 +15,7 @@ from headgate.client.errors import (
 )
 from headgate.client.gate_connection import GateConnection
 from headgate.client.library import Library
+from headgate.client.messages import Unsent
 from headgate.client.producer import RateLimitedProducer
 from headgate.client.throttles import Throttle
 from headgate.core.protocol.settings import ClientSettings, PartitionedSettings
@@ -33,4 +34,5 @@ __all__ = [
     "SendRejectedError",
     "SendTimeoutError",
     "Throttle",
+    "Unsent",
 ]

@@ -18,18 +18,34 @@ def _running() -> Future[Any]:
     return future
 
 
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """How many messages failed while their producer was closed; false if none did.
+
+    Attributes: `not_written`, of which the library has nothing: they are not stored; `not_acknowledged`, which the
+    library was given: they may be stored.
+    """
+
+    not_written: int
+    not_acknowledged: int
+
+    def __bool__(self) -> bool:
+        return bool(self.not_written or self.not_acknowledged)
+
+
 @dataclass(slots=True, eq=False)
 class Message:
     """A message and what became of it.
 
-    is_held: it was not handed to the library yet. result, cause: what the library said of it. error: with what its
-    future is to fail, None for success.
+    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. result, cause: what the
+    library said of it. error: with what its future is to fail, None for success.
     """
 
     payload: Any
     options: Mapping[str, Any]
     future: Future[Any] = field(default_factory=_running)
     is_held: bool = True
+    is_begun: bool = False
     result: object = None
     cause: BaseException | None = None
     error: Exception | None = None

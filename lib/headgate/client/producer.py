@@ -15,7 +15,7 @@ from headgate.client.errors import ProducerClosedError, error_of
 from headgate.client.held_reasons import with_held_reasons
 from headgate.client.library import Library, Settings, topics
 from headgate.client.machines import machine_of
-from headgate.client.messages import Completions, Message
+from headgate.client.messages import Completions, Message, Unsent
 from headgate.client.outbox import Outbox, Outgoing
 from headgate.client.pending import Pending
 from headgate.client.rows import command_of
@@ -92,6 +92,8 @@ class RateLimitedProducer:
         self._pending = Pending(self._lock)
         self._refused = ClientMetrics()
         self._is_closed = False
+        self._unsent = Counter[bool]()
+        """How many messages have failed since `close` began, by whether they were begun."""
         self._completions = Completions()
         self._outbox = Outbox(self._carry)
         self._throttles = Throttles(
@@ -192,24 +194,23 @@ class RateLimitedProducer:
         with self._lock:
             return self._pending.wait_empty(_left(deadline))
 
-    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> Unsent:
         """Take no more messages, wait for those that are pending, fail the rest with ProducerClosedError.
 
+        Returns how many have failed since then, also by their send timeout; one line is logged if any has.
         On return all futures have ended and their callbacks have run, unless one of these takes longer than 5 s or is
-        itself what closes. A second call returns at once.
+        itself what closes. A second call returns at once: none.
         """
         with self._lock:
             if self._is_closed:
-                return
+                return Unsent(0, 0)
             self._is_closed = True
         try:
             self.flush(timeout_s)
         finally:
-            for producer_id in self._topics:
-                self._tell(partial(self._machine.client.close, producer_id))
-            with self._lock:
-                self._throttles.end_all(self._machine.client.now_ms)
+            unsent = self._fail_rest()
             self._end()
+        return unsent
 
     def __enter__(self) -> Self:
         return self
@@ -217,7 +218,21 @@ class RateLimitedProducer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        """Close; where the body raises, without waiting for what is pending."""
+        self.close(CLOSE_TIMEOUT_S if kind is None else 0)
+
+    def _fail_rest(self) -> Unsent:
+        for producer_id in self._topics:
+            self._tell(partial(self._machine.client.close, producer_id))
+        with self._lock:
+            self._throttles.end_all(self._machine.client.now_ms)
+            unsent = Unsent(self._unsent[False], self._unsent[True])
+        if unsent:
+            LOG.warning(
+                "%s: closed; %d messages were not written, %d were written but not acknowledged and may be stored",
+                *(self._topic, unsent.not_written, unsent.not_acknowledged),
+            )
+        return unsent
 
     def _obey(self, command: ThrottleCommand) -> None:
         self._tell(partial(self._machine.client.throttle, command), command.producer_id)
@@ -256,6 +271,7 @@ class RateLimitedProducer:
                     self._completions.put(self._pending.take(output.message_id).complete)
                 case Failed():
                     message = self._pending.take(output.message_id)
+                    self._unsent[message.is_begun] += self._is_closed
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
                     if message is not sent:
                         self._completions.put(message.complete)
@@ -290,6 +306,8 @@ class RateLimitedProducer:
         with self._lock:
             message = self._pending.get(write.message_id)
             window = self._machine.client.window(write.producer_id, self._clock.now_ms())
+            if message is not None and window is None:
+                message.is_begun = True
         if message is None:
             return True  # it has failed since: a failed message is not written
         if window is not None:

@@ -13,6 +13,7 @@ from headgate.client import (
     PartitionedSettings,
     ProducerThrottledError,
     RateLimitedProducer,
+    Unsent,
 )
 from headgate.client.kafka_library import KafkaLibrary
 from headgate.client.pulsar_library import PulsarLibrary
@@ -48,6 +49,7 @@ def program(library: Library) -> None:
             assert_type(throttle.remaining_ms, int)
         assert_type(producer.flush(1), bool)
         assert_type(producer.metrics(), dict[str, int])
+        assert_type(producer.close(1), Unsent)
         producer.send(b"payload", partition="1")  # type: ignore[arg-type]
         producer.on_command("1", 1, None, 50)  # type: ignore[arg-type]
         gate.producer(library, settings, on_trottle=print)  # type: ignore[call-arg]
