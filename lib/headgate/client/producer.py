@@ -1,5 +1,6 @@
 """A producer that stops when the broker asks it to (PIP-385; throttle-protocol 10 to 14)."""
 
+import asyncio
 import logging
 import threading
 import time
@@ -126,6 +127,14 @@ class RateLimitedProducer:
         self._outbox.carry_out(wait=told.is_outgoing)
         return message.future
 
+    def send_async(self, payload: Any, *, partition: int | None = None, **options: Any) -> asyncio.Future[Any]:
+        """As `send`, with a future of the running event loop; it is sent at the call, awaited or not.
+
+        Who cancels the future does not cancel the message. Raises RuntimeError outside of a loop.
+        """
+        loop = asyncio.get_running_loop()
+        return asyncio.wrap_future(self.send(payload, partition=partition, **options), loop=loop)
+
     def on_command(self, request_id: int, producer_id: int, reason: int | None, pause_ms: int) -> None:
         """A command came as a frame: its window is in force on return. Its receipt is handed out by then, or, where
         the library is in a write, at the end of that one.
@@ -220,6 +229,15 @@ class RateLimitedProducer:
     ) -> None:
         """Close; where the body raises, without waiting for what is pending."""
         self.close(CLOSE_TIMEOUT_S if kind is None else 0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """As `__exit__`, in another thread: the event loop goes on."""
+        await asyncio.to_thread(self.__exit__, kind, error, traceback)
 
     def _fail_rest(self) -> Unsent:
         for producer_id in self._topics:

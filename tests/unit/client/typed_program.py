@@ -3,6 +3,7 @@
 What a type checker has to refuse has a comment `type: ignore` with the error; mypy reports those that are not needed.
 """
 
+import asyncio
 from concurrent.futures import Future
 from typing import Any, assert_type
 
@@ -25,6 +26,14 @@ def libraries(client: Any) -> list[Library]:
     partitioned = PartitionedSettings.of({"topic": "orders", "partitions": 4})
     kafka = KafkaLibrary.open({"bootstrap.servers": "127.0.0.1:9092"}, partitioned)
     return [kafka, PulsarLibrary.open(client, single)]
+
+
+async def asynchronous(producer: RateLimitedProducer) -> None:
+    async with producer as entered:
+        assert_type(entered, RateLimitedProducer)
+        future = entered.send_async(b"payload", partition=1)
+        assert_type(future, asyncio.Future[Any])
+        await future
 
 
 def program(library: Library) -> None:
