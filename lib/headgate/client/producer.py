@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from headgate.client.clock import Clock, MonotonicClock
 from headgate.client.errors import ProducerClosedError, error_of
@@ -17,6 +17,7 @@ from headgate.client.held_reasons import with_held_reasons
 from headgate.client.library import Library, Settings, topics
 from headgate.client.machines import machine_of
 from headgate.client.messages import Completions, Message, Unsent
+from headgate.client.options import SendOptions
 from headgate.client.outbox import Outbox, Outgoing
 from headgate.client.pending import Pending
 from headgate.client.rows import command_of
@@ -85,6 +86,7 @@ class RateLimitedProducer:
         self._topic = getattr(settings, "topic", None) or next(iter(self._topics.values()))
         self._machine = machine_of(settings)
         self._library = library
+        self._options = library.options
         self._receipts = receipts
         self._connection = connection
         self._on_throttle, self._on_resume = on_throttle, on_resume
@@ -102,7 +104,7 @@ class RateLimitedProducer:
         )
         self._timer = Timer(self._clock, self.advance)
 
-    def send(self, payload: Any, *, partition: int | None = None, **options: Any) -> Future[Any]:
+    def send(self, payload: Any, *, partition: int | None = None, **options: Unpack[SendOptions]) -> Future[Any]:
         """The future of a message: what the library says of its delivery, or a SendFailedError.
 
         In a window the message waits for the end; where that is further away than the send timeout it has failed on
@@ -110,8 +112,11 @@ class RateLimitedProducer:
 
         Arguments: partition: where it goes; without, its key decides, else the routing. options: those of the
         library's own send.
-        Raises InvalidArgument for a partition that there is not.
+        Raises InvalidArgument for a partition that there is not, and for an option that the library does not have.
         """
+        if self._options is not None and not options.keys() <= self._options:
+            unknown, allowed = sorted(options.keys() - self._options), ", ".join(["partition", *sorted(self._options)])
+            raise InvalidArgument(f"send to {self._topic}: got {unknown}, allowed are {allowed}")
         if partition is None and len(self._topics) > 1:
             partition = self._library.partition_of(options)
         if partition is not None and (type(partition) is not int or partition not in self._topics):
@@ -127,7 +132,9 @@ class RateLimitedProducer:
         self._outbox.carry_out(wait=told.is_outgoing)
         return message.future
 
-    def send_async(self, payload: Any, *, partition: int | None = None, **options: Any) -> asyncio.Future[Any]:
+    def send_async(
+        self, payload: Any, *, partition: int | None = None, **options: Unpack[SendOptions]
+    ) -> asyncio.Future[Any]:
         """As `send`, with a future of the running event loop; it is sent at the call, awaited or not.
 
         Who cancels the future does not cancel the message. Raises RuntimeError outside of a loop.

@@ -37,7 +37,8 @@ class StandingClock:
 class ToldLibrary:
     """Keeps the writes, (producer id, payload), and acknowledges when it is told to, or at once."""
 
-    def __init__(self, *, acknowledges=False, partitions=1):
+    def __init__(self, *, acknowledges=False, partitions=1, options=None):
+        self.options = options
         self.acknowledges = acknowledges
         self.partitions = partitions
         self.writes = []

@@ -5,11 +5,13 @@ What a type checker has to refuse has a comment `type: ignore` with the error; m
 
 import asyncio
 from concurrent.futures import Future
+from datetime import timedelta
 from typing import Any, assert_type
 
 from headgate.client import (
     ClientSettings,
     GateConnection,
+    KafkaOptions,
     Library,
     PartitionedSettings,
     ProducerThrottledError,
@@ -26,6 +28,12 @@ def libraries(client: Any) -> list[Library]:
     partitioned = PartitionedSettings.of({"topic": "orders", "partitions": 4})
     kafka = KafkaLibrary.open({"bootstrap.servers": "127.0.0.1:9092"}, partitioned)
     return [kafka, PulsarLibrary.open(client, single)]
+
+
+def forwarded(producer: RateLimitedProducer, kafka: KafkaOptions, delay: timedelta, others: dict[str, Any]) -> None:
+    producer.send(b"payload", **kafka)
+    producer.send(b"payload", partition_key="k", properties={"a": "b"}, deliver_after=delay)
+    producer.send(b"payload", **others)  # those of a library of one's own
 
 
 async def asynchronous(producer: RateLimitedProducer) -> None:
@@ -60,6 +68,9 @@ def program(library: Library) -> None:
         assert_type(producer.metrics(), dict[str, int])
         assert_type(producer.close(1), Unsent)
         producer.send(b"payload", partition="1")  # type: ignore[arg-type]
+        producer.send(b"payload", keey=b"k")  # type: ignore[call-arg]
+        producer.send(b"payload", headers=[("a", 1)])  # type: ignore[list-item]
+        producer.send_async(b"payload", propertys={})  # type: ignore[call-arg]
         producer.on_command("1", 1, None, 50)  # type: ignore[arg-type]
         gate.producer(library, settings, on_trottle=print)  # type: ignore[call-arg]
         RateLimitedProducer(library, settings, receipts=lambda: None)  # type: ignore[misc, arg-type]
