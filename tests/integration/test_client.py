@@ -22,6 +22,7 @@ from headgate.client import (
     ProducerThrottledError,
     RateLimitedProducer,
     SendTimeoutError,
+    Unsent,
 )
 from headgate.client.kafka_library import KafkaLibrary
 from headgate.client.library import Library, Settings
@@ -266,9 +267,10 @@ def test_close_that_does_not_wait_fails_what_the_window_holds_and_writes_nothing
     scene.producer.send(b"before").result(TIMEOUT_S)
     scene.producer.on_command(1, 0, 0, 20_000)
     futures = [scene.producer.send(b"in the window") for _ in range(50)]
-    scene.producer.close(0)
+    unsent = scene.producer.close(0)
 
     assert {type(future.exception(0)) for future in futures} == {ProducerClosedError}
+    assert unsent == Unsent(not_written=50, not_acknowledged=0)
     assert [message.payload for message in scene.arrived(1)] == ["before"]
 
 
@@ -277,7 +279,7 @@ def test_close_without_waiting_fails_what_the_library_has_not_sent_and_drops_it(
 ) -> None:
     scene = sending(late=True)
     future = scene.producer.send(b"late")
-    scene.producer.close(0)
+    assert scene.producer.close(0) == Unsent(not_written=0, not_acknowledged=1)
     assert type(future.exception(0)) is ProducerClosedError
     assert scene.arrived(0) == []
 
@@ -298,6 +300,10 @@ def test_a_window_longer_than_the_send_timeout_fails_a_message_at_once(sending: 
 
     assert isinstance(error, ProducerThrottledError)
     assert (error.reason, error.immediate) == (HeldReason.GROUP_QUOTA, True)
+    throttle = scene.producer.throttle()
+    assert throttle is not None
+    assert throttle.reason is HeldReason.GROUP_QUOTA
+    assert error.remaining_ms >= throttle.remaining_ms > 0
     assert scene.arrived(0) == []
 
 

@@ -7,14 +7,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 from gate_clients import TIMEOUT_S, MachineGate, running
-from headgate.client import ClientSettings, GateConnection, RateLimitedProducer, gate_connection
+from headgate.client import ClientSettings, GateConnection, RateLimitedProducer, Throttle, gate_connection
+from headgate.client.producer import ProducerOptions
 from headgate.core.protocol.broker.inputs import Trip
 from headgate.core.protocol.settings import BrokerSettings
+from headgate.core.reasons import HeldReason
 from headgate.errors import InvalidArgument
 from headgate.gate.settings import GateSettings
 from unit.client.doubles import ToldLibrary
@@ -35,9 +37,12 @@ def gate() -> Iterator[MachineGate]:
         yield gate
 
 
-def producer_of(connection: GateConnection, number: int) -> tuple[RateLimitedProducer, ToldLibrary]:
+def producer_of(
+    connection: GateConnection, number: int, **options: Unpack[ProducerOptions]
+) -> tuple[RateLimitedProducer, ToldLibrary]:
     library = ToldLibrary(acknowledges=True)
-    return connection.producer(library, ClientSettings.of({"producers": {number: f"t{number}"}})), library
+    settings = ClientSettings.of({"producers": {number: f"t{number}"}})
+    return connection.producer(library, settings, **options), library
 
 
 def opened(gate: MachineGate, *numbers: int) -> None:
@@ -85,7 +90,8 @@ def test_a_command_that_comes_before_its_producer_is_made_is_answered_and_obeyed
         opened(gate, 0)
         gate.mark("c", producer=0)
         gate.await_that(lambda: gate.feed.metrics.values().get(IN_TIME) == 1, "the receipt")
-        producer, library = producer_of(connection, 0)
+        heard: list[Throttle] = []
+        producer, library = producer_of(connection, 0, on_throttle=heard.append)
         with producer:
             producer.send("waits")
 
@@ -94,6 +100,7 @@ def test_a_command_that_comes_before_its_producer_is_made_is_answered_and_obeyed
             assert [key for key in connection.metrics() if "outcome=unknown_producer" in key]
             assert producer._clock is connection._clock, "what is left of a pause is told to the ms"
             producer.close(0)
+        assert [throttle.reason for throttle in heard] == [HeldReason.TOPIC_PUBLISH_RATE]
 
 
 def test_producers_send_without_a_gate_and_hear_the_one_that_comes_back() -> None:

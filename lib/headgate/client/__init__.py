@@ -15,20 +15,28 @@ from headgate.client.errors import (
 )
 from headgate.client.gate_connection import GateConnection
 from headgate.client.library import Library
+from headgate.client.messages import Unsent
+from headgate.client.options import KafkaOptions, PulsarOptions, SendOptions
 from headgate.client.producer import RateLimitedProducer
+from headgate.client.throttles import Throttle
 from headgate.core.protocol.settings import ClientSettings, PartitionedSettings
 
 __all__ = [
     "ClientSettings",
     "GateConnection",
+    "KafkaOptions",
     "Library",
     "MissingExtraError",
     "PartitionedSettings",
     "ProducerClosedError",
     "ProducerQueueFullError",
     "ProducerThrottledError",
+    "PulsarOptions",
     "RateLimitedProducer",
     "SendFailedError",
+    "SendOptions",
     "SendRejectedError",
     "SendTimeoutError",
+    "Throttle",
+    "Unsent",
 ]

@@ -10,12 +10,12 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, Unpack
 
 from headgate.client.clock import MonotonicClock
 from headgate.client.gate_commands import CommandRouter
 from headgate.client.library import Library, Settings, topics
-from headgate.client.producer import RateLimitedProducer
+from headgate.client.producer import ProducerOptions, RateLimitedProducer
 from headgate.client.threads import join, started
 from headgate.core.protocol.settings import PartitionedSettings
 from headgate.errors import InvalidArgument, WireError
@@ -85,7 +85,7 @@ class GateConnection:
         self.problem: str | None = "not connected yet"
         self._thread = started("gate", self._serve)
 
-    def producer(self, library: Library, settings: Settings, **options: Any) -> RateLimitedProducer:
+    def producer(self, library: Library, settings: Settings, **options: Unpack[ProducerOptions]) -> RateLimitedProducer:
         """A RateLimitedProducer that obeys the commands for the producer ids of `settings`; on return also those that
         came before it and are in force.
 
@@ -99,7 +99,7 @@ class GateConnection:
                 f"enabled: got {client.enabled} in the settings and {self._enabled} in the connection to the gate; "
                 "allowed is the same in both"
             )
-        options = {"clock": self._clock, **options}
+        options.setdefault("clock", self._clock)
         return self._router.add(
             topics(settings), lambda answer: RateLimitedProducer(library, settings, receipts=answer, **options)
         )

@@ -8,6 +8,7 @@ from zlib import crc32
 
 from headgate.client.errors import MissingExtraError
 from headgate.client.library import Completed, Settings, topics
+from headgate.client.options import KafkaOptions
 from headgate.client.threads import join, started
 from headgate.core.protocol.settings import PartitionedSettings
 from headgate.errors import InvalidArgument
@@ -27,13 +28,15 @@ _POLL_S = 0.1
 
 
 class KafkaLibrary:
-    """A future's result is the confluent_kafka.Message. Options of a send are those of Producer.produce.
+    """A future's result is the confluent_kafka.Message. Options of a send are KafkaOptions.
 
     A thread polls the producer. Where the producer's queue is full a write waits for room.
 
     Arguments: producer: best made by `open`; it is closed with this. settings: their topic is Kafka's; of a
     partitioned producer, the wrapper chooses each message's partition.
     """
+
+    options = KafkaOptions.__optional_keys__
 
     def __init__(self, producer: confluent_kafka.Producer, settings: Settings) -> None:
         self._producer = producer

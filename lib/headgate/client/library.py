@@ -17,6 +17,10 @@ class Library(Protocol):
     The library fails no message by a timeout of its own: the wrapper does.
     """
 
+    @property
+    def options(self) -> frozenset[str] | None:
+        """The names of the options of a send that `write` takes; None: any."""
+
     def write(self, producer_id: int, payload: Any, options: Mapping[str, Any], completed: Completed) -> None:
         """Start to send a message; one thread at a time writes.
 

@@ -1,5 +1,6 @@
 """A producer that stops when the broker asks it to (PIP-385; throttle-protocol 10 to 14)."""
 
+import asyncio
 import logging
 import threading
 import time
@@ -8,23 +9,26 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from headgate.client.clock import Clock, MonotonicClock
 from headgate.client.errors import ProducerClosedError, error_of
 from headgate.client.held_reasons import with_held_reasons
 from headgate.client.library import Library, Settings, topics
 from headgate.client.machines import machine_of
-from headgate.client.messages import Completions, Message
+from headgate.client.messages import Completions, Message, Unsent
+from headgate.client.options import SendOptions
 from headgate.client.outbox import Outbox, Outgoing
 from headgate.client.pending import Pending
 from headgate.client.rows import command_of
+from headgate.client.throttles import Throttle, Throttles
 from headgate.client.timer import Timer
 from headgate.core.protocol.client.client import Operation
 from headgate.core.protocol.client.client_metrics import ClientMetrics
 from headgate.core.protocol.client.client_outputs import Done, Failed, MessageId, Receipt, Write
 from headgate.core.protocol.client.commands import ThrottleCommand
 from headgate.core.protocol.client.send_errors import SendError
+from headgate.core.protocol.settings import PartitionedSettings
 from headgate.errors import InvalidArgument
 
 LOG = logging.getLogger(__name__)
@@ -40,18 +44,29 @@ class FollowUp(NamedTuple):
     is_outgoing: bool
 
 
+class ProducerOptions(TypedDict, total=False):
+    """What a RateLimitedProducer takes beside library, settings and receipts."""
+
+    connection: str | None
+    on_throttle: Callable[[Throttle], object] | None
+    on_resume: Callable[[Throttle], object] | None
+    clock: Clock | None
+
+
 class RateLimitedProducer:
     """Every message's future ends once; per producer, messages are written in the order of their sends; after the
     receipt of a command none is written until its pause is over.
 
     All methods may be called by any threads at once. The machine decides, under one lock; what it says is carried out
-    outside of it, in order: writes and receipts by one thread at a time (`Outbox`), the ends of futures by a thread of
-    their own (`Completions`).
+    outside of it, in order: writes and receipts by one thread at a time (`Outbox`), the ends of futures, and the
+    callbacks of windows, by a thread of their own (`Completions`).
 
     Arguments: library: owned from here on, and closed with this. settings: those of one producer, or of a partitioned
     one. receipts: called with the request id of a command, for each copy of it, after its window is in force and
     what came before it was written; it must not wait for sends of this producer. connection: the name whose rows
-    `on_row` obeys. clock: the time.
+    `on_row` obeys. on_throttle: called when a window begins, in the thread of the futures' callbacks; may send. A
+    window that is extended does not begin anew. on_resume: the same for the window's end, at the latest in `close`.
+    clock: the time.
     Raises InvalidArgument for settings of several producers that are no partitions.
     Source: PIP-385; throttle-protocol 13
     """
@@ -63,24 +78,33 @@ class RateLimitedProducer:
         *,
         receipts: Callable[[int], object],
         connection: str | None = None,
+        on_throttle: Callable[[Throttle], object] | None = None,
+        on_resume: Callable[[Throttle], object] | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._topics = topics(settings)
         self._topic = getattr(settings, "topic", None) or next(iter(self._topics.values()))
         self._machine = machine_of(settings)
         self._library = library
+        self._options = library.options
         self._receipts = receipts
         self._connection = connection
+        self._on_throttle, self._on_resume = on_throttle, on_resume
         self._clock = clock or MonotonicClock()
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
         self._refused = ClientMetrics()
         self._is_closed = False
+        self._unsent = Counter[bool]()
+        """How many messages have failed since `close` began, by whether they were begun."""
         self._completions = Completions()
         self._outbox = Outbox(self._carry)
+        self._throttles = Throttles(
+            self._topics, is_partitioned=isinstance(settings, PartitionedSettings), tell=self._put_throttle
+        )
         self._timer = Timer(self._clock, self.advance)
 
-    def send(self, payload: Any, *, partition: int | None = None, **options: Any) -> Future[Any]:
+    def send(self, payload: Any, *, partition: int | None = None, **options: Unpack[SendOptions]) -> Future[Any]:
         """The future of a message: what the library says of its delivery, or a SendFailedError.
 
         In a window the message waits for the end; where that is further away than the send timeout it has failed on
@@ -88,8 +112,11 @@ class RateLimitedProducer:
 
         Arguments: partition: where it goes; without, its key decides, else the routing. options: those of the
         library's own send.
-        Raises InvalidArgument for a partition that there is not.
+        Raises InvalidArgument for a partition that there is not, and for an option that the library does not have.
         """
+        if self._options is not None and not options.keys() <= self._options:
+            unknown, allowed = sorted(options.keys() - self._options), ", ".join(["partition", *sorted(self._options)])
+            raise InvalidArgument(f"send to {self._topic}: got {unknown}, allowed are {allowed}")
         if partition is None and len(self._topics) > 1:
             partition = self._library.partition_of(options)
         if partition is not None and (type(partition) is not int or partition not in self._topics):
@@ -104,6 +131,16 @@ class RateLimitedProducer:
         self._timer.plan(told.due_ms)
         self._outbox.carry_out(wait=told.is_outgoing)
         return message.future
+
+    def send_async(
+        self, payload: Any, *, partition: int | None = None, **options: Unpack[SendOptions]
+    ) -> asyncio.Future[Any]:
+        """As `send`, with a future of the running event loop; it is sent at the call, awaited or not.
+
+        Who cancels the future does not cancel the message. Raises RuntimeError outside of a loop.
+        """
+        loop = asyncio.get_running_loop()
+        return asyncio.wrap_future(self.send(payload, partition=partition, **options), loop=loop)
 
     def on_command(self, request_id: int, producer_id: int, reason: int | None, pause_ms: int) -> None:
         """A command came as a frame: its window is in force on return. Its receipt is handed out by then, or, where
@@ -144,6 +181,14 @@ class RateLimitedProducer:
                 return self._machine.is_throttled(now_ms)
             return self._machine.client.is_throttled(partition, now_ms)
 
+    def throttle(self, partition: int | None = None) -> Throttle | None:
+        """Until when and why a window is active: that of the partition, or of all the one that ends last.
+
+        None where `is_throttled` is false.
+        """
+        with self._lock:
+            return self._throttles.of(partition, max(self._clock.now_ms(), self._machine.client.now_ms))
+
     def metrics(self) -> dict[str, int]:
         """All totals up to now, by `name{label=value,...}`; `reason` is a HeldReason. Source: throttle-protocol 14"""
         self.advance()
@@ -165,22 +210,23 @@ class RateLimitedProducer:
         with self._lock:
             return self._pending.wait_empty(_left(deadline))
 
-    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> Unsent:
         """Take no more messages, wait for those that are pending, fail the rest with ProducerClosedError.
 
+        Returns how many have failed since then, also by their send timeout; one line is logged if any has.
         On return all futures have ended and their callbacks have run, unless one of these takes longer than 5 s or is
-        itself what closes. A second call returns at once.
+        itself what closes. A second call returns at once: none.
         """
         with self._lock:
             if self._is_closed:
-                return
+                return Unsent(0, 0)
             self._is_closed = True
         try:
             self.flush(timeout_s)
         finally:
-            for producer_id in self._topics:
-                self._tell(partial(self._machine.client.close, producer_id))
+            unsent = self._fail_rest()
             self._end()
+        return unsent
 
     def __enter__(self) -> Self:
         return self
@@ -188,16 +234,47 @@ class RateLimitedProducer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        """Close; where the body raises, without waiting for what is pending."""
+        self.close(CLOSE_TIMEOUT_S if kind is None else 0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """As `__exit__`, in another thread: the event loop goes on."""
+        await asyncio.to_thread(self.__exit__, kind, error, traceback)
+
+    def _fail_rest(self) -> Unsent:
+        for producer_id in self._topics:
+            self._tell(partial(self._machine.client.close, producer_id))
+        with self._lock:
+            self._throttles.end_all(self._machine.client.now_ms)
+            unsent = Unsent(self._unsent[False], self._unsent[True])
+        if unsent:
+            LOG.warning(
+                "%s: closed; %d messages were not written, %d were written but not acknowledged and may be stored",
+                *(self._topic, unsent.not_written, unsent.not_acknowledged),
+            )
+        return unsent
 
     def _obey(self, command: ThrottleCommand) -> None:
-        self._tell(partial(self._machine.client.throttle, command))
+        self._tell(partial(self._machine.client.throttle, command), command.producer_id)
         self._outbox.carry_out(wait=False)
 
-    def _tell(self, operation: Operation) -> None:
+    def _tell(self, operation: Operation, commanded: int | None = None) -> None:
+        """Tell the machine something. commanded: the producer that a command is for, which may be none of these."""
+        client = self._machine.client
         with self._lock:
             told = self._perform(operation)
+            self._throttles.settle(client.now_ms)
+            window = None if commanded is None else client.window(commanded, client.now_ms)
+            if commanded is not None and window is not None:
+                self._throttles.hold(commanded, window, client.now_ms)
+            over_ms = self._throttles.due_ms
         self._timer.plan(told.due_ms)
+        self._timer.plan(over_ms)
 
     def _accept(self, message: Message, partition: int | None) -> FollowUp:
         if self._is_closed:
@@ -216,13 +293,29 @@ class RateLimitedProducer:
                     self._outbox.put(output)
                     is_outgoing = True
                 case Done():
-                    self._completions.put(self._pending.take(output.message_id))
+                    self._completions.put(self._pending.take(output.message_id).complete)
                 case Failed():
                     message = self._pending.take(output.message_id)
+                    self._unsent[message.is_begun] += self._is_closed
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
                     if message is not sent:
-                        self._completions.put(message)
+                        self._completions.put(message.complete)
         return FollowUp(self._machine.client.next_due_ms(), is_outgoing)
+
+    def _put_throttle(self, throttle: Throttle) -> None:
+        """Under the lock: a window has begun or is over."""
+        self._completions.put(partial(self._report, throttle))
+
+    def _report(self, throttle: Throttle) -> None:
+        reason = throttle.reason or throttle.protocol_reason.name
+        if throttle.remaining_ms:
+            callback = self._on_throttle
+            LOG.info("%s: throttled for %d ms; reason: %s", throttle.topic, throttle.remaining_ms, reason)
+        else:
+            callback = self._on_resume
+            LOG.info("%s: was throttled for %d ms; reason: %s", throttle.topic, throttle.throttled_ms, reason)
+        if callback is not None:
+            callback(throttle)
 
     def _carry(self, outgoing: Outgoing) -> bool:
         if isinstance(outgoing, Write):
@@ -237,11 +330,13 @@ class RateLimitedProducer:
         """Whether that is done with; a write that a window has overtaken waits for its end."""
         with self._lock:
             message = self._pending.get(write.message_id)
-            window_end_ms = self._machine.client.window_end_ms(write.producer_id, self._clock.now_ms())
+            window = self._machine.client.window(write.producer_id, self._clock.now_ms())
+            if message is not None and window is None:
+                message.is_begun = True
         if message is None:
             return True  # it has failed since: a failed message is not written
-        if window_end_ms is not None:
-            self._timer.plan(window_end_ms)
+        if window is not None:
+            self._timer.plan(window.end_ms)
             return False
         completed = partial(self._completed, write.producer_id, write.message_id)
         try:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from headgate.client.errors import MissingExtraError
 from headgate.client.library import Completed, Settings, topics
+from headgate.client.options import PulsarOptions
 from headgate.errors import InvalidArgument
 
 try:
@@ -21,12 +22,14 @@ OWN_OPTIONS = {"send_timeout_millis": 0, "max_pending_messages": 0}
 
 
 class PulsarLibrary:
-    """A future's result is the message's pulsar.MessageId. Options of a send are those of pulsar.Producer.send_async.
+    """A future's result is the message's pulsar.MessageId. Options of a send are PulsarOptions.
 
     Arguments: producers: by the ids of the settings, each made with OWN_OPTIONS (see `open`); they are closed with
     this, their client is not.
     Raises InvalidArgument if producers are missing, or more than the settings have.
     """
+
+    options = PulsarOptions.__optional_keys__
 
     def __init__(self, producers: Mapping[int, pulsar.Producer], settings: Settings) -> None:
         wanted = sorted(topics(settings))

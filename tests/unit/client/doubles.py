@@ -21,9 +21,10 @@ class StandingClock:
     def now_ms(self):
         return self.ms
 
-    def wait(self, changed, _until_ms):
+    def wait(self, changed, until_ms):
         self.conditions.add(changed)
-        changed.wait()
+        if until_ms is None or self.ms < until_ms:
+            changed.wait()
 
     def ring(self, ms):
         """Move, and wake who waits for a time."""
@@ -36,7 +37,8 @@ class StandingClock:
 class ToldLibrary:
     """Keeps the writes, (producer id, payload), and acknowledges when it is told to, or at once."""
 
-    def __init__(self, *, acknowledges=False, partitions=1):
+    def __init__(self, *, acknowledges=False, partitions=1, options=None):
+        self.options = options
         self.acknowledges = acknowledges
         self.partitions = partitions
         self.writes = []
@@ -77,7 +79,7 @@ class ToldLibrary:
 class Scene:
     """A producer over a told library, at a standing clock; `receipts` as they went out."""
 
-    def __init__(self, library, connection=None, **settings):
+    def __init__(self, library, connection=None, on_throttle=None, on_resume=None, **settings):
         self.library = library
         self.clock = StandingClock()
         self.receipts = []
@@ -88,6 +90,8 @@ class Scene:
             chosen.of({**defaults, **settings}),
             receipts=self.receipts.append,
             connection=connection,
+            on_throttle=on_throttle,
+            on_resume=on_resume,
             clock=self.clock,
         )
 
@@ -103,9 +107,9 @@ class Scene:
 
 
 @contextmanager
-def scene_of(library=None, connection=None, **settings):
+def scene_of(library=None, connection=None, **options):
     """A scene whose producer is closed in the end, without waiting for what is pending."""
-    scene = Scene(library or ToldLibrary(), connection, **settings)
+    scene = Scene(library or ToldLibrary(), connection, **options)
     try:
         yield scene
     finally:

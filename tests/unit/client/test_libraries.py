@@ -1,5 +1,7 @@
 """The libraries' adapters, as far as that needs no broker; the rest is in tests/integration/test_client.py."""
 
+import inspect
+import re
 import subprocess
 import sys
 import threading
@@ -70,6 +72,18 @@ def test_producers_of_pulsar_that_are_not_those_of_the_settings_are_refused():
 def test_options_of_kafka_that_the_wrapper_stands_for_are_refused(option):
     with pytest.raises(InvalidArgument, match=f"{option}: got 1000, allowed is"):
         KafkaLibrary.open({**NOWHERE, option: 1000}, SINGLE)
+
+
+def test_options_of_a_send_are_those_of_pulsars_producer():
+    own = inspect.signature(pulsar.Producer.send_async).parameters.keys() - {"self", "content", "callback"}
+    assert PulsarLibrary.options == own
+
+
+def test_options_of_a_send_are_those_of_kafkas_producer():
+    """Its signature is in its documentation alone; `partition` is the wrapper's own."""
+    documented = re.search(r"produce\((.*)\)", confluent_kafka.Producer.produce.__doc__)
+    own = set(re.findall(r"\[(\w+)\]", documented[1]))
+    assert KafkaLibrary.options == own - {"value", "partition", "on_delivery"}
 
 
 class AwaitedEvent(threading.Event):

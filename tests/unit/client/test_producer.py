@@ -32,6 +32,16 @@ def test_options_of_a_send_are_handed_to_the_library():
         assert scene.producer.send("a", key=b"k").result(SOON_S) == "a stored {'key': b'k'}"
 
 
+def test_an_option_that_the_library_does_not_have_is_refused_at_once_and_the_allowed_are_named():
+    with scene_of(ToldLibrary(acknowledges=True, options={"key", "headers"})) as scene:
+        with pytest.raises(InvalidArgument) as raised:
+            scene.producer.send("a", key=b"k", partition_key="k", keey="k")
+        text = "send to t: got ['keey', 'partition_key'], allowed are partition, headers, key"
+        assert (str(raised.value), scene.library.written) == (text, [])
+        assert scene.producer.flush(0), "no message is pending"
+        assert scene.producer.send("b", headers={}).result(SOON_S) == "b stored {'headers': {}}"
+
+
 def test_in_a_window_messages_wait_and_leave_in_order_at_its_end():
     with scene_of() as scene:
         scene.at(100)

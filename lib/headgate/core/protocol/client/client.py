@@ -16,6 +16,7 @@ from headgate.core.protocol.client.client_outputs import (
 from headgate.core.protocol.client.client_producer import ClientProducer
 from headgate.core.protocol.client.client_timers import ClientTimers, TimerKind
 from headgate.core.protocol.client.commands import CommandOutcome, ThrottleCommand
+from headgate.core.protocol.client.windows import Window
 from headgate.core.protocol.reasons import Reason, received
 from headgate.core.protocol.request_ids import RequestIds
 from headgate.core.protocol.settings import ClientSettings
@@ -105,13 +106,13 @@ class ClientMachine:
 
     def is_throttled(self, producer_id: int, at_ms: int) -> bool:
         """Whether a window of the producer is active. Changes nothing and fires nothing; false for unknown ones."""
-        return self.window_end_ms(producer_id, at_ms) is not None
+        return self.window(producer_id, at_ms) is not None
 
-    def window_end_ms(self, producer_id: int, at_ms: int) -> int | None:
-        """The end of the producer's window, None where none is active. Changes nothing and fires nothing."""
+    def window(self, producer_id: int, at_ms: int) -> Window | None:
+        """The producer's window, None where none is active. Changes nothing and fires nothing."""
         producer = self._open(producer_id)
         window = None if producer is None else producer.throttle.window
-        return window.end_ms if window is not None and max(at_ms, self.now_ms) < window.end_ms else None
+        return window if window is not None and max(at_ms, self.now_ms) < window.end_ms else None
 
     def metrics(self) -> dict[str, int]:
         """All totals so far by written name, Θ up to the machine's clock. Fires nothing. Source: 14"""
