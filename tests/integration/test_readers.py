@@ -1,5 +1,6 @@
 """The tables are the same rows for Spark, delta-rs and DuckDB."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -48,12 +49,7 @@ def test_a_stream_that_follows_a_table_hears_each_row_once_while_its_files_are_j
     tables, heard = throttle_tables(tmp_path / "out"), []
 
     def follow() -> None:
-        rows = appended_rows(spark, f"{tmp_path}/out/dead_letters").writeStream.option(
-            "checkpointLocation", f"{tmp_path}/checkpoint"
-        )
-        rows.foreachBatch(lambda batch, _: heard.extend(row["reason"] for row in batch.collect())).trigger(
-            availableNow=True
-        ).start().awaitTermination()
+        heard.extend(row["reason"] for row in news(spark, tmp_path, "dead_letters"))
 
     for first in (0, 3, 25):
         for number in range(first, first + 20):
@@ -63,6 +59,29 @@ def test_a_stream_that_follows_a_table_hears_each_row_once_while_its_files_are_j
     assert len(DeltaTable(tmp_path / "out" / "dead_letters").file_uris()) < 10
     assert sorted(tables.read("dead_letters")["reason"].to_pylist()) == sorted(heard)
     assert 60 == len(heard)
+
+
+def test_a_stream_that_follows_a_table_hears_of_rows_that_are_deleted_meanwhile(spark, tmp_path, monkeypatch) -> None:
+    """A row an hour, of which those of the last 5 hours stay."""
+    monkeypatch.setattr("headgate.tables.query.COMPACTED_EVERY", 5)
+    tables, heard = throttle_tables(tmp_path / "out", kept_hours=5), []
+    for hours in (range(3), range(3, 40)):
+        for hour in hours:
+            row = {"event_time": datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=hour), "topic": str(hour)}
+            tables.append("marks", pa.Table.from_pylist([row], SCHEMAS["marks"]), "query", hour)
+        heard += [int(row["topic"]) for row in news(spark, tmp_path, "marks")]
+    assert list(range(40)) == sorted(heard)
+    assert len(tables.read("marks")) < 15
+
+
+def news(spark, folder, table):
+    """The rows of a table that a stream with a checkpoint has not had yet."""
+    found = []
+    rows = appended_rows(spark, f"{folder}/out/{table}").writeStream
+    rows.option("checkpointLocation", f"{folder}/checkpoint").foreachBatch(
+        lambda batch, _: found.extend(batch.collect())
+    ).trigger(availableNow=True).start().awaitTermination()
+    return found
 
 
 def in_order(rows):

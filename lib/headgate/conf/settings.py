@@ -326,6 +326,19 @@ class ProtocolSettings(Section):
     ] = None
 
 
+class TablesSettings(Section):
+    """[tables]: how long rows stay."""
+
+    kept_hours: Annotated[
+        int,
+        Field(ge=0, le=87_600, description="an integer from 0 to 87600"),
+        Meaning(
+            "rows that are older than the newest one of their table by more are deleted, now and then; 0: never",
+            " ([old rows](operations.md#small-files-and-logs))",
+        ),
+    ] = 0
+
+
 class Settings(Section):
     """The whole of headgate.toml."""
 
@@ -335,6 +348,7 @@ class Settings(Section):
     live: Annotated[LiveSettings, Field(description="a table, [live]")] = LiveSettings()
     metrics: Annotated[MetricsSettings, Field(description="a table, [metrics]")] = MetricsSettings()
     protocol: Annotated[ProtocolSettings, Field(description="a table, [protocol]")] = ProtocolSettings()
+    tables: Annotated[TablesSettings, Field(description="a table, [tables]")] = TablesSettings()
 
 
 def model_of(root: type[Section], path: tuple[Any, ...]) -> type[Section] | None:

@@ -69,7 +69,7 @@ class CacheRun(StreamingJob):
             )
         self._feed: Feed = Feed(f"{job.output}/cache_control", CONTROL, job.checkpoint)
         self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, lambda rows: self._control(rows[0]))
-        self.tables = Tables(job.output, OF_CACHE)
+        self.tables = Tables(job.output, OF_CACHE, conf.settings.tables.kept_hours)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
         self._writer = CacheWriter(self.tables)
 

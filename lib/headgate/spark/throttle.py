@@ -106,7 +106,7 @@ class ThrottleRun(StreamingJob):
         if self._has_begun and not path_exists(spark, f"{job.output}/control/_delta_log"):
             raise self._not_of_this_checkpoint()
         self._feed: Feed = Feed(f"{job.output}/control", CONTROL, job.checkpoint)
-        self.tables = throttle_tables(job.output)
+        self.tables = throttle_tables(job.output, conf.settings.tables.kept_hours)
         self._ticks = Ticks(conf.settings.live.live_lag_ms, self._due_ticks, self.tables.append_control)
         self.sharing = self._sharing() if conf.settings.operator.group_limits == "shared" else None
         self._writer = BatchWriter(self.tables, self._heard, self.sharing, self._counted)

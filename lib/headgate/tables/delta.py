@@ -11,7 +11,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.tables.query import LOG_CLEANING, Followed, after_commit, keep_up, query, short_log
+from headgate.tables.query import LOG_CLEANING, Followed, Kept, after_commit, keep_up, query, short_log
 from headgate.tables.sums import Sums
 
 MOST_FAILURES = 5
@@ -30,6 +30,14 @@ PROPERTIES: dict[str, dict[str, str]] = {
 A stream needs the entries of the log that it has not read, so of `marks` the log reaches back for as long as a job that
 follows it may stand still. `control` refuses changes: the job would never hear of a row that is changed or deleted.
 """
+TIMES = {
+    **dict.fromkeys(("marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads"), "event_time"),
+    "cache_evictions": "event_time",
+    "cache_metrics": "second",
+}
+"""Tables that grow with the traffic, and their column of times. Dead letters stay until somebody has looked at them,
+and a job that starts again reads its batches and what it was told.
+"""
 
 
 class Tables:
@@ -37,11 +45,13 @@ class Tables:
 
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
-    topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema).
+    topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema). kept_hours: rows of TIMES
+    that are older than the newest one by more are deleted; 0: never.
     """
 
-    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema]) -> None:
+    def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema], kept_hours: int = 0) -> None:
         self._given = schemas
+        self._kept = {name: Kept(TIMES[name], kept_hours) for name in schemas if name in TIMES and kept_hours}
         self._schemas = {name: named_schema(schema) for name, schema in schemas.items()}
         self._tables = {
             name: Followed(self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)))
@@ -141,7 +151,7 @@ class Tables:
             commit_properties=properties,
             post_commithook_properties=after_commit(table),
         )
-        keep_up(table, before)
+        keep_up(table, before, self._kept.get(name))
 
     def _whole(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows with all columns of the table."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -22,6 +22,7 @@ LOG_CLEANING = "delta.enableExpiredLogCleanup"
 
 COMPACTED_EVERY, VACUUMED_EVERY = 100, 1000
 """Commits. A commit costs more with every file that the table has, a checkpoint with every file that it had of late."""
+HOUR_US = 3600 * 1_000_000
 COMPACTED_BYTES = 16 << 20
 """Files of this size are left alone."""
 
@@ -45,16 +46,26 @@ def after_commit(table: DeltaTable) -> PostCommitHookProperties:
     return PostCommitHookProperties(cleanup_expired_logs=None if is_due else False)
 
 
-def keep_up(table: DeltaTable, before: int) -> None:
-    """After a commit on version `before`: join small files every COMPACTED_EVERY commits, and delete replaced ones.
+class Kept(NamedTuple):
+    """How long rows of a table stay: those whose `column`, a time, is so far behind the newest one do not."""
 
-    No row changes, and streams that follow the table hear of nothing. If somebody else writes just then, nothing is
-    joined: of two compactions of the same files delta-rs refuses none. Raises DeltaError and OSError.
+    column: str
+    hours: int
+
+
+def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
+    """After a commit on version `before`, every COMPACTED_EVERY commits: delete rows that are too old, join small
+    files, and delete replaced ones.
+
+    No other row changes, and streams that follow the table hear of nothing. If somebody else writes just then, nothing
+    is deleted or joined: of two compactions of the same files delta-rs refuses none. Raises DeltaError and OSError.
     """
     version = table.version()
     if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
         return
     with suppress(CommitFailedError):
+        if kept is not None:
+            _delete_old(table, kept)
         table.optimize.compact(
             target_size=COMPACTED_BYTES,
             max_concurrent_tasks=1,
@@ -63,6 +74,20 @@ def keep_up(table: DeltaTable, before: int) -> None:
         )
     if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
         table.vacuum(dry_run=False, full=True)
+
+
+def _delete_old(table: DeltaTable, kept: Kept) -> None:
+    times = times_of(table, kept.column)
+    if times is None:
+        return
+    oldest_us, newest_us = times
+    first_us = newest_us - kept.hours * HOUR_US
+    if oldest_us < first_us:
+        table.delete(
+            f"{kept.column} < arrow_cast({first_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')",
+            commit_properties=CommitProperties(max_commit_retries=0),
+            post_commithook_properties=after_commit(table),
+        )
 
 
 Entry = tuple[int, int]

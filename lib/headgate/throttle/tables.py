@@ -14,6 +14,6 @@ OF_CONNECTIONS: dict[str, pa.Schema] = {"connections": CONNECTIONS, "connection_
 """Tables of the connections job, beside those whose marks it follows."""
 
 
-def throttle_tables(output: str | PurePath) -> Tables:
-    """Those of the throttle job under its output folder. Raises TableError."""
-    return Tables(output, SCHEMAS)
+def throttle_tables(output: str | PurePath, kept_hours: int = 0) -> Tables:
+    """Those of the throttle job under its output folder. kept_hours: as of Tables. Raises TableError."""
+    return Tables(output, SCHEMAS, kept_hours)

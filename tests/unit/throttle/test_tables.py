@@ -2,6 +2,7 @@
 
 import os
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -122,6 +123,24 @@ def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_onc
     assert len(list((folder / "_delta_log").glob("*.json"))) < 20
     assert sorted(map(str, range(40))) == reasons(throttle_tables(output))
     assert not throttle_tables(output).append("dead_letters", letters("again"), "query", 39)
+
+
+@pytest.mark.parametrize(("kept_hours", "least", "most"), [(0, 40, 40), (5, 6, 16)])
+def test_rows_stay_as_long_as_the_conf_says(output, monkeypatch, kept_hours, least, most):
+    """One row an hour; it is looked for old ones every tenth commit. Dead letters stay."""
+    monkeypatch.setattr("headgate.tables.query.COMPACTED_EVERY", 10)
+    tables = throttle_tables(output, kept_hours)
+    for hour in range(40):
+        row = {"event_time": datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=hour), "topic": str(hour)}
+        rows = pa.Table.from_pylist([row], SCHEMAS["marks"])
+        assert tables.append("marks", rows, "query", hour)
+        tables.append("dead_letters", letters(str(hour)), "query", hour)
+
+    found = sorted(int(topic) for topic in throttle_tables(output).read("marks", ["topic"])["topic"].to_pylist())
+    assert found == list(range(40))[-len(found) :]
+    assert least <= len(found) <= most
+    assert 40 == len(reasons(tables))
+    assert not tables.append("marks", rows, "query", 39)
 
 
 def test_a_reader_that_is_behind_all_that_is_in_the_log_reads_the_table_as_it_is(output, monkeypatch):
