@@ -1,5 +1,6 @@
 """Delta tables outside Spark: followed as they grow, and read with SQL, the one way in which rows are read there."""
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -47,7 +48,10 @@ def after_commit(table: DeltaTable) -> PostCommitHookProperties:
 
 
 class Kept(NamedTuple):
-    """How long rows of a table stay: those whose `column`, a time, is so far behind the newest one do not."""
+    """How long rows of a table stay: those whose `column`, a time, is so far behind the newest one do not.
+
+    A time of the future is taken for now: one wrong row must not delete the others.
+    """
 
     column: str
     hours: int
@@ -81,7 +85,7 @@ def _delete_old(table: DeltaTable, kept: Kept) -> None:
     if times is None:
         return
     oldest_us, newest_us = times
-    first_us = newest_us - kept.hours * HOUR_US
+    first_us = min(newest_us, time.time_ns() // 1000) - kept.hours * HOUR_US
     if oldest_us < first_us:
         table.delete(
             f"{kept.column} < arrow_cast({first_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')",

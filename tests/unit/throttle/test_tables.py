@@ -143,6 +143,15 @@ def test_rows_stay_as_long_as_the_conf_says(output, monkeypatch, kept_hours, lea
     assert not tables.append("marks", rows, "query", 39)
 
 
+def test_a_row_of_the_far_future_deletes_no_others(output, monkeypatch):
+    monkeypatch.setattr("headgate.tables.query.COMPACTED_EVERY", 1)
+    tables = throttle_tables(output, 24)
+    for number, time in enumerate((datetime.now(UTC), datetime(2500, 1, 1, tzinfo=UTC), datetime.now(UTC))):
+        tables.append("marks", pa.Table.from_pylist([{"event_time": time}], SCHEMAS["marks"]), "query", number)
+
+    assert 3 == len(tables.read("marks"))
+
+
 def test_a_reader_that_is_behind_all_that_is_in_the_log_reads_the_table_as_it_is(output, monkeypatch):
     monkeypatch.setattr("headgate.tables.delta.LOG_MINUTES", 0)
     monkeypatch.setattr("headgate.tables.query.CLEANED_EVERY", 10)
