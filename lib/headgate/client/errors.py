@@ -64,7 +64,7 @@ class ProducerClosedError(SendFailedError):
 
 
 class ProducerQueueFullError(SendFailedError):
-    """`max_pending` messages are not completed yet; this one was not taken."""
+    """`max_pending` messages or `max_pending_bytes` are held already; this one was not taken."""
 
 
 class SendRejectedError(SendFailedError):
@@ -75,10 +75,16 @@ _WITHOUT_DETAIL = {
     SendError.CLOSED: (ProducerClosedError, "the producer is closed; what was not acknowledged by then has failed"),
     SendError.QUEUE_FULL: (
         ProducerQueueFullError,
-        "not taken: max_pending messages wait to be completed; send later, or raise max_pending",
+        "not taken: max_pending messages or max_pending_bytes are held already; send later, or raise these",
     ),
     SendError.REJECTED: (SendRejectedError, "refused by the library or the broker"),
 }
+
+
+def plain_error(error: SendError, topic: str) -> SendFailedError:
+    """The error of a message that was not taken."""
+    kind, text = _WITHOUT_DETAIL[error]
+    return kind(topic, text)
 
 
 def error_of(failed: Failed, topic: str, cause: BaseException | None = None) -> SendFailedError:

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self, TypedDict, Unpack
 
 from headgate.client.clock import Clock, MonotonicClock
-from headgate.client.errors import ProducerClosedError, error_of
+from headgate.client.errors import ProducerClosedError, error_of, plain_error
+from headgate.client.held import Held
 from headgate.client.held_reasons import with_held_reasons
 from headgate.client.library import Library, Settings, topics
 from headgate.client.machines import machine_of
@@ -25,7 +26,7 @@ from headgate.client.throttles import Throttle, Throttles
 from headgate.client.timer import Timer
 from headgate.core.protocol.client.client import Operation
 from headgate.core.protocol.client.client_metrics import ClientMetrics
-from headgate.core.protocol.client.client_outputs import Done, Failed, MessageId, Receipt, Write
+from headgate.core.protocol.client.client_outputs import Done, Failed, Receipt, Write
 from headgate.core.protocol.client.commands import ThrottleCommand
 from headgate.core.protocol.client.send_errors import SendError
 from headgate.core.protocol.settings import PartitionedSettings
@@ -50,6 +51,7 @@ class ProducerOptions(TypedDict, total=False):
     connection: str | None
     on_throttle: Callable[[Throttle], object] | None
     on_resume: Callable[[Throttle], object] | None
+    max_pending_bytes: int
     clock: Clock | None
 
 
@@ -66,7 +68,8 @@ class RateLimitedProducer:
     what came before it was written; it must not wait for sends of this producer. connection: the name whose rows
     `on_row` obeys. on_throttle: called when a window begins, in the thread of the futures' callbacks; may send. A
     window that is extended does not begin anew. on_resume: the same for the window's end, at the latest in `close`.
-    clock: the time.
+    max_pending_bytes: of payloads, as max_pending of the settings counts messages: until the library is done with them.
+    0 is no bound. clock: the time.
     Raises InvalidArgument for settings of several producers that are no partitions.
     Source: PIP-385; throttle-protocol 13
     """
@@ -80,6 +83,7 @@ class RateLimitedProducer:
         connection: str | None = None,
         on_throttle: Callable[[Throttle], object] | None = None,
         on_resume: Callable[[Throttle], object] | None = None,
+        max_pending_bytes: int = 0,
         clock: Clock | None = None,
     ) -> None:
         self._topics = topics(settings)
@@ -93,6 +97,8 @@ class RateLimitedProducer:
         self._clock = clock or MonotonicClock()
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
+        client = settings.client if isinstance(settings, PartitionedSettings) else settings
+        self._held = Held(client.max_pending * len(self._topics), max_pending_bytes)
         self._refused = ClientMetrics()
         self._is_closed = False
         self._unsent = Counter[bool]()
@@ -281,6 +287,10 @@ class RateLimitedProducer:
             self._refused.failed(SendError.CLOSED, self._topic)
             message.error = ProducerClosedError(self._topic, "the producer is closed; nothing can be sent any more")
             return FollowUp(None, is_outgoing=False)
+        if not self._held.take(message):
+            self._refused.failed(SendError.QUEUE_FULL, self._topic)
+            message.error = plain_error(SendError.QUEUE_FULL, self._topic)
+            return FollowUp(None, is_outgoing=False)
         message_id = self._pending.add(message)
         return self._perform(lambda now_ms: self._machine.send(message_id, now_ms, partition), sent=message)
 
@@ -297,6 +307,8 @@ class RateLimitedProducer:
                 case Failed():
                     message = self._pending.take(output.message_id)
                     self._unsent[message.is_begun] += self._is_closed
+                    if not message.is_begun:
+                        self._held.drop(message)
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
                     if message is not sent:
                         self._completions.put(message.complete)
@@ -338,7 +350,7 @@ class RateLimitedProducer:
         if window is not None:
             self._timer.plan(window.end_ms)
             return False
-        completed = partial(self._completed, write.producer_id, write.message_id)
+        completed = partial(self._completed, write, message)
         try:
             self._library.write(write.producer_id, message.payload, message.options, completed)
         except BaseException as error:
@@ -349,13 +361,11 @@ class RateLimitedProducer:
             self._pending.hand_over(message)
         return True
 
-    def _completed(
-        self, producer_id: int, message_id: MessageId, result: object, cause: BaseException | None = None
-    ) -> None:
-        client = self._machine.client
+    def _completed(self, write: Write, message: Message, result: object, cause: BaseException | None = None) -> None:
+        client, producer_id, message_id = self._machine.client, write.producer_id, write.message_id
         with self._lock:
-            message = self._pending.get(message_id)
-            if message is None:
+            self._held.drop(message)
+            if self._pending.get(message_id) is None:
                 return
             message.result, message.cause = result, cause
             told = self._perform(partial(client.ack if cause is None else client.nack, producer_id, message_id))

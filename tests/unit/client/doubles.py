@@ -79,7 +79,7 @@ class ToldLibrary:
 class Scene:
     """A producer over a told library, at a standing clock; `receipts` as they went out."""
 
-    def __init__(self, library, connection=None, on_throttle=None, on_resume=None, **settings):
+    def __init__(self, library, connection=None, on_throttle=None, on_resume=None, max_pending_bytes=0, **settings):
         self.library = library
         self.clock = StandingClock()
         self.receipts = []
@@ -92,6 +92,7 @@ class Scene:
             connection=connection,
             on_throttle=on_throttle,
             on_resume=on_resume,
+            max_pending_bytes=max_pending_bytes,
             clock=self.clock,
         )
 

@@ -218,6 +218,41 @@ def test_a_full_queue_refuses():
         assert scene.library.written == ["a"]
 
 
+def test_what_timed_out_but_is_with_the_library_takes_room_until_it_is_done_with():
+    with scene_of(max_pending=1, send_timeout_ms=100) as scene:
+        timed_out = scene.producer.send("a")
+        scene.at(100)
+        assert isinstance(scene.error(timed_out), SendTimeoutError)
+        assert isinstance(scene.error(scene.producer.send("b")), ProducerQueueFullError)
+        scene.library.ack("a")
+        assert not scene.producer.send("c").done()
+
+
+def test_what_was_never_written_takes_no_room_once_it_has_failed():
+    with scene_of(max_pending=1, send_timeout_ms=100) as scene:
+        scene.producer.on_command(1, 0, 0, 90)
+        failed = scene.producer.send("a")
+        scene.clock.ms = 50
+        scene.producer.on_command(2, 0, 0, 1000)
+        scene.at(100)
+        assert isinstance(scene.error(failed), ProducerThrottledError)
+        scene.at(1050)
+        assert not scene.producer.send("b").done()
+        assert scene.library.written == ["b"]
+
+
+def test_payloads_are_bounded_but_for_the_first():
+    with scene_of(max_pending_bytes=10) as scene:
+        assert not scene.producer.send("a" * 11).done()
+        refused = scene.producer.send("b")
+        assert isinstance(scene.error(refused), ProducerQueueFullError)
+        scene.library.ack("a" * 11)
+        assert [scene.producer.send(one).done() for one in ("c" * 5, "d" * 5, "e")] == [False, False, True]
+        assert 2 == sum(
+            count for name, count in scene.producer.metrics().items() if "ProducerQueueFullError" in name
+        ), scene.producer.metrics()
+
+
 def test_nobody_cancels_a_message():
     with scene_of() as scene:
         future = scene.producer.send("a")

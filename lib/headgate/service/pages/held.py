@@ -24,7 +24,7 @@ _SCOPES = ("topic", "broker", "group")
 @dataclass(frozen=True)
 class HeldTopic:
     """A topic on one broker. limiter: the name of what holds it, None where no mark says so. last_us: of its last row
-    in these seconds, None without one. since_us: from when on its producers wait that still do at the end, None where
+    in these seconds, None without one. since_us: the oldest of the marks that hold producers at the end, None where
     none does. flow: waited_ns goes up to the end for these.
     """
 
