@@ -37,8 +37,9 @@ class Unsent:
 class Message:
     """A message and what became of it.
 
-    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. is_counted: it is
-    Held. result, cause: what the library said of it. error: with what its future is to fail, None for success.
+    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. held_bytes: of its
+    payload while it is Held, else None. result, cause: what the library said of it. error: with what its future is to
+    fail, None for success.
     """
 
     payload: Any
@@ -46,15 +47,10 @@ class Message:
     future: Future[Any] = field(default_factory=_running)
     is_held: bool = True
     is_begun: bool = False
-    is_counted: bool = False
+    held_bytes: int | None = None
     result: object = None
     cause: BaseException | None = None
     error: Exception | None = None
-
-    @property
-    def payload_bytes(self) -> int:
-        """0 for what is no bytes or text, such as objects of a schema."""
-        return len(self.payload) if isinstance(self.payload, bytes | bytearray | memoryview | str) else 0
 
     def complete(self) -> None:
         """End the future, which runs the application's callbacks. To be called once."""

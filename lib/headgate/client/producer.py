@@ -68,9 +68,9 @@ class RateLimitedProducer:
     what came before it was written; it must not wait for sends of this producer. connection: the name whose rows
     `on_row` obeys. on_throttle: called when a window begins, in the thread of the futures' callbacks; may send. A
     window that is extended does not begin anew. on_resume: the same for the window's end, at the latest in `close`.
-    max_pending_bytes: of payloads, as max_pending of the settings counts messages: until the library is done with them.
-    0 is no bound. clock: the time.
-    Raises InvalidArgument for settings of several producers that are no partitions.
+    max_pending_bytes: of payloads, until the library is done with them, over all partitions; 0 is no bound. So are
+    messages counted by max_pending of the settings, but of a partition only until they have failed. clock: the time.
+    Raises InvalidArgument for a bound that is none, and for settings of several producers that are no partitions.
     Source: PIP-385; throttle-protocol 13
     """
 
@@ -98,7 +98,11 @@ class RateLimitedProducer:
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
         client = settings.client if isinstance(settings, PartitionedSettings) else settings
-        self._held = Held(client.max_pending * len(self._topics), max_pending_bytes)
+        if type(max_pending_bytes) is not int or max_pending_bytes < 0:
+            raise InvalidArgument(
+                f"max_pending_bytes: got {max_pending_bytes!r}, allowed is an integer from 0, no bound"
+            )
+        self._held = Held(client.max_pending if len(self._topics) == 1 else 0, max_pending_bytes)
         self._refused = ClientMetrics()
         self._is_closed = False
         self._unsent = Counter[bool]()
@@ -306,7 +310,8 @@ class RateLimitedProducer:
                     self._completions.put(self._pending.take(output.message_id).complete)
                 case Failed():
                     message = self._pending.take(output.message_id)
-                    self._unsent[message.is_begun] += self._is_closed
+                    if message.cause is None:  # what was refused is neither
+                        self._unsent[message.is_begun] += self._is_closed
                     if not message.is_begun:
                         self._held.drop(message)
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)

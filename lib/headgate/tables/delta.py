@@ -1,5 +1,6 @@
 """Delta tables under an output folder, written and read without Spark."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -11,9 +12,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.tables.query import LOG_CLEANING, Followed, Kept, after_commit, keep_up, query, short_log
+from headgate.tables.query import LOG_CLEANING, Followed, Kept, after_commit, keep_up, query, said_by, short_log
 from headgate.tables.sums import Sums
 
+LOG = logging.getLogger(__name__)
 MOST_FAILURES = 5
 
 LOG_MINUTES, FOLLOWED_LOG_MINUTES = 10, 6 * 60
@@ -151,7 +153,10 @@ class Tables:
             commit_properties=properties,
             post_commithook_properties=after_commit(table),
         )
-        keep_up(table, before, self._kept.get(name))
+        try:
+            keep_up(table, before, self._kept.get(name))
+        except Exception as error:  # noqa: BLE001  a query raises any; the rows are there
+            LOG.warning("the table %s was not tidied, which is tried again: %s", table.table_uri, said_by(error))
 
     def _whole(self, name: str, rows: pa.Table) -> pa.Table:
         """The rows with all columns of the table."""

@@ -61,15 +61,16 @@ def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
     """After a commit on version `before`, every COMPACTED_EVERY commits: delete rows that are too old, join small
     files, and delete replaced ones.
 
-    No other row changes, and streams that follow the table hear of nothing. If somebody else writes just then, nothing
-    is deleted or joined: of two compactions of the same files delta-rs refuses none. Raises DeltaError and OSError.
+    No other row changes, and streams that skip commits with changes hear of nothing. If somebody else writes just then,
+    nothing is deleted or joined: of two compactions of the same files delta-rs refuses none. Raises what a query does.
     """
     version = table.version()
     if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
         return
-    with suppress(CommitFailedError):
-        if kept is not None:
+    if kept is not None:
+        with suppress(CommitFailedError):
             _delete_old(table, kept)
+    with suppress(CommitFailedError):
         table.optimize.compact(
             target_size=COMPACTED_BYTES,
             max_concurrent_tasks=1,

@@ -253,6 +253,34 @@ def test_payloads_are_bounded_but_for_the_first():
         ), scene.producer.metrics()
 
 
+def test_a_payload_counts_as_large_as_it_was():
+    payload = bytearray(9)
+    with scene_of(max_pending_bytes=10) as scene:
+        scene.library.write = lambda _id, _payload, _options, completed: scene.receipts.append(completed)
+        scene.producer.send(payload)
+        payload.clear()
+        scene.receipts.pop()("stored", None)
+        with memoryview(b"a" * 9) as view:
+            scene.producer.send(view)
+        assert isinstance(scene.error(scene.producer.send("€")), ProducerQueueFullError)
+        scene.receipts.pop()("stored", None)
+        assert not scene.producer.send("€€€").done()
+
+
+@pytest.mark.parametrize("most", [-1, "10MB", True])
+def test_a_bound_that_is_none_is_refused(most):
+    with pytest.raises(InvalidArgument, match="max_pending_bytes: got"), scene_of(max_pending_bytes=most):
+        pass
+
+
+def test_a_partition_in_trouble_takes_no_room_from_others():
+    with scene_of(ToldLibrary(partitions=2), topic="t", partitions=2, max_pending=1, send_timeout_ms=100) as scene:
+        for round_ in range(3):
+            scene.producer.send(f"{round_}", partition=0)
+            scene.at(100 * (round_ + 1))
+        assert not scene.producer.send("x", partition=1).done()
+
+
 def test_nobody_cancels_a_message():
     with scene_of() as scene:
         future = scene.producer.send("a")
