@@ -81,10 +81,10 @@ _WITHOUT_DETAIL = {
 }
 
 
-def plain_error(error: SendError, topic: str) -> SendFailedError:
-    """The error of a message that was not taken."""
+def plain_error(error: SendError, topic: str, cause: BaseException | None = None) -> SendFailedError:
+    """The error of a message that no time was to blame for. cause: what the library said of it."""
     kind, text = _WITHOUT_DETAIL[error]
-    return kind(topic, text)
+    return kind(topic, text if cause is None else f"{text}: {cause}")
 
 
 def error_of(failed: Failed, topic: str, cause: BaseException | None = None) -> SendFailedError:
@@ -94,7 +94,6 @@ def error_of(failed: Failed, topic: str, cause: BaseException | None = None) -> 
         kind = ProducerThrottledError if failed.error is SendError.THROTTLED else SendTimeoutError
         error = kind(topic, failed.detail)
     else:
-        plain, text = _WITHOUT_DETAIL[failed.error]
-        error = plain(topic, text if cause is None else f"{text}: {cause}")
+        error = plain_error(failed.error, topic, cause)
     error.__cause__ = cause
     return error

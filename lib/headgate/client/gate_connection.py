@@ -14,10 +14,9 @@ from typing import Self, Unpack
 
 from headgate.client.clock import MonotonicClock
 from headgate.client.gate_commands import CommandRouter
-from headgate.client.library import Library, Settings, topics
+from headgate.client.library import Library, Settings, client_of, topics
 from headgate.client.producer import ProducerOptions, RateLimitedProducer
 from headgate.client.threads import join, started
-from headgate.core.protocol.settings import PartitionedSettings
 from headgate.errors import InvalidArgument, WireError
 from headgate.wire import (
     Command,
@@ -93,7 +92,7 @@ class GateConnection:
         ids that another producer of this has or had, and where `enabled` is not the same in the settings. What raises
         takes no ids.
         """
-        client = settings.client if isinstance(settings, PartitionedSettings) else settings
+        client = client_of(settings)
         if client.enabled is not self._enabled:
             raise InvalidArgument(
                 f"enabled: got {client.enabled} in the settings and {self._enabled} in the connection to the gate; "

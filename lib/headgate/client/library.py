@@ -38,6 +38,11 @@ class Library(Protocol):
         """Drop what is not acknowledged, then end all threads and connections of the producers."""
 
 
+def client_of(settings: Settings) -> ClientSettings:
+    """Those of the client, partitioned or not."""
+    return settings.client if isinstance(settings, PartitionedSettings) else settings
+
+
 def topics(settings: Settings) -> Mapping[int, str]:
     """The producers of the settings, of which those that are not partitioned have one.
 

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from headgate.client.library import Settings, topics
+from headgate.client.library import Settings, client_of, topics
 from headgate.core.protocol.client.client import ClientMachine
 from headgate.core.protocol.client.client_outputs import MessageId, Output
 from headgate.core.protocol.client.partitioned import PartitionedProducer
@@ -28,7 +28,7 @@ class SingleProducer:
 
     def __init__(self, settings: Settings) -> None:
         (self._id,) = topics(settings)
-        self.client = ClientMachine(settings.client if isinstance(settings, PartitionedSettings) else settings)
+        self.client = ClientMachine(client_of(settings))
 
     def send(self, message_id: MessageId, at_ms: int, partition: int | None = None) -> list[Output]:
         """A message to be delivered."""

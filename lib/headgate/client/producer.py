@@ -15,7 +15,7 @@ from headgate.client.clock import Clock, MonotonicClock
 from headgate.client.errors import ProducerClosedError, error_of, plain_error
 from headgate.client.held import Held
 from headgate.client.held_reasons import with_held_reasons
-from headgate.client.library import Library, Settings, topics
+from headgate.client.library import Library, Settings, client_of, topics
 from headgate.client.machines import machine_of
 from headgate.client.messages import Completions, Message, Unsent
 from headgate.client.options import SendOptions
@@ -97,12 +97,11 @@ class RateLimitedProducer:
         self._clock = clock or MonotonicClock()
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
-        client = settings.client if isinstance(settings, PartitionedSettings) else settings
         if type(max_pending_bytes) is not int or max_pending_bytes < 0:
             raise InvalidArgument(
                 f"max_pending_bytes: got {max_pending_bytes!r}, allowed is an integer from 0, no bound"
             )
-        self._held = Held(client.max_pending if len(self._topics) == 1 else 0, max_pending_bytes)
+        self._held = Held(client_of(settings).max_pending if len(self._topics) == 1 else 0, max_pending_bytes)
         self._refused = ClientMetrics()
         self._is_closed = False
         self._unsent = Counter[bool]()

@@ -65,7 +65,9 @@ def why_connection(
         _unknown(tables, name)
     broker, connection = found[0]["broker"], found[0]["connection"]
     where = f"broker = {text(broker)} AND connection = {text(connection)}"
-    window, notes = window_in(_times(tables), tables.output, at_s, first_s, last_s)
+    window, notes = window_in(
+        tables.times_over("topic_usage", "marks", "connections"), tables.output, at_s, first_s, last_s
+    )
     holds = holds_of(tables, where, first_ns(window), end_ns(window))
     held_by = tuple(holds.held_by())
     reason = held_by[0].reason if held_by else HeldReason.NOT_HELD
@@ -79,12 +81,6 @@ def why_connection(
         paused_s,
         tuple(notes),
     )
-
-
-def _times(tables: OutputTables) -> tuple[int, int]:
-    """The first and the last second of the tables that say something of connections; marks has rows."""
-    found = [times for name in ("topic_usage", "marks", "connections") if (times := tables.times_in(name)) is not None]
-    return min(first for first, _ in found), max(last for _, last in found)
 
 
 def _topics(

@@ -54,7 +54,9 @@ def why_subscription(
     what was published.
     """
     topic = check_known(tables, name)
-    window, notes = window_in(_times(tables), tables.output, at_s, first_s, last_s)
+    window, notes = window_in(
+        tables.times_over("topic_usage", "dispatch_decisions"), tables.output, at_s, first_s, last_s
+    )
     _check_known(tables, topic.name, subscription)
     where = f"{of_topic(topic.name)} AND {in_window(window)}"
     names = [*_SUMMED, *(f"held_by_{level}" for level in DISPATCH_LEVELS)]
@@ -73,13 +75,6 @@ def why_subscription(
         mean_delay_s=total["delay_ns"] / total["delayed_reads"] / SECOND_NS if total["delayed_reads"] else None,
         notes=tuple(notes),
     )
-
-
-def _times(tables: OutputTables) -> tuple[int, int]:
-    """Of publishes and of dispatches, which can be later."""
-    first, last = tables.times
-    dispatches = tables.times_in("dispatch_decisions") or (first, last)
-    return min(first, dispatches[0]), max(last, dispatches[1])
 
 
 def _check_known(tables: OutputTables, topic: str, subscription: str) -> None:

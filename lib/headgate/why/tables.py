@@ -95,6 +95,11 @@ class OutputTables:
         found = self.extent(name, column)
         return found and (found[0] // SECOND_US, found[1] // SECOND_US)
 
+    def times_over(self, *names: str) -> tuple[int, int]:
+        """The same over several tables, of which one has rows."""
+        found = [times for name in names if (times := self.times_in(name)) is not None]
+        return min(first for first, _ in found), max(last for _, last in found)
+
     def extent(self, name: str, column: str = "event_time") -> tuple[int, int] | None:
         """The oldest and the newest time of a column, in microseconds since 1970, by the statistics of the files, which
         are up to 1 ms off; None without rows.

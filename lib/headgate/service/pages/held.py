@@ -9,6 +9,7 @@ from headgate.core.reasons import HeldReason, dispatch_reason, publish_reason
 from headgate.core.topic_names import topic_of
 from headgate.quota.usage.excess import IS_HELD
 from headgate.quota.usage.topic_query import RAN_OUT
+from headgate.service.pages.charged import quotas_of
 from headgate.service.pages.flow import FLOW, TABLE, Flow
 from headgate.service.pages.read import Read
 from headgate.service.pages.span import SECOND_US, Span
@@ -137,7 +138,7 @@ def _by_config(held: HeldTopic, config: ConfigTables) -> HeldTopic:
     """With the group that blocks the topic, if there is one."""
     parsed = topic_of(held.topic)
     group = None if parsed is None else config.resolve(parsed).group
-    if group is None or group not in config.groups or 0 not in config.groups[group].rates[:2]:
+    if 0 not in quotas_of(config, group):
         return held
     return replace(held, reason=HeldReason.GROUP_BLOCKED, scope="group", limiter=group)
 

@@ -112,11 +112,11 @@ def limits_of(read: Read, span: Span, topic: str, group: str | None, brokers: Se
     ]
     on = f"(broker IS NULL OR broker IN ({', '.join(map(text, brokers)) or 'NULL'}))"
     where = f"kind = 'limit' AND ({' OR '.join(places)}) AND {on}"
-    start = span.where("effective_time").partition(" AND ")[0].partition(">= ")[2]
+    earlier = f"{span.before('effective_time')} AND {where}"
     before = read.rows(
         "control",
         f"SELECT {_COLUMNS} FROM (SELECT *, row_number() OVER (PARTITION BY scope, name, broker "  # noqa: S608
-        f"ORDER BY effective_time DESC, seq DESC) AS place FROM control WHERE effective_time < {start} AND {where}) "
+        f"ORDER BY effective_time DESC, seq DESC) AS place FROM control WHERE {earlier}) "
         "WHERE place = 1 ORDER BY effective_time, seq",
     )
     changes = read.rows(

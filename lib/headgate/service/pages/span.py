@@ -53,7 +53,15 @@ class Span:
 
     def where(self, column: str = "event_time") -> str:
         """SQL for the rows of a column of timestamps; files without any are not read."""
-        return f"{column} >= '{iso(self.first_us)}' AND {column} < '{iso(self.end_us)}'"
+        return f"{column} >= '{iso(self.first_us)}' AND {self.until(column)}"
+
+    def until(self, column: str = "event_time") -> str:
+        """SQL for its rows and all before."""
+        return f"{column} < '{iso(self.end_us)}'"
+
+    def before(self, column: str = "event_time") -> str:
+        """SQL for the rows before it."""
+        return f"{column} < '{iso(self.first_us)}'"
 
     def where_us(self, column: str) -> str:
         """The same for a column of whole microseconds."""

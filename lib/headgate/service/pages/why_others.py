@@ -48,7 +48,7 @@ def connection_page(read: Read, asked: Asked, name: str) -> OtherWhy:
     span = asked.span(together(read.extent(one) for one in OF_CONNECTION if read.has(one)), "mark")
     found = said_in(span, partial(why_connection, read.tables, name))
     where = f"broker = {text(found.broker)} AND connection = {text(found.connection)}"
-    _note(read, "marks", f"{where} AND {_until(span, 'event_time')}")
+    _note(read, "marks", f"{where} AND {span.until()}")
     _note(read, "connections", f"{where} AND {span.where()}")
     return OtherWhy(name, span, as_json(found))
 
@@ -57,14 +57,9 @@ def cache_page(read: Read, asked: Asked, topic: str) -> OtherWhy:
     """Raises PageError, 404 for a topic or time of which nothing is known."""
     span = asked.span(read.extent("cache_metrics", "second"), "entry")
     found = said_in(span, partial(why_cached, read.tables, topic))
-    _note(read, "cache_metrics", f"{_until(span, 'second')} AND topic IS NOT NULL", "second")
+    _note(read, "cache_metrics", f"{span.until('second')} AND topic IS NOT NULL", "second")
     _note(read, "cache_evictions", f"{span.where()} AND topic = {text(found.topic)}")
     return OtherWhy(found.topic, span, as_json(found))
-
-
-def _until(span: Span, column: str) -> str:
-    """SQL: before the end of the range; rows before it count as well."""
-    return span.where(column).partition(" AND ")[2]
 
 
 def _note(read: Read, name: str, where: str, by: str = "event_time") -> None:
