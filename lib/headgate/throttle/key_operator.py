@@ -151,6 +151,8 @@ def step_key(  # noqa: PLR0917  one call a key and batch, its arguments are what
         output = advance(domain, rows, high_us, rules, form)
         told.add(output.rows)
         progress.append(_progress(key, domain, count, output.late))
+        if not count and domain.is_empty:
+            state.clocks[broker] = state.domains.pop(broker).clock
     if arrival.changes:
         _forget(state, arrival, rules)
     told.add({"progress": pa.Table.from_pylist(progress, PROGRESS)})

@@ -103,6 +103,7 @@ def _append_limiters(domain: DomainState, keys: pa.StringArray) -> None:
     for name, values in domain.limiters.items():
         added = start.get(name, np.zeros((len(keys), *values.shape[1:]), np.int64))
         domain.limiters[name] = np.concatenate([values, added])
+    domain.hour = np.concatenate([domain.hour, np.zeros(len(keys), np.int64)])
 
 
 class Producers(NamedTuple):

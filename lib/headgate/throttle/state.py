@@ -24,7 +24,15 @@ from headgate.throttle.dispatch.dispatch_state import DispatchState
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.limits.changes import CHANGES, Change, changes_of, changes_table
 from headgate.throttle.limits.effective_limits import EffectiveLimits
-from headgate.throttle.state_tables import StatePart, by_dimension, not_empty, of_dimensions, with_numbers
+from headgate.throttle.state_tables import (
+    STORED_AS,
+    StatePart,
+    by_dimension,
+    hours,
+    not_empty,
+    of_dimensions,
+    with_numbers,
+)
 
 VERSION = 8
 
@@ -50,12 +58,16 @@ class BrokerClock(NamedTuple):
 
 @dataclass
 class DomainState:
-    """One broker's limiters under one state key. Their positions are in order of registration, which never changes."""
+    """One broker's limiters under one state key. Their positions are in order of registration, which never changes, but
+    for those that are forgotten (throttle.forget) and registered again.
+    """
 
     broker: str
     clock: BrokerClock = field(default_factory=BrokerClock)
     keys: pa.StringArray = field(default_factory=no_strings)
     limiters: dict[str, Ints] = field(default_factory=lambda: empty_columns(LIMITER_FIELDS))
+    # Of a topic's limiter: the number of the hour of its newest publish.
+    hour: Ints = field(default_factory=no_ints)
     # Queue entries in the order of limiter, then place in its queue.
     entry_limiter: Ints = field(default_factory=no_ints)
     entry_producer: Ints = field(default_factory=no_ints)
@@ -77,6 +89,11 @@ class DomainState:
     held: dict[str, pa.Table] = field(default_factory=dict)
     pending: list[Change] = field(default_factory=list)
     in_force: EffectiveLimits = field(default_factory=EffectiveLimits)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept but limits and the clock."""
+        return not (len(self.keys) or self.held or self.is_open or any(getattr(self, name).is_begun for name in PARTS))
 
     @property
     def is_open(self) -> bool:
@@ -120,7 +137,8 @@ class KeyState:
 
 
 def _domain_tables(domain: DomainState) -> Iterator[tuple[str, pa.Table]]:
-    columns = {"key": domain.keys} | by_dimension(domain.limiters, LIMITER_FIELDS)
+    columns = {"key": domain.keys, "hour": domain.hour.astype(STORED_AS["hour"])}
+    columns |= by_dimension(domain.limiters, LIMITER_FIELDS)
     yield "limiters", with_numbers(columns, **domain.clock._asdict())
     producers = {
         "topic": domain.producer_topic,
@@ -194,6 +212,7 @@ def _take_table(domain: DomainState, table: pa.Table, metadata: dict[str, str]) 
         case "limiters":
             domain.clock = BrokerClock(*(int(metadata[name]) for name in BrokerClock._fields))
             domain.keys, domain.limiters = whole(table["key"]), of_dimensions(table, LIMITER_FIELDS)
+            domain.hour = hours(table)
         case "entries":
             domain.entry_limiter, domain.entry_producer = numbers(table["limiter"]), numbers(table["producer"])
         case "producers":

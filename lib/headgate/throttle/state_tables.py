@@ -9,7 +9,7 @@ import pyarrow as pa
 from headgate.arrow.columns import numbers
 from headgate.core.kernels.columns import Ints
 
-STORED_AS = {"initialised": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32}
+STORED_AS = {"initialised": np.int8, "group": np.int32, "cause": np.int8, "level": np.int32, "hour": np.int32}
 """Columns stored with fewer bits than they have in memory."""
 
 
@@ -78,3 +78,8 @@ def of_dimensions(table: pa.Table, fields: Mapping[str, int]) -> dict[str, Ints]
         else np.stack([numbers(table[f"messages_{name}"]), numbers(table[f"bytes_{name}"])], axis=1)
         for name, dimensions in fields.items()
     }
+
+
+def hours(table: pa.Table) -> Ints:
+    """The hours that stand in a table; an earlier headgate did not store them: they are those of no row."""
+    return numbers(table["hour"]) if "hour" in table.schema.names else np.zeros(len(table), np.int64)

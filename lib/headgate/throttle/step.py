@@ -15,6 +15,7 @@ from headgate.rows.kinds import PUBLISH as PUBLISHES
 from headgate.throttle.apart.connection_topics import first_publishes
 from headgate.throttle.dispatch.dispatch_step import dispatch_step, keep_subscriptions
 from headgate.throttle.dispatch.told import dispatch_decisions
+from headgate.throttle.forget import HOUR_NS, forget
 from headgate.throttle.form import DispatchResult, DispatchStep, Form, Rules, Step
 from headgate.throttle.groups.departures import Departures
 from headgate.throttle.groups.group_usage import dispatch_usage, dispatch_waits, group_usage, group_waits
@@ -90,6 +91,8 @@ def advance(
     parts = _parts(domain, events, dispatches, changes, clock.done_ns)
     by_form, departures = Gathered(), Departures()
     for part in parts:
+        if part.begins_hour:
+            forget(domain, part.hour, rules)
         if rules.slot_ms:
             departures.watch(domain, part.attachments)
         by_form.add(_run(domain, part, rules, form, finish=finish and part is parts[-1]))
@@ -115,8 +118,13 @@ def _due_rows(domain: DomainState, arrived: Mapping[str, pa.Table], bound_us: in
 
 
 class Part(NamedTuple):
-    """A time in which every topic has one group: what is attached at its start, and then happens up to `until_ns`."""
+    """A time in which every topic has one group: what is attached at its start, and then happens up to `until_ns`.
 
+    hour: the number of that in which all of it lies. begins_hour: nothing has happened in that hour before.
+    """
+
+    hour: int
+    begins_hour: bool
     attachments: list[Change]
     limits: list[Change]
     events: pa.Table
@@ -127,8 +135,9 @@ class Part(NamedTuple):
 def _parts(
     domain: DomainState, events: pa.Table, dispatches: pa.Table, changes: list[Change], until_ns: int
 ) -> list[Part]:
-    """The step, cut at the times of attachments. At such a time limits come before the cut, those of groups that end
-    and traffic after it.
+    """The step, cut at the times of attachments, and before each hour in which something happens: time ends the one
+    before it first. At the time of an attachment limits come before the cut, those of groups that end and traffic after
+    it.
     """
     done_ns = domain.clock.done_ns
     limits = [change for change in changes if change.kind != ATTACHMENT]
@@ -136,24 +145,36 @@ def _parts(
     for change in changes:
         if change.kind == ATTACHMENT:
             by_time.setdefault(max(change.effective_us * 1000, done_ns), []).append(change)
-    if not by_time:
-        return [Part([], limits, events, dispatches, until_ns)]
-    cuts_ns = np.array(sorted(by_time), np.int64)
-    of_event, of_dispatch = (
-        np.searchsorted(cuts_ns, np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns), side="right")
-        for rows in (events, dispatches)
+    event_ns, dispatch_ns = (
+        np.maximum(numbers(rows["event_time_us"]) * 1000, done_ns) for rows in (events, dispatches)
     )
     at_ns = np.array([max(change.effective_us * 1000, done_ns) for change in limits], np.int64)
+    hour, *hours = _hours(done_ns, event_ns, dispatch_ns, at_ns, np.array([*by_time, until_ns], np.int64))
+    begins_ns = {begun * HOUR_NS - 1 for begun in hours}
+    if not by_time and not begins_ns:
+        return [Part(hour, False, [], limits, events, dispatches, until_ns)]
+    cuts_ns = np.array(sorted(by_time.keys() | begins_ns), np.int64)
+    of_event, of_dispatch = (np.searchsorted(cuts_ns, of_rows, side="right") for of_rows in (event_ns, dispatch_ns))
     ends = np.array([change.ends_group for change in limits], np.bool_)
     of_limit = np.where(ends, *(np.searchsorted(cuts_ns, at_ns, side=side) for side in ("right", "left"))).tolist()
-    parts = []
+    parts: list[Part] = []
     for i, end_ns in enumerate([*cuts_ns.tolist(), until_ns]):
+        begin_ns = int(cuts_ns[i - 1]) if i else done_ns
         of_part = [change for change, part in zip(limits, of_limit, strict=True) if part == i]
         here = (events.filter(pa.array(of_event == i)), dispatches.filter(pa.array(of_dispatch == i)))
-        parts.append(Part(by_time[int(cuts_ns[i - 1])] if i else [], of_part, *here, end_ns))
+        hour = (begin_ns + 1) // HOUR_NS if i else hour
+        is_first = i > 0 and begin_ns in begins_ns
+        parts.append(Part(hour, is_first, by_time.get(begin_ns, []) if i else [], of_part, *here, end_ns))
     first = parts[0]
     is_idle = not first.limits and not len(first.events) + len(first.dispatches) and first.until_ns == done_ns
     return parts[1:] if is_idle else parts
+
+
+def _hours(done_ns: int, *instants: Ints) -> list[int]:
+    """The numbers of the hour that a domain has reached, in which one without a clock begins, and of later ones."""
+    later = np.unique(np.concatenate([of_some // HOUR_NS for of_some in instants])).tolist()
+    reached = later[0] if done_ns == NO_VALUE else done_ns // HOUR_NS
+    return [reached, *(hour for hour in later if hour > reached)]
 
 
 def _run(domain: DomainState, part: Part, rules: Rules, form: Form, *, finish: bool) -> dict[str, pa.Table]:
@@ -161,7 +182,8 @@ def _run(domain: DomainState, part: Part, rules: Rules, form: Form, *, finish: b
     left = reattach(domain, part.attachments)
     places = order(part.events)
     topic = register(domain, part.events, places, broker=rules.whole_brokers)
-    attached = _attached(domain, part.events, places, topic) if rules.connection_topics else None
+    attached = _attached(domain, part, places, topic) if rules.connection_topics else None
+    domain.hour[topic] = part.hour
     known = producers(domain, part.events, topic, offered=rules.offered)
     publishes = _publishes(part.events, places, topic, known.of_event)
     updates = _updates(domain, [change for change in part.limits if change.kind == LIMIT])
@@ -182,14 +204,14 @@ def _run(domain: DomainState, part: Part, rules: Rules, form: Form, *, finish: b
     return told.tables()
 
 
-def _attached(domain: DomainState, events: pa.Table, order: Ints, topic: Ints) -> pa.Table:
+def _attached(domain: DomainState, part: Part, order: Ints, topic: Ints) -> pa.Table:
     known, done_ns = domain.connection_topics, domain.clock.done_ns
-    return first_publishes(known, domain.broker, done_ns, events, order=order, topic=topic)
+    return first_publishes(known, domain.broker, done_ns, part.events, order=order, topic=topic, hour=part.hour)
 
 
 def _dispatch_step(domain: DomainState, part: Part, rules: Rules) -> DispatchStep | None:
     limits = [change for change in part.limits if change.kind in OF_DISPATCH]
-    return dispatch_step(domain, part.dispatches, part.attachments, limits, rules)
+    return dispatch_step(domain, part.dispatches, part.attachments, limits, part.hour, rules)
 
 
 def _dispatched(
@@ -226,7 +248,7 @@ def _without_first(domain: DomainState, events: pa.Table, dispatches: pa.Table, 
     early = [change for change in changes if change.effective_us <= first_us]
     for change in early:
         domain.in_force.apply(change)
-    if any(change.follows_publishes for change in early):
+    if domain.dispatch.published.since_ns == NO_VALUE and any(change.follows_publishes for change in early):
         domain.dispatch.published.since_ns = first_us * 1000
     return changes[len(early) :]
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.columns import empty_columns, no_ints, no_strings, numbers, whole
-from headgate.core.kernels.columns import Ints
+from headgate.core.kernels.columns import Flags, Ints
 from headgate.throttle.state_tables import StatePart
 
 SUBSCRIBE_FIELDS = ("rate", "period_s", "balance", "last_ns", "remainder_ns")
@@ -40,3 +41,14 @@ class SubscribeState(StatePart):
         self.topic, self.client, self.consumer = (whole(table[name]) for name in ("topic", "client", "consumer"))
         self.consumer_id = numbers(table["consumer_id"])
         self.buckets = {name: numbers(table[name]) for name in SUBSCRIBE_FIELDS}
+
+    def keep(self, stays: Flags) -> None:
+        """Forget all others."""
+        if stays.all():
+            return
+        kept = pa.array(np.flatnonzero(stays))
+        self.topic, self.client, self.consumer = (
+            column.take(kept) for column in (self.topic, self.client, self.consumer)
+        )
+        self.consumer_id = self.consumer_id[stays]
+        self.buckets = {name: column[stays] for name, column in self.buckets.items()}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.columns import distinct, encoded, no_ints, no_strings, numbers, places, whole
 from headgate.arrow.schemas import TIMESTAMP
-from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
+from headgate.core.kernels.columns import NO_VALUE, Ints
 from headgate.core.subscribe_limiter import full_bucket, is_let_in
 from headgate.core.token_bucket import TokenBucket
 from headgate.throttle.apart.subscribe_state import SUBSCRIBE_FIELDS, SubscribeState
@@ -76,7 +76,7 @@ def _attempts(domain: DomainState, rows: pa.Table, at_ns: Ints) -> pa.Table:
         for name in ("balance", "last_ns", "remainder_ns"):
             state.buckets[name][position] = getattr(bucket, name)
         state.buckets["rate"][position], state.buckets["period_s"][position] = rate_of[state.topic[position].as_py()]
-    _forget(state, state.buckets["rate"] > 0)
+    state.keep(state.buckets["rate"] > 0)
     return _decisions(rows, domain.broker, allowed, left, rates)
 
 
@@ -126,23 +126,11 @@ def _follow(domain: DomainState, index: TopicIndex, changes: Sequence[Change]) -
         for name, values in zip(SUBSCRIBE_FIELDS, (*new[moved].T, new[moved, 0], at_ns, 0), strict=True):
             state.buckets[name][moved] = values
         has_bucket[moved] = new[moved, 0] > 0
-    _forget(state, has_bucket)
+    state.keep(has_bucket)
 
 
 def _rates(in_force: EffectiveLimits, topics: Sequence[str]) -> Ints:
     return np.array([in_force.subscribe_rate_of(topic) for topic in topics], np.int64).reshape(-1, len(OFF))
-
-
-def _forget(state: SubscribeState, stay: Flags) -> None:
-    """Keep these alone."""
-    if stay.all():
-        return
-    kept = pa.array(np.flatnonzero(stay))
-    state.topic, state.client, state.consumer = (
-        column.take(kept) for column in (state.topic, state.client, state.consumer)
-    )
-    state.consumer_id = state.consumer_id[stay]
-    state.buckets = {name: column[stay] for name, column in state.buckets.items()}
 
 
 def _decisions(rows: pa.Table, broker: str, allowed: list[bool], left: list[int], rates: list[Rates]) -> pa.Table:

@@ -63,6 +63,7 @@ def register_topics(domain: DomainState, subscriptions: Subscriptions) -> Ints:
     if len(new):
         state.topics = pa.concat_arrays([state.topics, new])
         state.level_of = np.concatenate([state.level_of, np.full(len(new), UNRESOLVED)])
+        state.topic_hour = np.concatenate([state.topic_hour, np.zeros(len(new), np.int64)])
         found = places(state.topics, topics)
     resolve(domain, found[state.level_of[found] == UNRESOLVED])
     topic[of_groups] = found[codes]

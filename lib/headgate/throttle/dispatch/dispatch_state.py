@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.columns import BUCKET_FIELDS, empty_columns, no_ints, no_strings, numbers, whole
-from headgate.core.kernels.columns import NO_VALUE, Ints
+from headgate.core.kernels.columns import NO_VALUE, Flags, Ints
 from headgate.throttle.groups.known_topics import KnownTopics
 from headgate.throttle.keys import are_groups
 from headgate.throttle.schemas import DISPATCH_COUNTS
@@ -16,6 +16,7 @@ from headgate.throttle.state_tables import (
     STORED_AS,
     StatePart,
     by_dimension,
+    hours,
     not_empty,
     number,
     of_dimensions,
@@ -71,9 +72,11 @@ class DispatchState(StatePart):
         *("publish_averages", "dispatch_known_topics"),
     )
 
-    # Topics that dispatched while anything was attached, in that order, each with the position of its group's level.
+    # Topics that dispatched while anything was attached, in that order, each with the position of its group's level
+    # and the number of the hour of its newest row.
     topics: pa.StringArray = field(default_factory=no_strings)
     level_of: Ints = field(default_factory=no_ints)
+    topic_hour: Ints = field(default_factory=no_ints)
     # Levels by key (keys), in the order in which dispatches reached them.
     keys: pa.StringArray = field(default_factory=no_strings)
     levels: dict[str, Ints] = field(default_factory=lambda: empty_columns(LEVEL_FIELDS))
@@ -103,7 +106,7 @@ class DispatchState(StatePart):
         return bool(len(self.subscription_topic) or len(self.open_second) or self.levels["cause"].any())
 
     @property
-    def are_groups(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def are_groups(self) -> Flags:
         """Which levels are groups'."""
         return are_groups(self.keys).to_numpy(zero_copy_only=False).astype(np.bool_)  # type: ignore[no-any-return]
 
@@ -117,7 +120,11 @@ class DispatchState(StatePart):
         }
         seconds = {"second": self.open_second, "topic": self.open_topic, "subscription": self.open_name}
         yield from not_empty(
-            dispatch_topics={"topic": self.topics, "level": self.level_of.astype(STORED_AS["level"])},
+            dispatch_topics={
+                "topic": self.topics,
+                "level": self.level_of.astype(STORED_AS["level"]),
+                "hour": self.topic_hour.astype(STORED_AS["hour"]),
+            },
             dispatch_levels={"key": self.keys} | by_dimension(self.levels, LEVEL_FIELDS),
             dispatch_subscriptions=subscriptions,
             dispatch_reads={name: self.reads[name] for name in READ_FIELDS},
@@ -133,6 +140,7 @@ class DispatchState(StatePart):
         match name:
             case "dispatch_topics":
                 self.topics, self.level_of = whole(table["topic"]), numbers(table["level"])
+                self.topic_hour = hours(table)
             case "dispatch_levels":
                 self.keys, self.levels = whole(table["key"]), of_dimensions(table, LEVEL_FIELDS)
             case "dispatch_subscriptions":
@@ -150,3 +158,17 @@ class DispatchState(StatePart):
                 self.published = Averages.of(table)
             case "dispatch_known_topics":
                 self.known_topics = KnownTopics.of(table)
+
+    def keep(self, topics: Flags, levels: Flags) -> None:
+        """Forget all other topics and levels; no topic that stays has one of these levels, nor does a known one."""
+        if not topics.all():
+            position = np.cumsum(topics) - 1
+            self.topics = self.topics.filter(pa.array(topics))
+            self.level_of, self.topic_hour = self.level_of[topics], self.topic_hour[topics]
+            self.known_topics.topic = position[self.known_topics.topic]
+        if not levels.all():
+            position = np.cumsum(levels) - 1
+            self.keys = self.keys.filter(pa.array(levels))
+            self.levels = {name: values[levels] for name, values in self.levels.items()}
+            self.level_of = np.where(self.level_of >= 0, position[self.level_of], self.level_of)
+            self.known_topics.group = position[self.known_topics.group]

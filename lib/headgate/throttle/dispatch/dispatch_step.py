@@ -30,12 +30,18 @@ from headgate.throttle.registration import REPLICATOR
 from headgate.throttle.state import DomainState
 
 
-def dispatch_step(
-    domain: DomainState, rows: pa.Table, attachments: Sequence[Change], limits: Sequence[Change], rules: Rules
+def dispatch_step(  # noqa: PLR0917  what a part of a step has of dispatch
+    domain: DomainState,
+    rows: pa.Table,
+    attachments: Sequence[Change],
+    limits: Sequence[Change],
+    hour: int,
+    rules: Rules,
 ) -> DispatchStep | None:
     """The step, or None where dispatch has nothing to do.
 
-    The limits in force have the attachments already; `limits` of dispatch are written into it here.
+    The limits in force have the attachments already; `limits` of dispatch are written into it here. hour: in which the
+    rows act, as a number.
     """
     state = domain.dispatch
     if not (len(rows) or state.is_begun or any(change.follows_publishes for change in limits)):
@@ -46,6 +52,8 @@ def dispatch_step(
     rows = _counted_rows(rows, rules)
     subscriptions, of_open, of_row = _subscriptions(state, rows)
     topic = register_topics(domain, subscriptions)
+    heard = topic[of_row]
+    state.topic_hour[heard[heard >= 0]] = hour
     found = chains(domain, subscriptions, topic, limits)
     updates = _updates(domain, limits)
     if not (len(rows) or len(state.keys) or state.is_open or state.published.since_ns != NO_VALUE):
@@ -109,19 +117,7 @@ def keep_subscriptions(state: DispatchState, step: DispatchStep, line: Ints) -> 
     taken = pa.array(line)
     state.subscription_topic = step.subscriptions.topics.take(taken)
     state.subscription_name = step.subscriptions.names.take(taken)
-    _prune(state)
-
-
-def _prune(state: DispatchState) -> None:
-    stays = state.are_groups | (state.levels["initialised"] != 0)
-    if stays.all():
-        return
-    position = np.cumsum(stays) - 1
-    kept = np.flatnonzero(stays)
-    state.keys = state.keys.take(pa.array(kept))
-    state.levels = {name: values[kept] for name, values in state.levels.items()}
-    state.level_of = np.where(state.level_of >= 0, position[state.level_of], state.level_of)
-    state.known_topics.group = position[state.known_topics.group]
+    state.keep(np.ones(len(state.topics), np.bool_), state.are_groups | (state.levels["initialised"] != 0))
 
 
 def _counted_rows(rows: pa.Table, rules: Rules) -> pa.Table:

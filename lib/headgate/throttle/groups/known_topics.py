@@ -30,3 +30,7 @@ class KnownTopics:
     def of(cls, table: pa.Table) -> Self:
         """The inverse of `table`."""
         return cls(number(table, "epoch"), numbers(table["topic"]), numbers(table["group"]))
+
+    def clear(self) -> None:
+        """As if there had been no epoch."""
+        self.epoch, self.topic, self.group = NO_VALUE, no_ints(), no_ints()
