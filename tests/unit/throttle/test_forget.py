@@ -169,15 +169,18 @@ def test_places_are_moved_as_others_are_forgotten():
     """The first topic is forgotten; the queue, group, usage and connection of the second are found again."""
     busy = event(5, A, messages=3 * 3600, producer="p1")
     rows = [event(0, TOPICS[2]), busy, event(FIRST_US + HOUR_US + 1, A, seq=7)]
-    domain = kept(
-        [limit("group", "gold", 1), *ATTACHED],
-        [[events_block(rows)]],
-        slot_ms=250,
-        connection_topics=True,
-    )
+    changes, rules = [limit("group", "gold", 1), *ATTACHED], Rules(slot_ms=250, connection_topics=True)
+    batches = [[changes_block(changes), events_block(rows)]]
+    told = step_through(batches, rules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(step, "forget", lambda *_: None)
+        remembered = step_through(batches, rules)
+    domain = told.state.domains[BROKER]
     keys, names = domain.keys.to_pylist(), domain.connection_topics.connections.to_pylist()
     pairs = [(keys[pair >> 32], names[pair & 0xFFFF_FFFF]) for pair in domain.connection_topics.pairs.tolist()]
 
+    assert told.written == remembered.written
+    assert merged_waits(told) == merged_waits(remembered)
     assert [A, "@group/gold"] == keys
     assert [1, 1] == domain.entry_limiter.tolist()
     assert [0, 0] == domain.producer_topic.tolist()
