@@ -134,8 +134,11 @@ async def gate_of(connections: int, seconds: float, out: Pipe) -> None:
     clock, counters, metrics, timed = LoopClock(asyncio.get_running_loop()), Counters(), BrokerMetrics(), Timed()
     feed = TimedFeed(BrokerSettings(), clock, metrics, timed.heard)
     feed.timed = timed
-    settings = GateSettings.of({"--port": 0, "--max-connections": connections})
-    gate, stop = Gate(settings, feed, clock, counters), asyncio.Event()
+    settings = GateSettings.of(
+        {"--port": 0, "--max-connections": connections, "--max-handshakes-per-address": connections}
+        | {"--max-handshakes": connections}
+    )
+    gate, stop = Gate(settings, feed, clock, counters, print), asyncio.Event()
     serving = asyncio.ensure_future(gate.serve(stop))
     out.send(gate.address[1])
     while len(feed.names()) < connections:  # noqa: ASYNC110  nothing says when the last one has joined

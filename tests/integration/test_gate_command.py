@@ -172,7 +172,7 @@ def test_more_connections_than_the_system_allows_are_refused() -> None:
         ["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert done.returncode == 2
-    assert "--max-connections: got 500" in done.stderr
+    assert "--max-handshakes: got 750 together" in done.stderr
 
 
 def test_an_output_without_the_table_is_refused(tmp_path: Path) -> None:
