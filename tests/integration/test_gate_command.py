@@ -25,8 +25,8 @@ COMMAND = [sys.executable, "-m", "headgate", "gate"]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(LIB)}
 MARK = {
     "kind": "mark",
-    "producer_id": 1,
-    "trips": [{"reason": 0, "ordinal": 1, "buckets": [{"balance": 0, "rate": 1}]}],
+    "topic": "t",
+    "trips": [{"reason": "TOPIC_PUBLISH_RATE", "ordinal": 1, "buckets": [{"balance": 0, "rate": 1}]}],
 }
 
 
@@ -61,6 +61,9 @@ class Limiter:
 
     def say_line(self, line: bytes) -> dict[str, Any]:
         self._socket.sendall(line)
+        return dict(json.loads(self._lines.readline()))
+
+    def hears(self) -> dict[str, Any]:
         return dict(json.loads(self._lines.readline()))
 
     def is_closed(self) -> bool:
@@ -103,18 +106,53 @@ def test_limiters_drive_it_line_by_line(tmp_path: Path) -> None:
         client.round_trip()
         view = limiter.say(kind="probe", connection="c")
 
-        assert (view["reads"], view["producers"]["1"]["state"]) == ("on", "C")
-        assert limiter.say(kind="counts")["headgate.broker.throttle.receipt.count{outcome=in_time}"] == 1
-        assert limiter.say(connection="c", kind="unmark", producer_id=9, reason=0, ordinal=1) == {
-            "error": "unknown_producer"
-        }
+        assert (view["reads"], view["producers"][0]["topic"], view["producers"][0]["state"]) == ("on", "t", "C")
+        assert view["producers"][0]["held"] == ["TOPIC_PUBLISH_RATE"]
+        counts = limiter.say(kind="counts")
+        assert counts["headgate.broker.throttle.receipt.count{outcome=in_time}"] == 1
+        assert counts["headgate.broker.throttle.command.count{kind=start,reason=TOPIC_PUBLISH_RATE}"] == 1
+        unmark = {"connection": "c", "kind": "unmark", "reason": "TOPIC_PUBLISH_RATE", "ordinal": 1}
+        assert limiter.say(**unmark, topic="u") == {"error": "unknown_producer"}
         assert limiter.say(connection="x", **MARK) == {"error": "unknown_connection"}
         assert limiter.say(kind="probe", connection="x") == {"error": "unknown_connection"}
-        assert "did you mean" in limiter.say(connection="c", kind="unmark", producer=1)["error"]
+        assert "did you mean" in limiter.say(connection="c", kind="unmark", topics="t")["error"]
         assert "no JSON" in limiter.say_line(b"{\n")["error"]
         assert "65536 bytes" in limiter.say_line(b"x" * 70_000)["error"]
         assert limiter.is_closed()
         client.round_trip()
+
+
+def test_a_limiter_that_subscribed_hears_who_comes_and_goes_and_when_reads_pause() -> None:
+    """First what still holds, then the answer, then what happens; one that never subscribed hears nothing."""
+    with (
+        machine() as (_, (port, control)),
+        Client(port) as first,
+        Limiter(control) as limiter,
+        Limiter(control) as deaf,
+    ):
+        first.greet("a", supports=False)
+        limiter.say(kind="open", connection="a", topic="t", producer="p", producer_id=1)
+        limiter.say(connection="a", producer="p", **MARK)
+        heard = [limiter.say(kind="subscribe"), limiter.hears(), limiter.hears()]
+        with Client(port) as second:
+            second.greet("b")
+            heard.append(limiter.hears())
+        heard += [limiter.hears()]
+        limiter.say(kind="unmark", connection="a", topic="t", producer="p", reason="TOPIC_PUBLISH_RATE", ordinal=1)
+        heard.append(limiter.hears())
+        kept = [{name: value for name, value in row.items() if name not in ("at_ms", "off_ms")} for row in heard]
+
+        assert kept[:3] == [
+            {"event": "joined", "connection": "a", "supports_throttle": False},
+            {"event": "reads_paused", "connection": "a", "cause": "no_support", "reason": "TOPIC_PUBLISH_RATE"}
+            | {"topic": "t", "producer": "p"},
+            {"ok": True},
+        ]
+        assert kept[3:5] == [
+            {"event": "joined", "connection": "b", "supports_throttle": True},
+            {"event": "left", "connection": "b"},
+        ]
+        assert deaf.say(kind="connections") == {"connections": ["a"]}
 
 
 def test_limiters_show_the_token_as_well(tmp_path: Path) -> None:

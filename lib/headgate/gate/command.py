@@ -13,12 +13,12 @@ from dataclasses import fields
 
 from headgate.conf import load_conf, protocol_settings
 from headgate.core.numbers import SECOND_MS
-from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import ConfError
 from headgate.gate.control import control_on
 from headgate.gate.decisions import DecisionReader
+from headgate.gate.gate_metrics import GateMetrics
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.receipts import ReceiptLog
 from headgate.gate.server import Gate, listening
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
 
 
 async def _machine(settings: GateSettings, broker: BrokerSettings, control_port: int, say: Say) -> None:
-    clock, metrics, counters = LoopClock(asyncio.get_running_loop()), BrokerMetrics(), Counters()
+    clock, metrics, counters = LoopClock(asyncio.get_running_loop()), GateMetrics(), Counters()
     feed = MachineFeed(broker, clock, metrics)
     gate = Gate(settings, feed, clock, counters, _line(say))
     listener = listening(LOOPBACK, control_port, option="--control-port")

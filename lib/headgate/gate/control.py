@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from headgate.core.protocol.counters import Counters
 from headgate.errors import InvalidArgument
-from headgate.gate.control_rows import row_of, told
+from headgate.gate.control_rows import Opened, event_row, probe_row, row_of, told
+from headgate.gate.events import Event
 from headgate.gate.machine_feed import MachineFeed
 
 MAX_LINE_BYTES = 65_536
@@ -21,7 +22,7 @@ class Control(asyncio.Protocol):
     """A limiter's connection: its lines act in their order, each when it is read.
 
     A line is answered with {"ok": true}, with what it asked for, or with {"error": ...}, and changes nothing then. A
-    line above MAX_LINE_BYTES, and answers that nobody reads, end the connection.
+    line above MAX_LINE_BYTES, and answers and events that nobody reads, end the connection.
 
     Arguments: `token`, what the first line has to show, as {"token": ...}; None: nothing. `open_`: where connections
     are while they are open.
@@ -53,6 +54,7 @@ class Control(asyncio.Protocol):
             self._write(answers)
 
     def connection_lost(self, _: Exception | None) -> None:
+        self._feed.unlisten(self._heard)
         if self._transport is not None:
             self._open.discard(self._transport)
 
@@ -92,9 +94,22 @@ class Control(asyncio.Protocol):
                 return {"connections": self._feed.names()}
             case {"kind": "probe", "connection": str(connection)}:
                 view = self._feed.view(connection)
-                return {"error": "unknown_connection"} if view is None else cast("Mapping[str, Any]", view)
-        refused = self._feed.tell(*told(row))
+                known = self._feed.producers(connection)
+                return {"error": "unknown_connection"} if view is None else probe_row(view, known)
+            case {"kind": "subscribe"}:
+                self._feed.listen(self._heard)
+                return _OK
+        said = told(row, self._feed.producers)
+        if isinstance(said, Opened):
+            refused = self._feed.open(said.connection, said.producer_id, *said.name)
+        else:
+            refused = self._feed.tell(*said)
         return _OK if refused is None else {"error": str(refused)}
+
+    def _heard(self, connection: str, event: Event) -> None:
+        row = event_row(connection, event, self._feed.producers(connection))
+        if row is not None:
+            self._write([row])
 
 
 _OK: Mapping[str, Any] = {"ok": True}
