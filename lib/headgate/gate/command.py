@@ -16,7 +16,7 @@ from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import ConfError
-from headgate.gate.control import control_on
+from headgate.gate.control import ControlLimits, Port, control_on
 from headgate.gate.decisions import DecisionReader
 from headgate.gate.gate_metrics import GateMetrics
 from headgate.gate.machine_feed import MachineFeed
@@ -45,7 +45,7 @@ class LoopClock:
 
 Say = Callable[[str], None]
 LOOPBACK = "127.0.0.1"
-OTHER_DESCRIPTORS = 64
+OTHER_DESCRIPTORS = 64 + ControlLimits().connections
 MAX_PORT = 65_535
 MAX_POLL_MS = 3_600_000
 _M_MMAP_THRESHOLD = -3
@@ -76,7 +76,8 @@ async def _machine(settings: GateSettings, broker: BrokerSettings, control_port:
     feed = MachineFeed(broker, clock, metrics)
     gate = Gate(settings, feed, clock, counters, _line(say))
     listener = listening(LOOPBACK, control_port, option="--control-port")
-    async with control_on(listener, feed, counters, settings.token()):
+    limits = ControlLimits(token_ms=settings.handshake_timeout_ms)
+    async with control_on(listener, Port(feed, counters, clock, settings.token(), limits)):
         say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
         await gate.serve(_stop_asked())
     _say_counts(say, metrics, counters)
