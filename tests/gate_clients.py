@@ -122,6 +122,7 @@ class RunningGate:
         self._started = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self.counters = Counters()
+        self.said: list[str] = []
         self.gate: Gate
         self.feed: Any = None
 
@@ -131,7 +132,7 @@ class RunningGate:
             self._stop = asyncio.Event()
             clock = LoopClock(self._loop)
             self.feed = self._make_feed(clock, self.counters)
-            self.gate = Gate(self._settings, self.feed, clock, self.counters)
+            self.gate = Gate(self._settings, self.feed, clock, self.counters, self.said.append)
         finally:
             self._started.set()
         await self.gate.serve(self._stop)

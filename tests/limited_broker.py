@@ -14,13 +14,14 @@ from typing import NamedTuple
 from headgate.core.numbers import SECOND_NS
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker.inputs import Trip
-from headgate.core.protocol.broker.outputs import Output, ReadsPaused, ReadsResumed
+from headgate.core.protocol.broker.outputs import ReadsPaused, ReadsResumed
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.protocol.wire_format import WireType, last_values
 from headgate.core.publish.publish_limiter import PublishLimiter
 from headgate.gate.command import LoopClock
+from headgate.gate.events import Event
 from headgate.gate.feed import NameTaken
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate
@@ -97,9 +98,9 @@ class Door:
         self.feed: MachineFeed
         self.limit: TopicLimit | None = None
 
-    def heard(self, connection: str, output: Output) -> None:
+    def heard(self, connection: str, event: Event) -> None:
         """What a machine emitted."""
-        match output:
+        match event:
             case ReadsPaused():
                 self._reads[connection].clear()
             case ReadsResumed():
@@ -140,7 +141,7 @@ class Door:
             values = last_values(command.message, {1: WireType.BYTES, 2: WireType.VARINT})
             with suppress(NameTaken):
                 self.feed.join(name, _NoLink(), supports=False)
-            self.feed.open(name, int(values[2]), bytes(values[1]).decode())
+            self.feed.open(name, int(values[2]), bytes(values[1]).decode(), str(values[2]))
             self._topics[name, int(values[2])] = bytes(values[1]).decode()
         elif command.type == SEND and self.limit is not None:
             producer = int(last_values(command.message, {1: WireType.VARINT})[1])
@@ -183,8 +184,9 @@ async def serve_limited(
     """A gate and a door until `stop` is set. limited: a topic, and how many of its messages a second may be read."""
     clock, counters, metrics = LoopClock(asyncio.get_running_loop()), Counters(), BrokerMetrics()
     door = Door(pulsar_port)
-    door.feed = MachineFeed(settings, clock, metrics, door.heard)
-    gate = Gate(GateSettings.of({"--port": 0}), door.feed, clock, counters)
+    door.feed = MachineFeed(settings, clock, metrics)
+    door.feed.listen(door.heard)
+    gate = Gate(GateSettings.of({"--port": 0}), door.feed, clock, counters, print)
     if limited is not None:
         door.limit = TopicLimit(door.feed, *limited)
     server = await asyncio.start_server(door.welcome, "127.0.0.1", door_port, limit=CHUNK_BYTES)

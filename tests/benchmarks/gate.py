@@ -23,10 +23,11 @@ from _bench import Results, parser
 
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.broker.inputs import Trip
-from headgate.core.protocol.broker.outputs import Command, Output, ReadsPaused
+from headgate.core.protocol.broker.outputs import Command, ReadsPaused
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.command import LoopClock, allow_descriptors, leave_start_to_itself
+from headgate.gate.events import Event
 from headgate.gate.feed import Link, Seat
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.server import Gate
@@ -72,11 +73,11 @@ class Timed:
     off: list[str] = field(default_factory=list)
     commands: int = 0
 
-    def heard(self, connection: str, output: Output) -> None:
-        if isinstance(output, Command):
+    def heard(self, connection: str, event: Event) -> None:
+        if isinstance(event, Command):
             self.commands += 1
-            self.sent_s[connection, output.request_id] = time.perf_counter()
-        elif isinstance(output, ReadsPaused):
+            self.sent_s[connection, event.request_id] = time.perf_counter()
+        elif isinstance(event, ReadsPaused):
             self.off.append(connection)
 
     def answered(self, connection: str, request_id: int) -> None:
@@ -132,10 +133,14 @@ class Limiters:
 async def gate_of(connections: int, seconds: float, out: Pipe) -> None:
     """The gate's process: as long as the clients are there, every rate."""
     clock, counters, metrics, timed = LoopClock(asyncio.get_running_loop()), Counters(), BrokerMetrics(), Timed()
-    feed = TimedFeed(BrokerSettings(), clock, metrics, timed.heard)
+    feed = TimedFeed(BrokerSettings(), clock, metrics)
+    feed.listen(timed.heard)
     feed.timed = timed
-    settings = GateSettings.of({"--port": 0, "--max-connections": connections})
-    gate, stop = Gate(settings, feed, clock, counters), asyncio.Event()
+    settings = GateSettings.of(
+        {"--port": 0, "--max-connections": connections, "--max-handshakes-per-address": connections}
+        | {"--max-handshakes": connections}
+    )
+    gate, stop = Gate(settings, feed, clock, counters, print), asyncio.Event()
     serving = asyncio.ensure_future(gate.serve(stop))
     out.send(gate.address[1])
     while len(feed.names()) < connections:  # noqa: ASYNC110  nothing says when the last one has joined

@@ -1,15 +1,17 @@
 """The gate with real sockets on loopback: commands and receipts in frames, and clients that do what they should not."""
 
+import gc
 import socket
 import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
-from gate_clients import Client, MachineGate, running, words_of
+from gate_clients import TIMEOUT_S, Client, MachineGate, running, words_of
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.gate.connection import HANG_UP_CHECK_MS
@@ -220,12 +222,75 @@ def test_a_gate_that_is_full_says_so_and_has_room_again() -> None:
     with running(gate_of(max_connections=2)) as gate, ExitStack() as stack:
         first, _ = (stack.enter_context(gate.client(name)) for name in "ab")
         with Client(gate.port) as third:
-            assert "2 connections" in words_of(third.heard())
+            assert "--max-connections 2 is reached" in words_of(third.heard())
             assert third.heard() is None
         first.socket.close()
         gate.await_that(lambda: gate.gate.connections == 1, "the end of the connection")
         with gate.client("c") as fourth:
             fourth.round_trip()
+
+
+REFUSED = "headgate.gate.connection.refused.count{why=max_handshakes_per_address}"
+
+
+def connected(port: int, source: str) -> socket.socket:
+    one = socket.socket()
+    one.settimeout(TIMEOUT_S)
+    one.bind((source, 0))
+    one.connect(("127.0.0.1", port))
+    return one
+
+
+def test_an_address_that_says_nothing_keeps_none_of_another_out(certificate: tuple[Path, Path]) -> None:
+    """Those above the bound are closed before TLS begins, and one line says so."""
+    cert, key = certificate
+    trust = ssl.create_default_context(cafile=cert)
+    with running(gate_of(tls_cert=cert, tls_key=key, max_handshakes_per_address=5)) as gate, ExitStack() as stack:
+        mute = [stack.enter_context(connected(gate.port, "127.0.0.2")) for _ in range(20)]
+        for refused in mute[5:]:
+            assert refused.recv(1) == b""
+        with Client(gate.port, trust) as client:
+            client.greet("c")
+            client.round_trip()
+
+            assert gate.do(gate.counters.values)[REFUSED] == 15
+            assert gate.said == [
+                "refused 1 since the last such line, now 127.0.0.2: --max-handshakes-per-address 5 is reached"
+            ]
+        for one in mute[:5]:
+            one.close()
+        gate.await_that(lambda: gate.gate.connections == 0, "the end of handshakes")
+        with (
+            connected(gate.port, "127.0.0.2") as plain,
+            trust.wrap_socket(plain, server_hostname="localhost") as client,
+        ):
+            assert client.version() is not None
+
+
+def test_a_handshake_that_fails_leaves_nothing_to_the_collector(certificate: tuple[Path, Path]) -> None:
+    """TLS holds 256 KiB of buffers for each."""
+    cert, key = certificate
+    with running(gate_of(tls_cert=cert, tls_key=key)) as gate, Client(gate.port) as plain:
+        gc.collect()
+        gc.disable()
+        try:
+            garbage(plain)
+            assert_closed(plain.socket)
+            gate.await_that(lambda: not any(isinstance(one, SSLProtocol) for one in gc.get_objects()), "their end")
+        finally:
+            gc.enable()
+
+
+def test_who_has_shown_no_token_takes_no_place_of_a_client_that_has(tmp_path: Path) -> None:
+    """Three places, and room for five on their way: clients get in until they are three."""
+    (tmp_path / "token").write_text("s3cret")
+    settings = {"token_file": tmp_path / "token", "max_connections": 3, "max_handshakes": 5}
+    with running(gate_of(**settings)) as gate, ExitStack() as stack:
+        strangers = [stack.enter_context(Client(gate.port)) for _ in range(4)]
+        for name in "abc":
+            stack.enter_context(gate.client(name, token="s3cret"))
+        assert "no more places: max_connections" in words_of(strangers[0].greet("d", token="s3cret"))
+        assert gate.do(gate.feed.names) == ["a", "b", "c"]
 
 
 def test_clients_that_are_there_at_the_stop_are_told_nothing_more_and_closed() -> None:

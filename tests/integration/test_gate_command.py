@@ -1,77 +1,24 @@
 """`headgate gate` as a process: its first line, its control port, its refusals and its end."""
 
-import json
-import os
-import re
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from gate_clients import TIMEOUT_S, Client
+from gate_processes import COMMAND, ENVIRONMENT, Limiter, machine, started
 from headgate.protocol.schemas import DECISIONS
 from headgate.wire.throttle_pb2 import BaseCommand
 
-LIB = Path(__file__).parents[2] / "lib"
-COMMAND = [sys.executable, "-m", "headgate", "gate"]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(LIB)}
 MARK = {
     "kind": "mark",
-    "producer_id": 1,
-    "trips": [{"reason": 0, "ordinal": 1, "buckets": [{"balance": 0, "rate": 1}]}],
+    "topic": "t",
+    "trips": [{"reason": "TOPIC_PUBLISH_RATE", "ordinal": 1, "buckets": [{"balance": 0, "rate": 1}]}],
 }
-
-
-@contextmanager
-def started(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """The process, and the ports of its first line."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        yield process, [int(port) for port in re.findall(r"port (\d+)", line)]
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def machine(*arguments: str) -> Any:
-    return started("machine", "--port", "0", "--control-port", "0", *arguments)
-
-
-class Limiter:
-    """A connection to the control port, a line and its answer at a time."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
-        self._lines = self._socket.makefile("rb")
-
-    def say(self, **row: Any) -> dict[str, Any]:
-        return self.say_line(json.dumps(row).encode() + b"\n")
-
-    def say_line(self, line: bytes) -> dict[str, Any]:
-        self._socket.sendall(line)
-        return dict(json.loads(self._lines.readline()))
-
-    def is_closed(self) -> bool:
-        return self._lines.readline() == b""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._lines.close()
-        self._socket.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -103,18 +50,53 @@ def test_limiters_drive_it_line_by_line(tmp_path: Path) -> None:
         client.round_trip()
         view = limiter.say(kind="probe", connection="c")
 
-        assert (view["reads"], view["producers"]["1"]["state"]) == ("on", "C")
-        assert limiter.say(kind="counts")["headgate.broker.throttle.receipt.count{outcome=in_time}"] == 1
-        assert limiter.say(connection="c", kind="unmark", producer_id=9, reason=0, ordinal=1) == {
-            "error": "unknown_producer"
-        }
+        assert (view["reads"], view["producers"][0]["topic"], view["producers"][0]["state"]) == ("on", "t", "C")
+        assert view["producers"][0]["held"] == ["TOPIC_PUBLISH_RATE"]
+        counts = limiter.say(kind="counts")
+        assert counts["headgate.broker.throttle.receipt.count{outcome=in_time}"] == 1
+        assert counts["headgate.broker.throttle.command.count{kind=start,reason=TOPIC_PUBLISH_RATE}"] == 1
+        unmark = {"connection": "c", "kind": "unmark", "reason": "TOPIC_PUBLISH_RATE", "ordinal": 1}
+        assert limiter.say(**unmark, topic="u") == {"error": "unknown_producer"}
         assert limiter.say(connection="x", **MARK) == {"error": "unknown_connection"}
         assert limiter.say(kind="probe", connection="x") == {"error": "unknown_connection"}
-        assert "did you mean" in limiter.say(connection="c", kind="unmark", producer=1)["error"]
+        assert "did you mean" in limiter.say(connection="c", kind="unmark", topics="t")["error"]
         assert "no JSON" in limiter.say_line(b"{\n")["error"]
         assert "65536 bytes" in limiter.say_line(b"x" * 70_000)["error"]
         assert limiter.is_closed()
         client.round_trip()
+
+
+def test_a_limiter_that_subscribed_hears_who_comes_and_goes_and_when_reads_pause() -> None:
+    """First what still holds, then the answer, then what happens; one that never subscribed hears nothing."""
+    with (
+        machine() as (_, (port, control)),
+        Client(port) as first,
+        Limiter(control) as limiter,
+        Limiter(control) as deaf,
+    ):
+        first.greet("a", supports=False)
+        limiter.say(kind="open", connection="a", topic="t", producer="p", producer_id=1)
+        limiter.say(connection="a", producer="p", **MARK)
+        heard = [limiter.say(kind="subscribe"), limiter.hears(), limiter.hears()]
+        with Client(port) as second:
+            second.greet("b")
+            heard.append(limiter.hears())
+        heard += [limiter.hears()]
+        limiter.say(kind="unmark", connection="a", topic="t", producer="p", reason="TOPIC_PUBLISH_RATE", ordinal=1)
+        heard.append(limiter.hears())
+        kept = [{name: value for name, value in row.items() if name not in ("at_ms", "off_ms")} for row in heard]
+
+        assert kept[:3] == [
+            {"event": "joined", "connection": "a", "supports_throttle": False},
+            {"event": "reads_paused", "connection": "a", "cause": "no_support", "reason": "TOPIC_PUBLISH_RATE"}
+            | {"topic": "t", "producer": "p"},
+            {"ok": True},
+        ]
+        assert kept[3:5] == [
+            {"event": "joined", "connection": "b", "supports_throttle": True},
+            {"event": "left", "connection": "b"},
+        ]
+        assert deaf.say(kind="connections") == {"connections": ["a"]}
 
 
 def test_limiters_show_the_token_as_well(tmp_path: Path) -> None:
@@ -172,7 +154,7 @@ def test_more_connections_than_the_system_allows_are_refused() -> None:
         ["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert done.returncode == 2
-    assert "--max-connections: got 500" in done.stderr
+    assert "--max-handshakes: got 750 together" in done.stderr
 
 
 def test_an_output_without_the_table_is_refused(tmp_path: Path) -> None:

@@ -2,21 +2,23 @@
 
 import argparse
 import asyncio
+import ctypes
 import gc
 import resource
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 
 from headgate.conf import load_conf, protocol_settings
 from headgate.core.numbers import SECOND_MS
-from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.errors import ConfError
-from headgate.gate.control import control_on
+from headgate.gate.control import ControlLimits, Port, control_on
 from headgate.gate.decisions import DecisionReader
+from headgate.gate.gate_metrics import GateMetrics
 from headgate.gate.machine_feed import MachineFeed
 from headgate.gate.receipts import ReceiptLog
 from headgate.gate.server import Gate, listening
@@ -43,9 +45,12 @@ class LoopClock:
 
 Say = Callable[[str], None]
 LOOPBACK = "127.0.0.1"
-OTHER_DESCRIPTORS = 64
+OTHER_DESCRIPTORS = 64 + ControlLimits().connections
 MAX_PORT = 65_535
 MAX_POLL_MS = 3_600_000
+_M_MMAP_THRESHOLD = -3
+_MAPPED_BYTES = 131_072
+"""glibc's own default, which it no longer raises once it is set."""
 
 
 def run(arguments: argparse.Namespace, say: Say) -> None:
@@ -54,8 +59,9 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
     Raises ConfError, EndpointError or TableError for what keeps it from that.
     """
     settings = GateSettings.of(_said(arguments))
-    allow_descriptors(settings.max_connections)
+    allow_descriptors(settings.max_connections + settings.max_handshakes)
     leave_start_to_itself()
+    give_buffers_back()
     if arguments.mode == "machine":
         _in_range("--control-port", arguments.control_port, 0, MAX_PORT)
         broker = BrokerSettings() if arguments.conf_dir is None else protocol_settings(load_conf(arguments.conf_dir))
@@ -66,11 +72,12 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
 
 
 async def _machine(settings: GateSettings, broker: BrokerSettings, control_port: int, say: Say) -> None:
-    clock, metrics, counters = LoopClock(asyncio.get_running_loop()), BrokerMetrics(), Counters()
+    clock, metrics, counters = LoopClock(asyncio.get_running_loop()), GateMetrics(), Counters()
     feed = MachineFeed(broker, clock, metrics)
-    gate = Gate(settings, feed, clock, counters)
+    gate = Gate(settings, feed, clock, counters, _line(say))
     listener = listening(LOOPBACK, control_port, option="--control-port")
-    async with control_on(listener, feed, counters, settings.token()):
+    limits = ControlLimits(token_ms=settings.handshake_timeout_ms)
+    async with control_on(listener, Port(feed, counters, clock, settings.token(), limits)):
         say(f"gate: clients on {_place(gate.address)}, control on {_place(listener.getsockname()[:2])}")
         await gate.serve(_stop_asked())
     _say_counts(say, metrics, counters)
@@ -85,10 +92,10 @@ async def _table(settings: GateSettings, arguments: argparse.Namespace, say: Say
         lambda: time.time_ns() // 1_000_000,
         counters,
         poll_ms=arguments.poll_ms,
-        say=lambda text: say(f"gate: {text}"),
+        say=_line(say),
         receipts=None if arguments.receipts is None else ReceiptLog(arguments.receipts, say),
     )
-    gate = Gate(settings, feed, clock, counters)
+    gate = Gate(settings, feed, clock, counters, _line(say))
     say(f"gate: clients on {_place(gate.address)}, commands of {location}")
     await gate.serve(_stop_asked())
     _say_counts(say, counters)
@@ -99,7 +106,7 @@ def allow_descriptors(connections: int) -> None:
     wanted = connections + OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and wanted > hard:
-        got = f"--max-connections: got {connections}; this process may have {hard} files open"
+        got = f"--max-connections and --max-handshakes: got {connections} together; this process may open {hard} files"
         allowed = f"allowed: up to {hard - OTHER_DESCRIPTORS}; give fewer, or raise the limit (ulimit -n)"
         raise ConfError([f"{got}; {allowed}"])
     if soft != resource.RLIM_INFINITY and wanted > soft:
@@ -112,6 +119,14 @@ def leave_start_to_itself() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def give_buffers_back() -> None:
+    """Have the buffers of TLS, 256 KiB a connection, go back to the system when it ends. By itself glibc keeps blocks
+    of such a size once one was freed; where there is no glibc, nothing is done.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
 
 
 def _said(arguments: argparse.Namespace) -> dict[str, object]:
@@ -129,6 +144,10 @@ def _stop_asked() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     return stop
+
+
+def _line(say: Say) -> Say:
+    return lambda text: say(f"gate: {text}")
 
 
 def _place(address: tuple[str, int]) -> str:

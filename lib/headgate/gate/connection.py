@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from headgate.core.protocol.counters import Counters
+from headgate.gate.admission import Refusal
 from headgate.gate.feed import Feed, GateClock, NameTaken, Seat, Timer
 from headgate.gate.session import Answered, Ends, Event, Joins, Rules, Send, Session
 from headgate.wire import Frame, ThrottleProducer, throttle_producer
@@ -21,6 +22,7 @@ LINGER_MS = 1000
 """How long a client has to read why its connection ends."""
 HANG_UP_CHECK_MS = 1000
 ENDED = "headgate.gate.connection.ended.count"
+REFUSED = "headgate.gate.connection.refused.count"
 _HUNG_UP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
@@ -42,11 +44,12 @@ class ClientConnection(asyncio.BufferedProtocol):
     come on again all of them are read before any timer. What waits to be written is bounded: a client that does not
     read loses its connection. A receipt has the time at which its bytes were read.
 
-    Arguments: `on_end`, called once, when the connection is gone.
+    Arguments: `admit`, asked once CONNECT is there; `on_end`, called once, when the connection is gone.
     """
 
-    def __init__(self, host: Host, on_end: Callable[["ClientConnection"], None]) -> None:
+    def __init__(self, host: Host, admit: Callable[[], Refusal | None], on_end: Callable[[], None]) -> None:
         self._host = host
+        self._admit = admit
         self._clock = host.clock
         self._on_end = on_end
         self._session = Session(host.rules, host.counters, host.clock.now_ms())
@@ -87,7 +90,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._seat is not None:
             self._seat.leave()
         self._host.counters.add(ENDED, (("why", self._why),))
-        self._on_end(self)
+        self._on_end()
 
     def send(self, command: ThrottleProducer) -> None:
         """Write a command."""
@@ -141,6 +144,12 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self.end(why)
 
     def _join(self, connection: str, *, supports: bool) -> None:
+        refused = self._admit()
+        if refused is not None:
+            self._host.counters.add(REFUSED, (("why", refused),))
+            self._write(self._session.refusal(ServerError.TOO_MANY_REQUESTS, f"no more places: {refused} is reached"))
+            self.end("no more places")
+            return
         try:
             self._seat = self._host.feed.join(connection, self, supports=supports)
         except NameTaken:

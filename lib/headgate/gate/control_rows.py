@@ -1,19 +1,32 @@
-"""What limiters say, as JSON: an object is an input of throttle-protocol 6, without the time, which is the gate's."""
+"""What limiters say and hear, as JSON: an object is an input of throttle-protocol 6, without the time, which is the
+gate's, and with names of producers and reasons.
+"""
 
 import difflib
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from headgate.core.protocol.broker import inputs
+from headgate.core.protocol.broker.gate import condition_hold, producer_hold
 from headgate.core.protocol.broker.inputs import Trip
+from headgate.core.protocol.broker.outputs import ReadsPaused, ReadsResumed
+from headgate.core.protocol.reasons import Reason
+from headgate.core.reasons import HeldReason, protocol_reason
+from headgate.core.state import PlainData
 from headgate.errors import InvalidArgument
+from headgate.gate.events import Event, Joined, Left
 from headgate.gate.machine_feed import Making
+from headgate.gate.producers import ProducerName, Producers
 from headgate.protocol import feeding
 
 _OF_CLIENTS = {inputs.Connect, inputs.Receipt, inputs.Close}
 KINDS: Mapping[str, type[Any]] = {name: kind for name, kind in feeding.KINDS.items() if kind not in _OF_CLIENTS}
 """What may be told. Connections and receipts come from clients themselves."""
+REASONS: Mapping[HeldReason, Reason] = {
+    held: reason for reason in Reason if (held := protocol_reason(reason)) is not None
+}
+"""By the names that screens and metrics have for them."""
 
 
 def _buckets(value: Any) -> list[tuple[Any, Any]]:
@@ -22,23 +35,31 @@ def _buckets(value: Any) -> list[tuple[Any, Any]]:
 
 def _trips(value: Any) -> list[Trip]:
     trips = _objects(value, "trips", {"reason", "ordinal", "buckets"})
-    return [Trip(trip.get("reason"), trip.get("ordinal"), _buckets(trip.get("buckets"))) for trip in trips]  # type: ignore[arg-type]
+    return [
+        Trip(_reason(trip.get("reason")), trip.get("ordinal"), _buckets(trip.get("buckets")))  # type: ignore[arg-type]
+        for trip in trips
+    ]
+
+
+def _reason(value: Any) -> Reason:
+    if value not in list(REASONS):
+        raise InvalidArgument(f"reason: got {value!r}; allowed are {', '.join(REASONS)}")
+    return REASONS[value]
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
-_FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "producer": ("producer_id", _as_it_is),
-    "topic": ("topic", _as_it_is),
-    "trips": ("trips", _trips),
-    "trigger": ("trigger", lambda value: value is not False),
-    "reason": ("reason", _as_it_is),
-    "ordinal": ("ordinal", _as_it_is),
-    "buckets": ("buckets", _buckets),
+_FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "trips": _trips,
+    "trigger": lambda value: value is not False,
+    "reason": _reason,
+    "ordinal": _as_it_is,
+    "buckets": _buckets,
 }
-"""The name on the wire, and how a value is read, by the field of an input."""
+"""How a value is read, by the field of an input. Producers have a name and a topic in its place."""
+_NAME = ("topic", "producer")
 
 
 def row_of(line: bytes) -> dict[str, Any]:
@@ -52,22 +73,93 @@ def row_of(line: bytes) -> dict[str, Any]:
     return row
 
 
-def told(row: Mapping[str, Any]) -> tuple[str, Making]:
-    """The connection that an input is for, and how it is made. Its values are the machine's to check.
+class Opened(NamedTuple):
+    """A producer opened."""
 
-    Raises InvalidArgument for another kind, unknown names, and lists that are none.
+    connection: str
+    producer_id: int
+    name: ProducerName
+
+
+class Told(NamedTuple):
+    """An input to a connection."""
+
+    connection: str
+    make: Making
+
+
+def told(row: Mapping[str, Any], producers_of: Callable[[str], Producers]) -> Opened | Told:
+    """What a limiter says. Numbers are the machine's to check, which refuses a producer that is not open, too.
+
+    Raises InvalidArgument for another kind, unknown names, and values of another type.
     """
     kind = row.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidArgument(f"kind: got {kind!r}; allowed are {', '.join(KINDS)}")
     made = KINDS[kind]
-    fields = {name: _FIELDS[name] for name in made.__slots__ if name != "at_ms"}
-    _refuse_unknown(row, {"kind", "connection", *(name for name, _ in fields.values())}, kind)
-    values = {field: read(row.get(name)) for field, (name, read) in fields.items()}
-    connection = row.get("connection")
-    if not isinstance(connection, str):
-        raise InvalidArgument(f"connection: got {connection!r}; allowed: the name of a connection")
-    return connection, lambda at_ms: made(at_ms=at_ms, **values)
+    connection = _text(row, "connection", "the name of a connection")
+    fields = [name for name in made.__slots__ if name in _FIELDS]
+    has_producer = "producer" in made.__slots__
+    opens = ("producer_id",) if made is inputs.Open else ()
+    _refuse_unknown(row, {"kind", "connection", *(_NAME if has_producer else ()), *opens, *fields}, kind)
+    if opens:
+        return Opened(connection, _number(row, "producer_id"), _name(row))
+    values = {name: _FIELDS[name](row.get(name)) for name in fields}
+    if has_producer:
+        is_named = made is not inputs.ConditionSet or "topic" in row
+        values["producer"] = producers_of(connection).id_of(_name(row)) if is_named else None
+    return Told(connection, lambda at_ms: made(at_ms=at_ms, **values))
+
+
+def _name(row: Mapping[str, Any]) -> ProducerName:
+    producer = _text(row, "producer", "its name on the topic") if "producer" in row else ""
+    return ProducerName(_text(row, "topic", "the full name of a topic"), producer)
+
+
+def _text(row: Mapping[str, Any], name: str, allowed: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name}: got {value!r}; allowed: {allowed}")
+    return value
+
+
+def _number(row: Mapping[str, Any], name: str) -> int:
+    value = row.get(name)
+    if type(value) is not int:
+        raise InvalidArgument(f"{name}: got {value!r}; allowed: an integer from 0 to 2^63-1")
+    return value
+
+
+def event_row(connection: str, event: Event, producers: Producers) -> dict[str, Any] | None:
+    """What limiters hear of an event; None for one that is the client's alone."""
+    match event:
+        case Joined(at_ms, supports):
+            said: dict[str, Any] = {"event": "joined", "at_ms": at_ms, "supports_throttle": supports}
+        case Left(at_ms):
+            said = {"event": "left", "at_ms": at_ms}
+        case ReadsPaused(at_ms, cause, reason, producer):
+            said = {"event": "reads_paused", "at_ms": at_ms, "cause": cause, "reason": protocol_reason(reason)}
+            if producer is not None:
+                said |= producers.name_of(producer)._asdict()
+        case ReadsResumed(at_ms, off_ms):
+            said = {"event": "reads_resumed", "at_ms": at_ms, "off_ms": off_ms}
+        case _:
+            return None
+    return said | {"connection": connection}
+
+
+def probe_row(view: PlainData, producers: Producers) -> dict[str, Any]:
+    """The view of a connection (throttle-protocol 19), with names."""
+    reasons = {condition_hold(reason): {"reason": held} for held, reason in REASONS.items()}
+    named = {int(id_): producers.name_of(int(id_))._asdict() for id_ in view["producers"]}
+    holds = reasons | {producer_hold(id_): name for id_, name in named.items()}
+    return dict(view) | {
+        "holds": [holds[hold] for hold in view["holds"]],
+        "producers": [
+            named[int(id_)] | one | {"held": [protocol_reason(Reason(code)) for code in one["held"]]}
+            for id_, one in view["producers"].items()
+        ],
+    }
 
 
 def _objects(value: Any, name: str, keys: set[str]) -> list[Mapping[str, Any]]:

@@ -11,7 +11,9 @@ from headgate.core.protocol.broker.inputs import Input, Trip
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.state import PlainData
+from headgate.gate.events import Event, Heard, Joined, Left
 from headgate.gate.feed import GateClock, Link, NameTaken, Seat, Timer
+from headgate.gate.producers import ProducerName, Producers
 from headgate.wire import ThrottleProducer
 
 Making = Callable[[int], Input]
@@ -24,22 +26,15 @@ class MachineFeed:
     Everything acts at the gate's clock, and timers fire once their millisecond is over. All methods are to be called
     from the gate's event loop.
 
-    Arguments: `on_output`, hears of everything that a machine emits, by its connection's name; it must not call back.
     Attributes: `metrics`, of all connections.
     Source: PIP-385, throttle-protocol 7
     """
 
-    def __init__(
-        self,
-        settings: BrokerSettings,
-        clock: GateClock,
-        metrics: BrokerMetrics,
-        on_output: Callable[[str, Output], None] | None = None,
-    ) -> None:
+    def __init__(self, settings: BrokerSettings, clock: GateClock, metrics: BrokerMetrics) -> None:
         self.metrics = metrics
         self._settings = settings
         self._clock = clock
-        self._on_output = on_output
+        self._heard: list[Heard] = []
         self._seats: dict[str, _MachineSeat] = {}
 
     def join(self, connection: str, link: Link, *, supports: bool) -> Seat:
@@ -47,8 +42,11 @@ class MachineFeed:
         if connection in self._seats:
             raise NameTaken
         machine = Connection(self._settings, self.metrics, supports=supports, at_ms=self._clock.now_ms())
-        seat = _MachineSeat(machine, link, self._clock, self._emitted(connection), lambda: self._gone(connection))
+        seat = _MachineSeat(
+            machine, link, self._clock, partial(self._emit, connection), partial(self._gone, connection)
+        )
         self._seats[connection] = seat
+        seat.join(supports=supports)
         return seat
 
     async def run(self) -> None:
@@ -58,14 +56,36 @@ class MachineFeed:
     def tell(self, connection: str, make: Making) -> BadInput | None:
         """An input to a connection, now; why it was refused, None where it was not."""
         seat = self._seats.get(connection)
-        if seat is None:
-            self.metrics.rejected(BadInput.UNKNOWN_CONNECTION)
-            return BadInput.UNKNOWN_CONNECTION
-        return seat.tell(make)
+        return self._refuse(BadInput.UNKNOWN_CONNECTION) if seat is None else seat.tell(make)
 
-    def open(self, connection: str, producer: int, topic: str) -> BadInput | None:
-        """A producer opened."""
-        return self.tell(connection, lambda at_ms: inputs.Open(at_ms, producer, topic))
+    def listen(self, heard: Heard) -> None:
+        """Tell `heard` of all events from now on, after those that say which clients are there and not read."""
+        for connection in self.names():
+            for event in self._seats[connection].standing():
+                heard(connection, event)
+        self.unlisten(heard)
+        self._heard.append(heard)
+
+    def unlisten(self, heard: Heard) -> None:
+        """Tell it nothing more."""
+        self._heard = [one for one in self._heard if one != heard]
+
+    def open(self, connection: str, producer: int, topic: str, name: str = "") -> BadInput | None:
+        """A producer opened: its id, and its name on its topic."""
+        seat = self._seats.get(connection)
+        if seat is None:
+            return self._refuse(BadInput.UNKNOWN_CONNECTION)
+        if not seat.producers.allows(producer, ProducerName(topic, name)):
+            return self._refuse(BadInput.DUPLICATE_PRODUCER)
+        refused = seat.tell(lambda at_ms: inputs.Open(at_ms, producer, topic))
+        if refused is None:
+            seat.producers.add(producer, ProducerName(topic, name))
+        return refused
+
+    def producers(self, connection: str) -> Producers:
+        """Names and ids of the producers that are open, none where there is no such connection."""
+        seat = self._seats.get(connection)
+        return Producers() if seat is None else seat.producers
 
     def mark(self, connection: str, producer: int, trips: Sequence[Trip]) -> BadInput | None:
         """A publish of the producer tripped limiters."""
@@ -85,9 +105,13 @@ class MachineFeed:
         """The connections that are there, in the order of their names."""
         return sorted(self._seats)
 
-    def _emitted(self, connection: str) -> Callable[[Output], None] | None:
-        heard = self._on_output
-        return None if heard is None else lambda output: heard(connection, output)
+    def _refuse(self, error: BadInput) -> BadInput:
+        self.metrics.rejected(error)
+        return error
+
+    def _emit(self, connection: str, event: Event) -> None:
+        for heard in self._heard:
+            heard(connection, event)
 
     def _gone(self, connection: str) -> None:
         del self._seats[connection]
@@ -100,24 +124,47 @@ class _MachineSeat:
     behind it for the end of a window. None is taken back: one that comes too early does nothing but set the next.
     """
 
-    __slots__ = ("_clock", "_due_ms", "_emitted", "_late_ms", "_link", "_machine", "_on_leave", "_timers")
+    __slots__ = (
+        "_clock",
+        "_due_ms",
+        "_emit",
+        "_joined",
+        "_late_ms",
+        "_link",
+        "_machine",
+        "_on_leave",
+        "_paused",
+        "_timers",
+        "producers",
+    )
 
     def __init__(
         self,
         machine: Connection,
         link: Link,
         clock: GateClock,
-        emitted: Callable[[Output], None] | None,
+        emit: Callable[[Event], None],
         on_leave: Callable[[], None],
     ) -> None:
         self._machine = machine
         self._link = link
         self._clock = clock
-        self._emitted = emitted
+        self._emit = emit
         self._on_leave = on_leave
         self._due_ms: int | None = None
         self._late_ms = 0
         self._timers: dict[int, Timer] = {}
+        self._joined: Joined
+        self._paused: ReadsPaused | None = None
+        self.producers = Producers()
+
+    def join(self, *, supports: bool) -> None:
+        self._joined = Joined(self._clock.now_ms(), supports)
+        self._emit(self._joined)
+
+    def standing(self) -> list[Event]:
+        """What there was to hear that still holds."""
+        return [self._joined] if self._paused is None else [self._joined, self._paused]
 
     def tell(self, make: Making) -> BadInput | None:
         return self._feed(make, self._clock.now_ms())
@@ -128,8 +175,10 @@ class _MachineSeat:
     def leave(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
-        self._feed(inputs.Close, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        self._feed(inputs.Close, now_ms)
         self._on_leave()
+        self._emit(Left(now_ms))
 
     def view(self) -> PlainData:
         return self._machine.view()
@@ -140,6 +189,8 @@ class _MachineSeat:
         if isinstance(given, inputs.Publish) and self._late_ms:
             return None
         refused = self._act(self._machine.feed(given))
+        if isinstance(given, inputs.CloseProducer) and refused is None:
+            self.producers.remove(given.producer)
         if self._machine.is_open:
             self._arm()
         return refused
@@ -167,13 +218,14 @@ class _MachineSeat:
                         ThrottleProducer(output.request_id, output.producer, output.reason, output.pause_ms)
                     )
                 case ReadsPaused():
+                    self._paused = output
                     self._link.stop_reading()
                 case ReadsResumed():
+                    self._paused = None
                     self._link.resume_reading()
                 case Rejected(_, error):
                     refused = error
-            if self._emitted is not None:
-                self._emitted(output)
+            self._emit(output)
         return refused
 
     def _arm(self) -> None:

@@ -1,39 +1,56 @@
-"""The gate's socket: it takes in as many clients as it may, and ends with all of them."""
+"""The gate's socket: it takes in whom it may, and ends with all of them."""
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.errors import EndpointError
-from headgate.gate.connection import LINGER_MS, ClientConnection, Host
+from headgate.gate.admission import Admission, Refusal
+from headgate.gate.connection import ENDED, LINGER_MS, REFUSED, ClientConnection, Host
 from headgate.gate.feed import Feed, GateClock
 from headgate.gate.session import Rules, refusal
 from headgate.gate.settings import GateSettings
 from headgate.hosts import addresses
 from headgate.wire.pulsar_commands import ServerError
 
-BACKLOG = 512
+BACKLOG = 4096
+ACCEPTS_A_TURN = 32
+"""Then the clients that are there have their turn, however many come."""
 SOCKET_BUFFER_BYTES = 65_536
 """What the system keeps for a client in each direction; it takes twice as much for its own book-keeping."""
 KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """A client that does not answer for 30 s has vanished: seconds, seconds, probes, ms. Linux has all of them."""
 BREATH_S = 0.1
-REFUSED = "headgate.gate.connection.refused.count"
+QUIET_MS = 10_000
+"""At least as long from one line about connections that were refused to the next."""
 
 
 class Gate:
-    """Clients have nothing in common but the event loop: at most `max_connections` of them, those in TLS's handshake
-    included, and none of them waits for another.
+    """Clients have nothing in common but the event loop and the bounds of Admission, and none of them waits for
+    another. Whom these keep out is refused before TLS begins.
 
     Files of certificate and token are read, and the port is bound, when it is made: `address` is where it listens.
+    Arguments: `say`, hears of connections that are refused, at most once in QUIET_MS.
     Raises EndpointError if nothing can listen there, ConfError for files that cannot be used.
     """
 
-    def __init__(self, settings: GateSettings, feed: Feed, clock: GateClock, counters: Counters) -> None:
+    def __init__(
+        self, settings: GateSettings, feed: Feed, clock: GateClock, counters: Counters, say: Callable[[str], None]
+    ) -> None:
         self._settings = settings
+        self._say = say
+        self._refused = 0
+        self._quiet_until_ms = 0
+        self._admission = Admission(
+            connections=settings.max_connections,
+            handshakes=settings.max_handshakes,
+            handshakes_per_address=settings.max_handshakes_per_address,
+        )
         self._tls = settings.tls()
         rules = Rules(
             max_frame_bytes=settings.max_frame_bytes,
@@ -74,26 +91,34 @@ class Gate:
         loop = asyncio.get_running_loop()
         while True:
             try:
-                client, _ = await loop.sock_accept(self._listener)
+                for _ in range(ACCEPTS_A_TURN):
+                    client, address = await loop.sock_accept(self._listener)
+                    refused = self._admission.arrive(client, address[0])
+                    if refused is None:
+                        self._take_in(client)
+                    else:
+                        self._refuse(client, address[0], refused)
+                await asyncio.sleep(0)
             except OSError:  # no descriptor is left, or the client has gone again
                 await asyncio.sleep(BREATH_S)
-                continue
-            _watch_over(client)
-            if len(self._connections) >= self._settings.max_connections:
-                self._refuse(client)
-            else:
-                self._take_in(client)
 
-    def _refuse(self, client: socket.socket) -> None:
-        self._host.counters.add(REFUSED)
+    def _refuse(self, client: socket.socket, address: str, why: Refusal) -> None:
+        limit = f"--{why.replace('_', '-')} {getattr(self._settings, why)}"
+        self._host.counters.add(REFUSED, (("why", why),))
+        self._refused += 1
+        now_ms = self._host.clock.now_ms()
+        if now_ms >= self._quiet_until_ms:
+            self._say(f"refused {self._refused} since the last such line, now {address}: {limit} is reached")
+            self._refused, self._quiet_until_ms = 0, now_ms + QUIET_MS
         with client, suppress(OSError):
             client.setblocking(False)
             if self._tls is None:
-                most = self._settings.max_connections
-                client.send(refusal(ServerError.TOO_MANY_REQUESTS, f"{most} connections are all that are allowed"))
+                client.send(refusal(ServerError.TOO_MANY_REQUESTS, f"no more places: {limit} is reached"))
 
     def _take_in(self, client: socket.socket) -> None:
-        connection = ClientConnection(self._host, self._connections.discard)
+        _watch_over(client)
+        admit = partial(self._admission.join, client)
+        connection = ClientConnection(self._host, admit, lambda: self._gone(client, connection))
         self._connections.add(connection)
         arriving = asyncio.ensure_future(self._shake_hands(client, connection))
         self._arriving.add(arriving)
@@ -109,13 +134,19 @@ class Gate:
                 ssl_handshake_timeout=timeout_s,
                 ssl_shutdown_timeout=None if self._tls is None else LINGER_MS / SECOND_MS,
             )
-        except OSError:  # of TLS, too, and of its timeout
-            self._connections.discard(connection)
+        except OSError as error:  # of TLS, too, and of its timeout
+            error.__traceback__ = None  # else it would keep TLS's buffers until the collector comes
+            self._host.counters.add(ENDED, (("why", "no TLS handshake in time"),))
+            self._gone(client, connection)
             client.close()
         except asyncio.CancelledError:
-            self._connections.discard(connection)
+            self._gone(client, connection)
             client.close()
             raise
+
+    def _gone(self, client: socket.socket, connection: ClientConnection) -> None:
+        self._admission.leave(client)
+        self._connections.discard(connection)
 
     async def _end_all(self) -> None:
         for arriving in self._arriving:

@@ -25,7 +25,7 @@ class Rules:
     """What every conversation goes by; see GateSettings. token: what CONNECT has to show, None: nothing."""
 
     max_frame_bytes: int = 16_384
-    handshake_timeout_ms: int = 10_000
+    handshake_timeout_ms: int = 3_000
     idle_timeout_ms: int = 60_000
     token: bytes | None = field(default=None, repr=False)
 

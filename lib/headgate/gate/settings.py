@@ -38,7 +38,8 @@ class GateSettings:
 
     port: 0 is any that is free. max_frame_bytes: the largest total size of a frame. handshake_timeout_ms: from when a
     connection is made until its CONNECT is there, TLS included. idle_timeout_ms: without a whole frame; a PING is sent
-    at half of it. write_buffer_bytes: what may wait for a client that does not read.
+    at half of it. max_connections, max_handshakes, max_handshakes_per_address: see Admission. write_buffer_bytes: what
+    may wait for a client that does not read.
     """
 
     host: str = _host("--host", "127.0.0.1")
@@ -47,9 +48,11 @@ class GateSettings:
     tls_key: Path | None = _path("--tls-key")
     token_file: Path | None = _path("--token-file")
     max_frame_bytes: int = integer("--max-frame-bytes", 16_384, 256, 5_253_120)
-    handshake_timeout_ms: int = integer("--handshake-timeout-ms", 10_000, 1, 600_000)
+    handshake_timeout_ms: int = integer("--handshake-timeout-ms", 3_000, 1, 600_000)
     idle_timeout_ms: int = integer("--idle-timeout-ms", 60_000, 2, 86_400_000)
     max_connections: int = integer("--max-connections", 2_000, 1, 100_000)
+    max_handshakes: int = integer("--max-handshakes", 250, 1, 100_000)
+    max_handshakes_per_address: int = integer("--max-handshakes-per-address", 50, 1, 100_000)
     write_buffer_bytes: int = integer("--write-buffer-bytes", 65_536, 256, 2**24)
 
     @classmethod

@@ -20,6 +20,7 @@ from headgate.service.admin import Admin
 from headgate.service.app import application
 from headgate.service.pages.answers import Pages
 from headgate.service.pages.output import Output
+from headgate.service.patience import PatientProtocol
 
 _MOST_CONNECTIONS = 1000
 """More at once are refused with 503, before file descriptors run out."""
@@ -65,6 +66,7 @@ def _config(app: ASGIApp, arguments: argparse.Namespace) -> uvicorn.Config:
         server_header=False,
         lifespan="off",
         ws="none",
+        http=PatientProtocol,
         limit_concurrency=_MOST_CONNECTIONS,
         timeout_graceful_shutdown=_LAST_ANSWERS_S,
         ssl_certfile=arguments.tls_cert,

@@ -7,33 +7,82 @@ import pytest
 
 from headgate.core.protocol.broker import inputs
 from headgate.core.protocol.broker.inputs import Input, Trip
+from headgate.core.protocol.broker.outputs import Cause, Command, CommandKind, ReadsPaused, ReadsResumed
+from headgate.core.protocol.reasons import Reason
 from headgate.errors import InvalidArgument
-from headgate.gate.control_rows import row_of, told
+from headgate.gate.control_rows import Told, event_row, row_of, told
+from headgate.gate.events import Event, Joined, Left
+from headgate.gate.producers import ProducerName, Producers
 
 BUCKETS = [{"balance": -5, "rate": 10}]
+NAMED = {"topic": "t", "producer": "p"}
+TOPIC, GROUP, BROKER = "TOPIC_PUBLISH_RATE", "GROUP_QUOTA", "BROKER_PUBLISH_RATE"
+
+
+def producers_of(connection: str) -> Producers:
+    """Of `c`: 7, which is `p` on `t`, and 8, which has no name there."""
+    producers = Producers()
+    if connection == "c":
+        producers.add(7, ProducerName("t", "p"))
+        producers.add(8, ProducerName("t", ""))
+    return producers
 
 
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ({"kind": "open", "producer_id": 1, "topic": "t"}, inputs.Open(9, 1, "t")),
-        ({"kind": "publish", "producer_id": 1}, inputs.Publish(9, 1)),
+        (NAMED | {"kind": "publish"}, inputs.Publish(9, 7)),
+        ({"kind": "publish", "topic": "t"}, inputs.Publish(9, 8)),
+        ({"kind": "publish", "topic": "u"}, inputs.Publish(9, None)),  # type: ignore[arg-type]
         (
-            {"kind": "mark", "producer_id": 1, "trips": [{"reason": 0, "ordinal": 2, "buckets": BUCKETS}]},
-            inputs.Mark(9, 1, [Trip(0, 2, [(-5, 10)])]),
+            NAMED | {"kind": "mark", "trips": [{"reason": TOPIC, "ordinal": 2, "buckets": BUCKETS}]},
+            inputs.Mark(9, 7, [Trip(0, 2, [(-5, 10)])]),
         ),
-        ({"kind": "mark", "producer_id": 1, "trigger": False}, inputs.Mark(9, 1, [], trigger=False)),
-        ({"kind": "quote", "producer_id": 1, "reason": 1, "buckets": BUCKETS}, inputs.Quote(9, 1, 1, [(-5, 10)])),
-        ({"kind": "unmark", "producer_id": 1, "reason": 1, "ordinal": 2}, inputs.Unmark(9, 1, 1, 2)),
-        ({"kind": "condition_set", "reason": 4, "ordinal": 1, "producer_id": 3}, inputs.ConditionSet(9, 4, 1, 3)),
-        ({"kind": "condition_clear", "reason": 4, "ordinal": 1}, inputs.ConditionClear(9, 4, 1)),
-        ({"kind": "close_producer", "producer_id": 1}, inputs.CloseProducer(9, 1)),
+        (NAMED | {"kind": "mark", "trigger": False}, inputs.Mark(9, 7, [], trigger=False)),
+        (NAMED | {"kind": "quote", "reason": GROUP, "buckets": BUCKETS}, inputs.Quote(9, 7, 1, [(-5, 10)])),
+        (NAMED | {"kind": "unmark", "reason": GROUP, "ordinal": 2}, inputs.Unmark(9, 7, 1, 2)),
+        (NAMED | {"kind": "condition_set", "reason": BROKER, "ordinal": 1}, inputs.ConditionSet(9, 4, 1, 7)),
+        ({"kind": "condition_set", "reason": BROKER, "ordinal": 1}, inputs.ConditionSet(9, 4, 1, None)),
+        ({"kind": "condition_clear", "reason": BROKER, "ordinal": 1}, inputs.ConditionClear(9, 4, 1)),
+        (NAMED | {"kind": "close_producer"}, inputs.CloseProducer(9, 7)),
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else "",
 )
 def test_a_line_is_an_input_at_the_gates_time(row: dict[str, Any], expected: Input) -> None:
-    connection, make = told(row_of(json.dumps(row | {"connection": "c"}).encode()))
-    assert (connection, make(9)) == ("c", expected)
+    said = told(row_of(json.dumps(row | {"connection": "c"}).encode()), producers_of)
+    assert isinstance(said, Told)
+    assert (said.connection, said.make(9)) == ("c", expected)
+
+
+def test_a_producer_opens_with_its_number_and_its_name() -> None:
+    row = NAMED | {"kind": "open", "connection": "d", "producer_id": 1}
+    assert told(row, producers_of) == ("d", 1, ("t", "p"))
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (Joined(1, supports=True), {"event": "joined", "at_ms": 1, "supports_throttle": True}),
+        (Left(1), {"event": "left", "at_ms": 1}),
+        (
+            ReadsPaused(1, Cause.NO_RECEIPT, Reason.TopicProduceQuotaExceeded, 7, "t"),
+            NAMED | {"event": "reads_paused", "at_ms": 1, "cause": "no_receipt", "reason": TOPIC},
+        ),
+        (
+            ReadsPaused(1, Cause.CONDITION, Reason.BrokerProduceQuotaExceeded),
+            {"event": "reads_paused", "at_ms": 1, "cause": "condition", "reason": BROKER},
+        ),
+        (ReadsResumed(9, 8), {"event": "reads_resumed", "at_ms": 9, "off_ms": 8}),
+    ],
+    ids=lambda value: value["event"] if isinstance(value, dict) else "",
+)
+def test_an_event_is_a_row_with_names(event: Event, expected: dict[str, Any]) -> None:
+    assert event_row("c", event, producers_of("c")) == expected | {"connection": "c"}
+
+
+def test_commands_are_heard_by_clients_alone() -> None:
+    command = Command(1, 1, 7, "t", Reason.TopicProduceQuotaExceeded, 10, CommandKind.START)
+    assert event_row("c", command, producers_of("c")) is None
 
 
 @pytest.mark.parametrize(
@@ -46,15 +95,24 @@ def test_a_line_is_an_input_at_the_gates_time(row: dict[str, Any], expected: Inp
         ('{"connection": "c"}', "kind: got None"),
         ('{"kind": "receipt", "connection": "c"}', "kind: got 'receipt'"),
         ('{"kind": "publish"}', "connection: got None"),
-        ('{"kind": "publish", "connection": "c", "producer": 1}', "did you mean producer_id"),
-        ('{"kind": "publish", "connection": "c", "at_ms": 1}', "leave it out"),
-        ('{"kind": "mark", "connection": "c", "trips": 1}', "trips: got 1"),
-        ('{"kind": "mark", "connection": "c", "trips": [1]}', "a list of objects"),
-        ('{"kind": "mark", "connection": "c", "trips": [{"buckets": [[1, 2]]}]}', "buckets: got"),
-        ('{"kind": "mark", "connection": "c", "trips": [{"n": 1}]}', "trips: got 'n'"),
+        ('{"kind": "publish", "connection": "c", "topic": "t", "producer": 1}', "producer: got 1"),
+        ('{"kind": "publish", "connection": "c"}', "topic: got None"),
+        ('{"kind": "publish", "connection": "c", "topics": "t"}', "did you mean topic?"),
+        ('{"kind": "publish", "connection": "c", "topic": "t", "producer_id": 1}', "got 'producer_id'"),
+        ('{"kind": "unmark", "connection": "c", "topic": "t", "reason": 0}', "reason: got 0; allowed are TOPIC_PUBL"),
+        ('{"kind": "unmark", "connection": "c", "topic": "t", "reason": []}', "reason: got []; allowed"),
+        ('{"kind": "publish", "connection": "c", "topic": "t", "at_ms": 1}', "leave it out"),
+        ('{"kind": "mark", "connection": "c", "topic": "t", "trips": 1}', "trips: got 1"),
+        ('{"kind": "mark", "connection": "c", "topic": "t", "trips": [1]}', "a list of objects"),
+        (
+            '{"kind": "quote", "connection": "c", "topic": "t", "reason": "GROUP_QUOTA", "buckets": [[1, 2]]}',
+            "buckets: got",
+        ),
+        ('{"kind": "open", "connection": "c", "topic": "t", "producer_id": []}', "producer_id: got []"),
+        ('{"kind": "mark", "connection": "c", "topic": "t", "trips": [{"n": 1}]}', "trips: got 'n'"),
     ],
     ids=str,
 )
 def test_what_is_no_input_is_refused_in_words(line: str, words: str) -> None:
     with pytest.raises(InvalidArgument, match=words.replace("[", r"\[")):
-        told(row_of(line.encode("latin-1")))
+        told(row_of(line.encode("latin-1")), producers_of)

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
-from headgate.core.protocol.broker.inputs import ConditionClear, ConditionSet, Publish, Trip
-from headgate.core.protocol.broker.outputs import BadInput, Output
+from headgate.core.protocol.broker.inputs import CloseProducer, ConditionClear, ConditionSet, Publish, Trip
+from headgate.core.protocol.broker.outputs import BadInput
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
+from headgate.gate.events import Event
 from headgate.gate.feed import NameTaken, Seat
 from headgate.gate.machine_feed import MachineFeed
+from headgate.gate.producers import ProducerName
 from headgate.wire import ThrottleProducer
 from unit.gate.driven import HandClock, Told
 
@@ -28,15 +30,17 @@ class Driven:
     supports: bool = True
     clock: HandClock = field(default_factory=lambda: HandClock(START_MS))
     link: Told = field(default_factory=Told)
-    emitted: list[tuple[str, Output]] = field(default_factory=list)
+    emitted: list[tuple[str, Event]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.feed = MachineFeed(BrokerSettings(), self.clock, BrokerMetrics(), self._heard)
+        self.feed = MachineFeed(BrokerSettings(), self.clock, BrokerMetrics())
         self.seat: Seat = self.feed.join("c", self.link, supports=self.supports)
+        self.feed.listen(self._heard)
+        self.emitted.clear()
         for producer in (1, 2):
             self.feed.open("c", producer, f"t{producer}")
 
-    def _heard(self, name: str, output: Output) -> None:
+    def _heard(self, name: str, output: Event) -> None:
         self.emitted.append((name, output))
 
     def mark(self, producer: int = 1, ordinal: int = 1, balance: int = -49) -> list[ThrottleProducer | str]:
@@ -225,6 +229,51 @@ def test_everything_that_is_emitted_is_heard() -> None:
         ("c", "Command"),
         ("c", "ReadsPaused"),
     ]
+
+
+def test_who_listens_later_hears_first_what_still_holds() -> None:
+    driven, heard = Driven(supports=False), []
+    driven.mark()
+    driven.feed.join("b", Told(), supports=True)
+    driven.feed.listen(lambda *event: heard.append(event))
+    assert [(name, type(event).__name__) for name, event in heard] == [
+        ("b", "Joined"),
+        ("c", "Joined"),
+        ("c", "ReadsPaused"),
+    ]
+    assert driven.feed.unmark("c", 1, 0, 1) is None
+    driven.seat.leave()
+    assert [(name, type(event).__name__) for name, event in heard[3:]] == [("c", "ReadsResumed"), ("c", "Left")]
+
+
+def test_who_listens_twice_hears_once_what_comes_and_nothing_of_a_pause_that_is_over() -> None:
+    driven = Driven(supports=False)
+    driven.mark()
+    driven.feed.unmark("c", 1, 0, 1)
+    driven.emitted.clear()
+    driven.feed.listen(driven._heard)
+    driven.seat.leave()
+    assert [type(event).__name__ for _, event in driven.emitted] == ["Joined", "Left"]
+
+
+def test_who_listens_no_more_hears_nothing() -> None:
+    driven = Driven()
+    driven.feed.unlisten(driven._heard)
+    driven.mark()
+    assert driven.emitted == []
+
+
+def test_names_and_ids_of_producers_belong_together() -> None:
+    driven = Driven()
+    assert driven.feed.open("c", 1, "t1") is None
+    assert driven.feed.open("c", 9, "t1") == BadInput.DUPLICATE_PRODUCER
+    assert driven.feed.open("c", 1, "t1", "other") == BadInput.DUPLICATE_PRODUCER
+    assert driven.feed.open("c", 9, "t1", "other") is None
+    assert driven.feed.producers("c").id_of(ProducerName("t1", "other")) == 9
+    assert driven.feed.tell("c", lambda at_ms: CloseProducer(at_ms, 9)) is None
+    assert driven.feed.producers("c").id_of(ProducerName("t1", "other")) is None
+    assert driven.feed.open("c", 10, "t1", "other") is None
+    assert driven.feed.open("d", 1, "t1") == BadInput.UNKNOWN_CONNECTION
 
 
 turns = st.lists(st.tuples(st.integers(1, 400), st.sampled_from((0, 1, 2)), st.integers(0, 100)), max_size=30)

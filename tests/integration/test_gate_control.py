@@ -1,0 +1,178 @@
+"""The control port under limiters that take more than they may, over real sockets."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from gate_clients import TIMEOUT_S
+from headgate.core.protocol.broker.broker_metrics import BrokerMetrics
+from headgate.core.protocol.counters import Counters
+from headgate.core.protocol.settings import BrokerSettings
+from headgate.gate.command import LoopClock
+from headgate.gate.control import ControlLimits, Port, control_on
+from headgate.gate.machine_feed import MachineFeed
+from headgate.gate.server import listening
+
+ASK = b'{"kind": "connections"}\n'
+EMPTY = {"connections": []}
+
+
+class AskedFeed(MachineFeed):
+    """Counts how often the connections were asked for; their names fill a line."""
+
+    asked = 0
+    filling = ""
+
+    def names(self) -> list[str]:
+        self.asked += 1
+        return [self.filling] if self.filling else []
+
+
+class Limiter:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    async def say(self, lines: bytes) -> None:
+        self.writer.write(lines)
+        await asyncio.wait_for(self.writer.drain(), TIMEOUT_S)
+
+    async def hear(self) -> dict[str, Any] | None:
+        """The next line; None at the end."""
+        try:
+            line = await asyncio.wait_for(self.reader.readline(), TIMEOUT_S)
+        except ConnectionError:
+            return None
+        return dict(json.loads(line)) if line else None
+
+    async def ask(self, line: bytes = ASK) -> dict[str, Any] | None:
+        await self.say(line)
+        return await self.hear()
+
+
+class Running:
+    """A port with these limits, in this loop."""
+
+    def __init__(self, limits: ControlLimits, token: bytes | None) -> None:
+        clock, self.counters = LoopClock(asyncio.get_running_loop()), Counters()
+        self.feed = AskedFeed(BrokerSettings(), clock, BrokerMetrics())
+        self.listener = listening("127.0.0.1", 0)
+        self.number: int = self.listener.getsockname()[1]
+        self.port = Port(self.feed, self.counters, clock, token, limits)
+        self.limiters: list[Limiter] = []
+
+    async def limiter(self, limit: int = 2**16) -> Limiter:
+        limiter = Limiter(*await asyncio.open_connection("127.0.0.1", self.number, limit=limit))
+        self.limiters.append(limiter)
+        return limiter
+
+    def ended(self, why: str) -> int:
+        return self.counters.values().get(f"headgate.gate.control.ended.count{{why={why}}}", 0)
+
+
+def run(limits: ControlLimits, play: Callable[[Running], Awaitable[None]], token: bytes | None = None) -> None:
+    async def played() -> None:
+        running = Running(limits, token)
+        async with control_on(running.listener, running.port):
+            try:
+                await asyncio.wait_for(play(running), TIMEOUT_S)
+            finally:
+                for limiter in running.limiters:
+                    limiter.writer.close()
+                ends = (limiter.writer.wait_closed() for limiter in running.limiters)
+                await asyncio.gather(*ends, return_exceptions=True)
+
+    asyncio.run(played())
+
+
+def test_connections_above_the_limit_are_told_so_and_closed() -> None:
+    async def play(port: Running) -> None:
+        first, second, third = [await port.limiter() for _ in range(3)]
+        assert "2 connections" in str(await third.hear())
+        assert await third.hear() is None
+        assert [await one.ask() for one in (first, second)] == [EMPTY, EMPTY]
+        first.writer.close()
+        while len(port.port.open_) == 2:  # noqa: ASYNC110  a socket says when its other end has seen its end
+            await asyncio.sleep(0)
+        assert await (await port.limiter()).ask() == EMPTY
+        assert port.ended("too many connections") == 1
+
+    run(ControlLimits(connections=2), play)
+
+
+def test_wrong_lines_end_a_connection_and_refused_inputs_do_not() -> None:
+    async def play(port: Running) -> None:
+        limiter = await port.limiter()
+        for _ in range(10):
+            refused = await limiter.ask(b'{"kind": "publish", "connection": "gone", "topic": "t"}\n')
+            assert refused == {"error": "unknown_connection"}
+        await limiter.say(b"no JSON\n" * 5)
+        heard = [str(await limiter.hear()) for _ in range(5)]
+        assert all("no JSON" in one for one in heard[:4])
+        assert "more than 3 wrong lines" in heard[4]
+        assert await limiter.hear() is None
+        assert port.ended("wrong lines") == 1
+
+    run(ControlLimits(wrong_lines=3), play)
+
+
+def test_wrong_lines_now_and_then_end_nothing() -> None:
+    async def play(port: Running) -> None:
+        limiter = await port.limiter()
+        for _ in range(10):
+            assert "no JSON" in str(await limiter.ask(b"no JSON\n"))
+
+    run(ControlLimits(wrong_lines=3, wrong_lines_ms=0), play)
+
+
+def test_a_limiter_with_many_requests_waits_for_others_and_has_all_answered() -> None:
+    async def play(port: Running) -> None:
+        busy, other = await port.limiter(), await port.limiter()
+        await busy.say(ASK * 10_000)
+        assert await other.ask() == EMPTY
+        assert port.feed.asked < 5_000
+        answers = json.dumps(EMPTY).encode() + b"\n"
+        assert await asyncio.wait_for(busy.reader.readexactly(10_000 * len(answers)), TIMEOUT_S) == answers * 10_000
+
+    run(ControlLimits(), play)
+
+
+def test_a_limiter_that_does_not_read_fills_no_memory() -> None:
+    """Answers of a kilobyte: the gate makes as many as wait at most, and what two sockets hold."""
+
+    async def play(port: Running) -> None:
+        port.feed.filling = "x" * 1000
+        deaf = await port.limiter(limit=1)
+        deaf.writer.write(ASK * 20_000)
+        while not port.ended("does not read"):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert port.feed.asked < 10_000
+        assert await (await port.limiter()).ask() is not None
+
+    run(ControlLimits(waiting_bytes=65_536), play)
+
+
+def test_a_silent_limiter_is_closed_and_one_that_listens_is_not() -> None:
+    async def play(port: Running) -> None:
+        listening_, silent = await port.limiter(), await port.limiter()
+        assert await listening_.ask(b'{"kind": "subscribe"}\n') == {"ok": True}
+        for one in (silent, await port.limiter()):
+            assert "nothing came for 100 ms" in str(await one.hear())
+            assert await one.hear() is None
+        assert await listening_.ask() == EMPTY
+        assert port.ended("silent") == 2
+
+    run(ControlLimits(silent_ms=100), play)
+
+
+def test_a_limiter_that_shows_no_token_is_closed_sooner() -> None:
+    async def play(port: Running) -> None:
+        silent, known = await port.limiter(), await port.limiter()
+        assert await known.ask(b'{"token": "s3cret"}\n') == {"ok": True}
+        while not port.ended("silent"):
+            await silent.say(b"\n")  # says nothing that counts
+            await asyncio.sleep(0)
+        assert "no token came for 100 ms" in str(await silent.hear())
+        assert await known.ask() == EMPTY
+
+    run(ControlLimits(token_ms=100), play, token=b"s3cret")

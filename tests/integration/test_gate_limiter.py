@@ -1,0 +1,121 @@
+"""The limiter of docs/gate.md, as it stands there, with a real gate and headgate's own client."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gate_clients import TIMEOUT_S, Client
+from gate_processes import Limiter, machine
+from headgate.client import ClientSettings, GateConnection, RateLimitedProducer
+from unit.client.doubles import ToldLibrary
+
+PAGE = Path(__file__).parents[2] / "docs" / "gate.md"
+RATE = 100
+PAUSE_MS = 510
+"""Of a producer that has sent 50 messages more than the bucket holds: until it holds one again."""
+THROTTLED = "pulsar.client.producer.throttled_times{reason=TOPIC_PUBLISH_RATE,topic=t1}"
+
+
+def program() -> str:
+    """The only program on the page."""
+    (found,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return str(found)
+
+
+class Publishes:
+    """The limiter's process. A line is what a producer has sent; what it prints is heard line by line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+
+    def sent(self, connection: str, producer_id: int, messages: int) -> None:
+        names = {"connection": connection, "topic": f"t{producer_id}", "producer": "p"}
+        assert self._process.stdin is not None
+        print(
+            json.dumps(names | {"producer_id": producer_id, "messages": messages}), file=self._process.stdin, flush=True
+        )
+
+    def printed(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        return dict(json.loads(self._process.stdout.readline()))
+
+
+@contextmanager
+def limiter_of(tmp_path: Path, control: int) -> Iterator[Publishes]:
+    (tmp_path / "limiter.py").write_text(program())
+    command = [sys.executable, str(tmp_path / "limiter.py"), str(control)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        yield Publishes(process)
+        process.communicate(timeout=TIMEOUT_S)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def await_that(holds: Callable[[], bool], what: str) -> None:
+    give_up_s = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < give_up_s, f"{what} did not come"
+
+
+def opened(publishes: Publishes, asked: Limiter, connection: str) -> None:
+    """A publish of nothing opens the producer once the limiter has heard that the client has joined."""
+
+    def is_open() -> bool:
+        publishes.sent(connection, 1, 0)
+        return bool(asked.say(kind="probe", connection=connection).get("producers"))
+
+    await_that(is_open, "the producer")
+
+
+def producer_of(connection: GateConnection, number: int) -> RateLimitedProducer:
+    settings = ClientSettings.of({"producers": {number: f"t{number}"}})
+    return connection.producer(ToldLibrary(acknowledges=True), settings)
+
+
+def holds_and_releases(port: int, publishes: Publishes, asked: Limiter) -> None:
+    with (
+        GateConnection("127.0.0.1", port, "c") as connection,
+        producer_of(connection, 1) as greedy,
+        producer_of(connection, 2) as other,
+    ):
+        assert connection.wait_connected(TIMEOUT_S)
+        opened(publishes, asked, "c")
+        publishes.sent("c", 2, RATE // 2)
+        publishes.sent("c", 1, RATE + 50)
+        await_that(greedy.is_throttled, "the command")
+        assert not other.is_throttled()
+        await_that(lambda: not asked.say(kind="probe", connection="c")["producers"][0]["held"], "the release")
+        await_that(lambda: not greedy.is_throttled(), "the end of the pause")
+
+        assert greedy.metrics()[THROTTLED] >= PAUSE_MS
+        assert [one["state"] for one in asked.say(kind="probe", connection="c")["producers"]] == ["N", "N"]
+    await_that(lambda: asked.say(kind="connections") == {"connections": []}, "the end of the connection")
+
+
+def test_it_holds_who_exceeds_the_rate_and_nobody_else_and_releases_again(tmp_path: Path) -> None:
+    """Also a client that has come again, whose machine is new; and one without the protocol, by its reads."""
+    (tmp_path / "broker.conf").write_text("throttleProducerReceiptWaitTimeMillis=5000\n")
+    with (
+        machine("--conf-dir", str(tmp_path)) as (_, (port, control)),
+        Limiter(control) as asked,
+        limiter_of(tmp_path, control) as publishes,
+    ):
+        holds_and_releases(port, publishes, asked)
+        holds_and_releases(port, publishes, asked)
+        with Client(port) as old:
+            old.greet("old", supports=False)
+            opened(publishes, asked, "old")
+            publishes.sent("old", 1, RATE + 50)
+            paused, resumed = publishes.printed(), publishes.printed()
+
+            assert (paused["event"], paused["cause"], paused["topic"]) == ("reads_paused", "no_support", "t1")
+            assert (resumed["event"], resumed["connection"]) == ("reads_resumed", "old")
