@@ -33,7 +33,7 @@ def test_a_job_that_is_not_there_is_refused_with_those_that_are(capsys):
 
 def test_without_java_it_says_so(capsys, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    assert main(["job", "throttle"]) == 2
+    assert main(["job", "throttle", "--no-such-option"]) == 2
     assert "there is no /nowhere/bin/java" in capsys.readouterr().err
 
 

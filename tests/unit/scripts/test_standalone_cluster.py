@@ -1,6 +1,8 @@
 """What the script says before it starts anything; a whole cluster is started in tests/integration/test_wheel.py."""
 
 import socket
+import subprocess
+import sys
 
 import pytest
 import standalone_cluster
@@ -27,7 +29,11 @@ def test_without_java_it_says_which_it_needs(tmp_path, capsys, monkeypatch):
     assert "needs Java 17" in capsys.readouterr().err
 
 
-def test_to_stop_what_does_not_run_is_no_mistake(tmp_path):
-    (tmp_path / "worker-1.pid").write_text("1\n")  # a process, but none of Spark's
-    assert standalone_cluster.main(["stop", "--folder", str(tmp_path)]) == 0
-    assert not list(tmp_path.iterdir())
+def test_to_stop_what_does_not_run_is_no_mistake_and_ends_no_other_process(tmp_path):
+    """The process id in a file may have become another program's."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        (tmp_path / "worker-1.pid").write_text(f"{other.pid}\n")
+        assert standalone_cluster.main(["stop", "--folder", str(tmp_path)]) == 0
+        assert not list(tmp_path.iterdir())
+        other.communicate(b"\n")
+    assert other.returncode == 0
