@@ -4,6 +4,7 @@ One row a topic, broker or group with a limiter of publishes, a level of dispatc
 unloads, connections and IO threads, which are in the state, too, nothing is told. One row the cache of a broker.
 
 ./spark-submit.sh jobs/state.py --checkpoint output/demo/checkpoint
+./spark-submit.sh jobs/state.py --checkpoint output/demo/checkpoint --partitions 16    # splits it, of a stopped job
 """
 
 import argparse
@@ -12,15 +13,21 @@ from collections.abc import Sequence
 
 from headgate.errors import HeadgateError
 from headgate.options import Parser
+from headgate.places import sole_use
 from headgate.report.state_screen import json_lines, state_lines
 from headgate.spark.session import spark_session
-from headgate.spark.state import read_state
+from headgate.spark.state import read_state, repartition
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0, or 2 with a message if there is no state to read."""
+    """Exit status 0, or 2 with a message if there is no state to read, or none that can be split."""
     options = parsed(arguments)
     try:
+        if options.partitions is not None:
+            with sole_use(options.checkpoint):
+                repartition(spark_session("headgate state"), options.checkpoint, options.partitions)
+            sys.stdout.write(f"state: in {options.partitions} parts from the next start of the job on\n")
+            return 0
         report = read_state(spark_session("headgate state"), options.checkpoint)
     except HeadgateError as error:
         sys.stderr.write(f"state: {error}\n")
@@ -33,6 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog="state", description=__doc__)
     parser.add_argument("--checkpoint", required=True, metavar="DIR", help="of a throttle or entry cache job")
+    parser.add_argument(
+        "--partitions", type=int, metavar="N", help="split the state into N parts; the job must be stopped"
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table", help="default table")
     return parser.parse_args(arguments)
 

@@ -14,6 +14,8 @@ from headgate.demo.arguments import add_demo_arguments
 from headgate.engines.stops import broken_off_by_signals
 from headgate.errors import HeadgateError
 from headgate.gate.arguments import add_gate_arguments
+from headgate.jobs import DESCRIPTION as JOB
+from headgate.jobs import add_job_arguments, run_job
 from headgate.options import Parser
 from headgate.places import RUNNING, check_tables_here, tried
 from headgate.quota.groups.parser import add_groups_actions
@@ -135,6 +137,13 @@ def run_sweep(arguments: argparse.Namespace) -> int:
         return sweep(checked, LOCAL)
 
     return broken_off_by_signals("sweep", work)
+
+
+def add_job(subcommands: "Subcommands") -> None:
+    """`headgate job [OPTIONS FOR SPARK] NAME ...`: a job of an installed headgate, under Spark."""
+    parser = subcommands.add_parser("job", help="run a job under Spark", description=JOB)
+    add_job_arguments(parser)
+    parser.set_defaults(run=run_job)
 
 
 def add_conformance(subcommands: "Subcommands") -> None:
@@ -329,5 +338,5 @@ def run_demo(arguments: argparse.Namespace) -> int:
 
 SUBCOMMANDS = (
     *(add_try, add_replay, add_sweep, add_conformance, add_sql, add_tables, add_groups, add_usage, add_why),
-    *(add_gate, add_collect, add_enforce, add_cluster, add_serve, add_demo),
+    *(add_gate, add_collect, add_enforce, add_cluster, add_serve, add_demo, add_job),
 )

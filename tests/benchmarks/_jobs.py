@@ -29,15 +29,19 @@ SIDES = ("headgate", "aggregation")
 
 
 class Ends:
-    """When each full batch ended; what lies between two is a batch's time, triggers following one another at once."""
+    """When each full batch ended; what lies between two is a batch's time, triggers following one another at once.
 
-    def __init__(self) -> None:
+    also: processes whose CPU counts, with all below them, as that of this one.
+    """
+
+    def __init__(self, also: Sequence[int] = ()) -> None:
+        self._also = also
         self._ends_s: list[float] = []
         self._cpu_s: list[float] = []
 
     def note(self) -> None:
         self._ends_s.append(time.monotonic())
-        self._cpu_s.append(cpu_seconds())
+        self._cpu_s.append(cpu_seconds(self._also))
 
     def seconds(self) -> list[float]:
         return [later - earlier for earlier, later in pairwise(self._ends_s)]
@@ -48,13 +52,18 @@ class Ends:
 
 def run_headgate(source: Path, work: Path, format_: str = "parquet") -> list[float]:
     """The throttle job over the files of `source` with the conf files beside them; seconds a batch."""
+    return job_ends(source, work, format_).seconds()
+
+
+def job_ends(source: Path, work: Path, format_: str = "parquet", also: Sequence[int] = ()) -> Ends:
+    """The same: when its batches ended."""
     spark = spark_session("benchmark")
     job = ThrottleJob(f"{source}/*.{format_}", format_, f"{work}/out", f"{work}/out/checkpoint", once=True)
-    ends = Ends()
+    ends = Ends(also)
     ThrottleRun(
         spark, job, load_conf(source / "conf"), lambda batch, _: batch.rows and ends.note(), threading.Event()
     ).run()
-    return ends.seconds()
+    return ends
 
 
 def run_aggregation(source: Path, work: Path, keys: Sequence[str]) -> list[float]:
@@ -92,24 +101,24 @@ def peak_bytes() -> dict[str, float]:
     }
 
 
-def cpu_seconds() -> float:
-    """What Java, this process and the Python workers have taken of the processors so far."""
+def cpu_seconds(also: Sequence[int] = ()) -> float:
+    """What Java, this process and the Python workers have taken of the processors so far. also: as of `Ends`."""
     ticks = 0
-    for process in _ours():
+    for process in _ours(also):
         with suppress(OSError):  # it has ended
             of_process = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             ticks += int(of_process[11]) + int(of_process[12])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _ours() -> dict[int, dict[str, str]]:
-    """The processes of a run, this one and all below it: the lines of their /proc/<id>/status."""
+def _ours(also: Sequence[int] = ()) -> dict[int, dict[str, str]]:
+    """The processes of a run, this one and all below it: the lines of their /proc/<id>/status. also: as of `Ends`."""
     found = {}
     for status in Path("/proc").glob("[0-9]*/status"):
         with suppress(OSError):  # it has ended
             fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
             found[int(fields["Pid"])] = fields
-    ours = {os.getpid()}
+    ours = {os.getpid(), *also}
     while more := {process for process, fields in found.items() if int(fields["PPid"]) in ours} - ours:
         ours |= more
     return {process: found[process] for process in ours if process in found}

@@ -1,17 +1,19 @@
 """The Spark session of a job: the one that spark-submit.sh configured, else one with the same settings."""
 
 import os
+import re
 import sys
-from pathlib import Path
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
+from headgate.jobs import home
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 PARTITIONS = "spark.sql.shuffle.partitions"
 FEWEST_PARTITIONS, MOST_PARTITIONS = 2, 8
+_CLUSTER = re.compile(r"--master (?!local)")
 
 
 def spark_session(app_name: str) -> SparkSession:
@@ -39,23 +41,20 @@ def spark_session(app_name: str) -> SparkSession:
 def local_builder(app_name: str) -> SparkSession.Builder:
     """A builder for a session in this process, without spark-submit.sh but with the settings of its conf folder.
 
-    It has to be used before the process starts a JVM, since the settings reach Spark through the environment. What the
-    caller adds with `.config` wins. Jars come from .cache/jars if set-up has fetched them; else Spark fetches them now.
+    It has to be used before the process starts a JVM, since the settings reach Spark through the environment, as do
+    those of `headgate job`. What the caller adds with `.config` wins. Jars come from `jars` beside conf, else from
+    .cache/jars if set-up has fetched them; else Spark fetches them now.
     """
-    home = repository()
-    os.environ["SPARK_CONF_DIR"] = str(home / "conf")
+    place = home()
+    os.environ["SPARK_CONF_DIR"] = str(place / "conf")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not _CLUSTER.search(os.environ.get("PYSPARK_SUBMIT_ARGS", "")):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName(app_name)
-    jars = sorted((home / ".cache" / "jars" / "delta").glob("*.jar"))
+    jars = sorted((place / "jars").glob("*.jar")) or sorted((place / ".cache" / "jars" / "delta").glob("*.jar"))
     if jars:
         builder = builder.config("spark.jars", ",".join(map(str, jars))).config("spark.jars.packages", "")
     return builder
-
-
-def repository() -> Path:
-    """The folder that holds conf and lib: HEADGATE_HOME, which spark-submit.sh sets, else the one this file is in."""
-    return Path(os.environ.get("HEADGATE_HOME") or Path(__file__).resolve().parents[3])
 
 
 def shuffle_partitions(master: str, parallelism: int) -> int:

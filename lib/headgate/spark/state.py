@@ -28,6 +28,21 @@ def stored(spark: SparkSession, checkpoint: str) -> DataFrame:
     return spark.read.format("statestore").load(checkpoint)
 
 
+def repartition(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    """Split a checkpoint's state into so many parts, for good. No job may use it meanwhile.
+
+    Spark notes it as a batch of its own that has no input. One that was broken off is completed by another call with
+    the same number. Raises StateError where the last batch of the job is not complete, or it has as many parts already.
+    """
+    try:
+        spark._streamingCheckpointManager.repartition(checkpoint, partitions)
+    except SPARK_ERRORS as error:
+        raise StateError(
+            f"the state in {checkpoint} cannot be split into {partitions} parts: {first_line(error)}. Stop the job "
+            "with SIGTERM, after its batch, and try again"
+        ) from error
+
+
 def close_stores(spark: SparkSession) -> None:
     """Close the state stores of this process, which no query uses any more, before it ends.
 

@@ -79,11 +79,12 @@ def kept_layout(control: pa.Table) -> Layout | None:
     if row is None:
         return None
     kept = json.loads(row["name"])
-    if others := sorted(kept.keys() ^ {field.name for field in fields(Layout)}):
+    others = sorted(kept.keys() ^ {field.name for field in fields(Layout)})
+    if others or kept["version"] != VERSION:
+        differences = f", and they differ in {', '.join(others)}" if others else ""
         raise StateError(
-            f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}, and they "
-            f"differ in {', '.join(others)}: start with a new --output and --checkpoint, or go back to the headgate "
-            "that wrote it"
+            f"the output has a layout of version {kept.get('version')}, this headgate has version {VERSION}"
+            f"{differences}: start with a new --output and --checkpoint, or go back to the headgate that wrote it"
         )
     return Layout(**kept)
 

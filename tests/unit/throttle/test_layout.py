@@ -127,6 +127,14 @@ def test_a_layout_with_other_fields_is_of_another_version():
         kept_layout(control(row))
 
 
+def test_a_layout_of_another_version_is_refused_where_its_fields_are_the_same():
+    row = layout_row(replace(LAYOUT, version=VERSION - 1))
+    expected = f"version {VERSION - 1}, this headgate has version {VERSION}: start with .* go back to the headgate"
+
+    with pytest.raises(StateError, match=expected):
+        kept_layout(control(row))
+
+
 @pytest.mark.parametrize("same", [LAYOUT, replace(LAYOUT, whole_brokers=False)])
 def test_the_same_settings_fit_also_without_the_shared_limits(same):
     check_layout(same, LAYOUT)
