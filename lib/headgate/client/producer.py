@@ -21,6 +21,7 @@ from headgate.client.messages import Completions, Message, Unsent
 from headgate.client.options import SendOptions
 from headgate.client.outbox import Outbox, Outgoing
 from headgate.client.pending import Pending
+from headgate.client.release import Release
 from headgate.client.rows import command_of
 from headgate.client.throttles import Throttle, Throttles
 from headgate.client.timer import Timer
@@ -95,6 +96,7 @@ class RateLimitedProducer:
         self._connection = connection
         self._on_throttle, self._on_resume = on_throttle, on_resume
         self._clock = clock or MonotonicClock()
+        self._releases = {producer_id: Release(self._clock.now_ms()) for producer_id in self._topics}
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
         if type(max_pending_bytes) is not int or max_pending_bytes < 0:
@@ -281,6 +283,7 @@ class RateLimitedProducer:
             window = None if commanded is None else client.window(commanded, client.now_ms)
             if commanded is not None and window is not None:
                 self._throttles.hold(commanded, window, client.now_ms)
+                self._releases[commanded].hold(window.end_ms, client.now_ms)
             over_ms = self._throttles.due_ms
         self._timer.plan(told.due_ms)
         self._timer.plan(over_ms)
@@ -343,16 +346,19 @@ class RateLimitedProducer:
         return True
 
     def _write(self, write: Write) -> bool:
-        """Whether that is done with; a write that a window has overtaken waits for its end."""
+        """Whether that is done with; what a window has overtaken waits for its end, and then for its turn."""
+        release = self._releases[write.producer_id]
         with self._lock:
             message = self._pending.get(write.message_id)
-            window = self._machine.client.window(write.producer_id, self._clock.now_ms())
-            if message is not None and window is None:
+            now_ms = max(self._clock.now_ms(), self._machine.client.now_ms)
+            due_ms = release.due_ms(now_ms)
+            if message is not None and due_ms <= now_ms:
                 message.is_begun = True
+                release.wrote(now_ms)
         if message is None:
             return True  # it has failed since: a failed message is not written
-        if window is not None:
-            self._timer.plan(window.end_ms)
+        if due_ms > now_ms:
+            self._timer.plan(due_ms)
             return False
         completed = partial(self._completed, write, message)
         try:
