@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
+from headgate.client.errors import SendFailedError
 from headgate.client.threads import join, started
 
 LOG = logging.getLogger(__name__)
@@ -50,7 +51,7 @@ class Message:
     held_bytes: int | None = None
     result: object = None
     cause: BaseException | None = None
-    error: Exception | None = None
+    error: SendFailedError | None = None
 
     def complete(self) -> None:
         """End the future, which runs the application's callbacks. To be called once."""

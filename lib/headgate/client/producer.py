@@ -317,6 +317,7 @@ class RateLimitedProducer:
                     if not message.is_begun:
                         self._held.drop(message)
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
+                    message.error.may_be_stored = message.is_begun
                     if message is not sent:
                         self._completions.put(message.complete)
         return FollowUp(self._machine.client.next_due_ms(), is_outgoing)
