@@ -38,7 +38,8 @@ class Unsent:
 class Message:
     """A message and what became of it.
 
-    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. held_bytes: of its
+    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. is_in_library: and is
+    not done with it. held_bytes: of its
     payload while it is Held, else None. result, cause: what the library said of it. error: with what its future is to
     fail, None for success.
     """
@@ -48,6 +49,7 @@ class Message:
     future: Future[Any] = field(default_factory=_running)
     is_held: bool = True
     is_begun: bool = False
+    is_in_library: bool = False
     held_bytes: int | None = None
     result: object = None
     cause: BaseException | None = None
