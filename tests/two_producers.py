@@ -106,7 +106,8 @@ def _door_process(
     async def serve() -> None:
         stop = asyncio.Event()
         asyncio.get_running_loop().add_reader(pipe.fileno(), stop.set)
-        settings = BrokerSettings.of({"throttleProducerReceiptWaitTimeMillis": receipt_wait_ms})
+        keys = {"throttleProducerReceiptWaitTimeMillis": receipt_wait_ms, "doubling_extensions": True}
+        settings = BrokerSettings.of(keys)
         door = await serve_limited(pulsar_port, door_port, limited, settings, pipe.send, stop)
         pipe.send(door.feed.metrics.values())
 

@@ -1,11 +1,14 @@
 """RateLimitedProducer over real brokers: what arrives, in which order, when, and what fails."""
 
+import os
+import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
@@ -25,13 +28,15 @@ from headgate.client import (
     Unsent,
 )
 from headgate.client.kafka_library import KafkaLibrary
-from headgate.client.library import Library, Settings
+from headgate.client.library import Completed, Library, Settings
 from headgate.client.pulsar_library import PulsarLibrary
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.core.reasons import HeldReason
 from headgate.gate.settings import GateSettings
+from kafka_broker import START_TIMEOUT_S
 from pulsar_standalone import Pulsar
+from real_broker import free_ports, started
 
 TIMEOUT_S = 60
 CLOCKS_MS = 5
@@ -67,8 +72,10 @@ class KafkaSide:
         return name
 
     def library(self, settings: Settings, *, late: bool = False) -> Library:
-        options = {"linger.ms": LATE_MS} if late else {}
-        return KafkaLibrary.open({"bootstrap.servers": self.address, **options}, settings)
+        if not late:
+            return KafkaLibrary.open({"bootstrap.servers": self.address}, settings)
+        options = {"bootstrap.servers": self.address, "linger.ms": LATE_MS, "message.timeout.ms": 0}
+        return KafkaLibrary(confluent_kafka.Producer(options), settings)
 
     def arrived(self, topic: str, partitions: int, number: int) -> list[Arrived]:
         """That many messages, and any more that there are, in the order of each partition."""
@@ -368,6 +375,49 @@ def test_a_key_of_kafka_goes_where_its_own_partitioner_sends_it(kafka_broker: st
         own.flush(TIMEOUT_S)
         places = {message.payload: message.partition for message in scene.arrived(100)}
     assert all(places[f"ours {number}"] == places[f"own {number}"] for number in range(50))
+
+
+class CountedLibrary(KafkaLibrary):
+    """Says when it is done with a message."""
+
+    def __init__(self, producer: confluent_kafka.Producer, settings: Settings) -> None:
+        self.done = threading.Semaphore(0)
+        super().__init__(producer, settings)
+
+    def write(self, producer_id: int, payload: Any, options: Any, completed: Completed) -> None:
+        def counted(result: object, error: BaseException | None) -> None:
+            completed(result, error)
+            self.done.release()
+
+        super().write(producer_id, payload, options, counted)
+
+
+@pytest.mark.kafka
+def test_what_timed_out_in_an_outage_is_not_stored_after_it_but_for_what_was_in_flight(tmp_path: Path) -> None:
+    port, controller = free_ports(2)
+    broker = {"KAFKA_PORT": port, "KAFKA_CONTROLLER_PORT": controller, "KAFKA_RUN": tmp_path / "run"}
+    with ExitStack() as stack:
+        stack.enter_context(started("kafka-broker.sh", "Kafka broker", START_TIMEOUT_S, tmp_path, **broker))
+        side = KafkaSide(f"127.0.0.1:{port}", stack)
+        topic = side.topic(1)
+        settings = ClientSettings.of({"producers": {0: topic}, "send_timeout_ms": 2000})
+        options = {"bootstrap.servers": side.address, "max.in.flight": 1, "batch.num.messages": 10}
+        library = CountedLibrary.open(options, settings)
+        producer = stack.enter_context(RateLimitedProducer(library, settings, receipts=print))
+        producer.send(b"before").result(TIMEOUT_S)
+        pid = int((tmp_path / "run" / "pid").read_text())
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            lost = [producer.send(f"lost {number}".encode()) for number in range(100)]
+            assert {type(future.exception(TIMEOUT_S)) for future in lost} == {SendTimeoutError}
+            assert all(library.done.acquire(timeout=TIMEOUT_S) for _ in ["before", *lost])
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        producer.send(b"after").result(TIMEOUT_S)
+
+        stored = [message.payload for message in side.arrived(topic, 1, 2)]
+    assert [stored[0], stored[-1]] == ["before", "after"]
+    assert set(stored[1:-1]) <= {f"lost {number}" for number in range(10)}, "no more than one batch was in flight"
 
 
 @pytest.mark.kafka

@@ -17,10 +17,13 @@ class MissingExtraError(HeadgateError, ImportError):
 
 
 class SendFailedError(HeadgateError):
-    """The message is not delivered as far as the client knows, and is not written again. `topic` is where it was to go.
+    """The message is not delivered as far as the client knows, and is not written again.
 
-    One that had been written before may still arrive.
+    Attributes: `topic`, where it was to go; `may_be_stored`, whether the library was given it before it failed: if
+    not, it is certainly not stored.
     """
+
+    may_be_stored = False
 
     def __init__(self, topic: str, found: object) -> None:
         self.topic = topic

@@ -7,7 +7,7 @@ from typing import Any, Self
 from zlib import crc32
 
 from headgate.client.errors import MissingExtraError
-from headgate.client.library import Completed, Settings, topics
+from headgate.client.library import Completed, Settings, client_of, topics
 from headgate.client.options import KafkaOptions
 from headgate.client.threads import join, started
 from headgate.core.protocol.settings import PartitionedSettings
@@ -19,12 +19,23 @@ except ImportError as missing:
     raise MissingExtraError("confluent-kafka") from missing
 
 LOG = logging.getLogger(__name__)
-OWN_OPTIONS = {"message.timeout.ms": 0, "queue.buffering.max.messages": 0, "queue.buffering.max.kbytes": 2**31 - 1}
-"""Timeout and bound are the wrapper's: there is room for all that a window holds back, and nothing fails by time."""
+OWN_OPTIONS = {"queue.buffering.max.messages": 0, "queue.buffering.max.kbytes": 2**31 - 1}
+"""The bound is the wrapper's: there is room for all that it hands over."""
 DEFAULTS = {"enable.idempotence": True}
 """What is written again after an error keeps its place."""
 _OTHER_NAMES = {"delivery.timeout.ms": "message.timeout.ms"}
 _POLL_S = 0.1
+_LONGEST_TIMEOUT_MS = 2**31 - 1
+
+
+def own_options(settings: Settings) -> dict[str, int]:
+    """Bound and timeout are the wrapper's. What has timed out there, the library drops by itself if it has not sent it.
+
+    It has a millisecond more: a message fails by the wrapper's timeout, which knows what took its time.
+    """
+    timeout_ms = client_of(settings).send_timeout_ms
+    is_never = not 0 < timeout_ms < _LONGEST_TIMEOUT_MS
+    return {**OWN_OPTIONS, "message.timeout.ms": 0 if is_never else timeout_ms + 1}
 
 
 class KafkaLibrary:
@@ -51,17 +62,23 @@ class KafkaLibrary:
 
     @classmethod
     def open(cls, config: Mapping[str, Any], settings: Settings) -> Self:
-        """A new producer of that configuration, with DEFAULTS and OWN_OPTIONS.
+        """A new producer of that configuration, with DEFAULTS and `own_options`.
 
-        Raises InvalidArgument for an option of OWN_OPTIONS with another value.
+        Raises InvalidArgument for one of these with another value, and for a linger.ms that no message outlives.
         """
+        own = own_options(settings)
+        timeout_ms = own["message.timeout.ms"]
+        for name in ("linger.ms", "queue.buffering.max.ms"):
+            if 0 < timeout_ms <= float(config.get(name, 0)):
+                allowed = f"allowed is less than send_timeout_ms, {timeout_ms - 1}"
+                raise InvalidArgument(f"{name}: got {config[name]}, {allowed}; raise that, or set this lower")
         for name, value in config.items():
-            needed = OWN_OPTIONS.get(_OTHER_NAMES.get(name, name))
+            needed = own.get(_OTHER_NAMES.get(name, name))
             if needed is not None and str(value) != str(needed):
                 raise InvalidArgument(
                     f"{name}: got {value}, allowed is {needed}; settings have send_timeout_ms and max_pending"
                 )
-        return cls(confluent_kafka.Producer({**DEFAULTS, **config, **OWN_OPTIONS}), settings)
+        return cls(confluent_kafka.Producer({**DEFAULTS, **config, **own}), settings)
 
     def write(self, producer_id: int, payload: Any, options: Mapping[str, Any], completed: Completed) -> None:
         """Start to send. Source: headgate.client.library"""

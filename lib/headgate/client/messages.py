@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
+from headgate.client.errors import SendFailedError
 from headgate.client.threads import join, started
 
 LOG = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ class Unsent:
 class Message:
     """A message and what became of it.
 
-    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. held_bytes: of its
+    is_held: it was not handed to the library yet. is_begun: the library was asked to write it. is_in_library: and is
+    not done with it. held_bytes: of its
     payload while it is Held, else None. result, cause: what the library said of it. error: with what its future is to
     fail, None for success.
     """
@@ -47,10 +49,11 @@ class Message:
     future: Future[Any] = field(default_factory=_running)
     is_held: bool = True
     is_begun: bool = False
+    is_in_library: bool = False
     held_bytes: int | None = None
     result: object = None
     cause: BaseException | None = None
-    error: Exception | None = None
+    error: SendFailedError | None = None
 
     def complete(self) -> None:
         """End the future, which runs the application's callbacks. To be called once."""

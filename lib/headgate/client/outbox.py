@@ -16,7 +16,8 @@ class Outbox:
     """All that is put is carried out once, never two at a time: receipts before writes, and of a kind and producer in
     the order of `put`.
 
-    A write that `carry` says has to wait is kept, and with it those of its producer behind it, until `resume`.
+    A write that `carry` says has to wait stays, and with it those of its producer behind it, until `resume`. No call
+    takes longer the more writes wait.
 
     Whoever puts something then calls one of `carry_out` and `leave`. To carry out may block, as long as the library
     has no room; so threads that make room, or that let time pass, leave it to a thread of the outbox's own.
@@ -26,8 +27,10 @@ class Outbox:
         """carry: carries something out, or tells by False that it has to wait, which no receipt does."""
         self._carry = carry
         self._receipts: deque[Receipt] = deque()
-        self._writes: deque[Write] = deque()
-        self._kept: dict[int, deque[Write]] = {}
+        self._writes: dict[int, deque[Write]] = {}
+        self._ready: deque[int] = deque()
+        """Producers whose next write is to be tried; several times for one does no harm."""
+        self._waiting: set[int] = set()
         self._is_resumed = False
         self._turn = threading.Lock()
         self._carrier: int | None = None
@@ -40,11 +43,12 @@ class Outbox:
         if isinstance(outgoing, Receipt):
             self._receipts.append(outgoing)
         else:
-            self._writes.append(outgoing)
+            self._writes.setdefault(outgoing.producer_id, deque()).append(outgoing)
+            self._ready.append(outgoing.producer_id)
 
     def resume(self) -> None:
-        """What is kept may be carried out again: try it, soon; never blocks."""
-        if self._kept or self._carrier is not None:
+        """What waits may be carried out again: try it, soon; never blocks."""
+        if self._waiting or self._carrier is not None:
             self._is_resumed = True
         self.leave()
 
@@ -86,34 +90,33 @@ class Outbox:
         join(self._thread, timeout_s)
 
     def _has_work(self) -> bool:
-        return bool(self._receipts or self._writes or self._is_resumed)
+        return bool(self._receipts or self._ready or self._is_resumed)
 
     def _carry_all(self) -> None:
         while self._has_work():
             if self._is_resumed:
-                self._from_arrays()
+                self._is_resumed = False
+                self._ready.extend(self._waiting)
+                self._waiting.clear()
             elif self._receipts:
                 self._carry(self._receipts.popleft())
             else:
-                self._carry_write(self._writes.popleft())
+                self._carry_write(self._ready.popleft())
 
     def _carry_receipts(self) -> None:
         while self._receipts:
             self._carry(self._receipts.popleft())
 
-    def _carry_write(self, write: Write) -> None:
-        kept = self._kept.get(write.producer_id)
-        if kept is not None:
-            kept.append(write)
-        elif not self._carry(write):
-            self._kept[write.producer_id] = deque((write,))
-
-    def _from_arrays(self) -> None:
-        """Kept writes come before those that were put since."""
-        self._is_resumed = False
-        for kept in self._kept.values():
-            self._writes.extendleft(reversed(kept))
-        self._kept.clear()
+    def _carry_write(self, producer_id: int) -> None:
+        writes = self._writes[producer_id]
+        if not writes or producer_id in self._waiting:
+            return
+        write = writes.popleft()
+        if writes:
+            self._ready.append(producer_id)
+        if not self._carry(write):
+            writes.appendleft(write)
+            self._waiting.add(producer_id)
 
     def _run(self) -> None:
         while not self._is_stopped:

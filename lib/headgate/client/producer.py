@@ -15,12 +15,14 @@ from headgate.client.clock import Clock, MonotonicClock
 from headgate.client.errors import ProducerClosedError, error_of, plain_error
 from headgate.client.held import Held
 from headgate.client.held_reasons import with_held_reasons
+from headgate.client.in_library import InLibrary
 from headgate.client.library import Library, Settings, client_of, topics
 from headgate.client.machines import machine_of
 from headgate.client.messages import Completions, Message, Unsent
 from headgate.client.options import SendOptions
 from headgate.client.outbox import Outbox, Outgoing
 from headgate.client.pending import Pending
+from headgate.client.release import Release
 from headgate.client.rows import command_of
 from headgate.client.throttles import Throttle, Throttles
 from headgate.client.timer import Timer
@@ -36,6 +38,9 @@ LOG = logging.getLogger(__name__)
 CLOSE_TIMEOUT_S = 30.0
 THREADS_TIMEOUT_S = 5.0
 """How long `close` waits, when all messages have ended, for the library and for each thread, so for callbacks, too."""
+
+FLUSH_S = 0.1
+"""How often a library is told to send what it has while it has no room for more."""
 
 
 class FollowUp(NamedTuple):
@@ -95,6 +100,8 @@ class RateLimitedProducer:
         self._connection = connection
         self._on_throttle, self._on_resume = on_throttle, on_resume
         self._clock = clock or MonotonicClock()
+        self._in_library = {producer_id: InLibrary(self._clock.now_ms()) for producer_id in self._topics}
+        self._releases = {producer_id: Release(self._clock.now_ms()) for producer_id in self._topics}
         self._lock = threading.Lock()
         self._pending = Pending(self._lock)
         if type(max_pending_bytes) is not int or max_pending_bytes < 0:
@@ -212,8 +219,11 @@ class RateLimitedProducer:
     def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
         """Wait until no message is pending, whatever became of each; false if the time was over before."""
         deadline = time.monotonic() + timeout_s
-        with self._lock:
-            is_handed_over = self._pending.wait_handed_over(timeout_s)
+        while not (is_handed_over := self._wait_handed_over(min(FLUSH_S, _left(deadline)))) and _left(deadline):
+            with self._lock:
+                is_full = any(one.is_full for one in self._in_library.values())
+            if is_full:
+                self._library.flush(min(FLUSH_S, _left(deadline)))
         if is_handed_over and _left(deadline):
             self._library.flush(_left(deadline))
         with self._lock:
@@ -255,6 +265,10 @@ class RateLimitedProducer:
         """As `__exit__`, in another thread: the event loop goes on."""
         await asyncio.to_thread(self.__exit__, kind, error, traceback)
 
+    def _wait_handed_over(self, timeout_s: float) -> bool:
+        with self._lock:
+            return self._pending.wait_handed_over(timeout_s)
+
     def _fail_rest(self) -> Unsent:
         for producer_id in self._topics:
             self._tell(partial(self._machine.client.close, producer_id))
@@ -281,6 +295,7 @@ class RateLimitedProducer:
             window = None if commanded is None else client.window(commanded, client.now_ms)
             if commanded is not None and window is not None:
                 self._throttles.hold(commanded, window, client.now_ms)
+                self._releases[commanded].hold(window.end_ms, client.now_ms)
             over_ms = self._throttles.due_ms
         self._timer.plan(told.due_ms)
         self._timer.plan(over_ms)
@@ -314,6 +329,7 @@ class RateLimitedProducer:
                     if not message.is_begun:
                         self._held.drop(message)
                     message.error = error_of(output, self._topics[output.producer_id], message.cause)
+                    message.error.may_be_stored = message.is_begun
                     if message is not sent:
                         self._completions.put(message.complete)
         return FollowUp(self._machine.client.next_due_ms(), is_outgoing)
@@ -343,16 +359,23 @@ class RateLimitedProducer:
         return True
 
     def _write(self, write: Write) -> bool:
-        """Whether that is done with; a write that a window has overtaken waits for its end."""
+        """Whether that is done with; what a window has overtaken waits for its end, and then for its turn, and all
+        where the library has enough.
+        """
+        release, in_library = self._releases[write.producer_id], self._in_library[write.producer_id]
         with self._lock:
             message = self._pending.get(write.message_id)
-            window = self._machine.client.window(write.producer_id, self._clock.now_ms())
-            if message is not None and window is None:
-                message.is_begun = True
-        if message is None:
-            return True  # it has failed since: a failed message is not written
-        if window is not None:
-            self._timer.plan(window.end_ms)
+            now_ms = max(self._clock.now_ms(), self._machine.client.now_ms)
+            due_ms = release.due_ms(now_ms)
+            if message is None:
+                return True  # it has failed since: a failed message is not written
+            waits = due_ms > now_ms or in_library.is_full
+            if not waits:
+                message.is_begun = message.is_in_library = True
+                in_library.take()
+                release.wrote(now_ms)
+        if waits:
+            self._timer.plan(due_ms if due_ms > now_ms else None)
             return False
         completed = partial(self._completed, write, message)
         try:
@@ -369,6 +392,11 @@ class RateLimitedProducer:
         client, producer_id, message_id = self._machine.client, write.producer_id, write.message_id
         with self._lock:
             self._held.drop(message)
+            if message.is_in_library:
+                message.is_in_library = False
+                has_room = self._in_library[producer_id].drop(max(self._clock.now_ms(), client.now_ms))
+                if has_room:
+                    self._outbox.resume()
             if self._pending.get(message_id) is None:
                 return
             message.result, message.cause = result, cause

@@ -319,6 +319,14 @@ class ProtocolSettings(Section):
         Field(ge=1, le=MAX_MS, description=_FROM_1),
         Meaning("smallest gain for which another mark extends a pause at once"),
     ] = None
+    doubling_extensions: Annotated[
+        bool,
+        Field(description="true or false"),
+        Meaning(
+            "whether that gain has to be what is left of the pause, too: a burst of publishes sends some commands "
+            "instead of one each; the end of the pause tells the rest"
+        ),
+    ] = True
     hard_floor_pause_ms: Annotated[
         int | None,
         Field(ge=0, le=MAX_MS, description=DURATION),

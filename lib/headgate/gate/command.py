@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 
-from headgate.conf import load_conf, protocol_settings
+from headgate.conf import Conf, load_conf, protocol_settings
 from headgate.core.numbers import SECOND_MS
 from headgate.core.protocol.counters import Counters
 from headgate.core.protocol.settings import BrokerSettings
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, say: Say) -> None:
     give_buffers_back()
     if arguments.mode == "machine":
         _in_range("--control-port", arguments.control_port, 0, MAX_PORT)
-        broker = BrokerSettings() if arguments.conf_dir is None else protocol_settings(load_conf(arguments.conf_dir))
+        broker = protocol_settings(Conf() if arguments.conf_dir is None else load_conf(arguments.conf_dir))
         asyncio.run(_machine(settings, broker, arguments.control_port, say))
         return
     _in_range("--poll-ms", arguments.poll_ms, 1, MAX_POLL_MS)

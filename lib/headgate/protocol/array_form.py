@@ -170,6 +170,7 @@ def _settings(settings: BrokerSettings) -> Records:
                 settings.violation_slack_ms,
                 settings.idle_extension_ms,
                 settings.extension_step_ms,
+                settings.doubling_extensions,
                 settings.hard_floor_pause_ms,
             )
         ],

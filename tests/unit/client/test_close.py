@@ -37,6 +37,7 @@ def test_close_fails_what_is_not_acknowledged_in_time_and_nothing_of_it_is_writt
 
         assert [type(future.exception(0)) for future in (written, blocked)] == [ProducerClosedError] * 2
         assert str(blocked.exception()).startswith("t: the producer is closed")
+        assert [future.exception(0).may_be_stored for future in (written, blocked)] == [True, False]
         assert (scene.library.written, scene.library.calls) == (["a"], ["close"])
         assert unsent == Unsent(not_written=1, not_acknowledged=1)
         text = "t: closed; 1 messages were not written, 1 were written but not acknowledged and may be stored"

@@ -13,7 +13,7 @@ import pulsar
 import pytest
 
 from headgate.client import ClientSettings, PartitionedSettings
-from headgate.client.kafka_library import KafkaLibrary
+from headgate.client.kafka_library import KafkaLibrary, own_options
 from headgate.client.pulsar_library import PulsarLibrary, java_hash
 from headgate.errors import InvalidArgument
 from unit.client.doubles import SOON_S, elsewhere
@@ -72,6 +72,32 @@ def test_producers_of_pulsar_that_are_not_those_of_the_settings_are_refused():
 def test_options_of_kafka_that_the_wrapper_stands_for_are_refused(option):
     with pytest.raises(InvalidArgument, match=f"{option}: got 1000, allowed is"):
         KafkaLibrary.open({**NOWHERE, option: 1000}, SINGLE)
+
+
+@pytest.mark.parametrize("option", ["linger.ms", "queue.buffering.max.ms"])
+def test_a_batch_of_kafka_that_waits_longer_than_the_send_timeout_is_refused(option):
+    settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": 100})
+    with pytest.raises(InvalidArgument, match=f"{option}: got 101, allowed is less than send_timeout_ms, 100"):
+        KafkaLibrary.open({**NOWHERE, option: 101}, settings)
+    KafkaLibrary.open({**NOWHERE, option: 100}, settings).close(SOON_S)
+    KafkaLibrary.open({**NOWHERE, option: 101}, SINGLE).close(SOON_S)
+
+
+def test_kafka_drops_by_itself_what_has_timed_out():
+    settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": 10})
+    library = KafkaLibrary.open({**NOWHERE, "linger.ms": 1}, settings)
+    completed = SimpleQueue()
+    library.write(0, b"a", {}, lambda *answer: completed.put(answer))
+    _, error = completed.get(timeout=SOON_S)
+    assert error.args[0].code() == confluent_kafka.KafkaError._MSG_TIMED_OUT
+    library.close(SOON_S)
+
+
+@pytest.mark.parametrize(("send_timeout_ms", "own_ms"), [(0, 0), (1, 2), (2**31 - 2, 2**31 - 1), (2**31 - 1, 0)])
+def test_kafka_drops_a_message_once_its_send_timeout_is_over(send_timeout_ms, own_ms):
+    settings = ClientSettings.of({"producers": {0: "t"}, "send_timeout_ms": send_timeout_ms})
+    assert own_options(settings)["message.timeout.ms"] == own_ms
+    KafkaLibrary.open({**NOWHERE, "message.timeout.ms": own_ms}, settings).close(SOON_S)
 
 
 def test_options_of_a_send_are_those_of_pulsars_producer():

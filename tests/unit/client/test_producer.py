@@ -175,6 +175,8 @@ def test_a_message_that_failed_is_not_written_and_a_late_answer_changes_nothing(
 
         assert type(scene.error(written)) is ProducerThrottledError
         assert type(scene.error(blocked)) is ProducerThrottledError
+        assert [scene.error(future).may_be_stored for future in (written, blocked)] == [True, False]
+        assert pickle.loads(pickle.dumps(scene.error(written))).may_be_stored
         assert scene.library.written == ["a"]
 
 

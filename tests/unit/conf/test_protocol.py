@@ -8,7 +8,8 @@ from headgate.conf import Conf, Settings, protocol_settings
 from headgate.conf.settings import ProtocolSettings
 from headgate.core.protocol.settings import BrokerSettings, PauseMode, ViolationPolicy
 
-LITERAL = BrokerSettings.of({"profile": "literal"})
+DEFAULT = BrokerSettings(doubling_extensions=True)
+LITERAL = BrokerSettings.of({"profile": "literal", "doubling_extensions": True})
 
 
 def conf(**keys) -> Conf:
@@ -18,12 +19,13 @@ def conf(**keys) -> Conf:
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({}, BrokerSettings()),
-        ({"watermark_delay_ms": 5000, "fan_out": "topic"}, BrokerSettings()),
+        ({}, DEFAULT),
+        ({"doubling_extensions": False}, BrokerSettings()),
+        ({"watermark_delay_ms": 5000, "fan_out": "topic"}, DEFAULT),
         ({"profile": "literal"}, LITERAL),
         ({"profile": "literal", "violation_policy": "pause"}, replace(LITERAL, violation_policy=ViolationPolicy.PAUSE)),
-        ({"pause_mode": "second_boundary"}, BrokerSettings(pause_mode=PauseMode.SECOND_BOUNDARY)),
-        ({"hard_floor_pause_ms": 7}, BrokerSettings(hard_floor_pause_ms=7)),
+        ({"pause_mode": "second_boundary"}, replace(DEFAULT, pause_mode=PauseMode.SECOND_BOUNDARY)),
+        ({"hard_floor_pause_ms": 7}, replace(DEFAULT, hard_floor_pause_ms=7)),
     ],
 )
 def test_keys_override_the_profile(keys, expected):

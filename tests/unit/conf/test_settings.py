@@ -56,7 +56,13 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "trigger": {"interval_ms": 1000},
         "live": {"live_within_ms": 60_000, "live_lag_ms": 2000},
         "metrics": {"port": 0, "address": "127.0.0.1", "topics": 0},
-        "protocol": {"watermark_delay_ms": 1, "fan_out": "tripping", "profile": "default", **dict.fromkeys(OF_PROFILE)},
+        "protocol": {
+            "watermark_delay_ms": 1,
+            "fan_out": "tripping",
+            "profile": "default",
+            "doubling_extensions": True,
+            **dict.fromkeys(OF_PROFILE),
+        },
         "tables": {"kept_hours": 0},
     } == Settings().model_dump()
 

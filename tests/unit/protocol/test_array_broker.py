@@ -103,3 +103,17 @@ def test_pauses_of_the_largest_numbers(balance, rate, passed_ms):
     keys = {WAIT: MAX, "idle_extension_ms": MAX}
 
     assert replayed(BrokerAdapter(keys), ops) == replayed(ArrayBroker(keys), ops)
+
+
+@pytest.mark.parametrize(("doubles", "commands"), [(True, [1, 2, 4, 8]), (False, list(range(1, 11)))])
+def test_a_burst_extends_by_doubling_where_it_is_to(doubles, commands):
+    ops = [
+        {"op": "connect", "at": 0, "conn": "a", "supports": True},
+        {"op": "open", "at": 0, "conn": "a", "producer": 1, "topic": "t"},
+    ]
+    for n in range(1, 11):
+        trip = {"reason": 0, "n": n, "buckets": [[10 - 10 * n, 1000]]}
+        ops.append({"op": "mark", "at": 1, "conn": "a", "producer": 1, "trips": [trip]})
+    for adapter in (ArrayBroker, BrokerAdapter):
+        emitted = replayed(adapter({"doubling_extensions": doubles}), ops)[2:]
+        assert [n for n, out in enumerate(emitted[:10], 1) if out] == commands

@@ -110,7 +110,9 @@ class BrokerSettings(_Settings):
 
     phase_ms: offset of the second boundary. violation_slack_ms: tolerance at the end of a window.
     idle_extension_ms: where the quote says "refilled" but the limiter still holds. extension_step_ms: smallest gain
-    for which a mark extends at once. hard_floor_pause_ms: a longer pause is not negotiated; 0 is off.
+    for which a mark extends at once. doubling_extensions: that gain has to be what is left of the window, too, so that
+    a burst of marks sends a few commands; what it leaves out is told at the window's end at the latest.
+    hard_floor_pause_ms: a longer pause is not negotiated; 0 is off.
     """
 
     LITERAL: ClassVar[Mapping[str, Any]] = {
@@ -127,6 +129,7 @@ class BrokerSettings(_Settings):
     violation_slack_ms: int = integer("violation_slack_ms", 10, 0, MAX)
     idle_extension_ms: int = integer("idle_extension_ms", 100, 1, MAX)
     extension_step_ms: int = integer("extension_step_ms", 1, 1, MAX)
+    doubling_extensions: bool = switch("doubling_extensions", default=False)
     hard_floor_pause_ms: int = integer("hard_floor_pause_ms", 0, 0, MAX)
 
     @property

@@ -96,7 +96,9 @@ class Oracle:
             self._enter_p(given.producer, "hard_floor", reason)
         elif one.state == "N":
             self._send("start", given.producer, pause, reason)
-        elif self.now + pause >= one.end + self.keys["extension_step_ms"]:
+        elif self.now + pause - one.end >= self.keys["extension_step_ms"] and (
+            not self.keys["doubling_extensions"] or pause >= 2 * (one.end - self.now)
+        ):
             self._send("extend", given.producer, pause, reason)
 
     def quote(self, given):

@@ -26,6 +26,7 @@ KEYS = st.fixed_dictionaries(
         "violation_slack_ms": st.sampled_from((0, 10)),
         "idle_extension_ms": st.sampled_from((5, 40)),
         "extension_step_ms": st.sampled_from((1, 30)),
+        "doubling_extensions": st.booleans(),
         "hard_floor_pause_ms": st.sampled_from((0, 0, 0, 80)),
     }
 )

@@ -88,6 +88,27 @@ def test_row_4_a_mark_extends_if_the_end_gains_a_step(step_ms, pause_ms, extends
     assert producer(connection) == (("W", 150 + pause_ms, [0], [2]) if extends else ("C", 300, [0], []))
 
 
+@pytest.mark.parametrize(("step_ms", "pause_ms", "extends"), [(1, 299, False), (1, 300, True), (151, 300, False)])
+def test_row_4_with_doubling_extensions_a_mark_extends_if_the_end_gains_what_is_left_too(step_ms, pause_ms, extends):
+    connection = trusted_at_110(extension_step_ms=step_ms, doubling_extensions=True)
+
+    emitted = perform(connection, mark(150, pause_ms, n=2))
+
+    assert emitted == ([told(150, 2, pause_ms, "extend")] if extends else [])
+
+
+def test_with_doubling_extensions_a_burst_sends_few_commands_and_the_end_of_the_window_tells_the_rest():
+    connection = opened(doubling_extensions=True)
+    burst = [perform(connection, mark(100, 10 * n, n=n)) for n in range(1, 101)]
+    assert [index + 1 for index, emitted in enumerate(burst) if emitted] == [1, 2, 4, 8, 16, 32, 64]
+
+    play(connection, [(Receipt(110, number), []) for number in range(1, 8)])
+
+    play(connection, [(740, [told(740, 8, 360, "extend")]), (unmark(741, n=100), [])])
+
+    assert producer(connection) == FREE
+
+
 def test_row_4_an_extension_names_the_reason_of_its_own_mark():
     connection = told_at_100()
 

@@ -246,7 +246,10 @@ def mark(m: Machines, c: int64, p: int64, operation: Any, now_ms: int64) -> None
         _send(m, c, p, START, pause_ms, reason, now_ms)
     else:
         end_ms = uint64(now_ms) + uint64(pause_ms)
-        if end_ms >= producer.end_ms and end_ms - producer.end_ms >= uint64(settings.extension_step_ms):  # 4; else 5
+        gain_ms = uint64(settings.extension_step_ms)
+        if settings.doubles_extensions:
+            gain_ms = max(gain_ms, producer.end_ms - uint64(now_ms))
+        if end_ms >= producer.end_ms and end_ms - producer.end_ms >= gain_ms:  # 4; else 5
             _send(m, c, p, EXTEND, pause_ms, reason, now_ms)
 
 

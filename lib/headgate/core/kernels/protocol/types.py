@@ -58,7 +58,7 @@ def _of_ints(*names: str) -> list[tuple[str, type]]:
 SETTINGS = np.dtype(
     _of_ints(
         *("wait_ms", "looks_at_buckets", "phase_ms", "freezes", "stops_violations", "slack_ms", "idle_extension_ms"),
-        *("extension_step_ms", "hard_floor_ms"),
+        *("extension_step_ms", "doubles_extensions", "hard_floor_ms"),
     )
 )
 CONNECTION = np.dtype(

@@ -10,7 +10,7 @@ from headgate.core.protocol.broker.inputs import Trip
 from headgate.core.protocol.broker.outbox import Outbox
 from headgate.core.protocol.broker.outputs import Cause, CommandKind
 from headgate.core.protocol.broker.pause import Bucket, Pause, Quote, extension, until_refilled, until_second
-from headgate.core.protocol.broker.producer import Phase, Producer
+from headgate.core.protocol.broker.producer import Phase, Producer, Window
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings, PauseMode, ViolationPolicy
 
@@ -52,7 +52,7 @@ class Throttling:
             self._fall_back(producer, Cause.HARD_FLOOR, pause.reason, now_ms)
         elif producer.window is None:  # 3
             self.told.send(CommandKind.START, producer, pause, now_ms)
-        elif now_ms + pause.pause_ms >= producer.window.end_ms + self._settings.extension_step_ms:  # 4; else 5
+        elif now_ms + pause.pause_ms >= producer.window.end_ms + self._least_gain_ms(producer.window, now_ms):  # 4; 5
             self.told.send(CommandKind.EXTEND, producer, pause, now_ms)
 
     def quote(self, producer: Producer, reason: Reason, buckets: Balances, now_ms: int) -> None:
@@ -155,6 +155,10 @@ class Throttling:
             quotes = {reason: producer.quotes[reason] for reason in held}
             return extension(quotes, now_ms, self._settings.idle_extension_ms)
         return until_second(now_ms, self._settings.phase_ms, held)
+
+    def _least_gain_ms(self, window: Window, now_ms: int) -> int:
+        left_ms = window.end_ms - now_ms if self._settings.doubling_extensions else 0
+        return max(self._settings.extension_step_ms, left_ms)
 
     def _is_above_floor(self, pause: Pause) -> bool:
         return 0 < self._settings.hard_floor_pause_ms < pause.pause_ms

@@ -1,0 +1,102 @@
+"""How fast what a window held back leaves when it is over: at most twice as fast as the producer wrote before."""
+
+import pytest
+
+from headgate.client.release import LEAST_PER_S, Release
+from unit.client.doubles import SOON_S, ToldLibrary, scene_of
+
+
+def written(release, now_ms, most=10**6):
+    """How many writes may be made at once."""
+    for number in range(most):
+        if release.due_ms(now_ms) > now_ms:
+            return number
+        release.wrote(now_ms)
+    return most
+
+
+def steady(release, from_ms, to_ms, per_s):
+    """Write steadily. Nothing holds the producer back."""
+    for number in range((to_ms - from_ms) * per_s // 1000):
+        at_ms = from_ms + number * 1000 // per_s
+        assert release.due_ms(at_ms) <= at_ms
+        release.wrote(at_ms)
+
+
+def test_nothing_is_written_in_a_window_and_all_of_it_where_there_was_none():
+    release = Release(0)
+    assert written(release, 0, most=1000) == 1000
+    release.hold(300, 100)
+    release.hold(500, 200)
+    assert (written(release, 499), release.due_ms(499)) == (0, 500)
+
+
+@pytest.mark.parametrize(("per_s", "first"), [(100, 200), (1000, 2000), (1, LEAST_PER_S)])
+def test_twice_the_rate_leaves_in_the_first_second_and_twice_as_much_in_each_that_follows(per_s, first):
+    release = Release(0)
+    steady(release, 0, 8000, per_s)
+    release.hold(8000, 8000 - 1)
+    assert (written(release, 8000), release.due_ms(8000)) == (first, 9000)
+    assert (written(release, 8999), written(release, 9000)) == (0, 2 * first)
+    assert written(release, 10_000) == 4 * first
+
+
+def test_pauses_count_as_time():
+    release = Release(0)
+    steady(release, 0, 1000, 400)
+    release.hold(4000, 1000)
+    assert written(release, 4000) == 200
+
+
+def test_what_was_written_since_the_last_release_counts_once_a_second_is_over():
+    release = Release(0)
+    steady(release, 0, 2000, 500)
+    release.hold(2000, 1999)
+    assert written(release, 2000) == 1000
+    release.hold(2900, 2001)
+    assert written(release, 2900) == 2000, "1000 in less than a second"
+    release.hold(22_000, 2901)
+    assert written(release, 22_000) == 300, "3000 in 20 s"
+
+
+def test_a_second_in_which_less_is_written_than_might_be_ends_it():
+    release = Release(0)
+    release.hold(100, 0)
+    assert written(release, 100, most=LEAST_PER_S - 1) == LEAST_PER_S - 1
+    assert written(release, 1100, most=1000) == 1000
+
+
+def test_what_is_older_than_ten_seconds_does_not_count():
+    release = Release(0)
+    steady(release, 0, 10_000, 1000)
+    steady(release, 10_000, 20_001, 100)
+    release.hold(20_000, 20_000 - 1)
+    assert written(release, 20_000) == 200
+
+
+def test_a_producer_lets_a_backlog_out_in_steps():
+    with scene_of(ToldLibrary(acknowledges=True), send_timeout_ms=0) as scene:
+        scene.producer.on_command(1, 0, 0, 500)
+        for number in range(3 * LEAST_PER_S + 1):
+            scene.producer.send(number)
+        scene.at(500)
+        assert scene.library.written == list(range(LEAST_PER_S))
+        scene.at(1499)
+        assert len(scene.library.written) == LEAST_PER_S
+        scene.at(1500)
+        assert scene.library.written == list(range(3 * LEAST_PER_S))
+        scene.clock.ring(2500)
+        assert scene.producer.flush(SOON_S)
+        assert len(scene.library.written) == 3 * LEAST_PER_S + 1
+
+
+def test_a_partition_that_is_let_out_in_steps_holds_up_no_other():
+    with scene_of(partitions=2, topic="t") as scene:
+        for request_id, partition in enumerate((0, 1), 1):
+            scene.producer.on_command(request_id, partition, 0, 500)
+        for number in range(2 * LEAST_PER_S):
+            scene.producer.send(number, partition=0)
+        scene.producer.send("other", partition=1)
+        scene.at(500)
+        assert "other" in scene.library.written
+        assert len(scene.library.written) == LEAST_PER_S + 1
