@@ -17,7 +17,7 @@ OF_PROFILE = (
     *("idle_extension_ms", "extension_step_ms", "hard_floor_pause_ms"),
 )
 """Keys of [protocol] that the profile decides where they are left out."""
-SECTIONS = "input, live, metrics, operator, protocol, tables, trigger"
+SECTIONS = "input, live, metrics, operator, protocol, state, tables, trigger"
 MS = f"an integer from 0 to {MAX_MS}"
 INSTANT = "an ISO 8601 time with its zone, from 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z"
 
@@ -57,6 +57,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         "live": {"live_within_ms": 60_000, "live_lag_ms": 2000},
         "metrics": {"port": 0, "address": "127.0.0.1", "topics": 0},
         "protocol": {"watermark_delay_ms": 1, "fan_out": "tripping", "profile": "default", **dict.fromkeys(OF_PROFILE)},
+        "state": {"silent_hours": 24},
         "tables": {"kept_hours": 0},
     } == Settings().model_dump()
 
