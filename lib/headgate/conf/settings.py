@@ -348,7 +348,7 @@ class TablesSettings(Section):
         Field(ge=0, le=87_600, description="an integer from 0 to 87600"),
         Meaning(
             "rows that are older than the newest one of their table by more are deleted, now and then; 0: never",
-            " ([old rows](operations.md#small-files-and-logs))",
+            " ([which rows](tables.md#what-is-deleted))",
         ),
     ] = 0
 

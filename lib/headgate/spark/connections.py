@@ -22,7 +22,7 @@ from headgate.throttle.tables import OF_CONNECTIONS
 @dataclass(frozen=True)
 class ConnectionsJob:
     """What the command line says. output: that of the throttle job, whose marks are followed. once: end when they are
-    used up. interval_ms: from the start of one batch to that of the next. silent_hours: as in headgate.toml.
+    used up. interval_ms: from the start of one batch to that of the next. *_hours: as in headgate.toml.
     """
 
     output: str
@@ -30,6 +30,7 @@ class ConnectionsJob:
     once: bool = False
     interval_ms: int = 1000
     silent_hours: int = 0
+    kept_hours: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class ConnectionsRun(StreamingJob):
         self._on_batch = on_batch
         if not path_exists(spark, f"{job.output}/marks/_delta_log"):
             raise InputError(f"--output: no table marks is under {job.output}; give the --output of a throttle job")
-        self.tables = Tables(job.output, OF_CONNECTIONS)
+        self.tables = Tables(job.output, OF_CONNECTIONS, job.kept_hours)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *OF_CONNECTIONS)
 
     def dataframe(self) -> DataFrame:
