@@ -15,6 +15,7 @@ from unit.protocol.runs import BOTH, OBEDIENT, RULES, TOPIC, batch, mark_row, ru
 from unit.protocol.test_split import batches_of, both, results
 
 SILENT_MS = 300
+FED = [BOTH, OBEDIENT, RULES, replace(BOTH, fan_out=True), replace(OBEDIENT, fan_out=True)]
 FORMS = pytest.mark.parametrize("form", [run_readable, run_arrays])
 
 
@@ -75,10 +76,10 @@ def test_of_obedient_clients_what_is_silent_and_free_goes(form):
 
 
 @settings(max_examples=examples(200))
-@given(both, st.lists(st.integers(0, 99), max_size=8), st.sampled_from([BOTH, OBEDIENT, RULES]), st.randoms())
+@given(both, st.lists(st.integers(0, 99), max_size=8), st.sampled_from(FED), st.randoms())
 def test_forgetting_changes_no_table(rows, cuts, rules, random):
     """Rows come in any order, however late they are."""
-    inputs = [] if rules is OBEDIENT else rows[0]
+    inputs = [] if rules.obedient else rows[0]
     marks = [] if rules is RULES else rows[1]
     whole = random.sample([*inputs, *marks], len(inputs) + len(marks))
     if not whole:
