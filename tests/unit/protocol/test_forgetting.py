@@ -47,6 +47,14 @@ def test_decisions_are_numbered_anew_long_after_a_close(form):
 
 
 @FORMS
+def test_a_close_is_known_to_rows_that_come_late_by_less_than_the_silence(form):
+    batches = [batch(paused(0)), batch([runs.given("connect", 401, "other")]), batch(paused(200))]
+    outcome = run(batches, replace(RULES, silent_ms=SILENT_MS), form=form)
+
+    assert [(1, 1), (2, 201)] == told(outcome, "seq", "at_ms")
+
+
+@FORMS
 def test_what_is_open_stays_if_somebody_says_what_clients_do(form):
     outcome = run(
         [batch(paused(0, closes=False)), batch([runs.given("connect", 3000, "other")], finish_ms=3000)],
