@@ -39,7 +39,8 @@ def connections(options: argparse.Namespace, stop: Event) -> int:
     output = options.output if options.broker is None else output_of(options.output, options.broker)
     checkpoint = options.checkpoint or f"{output}/connections-checkpoint"
     settings = load_conf(options.conf_dir).settings
-    job = ConnectionsJob(output, checkpoint, options.once, settings.trigger.interval_ms)
+    hours = settings.state.silent_hours, settings.tables.kept_hours
+    job = ConnectionsJob(output, checkpoint, options.once, settings.trigger.interval_ms, *hours)
     metrics_at = settings.metrics.model_copy(update={"port": options.metrics_port})
     with sole_use(checkpoint), sole_use(f"{output}/connections"), serving(metrics_at) as metrics:
         if metrics is not None:
@@ -65,7 +66,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--output", default=DEFAULT_OUTPUT, metavar="DIR", help="of the throttle job; its tables, too")
     parser.add_argument("--broker", metavar="NAME", help="follow the throttle job of this broker under the output")
     parser.add_argument("--checkpoint", metavar="DIR", help="default: connections-checkpoint under the output")
-    conf_help = "[trigger] and [metrics] address of headgate.toml; default conf"
+    conf_help = "[trigger], [state], [tables] and [metrics] address of headgate.toml; default conf"
     parser.add_argument("--conf-dir", default="conf", metavar="DIR", help=conf_help)
     parser.add_argument(
         "--metrics-port", type=port, default=0, metavar="PORT", help="where Prometheus finds metrics; default nowhere"

@@ -44,8 +44,8 @@ def test_a_stream_that_follows_a_table_hears_each_row_once_while_its_files_are_j
     spark, tmp_path, monkeypatch
 ) -> None:
     """The log is cleaned meanwhile, but not of what the stream has not read."""
-    for name, commits in (("COMPACTED_EVERY", 5), ("CLEANED_EVERY", 10), ("VACUUMED_EVERY", 10)):
-        monkeypatch.setattr(f"headgate.tables.query.{name}", commits)
+    for name, commits in (("upkeep.COMPACTED_EVERY", 5), ("query.CLEANED_EVERY", 10), ("upkeep.VACUUMED_EVERY", 10)):
+        monkeypatch.setattr(f"headgate.tables.{name}", commits)
     tables, heard = throttle_tables(tmp_path / "out"), []
 
     def follow() -> None:
@@ -63,7 +63,7 @@ def test_a_stream_that_follows_a_table_hears_each_row_once_while_its_files_are_j
 
 def test_a_stream_that_follows_a_table_hears_of_rows_that_are_deleted_meanwhile(spark, tmp_path, monkeypatch) -> None:
     """A row an hour, of which those of the last 5 hours stay."""
-    monkeypatch.setattr("headgate.tables.query.COMPACTED_EVERY", 5)
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 5)
     tables, heard = throttle_tables(tmp_path / "out", kept_hours=5), []
     for hours in (range(3), range(3, 40)):
         for hour in hours:

@@ -25,7 +25,9 @@ def collect(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
     series = CollectSeries()
     with stopped_by_signals() as stop, listening(MetricsSettings(port=arguments.metrics_port), series.registry):
         now_us = clock()
-        collector = Collector(cluster_of(conf), Tables(arguments.output, OF_COLLECTOR), own_name(), now_us)
+        collector = Collector(
+            cluster_of(conf), Tables(arguments.output, OF_COLLECTOR, conf.settings.kept_hours), own_name(), now_us
+        )
         tell(f"cluster {collector.cluster_name}: every {conf.settings.period_s} s into {arguments.output}/counters")
         progress, due_us = Progress(tell), now_us()
         while not stop.is_set():

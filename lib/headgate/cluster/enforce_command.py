@@ -48,12 +48,12 @@ def enforce(arguments: argparse.Namespace, tell: Callable[[str], None]) -> int:
         resources = conf.resources if groups is None else groups.resources()
         averaged_us = 0 if arguments.release else limits.averaged_us()
         if not arguments.apply and not arguments.release:
-            shadow = _shadow(arguments, now_us, at_once)
+            shadow = _shadow(arguments, conf.settings.kept_hours, now_us, at_once)
             enforcer = Enforcer(resources, limits, None, at_once, averaged_us)
             _Run(conf, arguments, enforcer, groups, shadow, series, now_us, at_once).until(stop)
             shadow.end()
             return 0
-        ledger = Ledger(Tables(arguments.output, OF_ENFORCER), own_name(), now_us)
+        ledger = Ledger(Tables(arguments.output, OF_ENFORCER, conf.settings.kept_hours), own_name(), now_us)
         if not ledger.take(stop, at_once):
             return LEFT if arguments.release else 0
         enforcer = Enforcer(resources, limits, Pushing(limits, ledger), at_once, averaged_us)
@@ -93,7 +93,9 @@ def _end(enforcer: Enforcer, ledger: Ledger, arguments: argparse.Namespace, tell
     return status
 
 
-def _shadow(arguments: argparse.Namespace, now_us: Callable[[], int], tell: Callable[[str], None]) -> Shadow:
+def _shadow(
+    arguments: argparse.Namespace, kept_hours: int, now_us: Callable[[], int], tell: Callable[[str], None]
+) -> Shadow:
     """Of a dry run, with a record if that is asked for."""
     has_ledger, tables = (Path(arguments.output) / "enforced").exists(), None
     if arguments.shadow:
@@ -101,7 +103,7 @@ def _shadow(arguments: argparse.Namespace, now_us: Callable[[], int], tell: Call
     else:
         tell("dry run: nothing is set; --apply does it")
     if arguments.shadow or has_ledger:
-        tables = Tables(arguments.output, OF_ENFORCER)
+        tables = Tables(arguments.output, OF_ENFORCER, kept_hours)
         in_force = len(Ledger(tables, own_name(), now_us).open())
         if in_force:
             tell(f"headgate has set limits in {in_force} places: what they hold back is not seen here")

@@ -78,6 +78,7 @@ class ClusterSettings(Section):
     period_s: Annotated[int, Field(ge=1, le=3600, description="an integer from 1 to 3600")] = 5
     timeout_s: Annotated[int, Field(ge=1, le=10, description="an integer from 1 to 10")] = 5
     hold_s: Annotated[int, Field(ge=10, le=86_400, description="an integer from 10 to 86400")] = 300
+    kept_hours: Annotated[int, Field(ge=0, le=87_600, description="an integer from 0 to 87600")] = 0
     token_file: Annotated[str | None, Field(min_length=1, description="the path of a file with a bearer token")] = None
     ca_file: Annotated[str | None, Field(min_length=1, description="the path of a PEM file of authorities")] = None
     bootstrap_servers: Annotated[

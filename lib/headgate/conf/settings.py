@@ -334,6 +334,20 @@ class ProtocolSettings(Section):
     ] = None
 
 
+class StateSettings(Section):
+    """[state]: what jobs forget."""
+
+    silent_hours: Annotated[
+        int,
+        Field(ge=0, le=87_600, description="an integer from 0 to 87600"),
+        Meaning(
+            "a connection that nothing holds, and of which no row has come for longer, is forgotten: what it counts "
+            "begins anew with its next row; 0: never",
+            " ([what grows](operations.md#what-grows))",
+        ),
+    ] = 24
+
+
 class TablesSettings(Section):
     """[tables]: how long rows stay."""
 
@@ -342,7 +356,7 @@ class TablesSettings(Section):
         Field(ge=0, le=87_600, description="an integer from 0 to 87600"),
         Meaning(
             "rows that are older than the newest one of their table by more are deleted, now and then; 0: never",
-            " ([old rows](operations.md#small-files-and-logs))",
+            " ([which rows](tables.md#what-is-deleted))",
         ),
     ] = 0
 
@@ -356,6 +370,7 @@ class Settings(Section):
     live: Annotated[LiveSettings, Field(description="a table, [live]")] = LiveSettings()
     metrics: Annotated[MetricsSettings, Field(description="a table, [metrics]")] = MetricsSettings()
     protocol: Annotated[ProtocolSettings, Field(description="a table, [protocol]")] = ProtocolSettings()
+    state: Annotated[StateSettings, Field(description="a table, [state]")] = StateSettings()
     tables: Annotated[TablesSettings, Field(description="a table, [tables]")] = TablesSettings()
 
 

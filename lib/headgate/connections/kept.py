@@ -4,24 +4,35 @@ import numpy as np
 import pyarrow as pa
 
 from headgate.arrow.columns import places
-from headgate.connections.state import BrokerConnections
-from headgate.core.connections.connection_reads import NUMBERS, ConnectionReads
-from headgate.core.kernels.columns import Ints
+from headgate.connections.state import COLUMNS, BrokerConnections
+from headgate.core.connections.connection_reads import TYPES, ConnectionReads
+from headgate.core.kernels.columns import Flags, Ints
+
+_ACTIVE, _HIGH = COLUMNS.index("active"), COLUMNS.index("high_ns")
+_HOLDS = [COLUMNS.index(name) for name in ("waiting", "attached", *(f"count_{type_}" for type_ in TYPES))]
 
 
 class Followed:
-    """A connection: when it is read, and the topics that have a producer on it, in the order of their first rows."""
+    """A connection: when it is read, and the topics that have a producer on it, in the order of their first rows.
 
-    __slots__ = ("_stored", "reads", "topics")
+    is_attached: a row `attach` told of one of them. Such a row comes once, so these are not forgotten before the close.
+    """
 
-    def __init__(self, reads: ConnectionReads, topics: list[str]) -> None:
+    __slots__ = ("_stored", "is_attached", "reads", "topics")
+
+    def __init__(self, reads: ConnectionReads, topics: list[str], *, is_attached: bool = False) -> None:
         self.reads = reads
+        self.is_attached = is_attached
         self.topics = dict.fromkeys(topics)
         self._stored = len(topics)
 
     @property
     def has_new_topics(self) -> bool:
         return len(self.topics) > self._stored
+
+    def is_silent(self, at_ns: int, silent_ns: int) -> bool:
+        """See ConnectionReads; False while a topic is attached."""
+        return not self.is_attached and self.reads.is_silent(at_ns, silent_ns)
 
 
 class Kept:
@@ -53,24 +64,25 @@ class Kept:
         of_topics = self._state.topic_connection
         begin, end = np.searchsorted(of_topics, [place, place + 1]).tolist()
         topics = self._state.topic.slice(begin, end - begin).to_pylist()
-        return Followed(ConnectionReads.from_numbers(self._state.numbers[place].tolist()), topics)
+        *reads, is_attached = self._state.numbers[place].tolist()
+        return Followed(ConnectionReads.from_numbers(reads), topics, is_attached=bool(is_attached))
 
-    def stored(self) -> BrokerConnections:
-        """With what has happened, and without those that were forgotten."""
+    def stored(self, silent_until_ns: int) -> BrokerConnections:
+        """With what has happened, without those that were forgotten, and those that nothing has moved since then."""
         state, kept = self._state, len(self._state.name)
         new = sorted(code for code in self._loaded if self._places[code] < 0)
         place_of = {code: self._places[code] for code in self._loaded} | {
             code: kept + number for number, code in enumerate(new)
         }
-        rows = np.concatenate([state.numbers, np.zeros((len(new), len(NUMBERS)), np.int64)])
+        rows = np.concatenate([state.numbers, np.zeros((len(new), len(COLUMNS)), np.int64)])
         for code, followed in self._loaded.items():
-            rows[place_of[code]] = followed.reads.numbers()
+            rows[place_of[code]] = (*followed.reads.numbers(), followed.is_attached)
         names = pa.concat_arrays([state.name, pa.array([self._names[code] for code in new], pa.string())])
         topic, of_connection = self._topics(place_of)
-        if not self._gone:
-            return BrokerConnections(names, rows, topic, of_connection)
-        stay = np.ones(len(names), np.bool_)
+        stay = ~_are_silent(rows, silent_until_ns)
         stay[self._gone] = False
+        if stay.all():
+            return BrokerConnections(names, rows, topic, of_connection)
         has_stayed = stay[of_connection]
         moved = (np.cumsum(stay) - 1)[of_connection[has_stayed]]
         return BrokerConnections(
@@ -89,3 +101,10 @@ class Kept:
         topics = pa.concat_arrays([topic.filter(pa.array(stay)), pa.array([name for _, name in added], pa.string())])
         order = np.argsort(both, kind="stable")
         return topics.take(pa.array(order)), both[order]
+
+
+def _are_silent(rows: Ints, until_ns: int) -> Flags:
+    """Of each row of COLUMNS: as `Followed.is_silent`, for a time of its last row that is before `until_ns`."""
+    is_held = rows[:, _HOLDS].any(axis=1)
+    silent: Flags = (rows[:, _ACTIVE] != 0) & ~is_held & (rows[:, _HIGH] < until_ns)
+    return silent

@@ -8,6 +8,7 @@ import pyarrow as pa
 from headgate.arrow.blocks import encode, gather
 from headgate.connections.state import VERSION, Brokers, decode_state, encode_state
 from headgate.connections.step import follow
+from headgate.core.numbers import HOUR_NS
 from headgate.keyed.operator import Block, StateCodec
 from headgate.keyed.packing import blocks_by_key, packed
 from headgate.keyed.slots import FIXED_SLOTS, slot_keys, slots_of_marks
@@ -29,8 +30,12 @@ def _name(broker: str, connection: str) -> str:
 
 @dataclass(frozen=True)
 class ConnectionsOperator:
-    """The operator of the connections job (keyed.operator.KeyOperator): marks in, rows of its tables out."""
+    """The operator of the connections job (keyed.operator.KeyOperator): marks in, rows of its tables out.
 
+    silent_hours: see `conf.settings.StateSettings`.
+    """
+
+    silent_hours: int = 0
     codec = StateCodec(VERSION, dict, decode_state, encode_state)
 
     def load(self) -> None:
@@ -38,6 +43,6 @@ class ConnectionsOperator:
 
     def step(self, key: str, state: Brokers, blocks: Iterable[Block]) -> list[Block]:  # noqa: ARG002  a slot's name
         """See `follow`."""
-        told = follow(state, gather(MARKS, [block.block for block in blocks]))
+        told = follow(state, gather(MARKS, [block.block for block in blocks]), self.silent_hours * HOUR_NS)
         tables = zip(OF_CONNECTIONS, told, strict=True)
         return [Block(name, len(rows), encode(rows)) for name, rows in tables if len(rows)]

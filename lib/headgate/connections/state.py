@@ -13,17 +13,19 @@ from headgate.core.kernels.columns import Ints
 from headgate.errors import StateError
 
 VERSION = 1
+COLUMNS = (*NUMBERS, "attached")
+"""Of a connection: the numbers of its ConnectionReads, and whether a row `attach` told of a topic (0, 1)."""
 
 
 def _no_numbers() -> Ints:
-    return np.empty((0, len(NUMBERS)), np.int64)
+    return np.empty((0, len(COLUMNS)), np.int64)
 
 
 @dataclass
 class BrokerConnections:
     """A broker's connections in the order in which they were heard of.
 
-    numbers: of each, the state of its ConnectionReads. Topics with the position of a connection that they have a
+    numbers: of each, COLUMNS. Topics with the position of a connection that they have a
     producer on, by connection.
     """
 
@@ -43,7 +45,7 @@ def encode_state(brokers: Brokers) -> bytes:
 
 
 def _tables(broker: str, kept: BrokerConnections) -> Iterator[pa.Table]:
-    columns = dict(zip(NUMBERS, np.ascontiguousarray(kept.numbers.T), strict=True))
+    columns = dict(zip(COLUMNS, np.ascontiguousarray(kept.numbers.T), strict=True))
     parts = {
         "connections": {"connection": kept.name} | {name: column for name, column in columns.items() if column.any()},
         "topics": {"topic": kept.topic, "connection": kept.topic_connection},
@@ -71,5 +73,5 @@ def decode_state(version: int, blocks: bytes) -> Brokers:
         zeros = np.zeros(len(table), np.int64)
         present = set(table.schema.names)
         kept.name = whole(table["connection"])
-        kept.numbers = np.stack([numbers(table[name]) if name in present else zeros for name in NUMBERS], axis=1)
+        kept.numbers = np.stack([numbers(table[name]) if name in present else zeros for name in COLUMNS], axis=1)
     return brokers

@@ -41,18 +41,22 @@ OF_QUOTAS = frozenset(
 """Types of marks that limits of publishes make; all others are for the sake of memory."""
 
 
-def follow(brokers: Brokers, marks: pa.Table) -> StepOutput:
+def follow(brokers: Brokers, marks: pa.Table, silent_ns: int = 0) -> StepOutput:
     """Bring the connections of a key forward by MARKS; `brokers` is changed in place.
+
+    What is open, held by nothing and without a row for longer than `silent_ns` (0: never) begins anew with its next
+    row. So it can be forgotten, once rows that are no more than `silent_ns` behind the newest one of their broker
+    would begin it anew.
 
     Rows act in the order of their time, those of one instant in that of `seq`, after those that time alone did; a row
     that is late acts at the highest time that its connection has seen.
     """
     counts = TopicCounts()
-    told = [_of_broker(brokers, broker, rows, counts) for broker, rows in by_broker(marks)]
+    told = [_of_broker(brokers, broker, rows, counts, silent_ns) for broker, rows in by_broker(marks)]
     return StepOutput(pa.concat_tables([CONNECTIONS.empty_table(), *told]), counts.table())
 
 
-def _of_broker(brokers: Brokers, broker: str, rows: pa.Table, counts: TopicCounts) -> pa.Table:
+def _of_broker(brokers: Brokers, broker: str, rows: pa.Table, counts: TopicCounts, silent_ns: int) -> pa.Table:
     """CONNECTIONS of one broker; what it brings for topics is counted in `counts`."""
     rows = _in_order(rows)
     names, codes = encoded(rows["connection"])
@@ -62,6 +66,10 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table, counts: TopicCount
     columns = (rows[name].to_pylist() for name in _READ)
     for code, at_ns, action, type_, topic, scope, limiter in zip(codes.tolist(), *columns, strict=True):
         followed, name = kept.get(code), known_names[code]
+        if followed.is_silent(at_ns, silent_ns):
+            kept.forget(code)
+            followed = kept.get(code)
+        followed.is_attached |= action == "attach"
         if topic is not None:
             followed.topics[topic] = None
         transition = _acted(followed, action, type_, at_ns)
@@ -75,7 +83,7 @@ def _of_broker(brokers: Brokers, broker: str, rows: pa.Table, counts: TopicCount
         transitions.append(_row(broker, name, transition, (cause, scope, limiter)))
         if transition.auto_read is False:
             counts.pause(Place.of(transition.at_ns, broker, name), followed, by_quotas=cause in OF_QUOTAS)
-    brokers[broker] = kept.stored()
+    brokers[broker] = kept.stored(pc.max(rows["at_ns"]).as_py() - 2 * silent_ns if silent_ns and len(rows) else MIN)
     if not len(brokers[broker].name):
         del brokers[broker]
     return table_of(transitions, CONNECTIONS)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from headgate.arrow.schemas import DEAD_LETTERS
 from headgate.conf import Conf, protocol_settings
+from headgate.core.numbers import HOUR_MS
 from headgate.engines.batches import Appends
 from headgate.protocol.clock import Clock
 from headgate.protocol.key_operator import ProtocolOperator
@@ -40,6 +41,7 @@ def operator_of(conf: Conf, *, has_inputs: bool, follows_marks: bool) -> Protoco
         sources,
         obedient=not has_inputs,
         fan_out=fans_out(conf),
+        silent_ms=conf.settings.state.silent_hours * HOUR_MS,
     )
     return ProtocolOperator(rules, conf.settings.operator.kernel)
 

@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from headgate.conf import MetricsSettings
 from headgate.errors import EndpointError
 from headgate.metrics.counting import Metrics
+from headgate.metrics.upkeep_series import UpkeepSeries
 
 
 def url_of(settings: MetricsSettings) -> str:
@@ -40,10 +41,14 @@ def serving(settings: MetricsSettings) -> Iterator[Metrics | None]:
 
 @contextmanager
 def listening(settings: MetricsSettings, registry: CollectorRegistry) -> Iterator[None]:
-    """What is in the registry is told while the block runs; nothing if the port is 0. Raises EndpointError."""
+    """What is in the registry, and UpkeepSeries, is told while the block runs; nothing if the port is 0.
+
+    Raises EndpointError.
+    """
     if settings.port == 0:
         yield
         return
+    registry.register(UpkeepSeries())
     try:
         server, thread = start_http_server(settings.port, settings.address, registry)
     except (OSError, UnicodeError) as error:

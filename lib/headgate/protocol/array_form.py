@@ -52,29 +52,37 @@ from headgate.core.numbers import MAX
 from headgate.core.protocol.settings import BrokerSettings, PauseMode, ViolationPolicy
 from headgate.protocol.operations import Operations, operations_of
 from headgate.protocol.schemas import ROWS
+from headgate.protocol.silence import Silence
 from headgate.protocol.state import SlotState
 from headgate.protocol.step import ProtocolRules, Result, StepOutput
 from headgate.protocol.stored import LIMITER_FIELDS, Columns
 from headgate.protocol.telling import told_of
 
+_NEVER_SILENT = Silence()
 _SPARE = 1024
 """Rows of the pools that time fills, beside those of operations."""
 _LINKS = ("first_producer", "last_producer", "first_id", "last_id", "first_queued", "last_queued", "condition")
 
 
-def run_arrays(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:
+def run_arrays(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules, silence: Silence) -> StepOutput:
     """See `step.Form`."""
     fed_rows = operations_of(rows, fed, state.connection, state.names, obedient=rules.obedient)
     state.connection, state.names = fed_rows.connection, fed_rows.names
-    machines = run_machines(state, fed_rows, rules.settings, state.done_ms, obedient=rules.obedient)
+    machines = run_machines(state, fed_rows, rules.settings, state.done_ms, silence, obedient=rules.obedient)
     return told_of(rows, fed_rows, result_of(machines))
 
 
 def run_machines(
-    state: SlotState, fed: Operations, settings: BrokerSettings, until_ms: int, *, obedient: bool
+    state: SlotState,
+    fed: Operations,
+    settings: BrokerSettings,
+    until_ms: int,
+    silence: Silence = _NEVER_SILENT,
+    *,
+    obedient: bool,
 ) -> Machines:
     """Take the operations, then let time come to `until_ms` (negative: nowhere); the arrays as they are then."""
-    machines = _to_arrays(state, fed, settings, until_ms, obedient=obedient)
+    machines = _to_arrays(state, fed, settings, until_ms, silence, obedient=obedient)
     link(machines)
     while not run(machines, until_ms):
         machines = _larger(machines)
@@ -94,7 +102,7 @@ def result_of(machines: Machines) -> Result:
 
 
 def _to_arrays(
-    state: SlotState, fed: Operations, settings: BrokerSettings, until_ms: int, *, obedient: bool
+    state: SlotState, fed: Operations, settings: BrokerSettings, until_ms: int, silence: Silence, *, obedient: bool
 ) -> Machines:
     """An operation makes a producer, a name, a letter, two breaches and a condition at most; time makes the rest."""
     tables, operations = state.machines, len(fed.operations)
@@ -128,6 +136,7 @@ def _to_arrays(
         counts=np.empty(len(turns) * COUNTERS, COUNT),
         breaches=np.empty(2 * operations, BREACH),
         used=np.zeros(USED, np.int64),
+        **silence._asdict(),
         obedient=obedient,
     )
     machines.used[[FREE_ID, FREE_QUEUED]] = NONE
@@ -190,7 +199,7 @@ def _lay(pool: Records, table: Columns) -> None:
 def _lay_connections(connections: Records, stored: Columns, known: int) -> None:
     """A connection's life is its place, until it begins another one."""
     connections["off_at_ms"], connections["due_ms"] = READS_ON, MAX
-    connections["closed_ms"] = connections["settings"] = NONE
+    connections["closed_ms"] = connections["heard_ms"] = connections["settings"] = NONE
     for name, column in stored.items():
         connections[name][:known] = column
     connections["life"] = np.arange(len(connections))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.core.kernels.columns import Flags, Ints
+from headgate.core.kernels.protocol.types import NONE
 from headgate.core.numbers import MAX
 from headgate.core.protocol.broker.checks import is_time
 from headgate.core.protocol.broker.inputs import NULL, CloseProducer, Connect, Input, Mark, Open, Unmark
@@ -29,19 +30,19 @@ _DIGITS, _NO_REASON = 12, " 00"
 
 
 def fanned_out(
-    state: SlotState, rows: pa.Table, fed: Ints, *, needs_buckets: bool, obedient: bool
+    state: SlotState, rows: pa.Table, fed: Ints, horizon_ms: int, *, needs_buckets: bool, obedient: bool
 ) -> tuple[pa.Table, Ints]:
     """The rows at `fed` with each mark at every producer of its topic: all rows, the places to feed now.
 
     The router's state is kept in `state.fan_out`, as JSON; "" at first. Rows of one millisecond are fed in one call,
     but for late ones, so that their cut into batches does not show. Marks and unmarks that the router takes are in
     other rows than they came in: with ids and ordinals, or, for obedient clients, with names, and then counted as they
-    are fed.
+    are fed. horizon_ms: of `silence.Silence`.
     """
     chosen = fed[_is_routed(rows.select(_WHO).take(pa.array(fed)), obedient=obedient)]
     if state.fan_out and not len(chosen):
         return rows, fed
-    stage = _Stage(state, needs_buckets=needs_buckets, obedient=obedient)
+    stage = _Stage(state, horizon_ms, needs_buckets=needs_buckets, obedient=obedient)
     stage.run(rows.take(pa.array(chosen)).append_column(_PLACE, pa.array(chosen)).to_pylist())
     made = pa.Table.from_pylist(stage.made, ROWS)
     stays = np.setdiff1d(fed, np.array(stage.replaced, np.int64))
@@ -67,7 +68,7 @@ class _Stage:
     made: rows instead of those at `replaced`.
     """
 
-    def __init__(self, kept: SlotState, *, needs_buckets: bool, obedient: bool) -> None:
+    def __init__(self, kept: SlotState, horizon_ms: int, *, needs_buckets: bool, obedient: bool) -> None:
         state = json.loads(kept.fan_out or "{}")
         stored = state.get("router")
         self._router = (
@@ -82,6 +83,7 @@ class _Stage:
             for topic, name, id_ in one.get("ids", ())
         }
         self._obedient = obedient
+        self._horizon_ms = horizon_ms
         self._closings_ms = kept.closings_ms()
         self.made: list[Row] = []
         self.replaced: list[int] = []
@@ -114,8 +116,10 @@ class _Stage:
 
     def _is_over(self, connection: str, at_ms: int) -> bool:
         """Whether the connection has closed since, as its machine has it."""
-        closed_ms = self._closings_ms.get(connection)
-        return closed_ms is not None and is_time(at_ms) and at_ms <= closed_ms
+        closed_ms = self._closings_ms.get(connection, NONE)
+        if not self._router.is_connected(connection):
+            closed_ms = max(closed_ms, self._horizon_ms)
+        return is_time(at_ms) and at_ms <= closed_ms
 
     def _made_up(self, connection: str, row: Row, numbering: Numbering) -> Iterator[Input]:
         """What obedient clients did before a row of `marks`, as the forms have it."""

@@ -18,6 +18,7 @@ from headgate.core.protocol.broker.outputs import Command, CommandKind, Output, 
 from headgate.core.protocol.settings import BrokerSettings
 from headgate.protocol.numbering import Numbering
 from headgate.protocol.plain import Writing, read
+from headgate.protocol.silence import Silence
 from headgate.protocol.state import SlotState
 
 
@@ -26,16 +27,17 @@ class Machine:
 
     Decisions are numbered from 1 on, and go on where a name connects again. A life that has been closed is over: what
     opens or closes a connection, or opens a producer, at or before `closed_ms` (NONE: no close is known) does nothing.
-    `metrics` are those since it was loaded.
+    `heard_ms`: the time of its last row while it is open. `metrics` are those since it was loaded.
     """
 
-    __slots__ = ("closed_ms", "connection", "metrics", "numbering", "seq")
+    __slots__ = ("_silence", "closed_ms", "connection", "heard_ms", "metrics", "numbering", "seq")
 
-    def __init__(self) -> None:
+    def __init__(self, silence: Silence) -> None:
+        self._silence = silence
         self.connection: Connection | None = None
         self.metrics = BrokerMetrics()
         self.numbering = Numbering()
-        self.closed_ms = NONE
+        self.closed_ms = self.heard_ms = NONE
         self.seq = 0
 
     def feed(self, given: Input, settings: BrokerSettings) -> list[Output]:
@@ -46,6 +48,7 @@ class Machine:
         self.connection, emitted = step(self.connection, given, settings, self.metrics)
         if self.connection is None:
             self.numbering = Numbering()
+            self.heard_ms = NONE
             self.closed_ms = given.at_ms if was_open else self.closed_ms
         elif isinstance(given, CloseProducer) and not any(isinstance(output, Rejected) for output in emitted):
             self.numbering.forget(given.producer)
@@ -53,7 +56,22 @@ class Machine:
 
     def is_over(self, at_ms: Any) -> bool:
         """Whether a row of this time is of a life that has been closed: a copy, or one that comes too late."""
-        return is_time(at_ms) and at_ms <= self.closed_ms
+        closed_ms = self.closed_ms if self.connection else max(self.closed_ms, self._silence.horizon_ms)
+        return is_time(at_ms) and at_ms <= closed_ms
+
+    def begin_anew(self, at_ms: Any) -> None:
+        """After too long a silence there is no connection: neither what it decided nor its close is known any more."""
+        last_ms = self.closed_ms if self.connection is None else self.heard_ms
+        if not self._silence.is_over(last_ms, at_ms if is_time(at_ms) else NONE):
+            return
+        if self.connection is None or (self._silence.ends_open and self.connection.is_free):
+            self.connection, self.numbering = None, Numbering()
+            self.seq, self.closed_ms, self.heard_ms = 0, NONE, NONE
+
+    def hear(self, at_ms: Any) -> None:
+        """A row of this time was taken."""
+        if self.connection is not None and is_time(at_ms):
+            self.heard_ms = max(self.heard_ms, at_ms)
 
     def advance(self, at_ms: int) -> list[Output]:
         """What is emitted up to the end of millisecond `at_ms`."""
@@ -74,8 +92,9 @@ class Machine:
 class Machines:
     """A view of a SlotState for what happens in one step; `store` puts back what was changed."""
 
-    def __init__(self, state: SlotState) -> None:
+    def __init__(self, state: SlotState, silence: Silence) -> None:
         self._state = state
+        self._silence = silence
         self._loaded: dict[str, Machine] = {}
 
     def load(self, names: list[str]) -> Iterator[tuple[str, Machine]]:
@@ -83,7 +102,7 @@ class Machines:
         found = places(self._state.connection, pa.array(names, pa.string())).tolist()
         for name, place in zip(names, found, strict=True):
             if name not in self._loaded:
-                self._loaded[name] = Machine() if place < 0 else self._read(place)
+                self._loaded[name] = Machine(self._silence) if place < 0 else self._read(place)
             yield name, self._loaded[name]
 
     def due(self, until_ms: int) -> list[str]:
@@ -92,8 +111,8 @@ class Machines:
         return [name for name in self._state.connection.take(pa.array(rows)).to_pylist() if name not in self._loaded]
 
     def _read(self, place: int) -> Machine:
-        machine = Machine()
-        machine.seq, machine.closed_ms, numbering, connection = read(self._state, place)
+        machine = Machine(self._silence)
+        (machine.seq, machine.closed_ms, machine.heard_ms), numbering, connection = read(self._state, place)
         machine.numbering = Numbering.from_state(numbering)
         if connection is not None:
             machine.connection = Connection.from_state(connection, machine.metrics)
@@ -108,7 +127,8 @@ class Machines:
         for name, machine in self._loaded.items():
             connection = None if machine.connection is None else machine.connection.state()
             if connection is not None or machine.seq:
-                numbers = {"seq": machine.seq, "closed_ms": machine.closed_ms, "due_ms": machine.due_ms}
+                numbers = {"seq": machine.seq, "closed_ms": machine.closed_ms, "heard_ms": machine.heard_ms}
+                numbers["due_ms"] = machine.due_ms
                 writing.add(name, machine.numbering.state(), connection, **numbers)
         writing.finish()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headgate.core.kernels.columns import Flags, Ints
+from headgate.core.kernels.columns import Ints
 from headgate.core.kernels.protocol.types import NONE, READS_ON
 from headgate.core.protocol.broker.gate import condition_hold, producer_hold
 from headgate.core.protocol.broker.producer import Phase
@@ -19,13 +19,13 @@ PHASES = "".join(Phase)
 Plain = Mapping[str, Any]
 
 
-def read(state: SlotState, place: int) -> tuple[int, int, dict[str, Any], dict[str, Any] | None]:
-    """The number of a connection's last decision, the time of its last close (NONE: none that is known), its
+def read(state: SlotState, place: int) -> tuple[tuple[int, int, int], dict[str, Any], dict[str, Any] | None]:
+    """The number of a connection's last decision, the times of its last close and row (NONE: none that is known), its
     Numbering.state() and Connection.state(), None: closed.
     """
     own = {name: column[place].item() for name, column in state.machines["connections"].items()}
     if not own["is_open"]:
-        return own["seq"], own["closed_ms"], {}, None
+        return (own["seq"], own["closed_ms"], own["heard_ms"]), {}, None
     rows = {table: _rows(state, table, "connection", place) for table in ("queued", "conditions", "named")}
     producers = [_producer(state, row) for row in _places(state, "producers", "connection", place)]
     settings = json.loads(state.settings[own["settings"]].as_py())
@@ -59,7 +59,7 @@ def read(state: SlotState, place: int) -> tuple[int, int, dict[str, Any], dict[s
             if one["is_open"]
         ],
     }
-    return own["seq"], own["closed_ms"], numbering, connection
+    return (own["seq"], own["closed_ms"], own["heard_ms"]), numbering, connection
 
 
 def _producer(state: SlotState, place: int) -> dict[str, Any]:
@@ -113,42 +113,32 @@ class Writing:
         stay = np.ones(len(state.connection), np.bool_)
         stay[gone] = False
         self._kept = int(stay.sum())
-        self._keep(stay)
-
-    def _keep(self, stay: Flags) -> None:
-        tables = self._state.machines
-        self._state.connection = self._state.connection.filter(pa.array(stay))
-        connection, of_producer = np.cumsum(stay) - 1, stay[tables["producers"]["connection"]]
-        producer = np.cumsum(of_producer) - 1
-        self._producers = int(of_producer.sum())
-        for table, columns in tables.items():
-            if table == "connections":
-                mask = stay
-            elif "connection" in columns:
-                mask = stay[columns["connection"]]
-            else:
-                mask = of_producer[columns["producer"]]
-            tables[table] = {name: column[mask] for name, column in columns.items()}
-        for columns in tables.values():
-            if "connection" in columns:
-                columns["connection"] = connection[columns["connection"]]
-            if "producer" in columns:
-                columns["producer"] = producer[columns["producer"]]
+        state.keep(stay)
+        self._producers = len(state.machines["producers"]["id"])
 
     def add(
-        self, name: str, numbering: Plain, connection: Plain | None, *, seq: int, closed_ms: int, due_ms: int
+        self,
+        name: str,
+        numbering: Plain,
+        connection: Plain | None,
+        *,
+        seq: int,
+        closed_ms: int,
+        heard_ms: int,
+        due_ms: int,
     ) -> None:
         """One connection as `read` gives it, and when it acts next."""
         own = self._kept + len(self._connection)
         self._connection.append(name)
         if connection is None:
-            self._rows["connections"].append((0, READS_ON, 0, 0, seq, due_ms, closed_ms, NONE, 0, 0))
+            self._rows["connections"].append((0, READS_ON, 0, 0, seq, due_ms, closed_ms, heard_ms, NONE, 0, 0))
             return
         gate = connection["gate"]
         off_at_ms = READS_ON if gate["off_at_ms"] is None else gate["off_at_ms"]
         settings = _place(self._settings, json.dumps(connection["settings"]))
-        times = (connection["now_ms"], off_at_ms, gate["stood_ms"], connection["issued"], seq, due_ms, closed_ms)
-        self._rows["connections"].append((*times, settings, 1, int(connection["supports"])))
+        numbers = (connection["now_ms"], off_at_ms, gate["stood_ms"], connection["issued"])
+        times = (seq, due_ms, closed_ms, heard_ms)
+        self._rows["connections"].append((*numbers, *times, settings, 1, int(connection["supports"])))
         self._rows["queued"] += [(own, request_id) for request_id in gate["queued"]]
         marked = {reason: pair for reason, *pair in connection["conditions"]}
         begun = {reason: pair for reason, *pair in numbering.get("conditions", ())}

@@ -11,26 +11,27 @@ from headgate.core.kernels.columns import Ints
 from headgate.core.numbers import MAX
 from headgate.core.protocol.broker.inputs import Connect, Input
 from headgate.core.protocol.broker.outputs import BadInput, Command, Output, ReadsPaused, ReadsResumed, Rejected
-from headgate.protocol.feeding import Row, in_order, input_of, together
+from headgate.protocol.feeding import KINDS, Row, in_order, input_of, together
 from headgate.protocol.machines import Machine, Machines, answers, opening
 from headgate.protocol.schemas import COUNTS, DECISIONS
+from headgate.protocol.silence import Silence
 from headgate.protocol.state import SlotState
 from headgate.protocol.step import ProtocolRules, StepOutput
 from headgate.protocol.telling import dead_letter, unknown_kind
 
 
-def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules) -> StepOutput:
+def run_readable(state: SlotState, rows: pa.Table, fed: Ints, rules: ProtocolRules, silence: Silence) -> StepOutput:
     """See `step.Form`."""
-    step = _Step(state, rules)
+    step = _Step(state, rules, silence)
     step.run(rows.take(pa.array(fed)).to_pylist())
     return step.told()
 
 
 class _Step:
-    def __init__(self, state: SlotState, rules: ProtocolRules) -> None:
+    def __init__(self, state: SlotState, rules: ProtocolRules, silence: Silence) -> None:
         self._rules = rules
         self._until_ms = state.done_ms
-        self._machines = Machines(state)
+        self._machines = Machines(state, silence)
         self._decisions: list[dict[str, Any]] = []
         self._counts: list[tuple[Any, ...]] = []
         self._letters: list[Row] = []
@@ -58,7 +59,11 @@ class _Step:
         row = rows[0]
         if row["by_marks"] and not self._rules.obedient and row["kind"] in {"connect", "close"}:
             return  # the inputs say when connections open and close
+        if row["kind"] in KINDS:
+            machine.begin_anew(row["at_ms"])
         if self._rules.obedient:
+            if row["kind"] == "close" and machine.connection is None:
+                return  # nothing is open
             if row["at_ms"] > machine.now_ms:
                 self._emit(name, machine, self._waited(machine, row["at_ms"] - 1))
             for given in self._made_up(machine, row):
@@ -73,6 +78,7 @@ class _Step:
         refused = [output for output in emitted if isinstance(output, Rejected)]
         self._letters += [dead_letter(row, str(output.error)) for output in refused]
         self._emit(name, machine, emitted)
+        machine.hear(row["at_ms"])
 
     def _made_up(self, machine: Machine, row: Row) -> Iterator[Input]:
         """What comes before a row of `marks` where nobody says what clients there are."""

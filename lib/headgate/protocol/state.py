@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headgate.arrow.blocks import decode_all, encode_all
 from headgate.arrow.columns import no_strings, whole
-from headgate.core.kernels.columns import Ints
+from headgate.core.kernels.columns import Flags, Ints
 from headgate.core.kernels.protocol.types import NONE
 from headgate.core.numbers import MIN
 from headgate.errors import StateError
@@ -17,7 +17,7 @@ from headgate.protocol.closed_producers import CLOSED
 from headgate.protocol.schemas import ROWS
 from headgate.protocol.stored import Columns, no_machines, type_of
 
-VERSION = 3
+VERSION = 4
 NOT_YET = MIN
 _TEXTS = ("connection", "names", "settings")
 _CLOCK = ("inputs_ms", "marks_ms", "done_ms")
@@ -67,6 +67,26 @@ class SlotState:
         is_known = closed_ms != NONE
         names = self.connection.filter(pa.array(is_known)).to_pylist()
         return dict(zip(names, closed_ms[is_known].tolist(), strict=True))
+
+    def keep(self, stay: Flags) -> None:
+        """Leave out all other connections, with what they have; their names stay."""
+        tables = self.machines
+        self.connection = self.connection.filter(pa.array(stay))
+        connection, of_producer = np.cumsum(stay) - 1, stay[tables["producers"]["connection"]]
+        producer = np.cumsum(of_producer) - 1
+        for table, columns in tables.items():
+            if table == "connections":
+                mask = stay
+            elif "connection" in columns:
+                mask = stay[columns["connection"]]
+            else:
+                mask = of_producer[columns["producer"]]
+            tables[table] = {name: column[mask] for name, column in columns.items()}
+        for columns in tables.values():
+            if "connection" in columns:
+                columns["connection"] = connection[columns["connection"]]
+            if "producer" in columns:
+                columns["producer"] = producer[columns["producer"]]
 
     def drop_unused(self) -> None:
         """Forget names and settings that nothing has any more."""

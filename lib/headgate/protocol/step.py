@@ -15,6 +15,7 @@ from headgate.protocol.closed_producers import remembered, without_copies
 from headgate.protocol.fan_out import fanned_out
 from headgate.protocol.marks import MARK, rows_of_marks
 from headgate.protocol.schemas import ROWS
+from headgate.protocol.silence import Silence
 from headgate.protocol.state import NOT_YET, SlotState
 
 
@@ -26,6 +27,7 @@ class ProtocolRules:
     from 1. sources: inputs, marks or both; each holds the others back until it has come as far.
     obedient: nobody says what clients there are or do: each connection of `marks` opens with its first row, and its
     client sends a receipt for every command at once. fan_out: a mark goes to all producers of its topic (`fan_out`).
+    silent_ms: see `silence.Silence`; of obedient clients, who say no close, also of what is open, but with `fan_out`.
     """
 
     settings: BrokerSettings = field(default_factory=BrokerSettings)
@@ -33,6 +35,7 @@ class ProtocolRules:
     sources: frozenset[str] = frozenset({"inputs", "marks"})
     obedient: bool = False
     fan_out: bool = False
+    silent_ms: int = 0
 
 
 class Arrived(NamedTuple):
@@ -65,7 +68,7 @@ class Result(NamedTuple):
     breaches: Records
 
 
-Form = Callable[[SlotState, pa.Table, Ints, ProtocolRules], StepOutput]
+Form = Callable[[SlotState, pa.Table, Ints, ProtocolRules, Silence], StepOutput]
 """Feeds every connection the ROWS at these places, in order, and lets its time come to the state's `done_ms`."""
 
 
@@ -82,6 +85,7 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, form: Form
     _refuse_another_fan_out(state, rules)
     rows = pa.concat_tables([state.kept, _inputs(arrived.inputs), rows_of_marks(arrived.marks)]).combine_chunks()
     before_ms = state.done_ms
+    silence = Silence.before(before_ms, rules.silent_ms, ends_open=rules.obedient and not rules.fan_out)
     state.inputs_ms, state.marks_ms = max(state.inputs_ms, arrived.inputs_ms), max(state.marks_ms, arrived.marks_ms)
     reached_ms = min({"inputs": state.inputs_ms, "marks": state.marks_ms}[source] for source in rules.sources)
     if reached_ms != NOT_YET:
@@ -96,9 +100,12 @@ def advance(state: SlotState, arrived: Arrived, rules: ProtocolRules, form: Form
     all_rows, all_fed = rows, fed
     if rules.fan_out:
         needs_buckets = rules.settings.pause_mode is not PauseMode.SECOND_BOUNDARY
-        rows, fed = fanned_out(state, rows, fed, needs_buckets=needs_buckets, obedient=rules.obedient)
-    told = form(state, rows, fed, rules)
+        rows, fed = fanned_out(
+            state, rows, fed, silence.horizon_ms, needs_buckets=needs_buckets, obedient=rules.obedient
+        )
+    told = form(state, rows, fed, rules, silence)
     state.closed = remembered(state.closed, all_rows, all_fed, state.open_connections)
+    silence.forget(state)
     return told, late
 
 

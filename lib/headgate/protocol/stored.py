@@ -12,7 +12,8 @@ Columns = dict[str, NDArray[Any]]
 LIMITER_FIELDS = tuple(LIMITER.names or ())
 _NAMES = {
     "connections": (
-        *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "closed_ms", "settings", "is_open", "supports"),
+        *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "closed_ms", "heard_ms"),
+        *("settings", "is_open", "supports"),
     ),
     "producers": ("connection", "id", "topic", "is_open", "phase", "reason", "end_ms"),
     "limiters": ("producer", "code", *LIMITER_FIELDS),

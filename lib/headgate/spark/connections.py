@@ -22,13 +22,15 @@ from headgate.throttle.tables import OF_CONNECTIONS
 @dataclass(frozen=True)
 class ConnectionsJob:
     """What the command line says. output: that of the throttle job, whose marks are followed. once: end when they are
-    used up. interval_ms: from the start of one batch to that of the next.
+    used up. interval_ms: from the start of one batch to that of the next. *_hours: as in headgate.toml.
     """
 
     output: str
     checkpoint: str
     once: bool = False
     interval_ms: int = 1000
+    silent_hours: int = 0
+    kept_hours: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,15 @@ class ConnectionsRun(StreamingJob):
         self._on_batch = on_batch
         if not path_exists(spark, f"{job.output}/marks/_delta_log"):
             raise InputError(f"--output: no table marks is under {job.output}; give the --output of a throttle job")
-        self.tables = Tables(job.output, OF_CONNECTIONS)
+        self.tables = Tables(job.output, OF_CONNECTIONS, job.kept_hours)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *OF_CONNECTIONS)
 
     def dataframe(self) -> DataFrame:
         """A row's way: marks -> packed by slot -> operator."""
         marks = appended_rows(self._spark, f"{self._job.output}/marks").select(*MARKS.names)
-        return marks.mapInArrow(pack_marks, PACKED).transform(apply_operator, ConnectionsOperator())
+        return marks.mapInArrow(pack_marks, PACKED).transform(
+            apply_operator, ConnectionsOperator(self._job.silent_hours)
+        )
 
     def _take(self, output: DataFrame, batch_id: int) -> int:
         """Exactly once: each table takes a batch in one transaction (query id, batch id)."""

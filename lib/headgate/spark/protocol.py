@@ -101,7 +101,7 @@ class ProtocolRun(StreamingJob):
             )
         if job.input is not None:
             read_inputs(spark, conf.settings.input, job.input, job.format)  # what is refused leaves no trace
-        self.tables = Tables(job.output, OF_PROTOCOL)
+        self.tables = Tables(job.output, OF_PROTOCOL, conf.settings.tables.kept_hours)
         refuse_another_checkpoint(spark, job.checkpoint, job.output, self.tables, *WRITTEN)
         self._writer = ProtocolWriter(self.tables)
 

@@ -12,11 +12,14 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headgate.arrow.topic_names import named_rows, named_schema
 from headgate.errors import TableError
-from headgate.tables.query import LOG_CLEANING, Followed, Kept, after_commit, keep_up, query, said_by, short_log
+from headgate.tables.query import LOG_CLEANING, Followed, after_commit, query, said_by, short_log
+from headgate.tables.retention import RULES, Kept
 from headgate.tables.sums import Sums
+from headgate.tables.upkeep import keep_up
 
 LOG = logging.getLogger(__name__)
 MOST_FAILURES = 5
+_ATTEMPTS = 5
 
 LOG_MINUTES, FOLLOWED_LOG_MINUTES = 10, 6 * 60
 _FED = short_log(LOG_MINUTES) | {LOG_CLEANING: "false"}
@@ -32,14 +35,6 @@ PROPERTIES: dict[str, dict[str, str]] = {
 A stream needs the entries of the log that it has not read, so of `marks` the log reaches back for as long as a job that
 follows it may stand still. `control` refuses changes: the job would never hear of a row that is changed or deleted.
 """
-TIMES = {
-    **dict.fromkeys(("marks", "topic_usage", "dispatch_decisions", "subscribe_decisions", "unloads"), "event_time"),
-    "cache_evictions": "event_time",
-    "cache_metrics": "second",
-}
-"""Tables that grow with the traffic, and their column of times. Dead letters stay until somebody has looked at them,
-and a job that starts again reads its batches and what it was told.
-"""
 
 
 class Tables:
@@ -47,13 +42,13 @@ class Tables:
 
     A transaction is an application id and a version that grows with each append to a table: the id of a streaming query
     and its batch. Tables are created on construction, so that readers find them before the first row. Where rows have a
-    topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema). kept_hours: rows of TIMES
-    that are older than the newest one by more are deleted; 0: never.
+    topic, the table has its tenant and namespace as well (arrow.topic_names.named_schema). kept_hours: rows that
+    are older than the newest one by more are deleted as RULES has it; 0: never.
     """
 
     def __init__(self, output: str | PurePath, schemas: Mapping[str, pa.Schema], kept_hours: int = 0) -> None:
         self._given = schemas
-        self._kept = {name: Kept(TIMES[name], kept_hours) for name in schemas if name in TIMES and kept_hours}
+        self._kept = {name: Kept(RULES[name], kept_hours) for name in schemas if name in RULES and kept_hours}
         self._schemas = {name: named_schema(schema) for name, schema in schemas.items()}
         self._tables = {
             name: Followed(self._opened(f"{output}/{name}", schema, PROPERTIES.get(name) or short_log(LOG_MINUTES)))
@@ -137,11 +132,19 @@ class Tables:
             ) from error
 
     def _append(self, name: str, rows: pa.Table, transaction: tuple[str, int] | None) -> bool:
-        table = self._current(name)
-        if transaction is not None and _has(table, *transaction):
-            return False
+        """A commit that fails wrote nothing; it does so too where old rows were deleted meanwhile."""
         transactions = [] if transaction is None else [Transaction(*transaction)]
-        self._commit(name, table, rows, CommitProperties(app_transactions=transactions, max_commit_retries=50))
+        for attempt in range(1, _ATTEMPTS + 1):
+            table = self._current(name)
+            if transaction is not None and _has(table, *transaction):
+                return False
+            try:
+                self._commit(name, table, rows, CommitProperties(app_transactions=transactions, max_commit_retries=50))
+            except CommitFailedError:
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                break
         return True
 
     def _commit(self, name: str, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:

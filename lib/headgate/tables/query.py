@@ -1,14 +1,11 @@
 """Delta tables outside Spark: followed as they grow, and read with SQL, the one way in which rows are read there."""
 
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, QueryBuilder
-from deltalake.exceptions import CommitFailedError
+from deltalake import DeltaTable, PostCommitHookProperties, QueryBuilder
 
 from headgate.arrow.schemas import TIMESTAMP
 
@@ -19,13 +16,6 @@ CLEANED_EVERY = 100
 CHECKPOINTS = {"delta.checkpointInterval": str(REOPENED_AFTER)}
 LOG_RETENTION = "delta.logRetentionDuration"
 LOG_CLEANING = "delta.enableExpiredLogCleanup"
-
-
-COMPACTED_EVERY, VACUUMED_EVERY = 100, 1000
-"""Commits. A commit costs more with every file that the table has, a checkpoint with every file that it had of late."""
-HOUR_US = 3600 * 1_000_000
-COMPACTED_BYTES = 16 << 20
-"""Files of this size are left alone."""
 
 
 def short_log(minutes: int) -> dict[str, str]:
@@ -45,54 +35,6 @@ def after_commit(table: DeltaTable) -> PostCommitHookProperties:
     """
     is_due = (table.version() + 1) % CLEANED_EVERY == 0
     return PostCommitHookProperties(cleanup_expired_logs=None if is_due else False)
-
-
-class Kept(NamedTuple):
-    """How long rows of a table stay: those whose `column`, a time, is so far behind the newest one do not.
-
-    A time of the future is taken for now: one wrong row must not delete the others.
-    """
-
-    column: str
-    hours: int
-
-
-def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
-    """After a commit on version `before`, every COMPACTED_EVERY commits: delete rows that are too old, join small
-    files, and delete replaced ones.
-
-    No other row changes, and streams that skip commits with changes hear of nothing. If somebody else writes just then,
-    nothing is deleted or joined: of two compactions of the same files delta-rs refuses none. Raises what a query does.
-    """
-    version = table.version()
-    if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
-        return
-    if kept is not None:
-        with suppress(CommitFailedError):
-            _delete_old(table, kept)
-    with suppress(CommitFailedError):
-        table.optimize.compact(
-            target_size=COMPACTED_BYTES,
-            max_concurrent_tasks=1,
-            commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
-            post_commithook_properties=after_commit(table),
-        )
-    if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
-        table.vacuum(dry_run=False, full=True)
-
-
-def _delete_old(table: DeltaTable, kept: Kept) -> None:
-    times = times_of(table, kept.column)
-    if times is None:
-        return
-    oldest_us, newest_us = times
-    first_us = min(newest_us, time.time_ns() // 1000) - kept.hours * HOUR_US
-    if oldest_us < first_us:
-        table.delete(
-            f"{kept.column} < arrow_cast({first_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')",
-            commit_properties=CommitProperties(max_commit_retries=0),
-            post_commithook_properties=after_commit(table),
-        )
 
 
 Entry = tuple[int, int]

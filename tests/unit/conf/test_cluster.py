@@ -16,8 +16,8 @@ QUOTA = "publishRateInMsgs = 300\n"
 ADMIN_URL = "http://HOST:PORT or https://HOST:PORT of any broker"
 QUOTAS = "publishRateInMsgs, publishRateInBytes, dispatchRateInMsgs, dispatchRateInBytes"
 KEYS = (
-    "admin_url, bootstrap_servers, ca_file, groups, hold_s, kind, period_s, sasl_mechanism, sasl_password_file, "
-    "sasl_username, security_protocol, timeout_s, token_file"
+    "admin_url, bootstrap_servers, ca_file, groups, hold_s, kept_hours, kind, period_s, sasl_mechanism, "
+    "sasl_password_file, sasl_username, security_protocol, timeout_s, token_file"
 )
 RESOURCE_KEYS = "dispatchRateInBytes, dispatchRateInMsgs, namespace, publishRateInBytes, publishRateInMsgs, tenant"
 MESSAGES = "an integer from 1 to 2147483647; to a broker 0 means no limit"
@@ -55,6 +55,7 @@ def test_the_defaults_are_the_documented_ones():
         "period_s": 5,
         "timeout_s": 5,
         "hold_s": 300,
+        "kept_hours": 0,
         "token_file": None,
         "ca_file": None,
         "groups": False,

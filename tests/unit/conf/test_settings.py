@@ -17,7 +17,7 @@ OF_PROFILE = (
     *("idle_extension_ms", "extension_step_ms", "hard_floor_pause_ms"),
 )
 """Keys of [protocol] that the profile decides where they are left out."""
-SECTIONS = "input, live, metrics, operator, protocol, tables, trigger"
+SECTIONS = "input, live, metrics, operator, protocol, state, tables, trigger"
 MS = f"an integer from 0 to {MAX_MS}"
 INSTANT = "an ISO 8601 time with its zone, from 1970-01-01T00:00:00Z to 2262-04-11T23:47:16Z"
 
@@ -63,6 +63,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
             "doubling_extensions": True,
             **dict.fromkeys(OF_PROFILE),
         },
+        "state": {"silent_hours": 24},
         "tables": {"kept_hours": 0},
     } == Settings().model_dump()
 

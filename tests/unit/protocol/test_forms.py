@@ -18,6 +18,7 @@ from unit.protocol.runs import BOTH, OBEDIENT, RULES, batch, run, trip
 from unit.protocol.test_split import batches_of, both, time_of
 
 quick = settings(max_examples=examples(80))
+SILENT = st.sampled_from([0, 0, 1, 99, 300])
 cuts_of = st.lists(st.integers(0, 99), max_size=6)
 
 
@@ -26,16 +27,16 @@ def picture(state):
     return {name: _plain(*read(state, place)) for place, name in enumerate(state.connection.to_pylist())}
 
 
-def _plain(seq, closed_ms, numbering, connection):
+def _plain(numbers, numbering, connection):
     """Without the zeros of what never was, and in an order."""
     if connection is None:
-        return seq, closed_ms
+        return numbers
     told = connection | {"conditions": sorted(row for row in connection["conditions"] if any(row[1:]))}
     for producer in told["producers"]:
         producer["ordinals"] = [row for row in producer["ordinals"] if any(row[1:])]
     counts = [row for row in numbering["counts"] if any(row[2:])]
     conditions = sorted(row for row in numbering["conditions"] if any(row[1:]))
-    return seq, closed_ms, told, sorted(numbering["ids"], key=str), counts, conditions
+    return numbers, told, sorted(numbering["ids"], key=str), counts, conditions
 
 
 def assert_equal(batches, rules):
@@ -49,13 +50,13 @@ def assert_equal(batches, rules):
 
 
 @quick
-@given(both, cuts_of, st.sampled_from([BOTH, RULES, OBEDIENT]), KEYS)
-def test_inputs_and_marks_in_any_batches(rows, cuts, rules, keys):
+@given(both, cuts_of, st.sampled_from([BOTH, RULES, OBEDIENT]), KEYS, SILENT)
+def test_inputs_and_marks_in_any_batches(rows, cuts, rules, keys, silent_ms):
     inputs = [] if rules is OBEDIENT else rows[0]
     marks = [] if rules is RULES else rows[1]
     whole = sorted([*inputs, *marks], key=time_of)
     if whole:
-        assert_equal(batches_of(whole, cuts), replace(rules, settings=BrokerSettings.of(keys)))
+        assert_equal(batches_of(whole, cuts), replace(rules, settings=BrokerSettings.of(keys), silent_ms=silent_ms))
 
 
 @pytest.mark.parametrize("seed", range(4))

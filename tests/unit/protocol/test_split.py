@@ -78,15 +78,15 @@ def results(outcome):
 
 
 @quick
-@given(both, st.lists(st.integers(0, 99), max_size=6), st.booleans(), st.randoms())
-def test_batches_change_nothing(rows, cuts, obedient, random):
+@given(both, st.lists(st.integers(0, 99), max_size=6), st.booleans(), st.sampled_from([0, 100, 300]), st.randoms())
+def test_batches_change_nothing(rows, cuts, obedient, silent_ms, random):
     """Rows are in the order of their milliseconds; those of one millisecond come in any order, and in any batch."""
     inputs, marks = ([], rows[1]) if obedient else rows
     if not inputs and not marks:
         return
     whole = [*inputs, *marks]
     shuffled = random.sample(whole, len(whole))
-    rules = OBEDIENT if obedient else BOTH
+    rules = replace(OBEDIENT if obedient else BOTH, silent_ms=silent_ms)
     expected = run(batches_of(sorted(whole, key=time_of), []), rules)
     actual = run(batches_of(sorted(shuffled, key=time_of), cuts), rules)
 

@@ -1,6 +1,7 @@
 """The feed of a table's rows, whatever is killed, deleted or appended. Spark's part is played by its logs."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from headgate.errors import StateError, TableError
 from headgate.spark.feed import Feed, fed_rows
 from headgate.tables.query import query
+from headgate.tables.retention import RULES, Deleted, Kept, delete_old
 from headgate.throttle.schemas import CONTROL
 
 LATEST = 2**53
@@ -227,6 +229,22 @@ def test_commits_that_join_or_delete_rows_bring_nothing(table: str, checkpoint: 
     append(table, "c")
     feed.feed()
     assert list("abc") == all_rows(checkpoint)
+
+
+def test_superseded_rows_that_are_deleted_are_fed_once_all_the_same(table: str, checkpoint: Path) -> None:
+    feed = begun(table, checkpoint)
+    row = dict.fromkeys(CONTROL.names) | {"kind": "limit"}
+    for day, group in ((1, "a"), (2, "b"), (30, "c")):
+        at = datetime(2026, 1, day, tzinfo=UTC)
+        rows = [row | {"effective_time": at, "written_at": at, "group_name": group}]
+        write_deltalake(table, pa.Table.from_pylist(rows, CONTROL), mode="append")
+    assert Deleted(1, 3) == delete_old(DeltaTable(table), Kept(RULES["control"], 24))
+    feed.feed()
+    append(table, "d")
+    feed.feed()
+
+    groups = [group for file in sorted(visible(checkpoint)) for group in whole(file)["group_name"].to_pylist()]
+    assert ["a", "b", "c", None] == groups
 
 
 def test_rows_of_other_writers_may_lack_columns_and_have_times_of_96_bits(table: str, checkpoint: Path) -> None:

@@ -111,8 +111,8 @@ def test_no_rows_are_no_append(output):
 def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_once(output, monkeypatch):
     """Entries and files that nothing needs any more are old at once."""
     monkeypatch.setattr("headgate.tables.delta.LOG_MINUTES", 0)
-    for name, commits in (("COMPACTED_EVERY", 10), ("CLEANED_EVERY", 10), ("VACUUMED_EVERY", 20)):
-        monkeypatch.setattr(f"headgate.tables.query.{name}", commits)
+    for name, commits in (("upkeep.COMPACTED_EVERY", 10), ("query.CLEANED_EVERY", 10), ("upkeep.VACUUMED_EVERY", 20)):
+        monkeypatch.setattr(f"headgate.tables.{name}", commits)
     tables, folder = throttle_tables(output), output / "dead_letters"
 
     for batch in range(40):
@@ -128,7 +128,7 @@ def test_a_table_of_many_appends_has_few_files_and_a_short_log_and_every_row_onc
 @pytest.mark.parametrize(("kept_hours", "least", "most"), [(0, 40, 40), (5, 6, 16)])
 def test_rows_stay_as_long_as_the_conf_says(output, monkeypatch, kept_hours, least, most):
     """One row an hour; it is looked for old ones every tenth commit. Dead letters stay."""
-    monkeypatch.setattr("headgate.tables.query.COMPACTED_EVERY", 10)
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 10)
     tables = throttle_tables(output, kept_hours)
     for hour in range(40):
         row = {"event_time": datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=hour), "topic": str(hour)}
@@ -144,7 +144,7 @@ def test_rows_stay_as_long_as_the_conf_says(output, monkeypatch, kept_hours, lea
 
 
 def test_a_row_of_the_far_future_deletes_no_others(output, monkeypatch):
-    monkeypatch.setattr("headgate.tables.query.COMPACTED_EVERY", 1)
+    monkeypatch.setattr("headgate.tables.upkeep.COMPACTED_EVERY", 1)
     tables = throttle_tables(output, 24)
     for number, time in enumerate((datetime.now(UTC), datetime(2500, 1, 1, tzinfo=UTC), datetime.now(UTC))):
         tables.append("marks", pa.Table.from_pylist([{"event_time": time}], SCHEMAS["marks"]), "query", number)

@@ -126,6 +126,11 @@ class ConnectionReads:
         """Whether it is closed, and nothing that was marked is still to be unmarked."""
         return not (self.tracker.active or self.tracker.throttled or self.waiting)
 
+    def is_silent(self, at_ns: int, silent_ns: int) -> bool:
+        """Whether it is open, nothing is marked, and nothing moved it in the `silent_ns` before `at_ns` (0: never)."""
+        is_free = self.tracker.active and not (self.tracker.throttled or self.waiting)
+        return is_free and 0 < silent_ns < at_ns - self.high_ns
+
     def numbers(self) -> tuple[int, ...]:
         """The whole state, in the order of NUMBERS."""
         tracker = self.tracker

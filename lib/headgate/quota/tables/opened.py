@@ -13,7 +13,7 @@ from headgate.quota.tables.rg_limits import LimitWriter
 from headgate.quota.tables.rg_members import MemberTable
 from headgate.quota.tables.rg_usage import UsageReader, UsageWriter
 from headgate.quota.tables.schemas import RG_ATTACHMENTS, RG_GROUPS, RG_LIMITS, RG_MEMBERS, RG_USAGE, TableSpec
-from headgate.quota.tables.upkeep import HourlyUpkeep
+from headgate.quota.tables.upkeep import HourlyUpkeep, join_files
 
 KEPT_HOURS = 1
 """How long files stay that a compaction replaced: longer than anybody takes who has begun to read them."""
@@ -85,6 +85,8 @@ class QuotaTables:
         """Compact what is over, and remove what is too old, by `now_ms` of event time. Raises TableError."""
         self.upkeep_of_usage().run(now_ms)
         self.upkeep_of_limits().run(now_ms)
+        for spec in (RG_GROUPS, RG_ATTACHMENTS, RG_MEMBERS):
+            join_files(self._opened(spec))
 
     def _opened(self, spec: TableSpec) -> Table:
         location = getattr(self._locations, spec.name.removeprefix("rg_"))

@@ -15,6 +15,7 @@ from deltalake.transaction import RemoveAction
 from headgate.quota.tables.delta import COMMIT_RETRIES, Table, told
 from headgate.quota.tables.hourly_files import COMPACTED, MERGED, read_file, write_files
 from headgate.quota.tables.usage_rows import HOUR_MS
+from headgate.tables.query import after_commit
 
 COMPACTION = "headgate-compaction"
 """How application ids of compactions begin, one an hour: of two of the same hour at once Delta refuses one."""
@@ -33,6 +34,26 @@ class Kept:
     compacted: tuple[int, ...] = ()
     removed: tuple[int, ...] = ()
     joined: tuple[int, ...] = ()
+
+
+def join_files(table: Table) -> bool:
+    """Join the files of a table of which each change is one, once there are LOOSE_FILES; False if somebody wrote then.
+
+    No row changes. Old files stay for as long as the table's property says, for questions about the past.
+    """
+    table.refresh()
+    if len(table.delta.file_uris()) < LOOSE_FILES:
+        return False
+    with told(table, "written"):
+        try:
+            table.delta.optimize.compact(
+                commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
+                post_commithook_properties=after_commit(table.delta),
+            )
+        except CommitFailedError:
+            return False
+        table.delta.vacuum(dry_run=False, full=True)
+    return True
 
 
 @dataclass(frozen=True)

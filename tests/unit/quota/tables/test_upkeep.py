@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from headgate.core.quota.evaluation.step_parameters import CellLimit, Reason
 from headgate.quota.tables.delta import opened
 from headgate.quota.tables.rg_limits import LimitRow
-from headgate.quota.tables.schemas import RG_LIMITS, RG_USAGE
+from headgate.quota.tables.schemas import RG_LIMITS, RG_MEMBERS, RG_USAGE
 from headgate.quota.tables.upkeep import CLOSED_AFTER_MS, LATE_FILES, Kept
 from unit.quota.places import EPOCH, HOUR, NOW_MS, SHARDS, cut, said, tables
 
@@ -205,3 +205,21 @@ def test_files_that_were_replaced_stay_an_hour_for_readers_behind(tmp_path):
 
     read = behind.read(NOW_MS)
     assert (False, [(7, 1, 0), (7, 1, 1)]) == (read.whole, said(read))
+
+
+def test_changes_of_members_are_joined_into_one_file_and_no_reader_hears_of_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("headgate.quota.tables.upkeep.LOOSE_FILES", 3)
+    quota = tables(tmp_path)
+    quota.members.join({"a": 1}, 1)
+    quota.members.join({"b": 1}, 2)
+    quota.keep_up(NOW_MS)
+    folder = f"{tmp_path}/rg_members"
+    before = len(DeltaTable(folder).file_uris())
+    quota.members.join({"a": 1}, 3)
+    known, version = quota.members.read(), DeltaTable(folder).version()
+    quota.keep_up(NOW_MS)
+
+    assert (2, 1) == (before, len(DeltaTable(folder).file_uris()))
+    assert known == quota.members.read()
+    assert [] == opened(folder, RG_MEMBERS, None).added_since(version)
+    assert 2 == quota.members.join({"c": 1}, 4)["c"].broker_id

@@ -43,6 +43,7 @@ from headgate.core.kernels.protocol.types import (
     COUNTS,
     DECISIONS,
     ENDS,
+    FREE,
     HAS_BEGUN,
     IDS_IN_USE,
     LETTERS,
@@ -207,6 +208,7 @@ def _answer_all(m: Machines, c: int64) -> bool:
 def _operate(m: Machines, c: int64, operation: Any) -> bool:
     """Take one operation, after the timers before it; False where there is no room for what comes of it."""
     connection, at_ms = m.connections[c], operation.at_ms
+    _begin_anew(m, c, at_ms)
     if m.obedient and at_ms > connection.now_ms and not _wait(m, c, at_ms - 1):
         return False
     if connection.is_open and at_ms >= 0 and not _reach(m, c, at_ms):
@@ -215,8 +217,10 @@ def _operate(m: Machines, c: int64, operation: Any) -> bool:
         return False
     if m.obedient:
         _make_up(m, c, operation)
-    if not _is_over(connection, operation):
+    if not _is_over(m, c, operation):
         _take(m, c, operation)
+    if connection.is_open:
+        connection.heard_ms = max(connection.heard_ms, at_ms)
     return not m.obedient or _answer_all(m, c)
 
 
@@ -243,10 +247,46 @@ def _take(m: Machines, c: int64, operation: Any) -> None:
 
 
 @inner
-def _is_over(connection: Any, operation: Any) -> bool:
-    """Whether this is of a life that has been closed: a copy, or one that comes too late."""
+def _begin_anew(m: Machines, c: int64, at_ms: int64) -> None:
+    """After too long a silence there is no connection: neither what it decided nor its close is known any more."""
+    connection = m.connections[c]
+    last_ms = connection.heard_ms if connection.is_open else connection.closed_ms
+    reached_ms = m.horizon_ms if at_ms <= m.horizon_ms else at_ms - 1
+    if m.silent_ms == 0 or last_ms > reached_ms - m.silent_ms:
+        return
+    if not connection.is_open or (m.ends_open and _is_free(m, c)):
+        forget(connection)
+        connection.seq, connection.closed_ms = 0, NONE
+
+
+@inner
+def _is_free(m: Machines, c: int64) -> bool:
+    connection = m.connections[c]
+    p = connection.first_producer
+    while p != NONE and m.producers[p].phase == FREE:
+        p = m.producers[p].next
+    return p == NONE and connection.holds == 0
+
+
+@inner
+def _closed_ms(m: Machines, c: int64) -> int64:
+    """Up to when rows of a life that is over come."""
+    connection = m.connections[c]
+    if connection.is_open or connection.closed_ms > m.horizon_ms:
+        return connection.closed_ms
+    return int64(m.horizon_ms)
+
+
+@inner
+def _is_over(m: Machines, c: int64, operation: Any) -> bool:
+    """Whether this is of a life that has been closed: a copy, or one that comes too late. Of obedient clients a close
+    says nothing new where nothing is open.
+    """
+    connection = m.connections[c]
+    if m.obedient and operation.kind == CLOSE and not connection.is_open:
+        return bool(operation.at_ms >= 0)
     begins_or_ends = operation.kind in (CONNECT, CLOSE) or (connection.is_open and operation.kind == OPEN)
-    return begins_or_ends and 0 <= operation.at_ms <= connection.closed_ms
+    return begins_or_ends and 0 <= operation.at_ms <= _closed_ms(m, c)
 
 
 @inner
@@ -256,7 +296,7 @@ def _make_up(m: Machines, c: int64, operation: Any) -> None:
     if not connection.is_open and operation.kind not in (CONNECT, CLOSE):
         if at_ms < 0:
             m.counters[REJECTED + BAD_TIME] += 1
-        elif at_ms > connection.closed_ms:
+        elif at_ms > _closed_ms(m, c):
             _connect(m, c, at_ms, int64(1))
     if operation.name == NONE:
         return
@@ -376,6 +416,7 @@ def _close(m: Machines, c: int64, at_ms: int64) -> None:
 def forget(connection: Any) -> None:
     """Be no connection."""
     connection.now_ms = connection.stood_ms = connection.issued = 0
+    connection.heard_ms = NONE
     connection.is_open = connection.supports = connection.names = connection.holds = 0
     connection.producers = connection.is_unordered = 0
     connection.off_at_ms, connection.life, connection.settings = READS_ON, NONE, NONE

@@ -63,14 +63,16 @@ SETTINGS = np.dtype(
 )
 CONNECTION = np.dtype(
     _of_ints(
-        *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "closed_ms", "settings", "is_open", "supports"),
+        *("now_ms", "off_at_ms", "stood_ms", "issued", "seq", "due_ms", "closed_ms", "heard_ms"),
+        *("settings", "is_open", "supports"),
         *("names", "life", "holds", "producers", "is_unordered", "first_producer", "last_producer"),
         *("first_id", "last_id", "first_queued", "last_queued", "condition"),
     )
 )
 """off_at_ms: when reads went off, READS_ON. stood_ms: for how long deadlines stood still. due_ms: when it acts next by
-itself, MAX: never. closed_ms: the time of its last close, NONE: none that is known. names: producers that have one.
-holds: producers in P and conditions that are active. is_unordered: its producers are not linked by id.
+itself, MAX: never. closed_ms: the time of its last close; heard_ms: of its last row while it is open; NONE: not known.
+names: producers that have one. holds: producers in P and conditions that are active. is_unordered: its producers are
+not linked by id.
 """
 PRODUCER = np.dtype(
     [
@@ -157,7 +159,8 @@ class Machines(NamedTuple):
     """Everything that one run works on.
 
     limiters: by producer and reason. *_by: heads of hash chains. ends: heap of producers with a window, of the
-    connection whose turn it is; counters: its counters. obedient: clients send a receipt for every command at once, and
+    connection whose turn it is; counters: its counters. silent_ms, horizon_ms, ends_open: when a connection begins anew
+    (headgate.protocol.silence). obedient: clients send a receipt for every command at once, and
     what nobody opened opens with its first row.
     """
 
@@ -183,4 +186,7 @@ class Machines(NamedTuple):
     counts: Records
     breaches: Records
     used: Ints
+    silent_ms: int
+    horizon_ms: int
+    ends_open: bool
     obedient: bool

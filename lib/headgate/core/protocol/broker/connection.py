@@ -13,7 +13,7 @@ from headgate.core.protocol.broker.gate import Gate
 from headgate.core.protocol.broker.inputs import Input
 from headgate.core.protocol.broker.outbox import Outbox
 from headgate.core.protocol.broker.outputs import BadInput, Output
-from headgate.core.protocol.broker.producer import Producer
+from headgate.core.protocol.broker.producer import Phase, Producer
 from headgate.core.protocol.broker.throttling import Throttling
 from headgate.core.protocol.reasons import Reason
 from headgate.core.protocol.settings import BrokerSettings, PauseMode
@@ -75,6 +75,12 @@ class Connection:
     def awaits_receipts(self) -> bool:
         """Whether an id is open, its deadline frozen or not."""
         return bool(self._throttling.told.open_ids)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether reads are on and no producer was told anything that is in force."""
+        producers = self._throttling.producers.values()
+        return not self._gate.holds and all(producer.phase is Phase.FREE for producer in producers)
 
     def view(self) -> PlainData:
         """Reads, holds, queued receipts and producers as a probe shows them. Source: throttle-protocol 19"""

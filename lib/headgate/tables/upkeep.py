@@ -1,0 +1,85 @@
+"""What is done to a table from time to time: old rows go, small files are joined, replaced ones deleted."""
+
+import logging
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from headgate.tables.query import after_commit
+from headgate.tables.retention import Deleted, Kept, delete_old
+
+LOG = logging.getLogger(__name__)
+COMPACTED_EVERY, VACUUMED_EVERY = 100, 1000
+"""Commits. A commit costs more with every file that the table has, a checkpoint with every file that it had of late."""
+_TOLD_EVERY_S = 3600
+COMPACTED_BYTES = 16 << 20
+"""Files of this size are left alone."""
+
+
+class Totals:
+    """What this process has deleted, by table."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: Counter[str] = Counter()
+        self._files: Counter[str] = Counter()
+        self._told: dict[str, tuple[float, int, int]] = {}
+
+    def add(self, table: str, deleted: Deleted) -> None:
+        """Count what went from a table, and say so at the first time, then once an hour: what went since."""
+        with self._lock:
+            self._rows[table] += deleted.rows
+            self._files[table] += deleted.files
+            told_s, rows, files = self._told.get(table, (-_TOLD_EVERY_S, 0, 0))
+            if time.monotonic() - told_s < _TOLD_EVERY_S:
+                return
+            self._told[table] = time.monotonic(), self._rows[table], self._files[table]
+            LOG.warning(
+                "the table %s: %s old rows deleted, of %s files",
+                table,
+                self._rows[table] - rows,
+                self._files[table] - files,
+            )
+
+    def taken(self) -> dict[str, Deleted]:
+        """All of it so far."""
+        with self._lock:
+            return {table: Deleted(rows, self._files[table]) for table, rows in sorted(self._rows.items())}
+
+
+DELETED = Totals()
+
+
+def keep_up(table: DeltaTable, before: int, kept: Kept | None = None) -> None:
+    """After a commit on version `before`, every COMPACTED_EVERY commits: delete rows that are too old, join small
+    files, and delete replaced ones.
+
+    No other row changes, and streams that skip commits with changes hear of nothing. If somebody else writes just then,
+    nothing is deleted or joined: of two compactions of the same files delta-rs refuses none. Raises what a query does.
+    """
+    version = table.version()
+    if version // COMPACTED_EVERY == before // COMPACTED_EVERY:
+        return
+    if kept is not None:
+        with suppress(CommitFailedError):
+            deleted = delete_old(table, kept)
+            if deleted.rows or deleted.files:
+                DELETED.add(_name(table), deleted)
+    with suppress(CommitFailedError):
+        table.optimize.compact(
+            target_size=COMPACTED_BYTES,
+            max_concurrent_tasks=1,
+            commit_properties=CommitProperties(max_commit_retries=0),  # else rows could be there twice
+            post_commithook_properties=after_commit(table),
+        )
+    if version // VACUUMED_EVERY != before // VACUUMED_EVERY:
+        table.vacuum(dry_run=False, full=True)
+
+
+def _name(table: DeltaTable) -> str:
+    name: str = table.table_uri.rstrip("/").rpartition("/")[2]
+    return name
