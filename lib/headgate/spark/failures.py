@@ -6,6 +6,12 @@ from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untype
 from pyspark.errors import PySparkException, StreamingQueryException
 
 _WORKER_DIED = "Python worker exited unexpectedly"
+_DAMAGE = re.compile("(?i)checksum|incomplete log file")
+_OF_GOING_ON = "The next start on the same checkpoint goes on where the tables stand."
+_OF_DAMAGE = (
+    "A file is damaged, and no start goes on until it is put back from a copy. If it is of the checkpoint and there is "
+    "none, start with a new --output and --checkpoint, and read the input again."
+)
 _NAMED = re.compile(r"^(?:Caused by: |: )?(?:[\w$]+\.)*([\w$]+(?:Error|Exception)): (?!Traceback)(.*\S)", re.MULTILINE)
 _QUERY = "=== Streaming Query ==="
 
@@ -16,10 +22,9 @@ def in_words(failure: Exception) -> str:
     """The cause of one of SPARK_ERRORS, for a query the last of the errors that it names, and what to do."""
     if not isinstance(failure, StreamingQueryException):
         return f"Spark cannot run the job: {first_line(failure)}\nSpark's log, in .cache/logs, has more."
-    return (
-        f"the query failed: {_cause(str(failure).partition(_QUERY)[0])}\n"
-        "The next start on the same checkpoint goes on where the tables stand. Spark's log, in .cache/logs, has more."
-    )
+    cause = _cause(str(failure).partition(_QUERY)[0])
+    remedy = _OF_DAMAGE if _DAMAGE.search(cause) else _OF_GOING_ON
+    return f"the query failed: {cause}\n{remedy} Spark's log, in .cache/logs, has more."
 
 
 def _cause(story: str) -> str:
