@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from headgate.errors import HeadgateError
+from headgate.stores import hadoop_settings
 
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -30,6 +31,10 @@ def spark_session(app_name: str) -> SparkSession:
     if not settings.contains("spark.log.level"):
         spark.sparkContext.setLogLevel("WARN")
     check_delta(spark)
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    for name, value in hadoop_settings(os.environ).items():
+        if not settings.contains(f"spark.hadoop.{name}"):
+            hadoop.set(name, value)
     if not settings.contains(PARTITIONS):
         count = shuffle_partitions(settings.get("spark.master") or "", spark.sparkContext.defaultParallelism)
         spark.conf.set(PARTITIONS, count)
