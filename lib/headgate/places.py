@@ -94,10 +94,7 @@ def _check_new_stored(output: str, option: str) -> None:
 
 
 def check_writable(output: str, option: str = "--output") -> None:
-    """Raise InputError for an output that cannot be made on this machine, or for which there is no space, and for one
-    on a store that cannot be reached.
-    """
-    check_reachable(output, option)
+    """Raise InputError for an output that cannot be made on this machine, or for which there is no space."""
     place = local_path(output)
     if place is None:
         return

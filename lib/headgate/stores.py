@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SCHEMES = ("s3a", "abfss", "gs")
 ENDPOINT, ALLOW_HTTP = "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"
 _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_CONNECT_S, _ANSWER_S, _ATTEMPTS = 5, 60, 10
+_CONNECT_S, _ANSWER_S, _ATTEMPTS, _FIRST_ATTEMPTS = 5, 60, 10, 3
 _OF_OTHERS = {
     "s3": "s3a",
     "s3n": "s3a",
@@ -82,7 +82,7 @@ def check_reachable(place: str, option: str) -> None:
     if not is_stored(place):
         return
     try:
-        files, root = file_system(place)
+        files, root = file_system(place, _FIRST_ATTEMPTS)
         found = files.get_file_info(root.partition("/")[0])
         files.get_file_info(root)
     except (OSError, ValueError) as error:
@@ -101,27 +101,27 @@ def _allowed() -> str:
     return ", ".join(f"{one}://" for one in SCHEMES)
 
 
-def file_system(place: str) -> tuple["pafs.FileSystem", str]:
-    """Pyarrow's file system of a place, and the path in it."""
+def file_system(place: str, attempts: int = _ATTEMPTS) -> tuple["pafs.FileSystem", str]:
+    """Pyarrow's file system of a place, and the path in it. attempts: before S3 counts as failed."""
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     if not place.startswith("file:") and (local := local_path(place)) is not None:
         return pafs.LocalFileSystem(), str(local)
     if scheme_of(place) == "s3a":
-        return _s3(os.environ.get(ENDPOINT)), place.partition("://")[2].rstrip("/")
+        return _s3(os.environ.get(ENDPOINT), attempts), place.partition("://")[2].rstrip("/")
     files, root = pafs.FileSystem.from_uri(place)
     return files, root.rstrip("/")
 
 
 @cache
-def _s3(endpoint: str | None) -> "pafs.FileSystem":
+def _s3(endpoint: str | None, attempts: int) -> "pafs.FileSystem":
     import pyarrow.fs as pafs  # noqa: PLC0415  heavy
 
     return pafs.S3FileSystem(
         endpoint_override=endpoint,
         connect_timeout=_CONNECT_S,
         request_timeout=_ANSWER_S,
-        retry_strategy=pafs.AwsStandardS3RetryStrategy(_ATTEMPTS),
+        retry_strategy=pafs.AwsStandardS3RetryStrategy(attempts),
     )
 
 
