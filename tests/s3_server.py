@@ -43,7 +43,7 @@ class Store:
 
     def put(self, folder: Path, name: str) -> str:
         """The address of a copy of a folder."""
-        pafs.copy_files(str(folder), f"{BUCKET}/{name}", destination_filesystem=self.files)
+        pafs.copy_files(str(folder), f"{BUCKET}/{name}", destination_filesystem=self.files, use_threads=False)
         return self.address(name)
 
     def get(self, name: str, folder: Path) -> Path:
